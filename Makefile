@@ -1,0 +1,51 @@
+# Every target sets up what it needs: a virtual environment in .venv, made once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# PyCUDA compiles against the toolkit and loads the driver, so it is asked for only where both are.
+HAS_CUDA := $(shell command -v nvcc >/dev/null 2>&1 && { ldconfig -p; ls /usr/lib/wsl/lib /usr/local/nvidia/lib64; } 2>/dev/null | grep -q libcuda.so.1 && echo yes)
+comma := ,
+EXTRAS := $(if $(HAS_CUDA),dev$(comma)cuda,dev)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup tune test check format golden fuzz bench clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): setup.py pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python -m pip install -q -e '.[$(EXTRAS)]'
+	@touch $@
+
+setup: $(STAMP)  ## make the virtual environment
+
+tune: $(STAMP)  ## tune a real convolution, replay and verify it (CUDA if there is a device)
+	$(BIN)/autotune demo
+
+test: $(STAMP)  ## run the tests that need no device
+	$(BIN)/python -m pytest -n auto
+
+check: $(STAMP)  ## lint, types, and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_layers.py
+
+format: $(STAMP)  ## format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+golden: $(STAMP)  ## write the golden files anew; read the diff before committing
+	$(BIN)/python -m pytest tests/golden --update-golden
+
+fuzz: $(STAMP)  ## 2,000 random schedules, C and emulated CUDA, against numpy
+	$(BIN)/python -m pytest tests/fuzz --schedules 2000
+
+bench: $(STAMP)  ## the benchmarks that need no device, into benchmarks/results
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove what make made
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

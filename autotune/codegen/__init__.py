@@ -1,0 +1,1 @@
+"""CUDA and C text from a loop nest."""

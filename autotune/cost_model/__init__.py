@@ -1,0 +1,1 @@
+"""Models that rank configurations before they are measured."""

@@ -1,0 +1,79 @@
+"""Every error a user can meet, in one tree.
+
+    AutotuneError
+    ├── SpaceError            a knob or a configuration that does not fit its space
+    ├── TemplateError         a template, task or workload that is unknown or ill-formed
+    ├── InstantiationError    a configuration that this template cannot realise (trial error 1)
+    ├── ExpressionError       a tensor expression that makes no sense
+    ├── ScheduleError         a schedule primitive applied where it cannot be
+    ├── LoweringError         a schedule that cannot be turned into loops
+    ├── TargetError           a target string, device or limit that is wrong
+    ├── KernelError           a kernel called or described wrongly
+    ├── CompileError          the compiler is missing or refused the source
+    ├── DeviceError           the device failed while it was used outside a trial
+    ├── MeasureError          measuring could not start or go on
+    ├── RecordError           a log or record that cannot be read or written
+    └── TunerError            a tuner used wrongly
+
+The failure of one trial during tuning is not an exception: it is a `MeasureResult` with an error
+number. These classes are for mistakes made before a trial starts. Each also derives from the
+built-in that AutoTVM raised at the same place, so that old ``except`` clauses keep working.
+"""
+
+from __future__ import annotations
+
+
+class AutotuneError(Exception):
+    """Base of all errors that autotune raises on purpose."""
+
+
+class SpaceError(AutotuneError, RuntimeError):
+    """A knob definition or a configuration does not fit the space."""
+
+
+class TemplateError(AutotuneError, ValueError):
+    """A template, task or workload is unknown, duplicated or ill-formed."""
+
+
+class InstantiationError(AutotuneError, ValueError):
+    """A configuration cannot be realised: it breaks a limit of the target or of the template."""
+
+
+class ExpressionError(AutotuneError, ValueError):
+    """A tensor expression is ill-formed."""
+
+
+class ScheduleError(AutotuneError, ValueError):
+    """A schedule primitive cannot be applied where it was asked for."""
+
+
+class LoweringError(AutotuneError, RuntimeError):
+    """A schedule cannot be turned into a loop nest."""
+
+
+class TargetError(AutotuneError, ValueError):
+    """A target is malformed, unknown, or missing."""
+
+
+class KernelError(AutotuneError, ValueError):
+    """A kernel was described or called with the wrong arguments."""
+
+
+class CompileError(AutotuneError, RuntimeError):
+    """A compiler is missing or rejected the source; the message holds the compiler's own text."""
+
+
+class DeviceError(AutotuneError, RuntimeError):
+    """A device failed or is missing, outside a tuning trial."""
+
+
+class MeasureError(AutotuneError, RuntimeError):
+    """Measuring could not start or cannot go on."""
+
+
+class RecordError(AutotuneError, ValueError):
+    """A record or log cannot be read or written."""
+
+
+class TunerError(AutotuneError, ValueError):
+    """A tuner was given arguments it cannot work with."""

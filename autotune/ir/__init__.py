@@ -1,0 +1,1 @@
+"""Expressions, statements, and the passes on them that need nothing else."""

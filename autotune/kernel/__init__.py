@@ -1,0 +1,18 @@
+"""What both front ends end in: source text, launch shapes and typed arguments."""
+
+from autotune.kernel.kernel import Argument, Kernel, KernelCall, Launch, Workspace
+from autotune.kernel.limits import launch_violation
+from autotune.kernel.source import SourceKernel, arg, call, workspace
+
+__all__ = [
+    "Argument",
+    "Kernel",
+    "KernelCall",
+    "Launch",
+    "SourceKernel",
+    "Workspace",
+    "arg",
+    "call",
+    "launch_violation",
+    "workspace",
+]

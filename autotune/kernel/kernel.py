@@ -1,0 +1,148 @@
+"""The kernel: the one thing that lowering produces and that building, running and replay consume.
+
+A `Kernel` is plain frozen data - text, numbers and strings - so it crosses a process border as it
+is, hashes, and prints. Nothing after this point knows whether it was written by hand or generated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from autotune.errors import KernelError
+from autotune.target import Language
+from autotune.utils.math import product
+
+Role = Literal["in", "out", "inout"]
+
+ITEM_BYTES = {
+    "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2,
+    "int32": 4, "uint32": 4, "float32": 4, "int64": 8, "uint64": 8, "float64": 8,
+}  # fmt: skip
+
+
+def item_bytes(dtype: str) -> int:
+    """Return the size of one element of ``dtype`` in bytes; raise `KernelError` if unknown."""
+    if dtype not in ITEM_BYTES:
+        raise KernelError(f"dtype {dtype!r} is unknown; expected one of {', '.join(ITEM_BYTES)}")
+    return ITEM_BYTES[dtype]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One array argument of a function: its name, shape, dtype and who reads or writes it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    role: Role = "in"
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(n, int) and n > 0 for n in self.shape):
+            raise KernelError(
+                f"argument {self.name!r}: shape must be positive ints, got {self.shape}"
+            )
+        if self.role not in ("in", "out", "inout"):
+            raise KernelError(
+                f"argument {self.name!r}: role must be 'in', 'out' or 'inout', got {self.role!r}"
+            )
+        item_bytes(self.dtype)
+
+    @property
+    def bytes(self) -> int:
+        """Size of the whole array in bytes."""
+        return product(self.shape) * item_bytes(self.dtype)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A device buffer that lives between the kernels of one function (split-K needs one).
+
+    With ``zero`` it is cleared before every run of the function; otherwise it holds garbage.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    zero: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Size of the whole buffer in bytes."""
+        return product(self.shape) * item_bytes(self.dtype)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The launch shape of a CUDA kernel: blocks, threads, and dynamic shared memory in bytes.
+
+    A C function ignores it.
+    """
+
+    grid: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = (1, 1, 1)
+    shared_bytes: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads per block."""
+        return product(self.block)
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One entry of the source called with arguments and workspaces, by name and in order."""
+
+    entry: str
+    args: tuple[str, ...]
+    launch: Launch = field(default_factory=Launch)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function made of one or more kernels, ready to be compiled.
+
+    Attributes:
+        name: name of the function; what a user calls it.
+        language: ``"cuda"`` or ``"c"``.
+        source: complete text, knobs already in place. Entries have C linkage (``extern "C"``).
+        args: the arrays a caller passes, in order.
+        calls: the kernels to run, in order, on one stream.
+        workspace: buffers the runtime provides.
+        flags: extra compiler flags, part of the cache key.
+    """
+
+    name: str
+    language: Language
+    source: str
+    args: tuple[Argument, ...]
+    calls: tuple[KernelCall, ...]
+    workspace: tuple[Workspace, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [a.name for a in self.args] + [w.name for w in self.workspace]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise KernelError(
+                f"kernel {self.name!r}: argument names used twice: {', '.join(twice)}"
+            )
+        if not self.calls:
+            raise KernelError(f"kernel {self.name!r}: no entry to call")
+        for one in self.calls:
+            unknown = [n for n in one.args if n not in names]
+            if unknown:
+                raise KernelError(
+                    f"kernel {self.name!r}: entry {one.entry!r} takes {', '.join(unknown)}, "
+                    f"but the function has only {', '.join(names)}"
+                )
+
+    @property
+    def inputs(self) -> tuple[Argument, ...]:
+        """Arguments whose values are read."""
+        return tuple(a for a in self.args if a.role != "out")
+
+    @property
+    def outputs(self) -> tuple[Argument, ...]:
+        """Arguments whose values are written."""
+        return tuple(a for a in self.args if a.role != "in")

@@ -1,0 +1,165 @@
+"""Hand-written kernels with knobs: the source front end.
+
+A template returns a `SourceKernel`; `SourceKernel.kernel` renders it to a `Kernel` for one target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from autotune.errors import KernelError
+from autotune.kernel.kernel import Argument, Kernel, KernelCall, Launch, Role, Workspace
+from autotune.target import Language
+
+Define = bool | int | float | str
+Reference = Callable[..., Any]
+Extent = int | Sequence[int]
+
+
+def arg(name: str, shape: Sequence[int], dtype: str = "float32", role: Role = "in") -> Argument:
+    """Describe one array argument of a kernel.
+
+    Args:
+        name: the name used in messages and, for several kernels, in `call`.
+        shape: positive extents.
+        dtype: numpy name of the element type, or ``"bfloat16"``.
+        role: ``"in"`` (read), ``"out"`` (written) or ``"inout"`` (read, then written; restored
+            between timed runs).
+    """
+    return Argument(name, tuple(int(n) for n in shape), dtype, role)
+
+
+def workspace(
+    name: str, shape: Sequence[int], dtype: str = "float32", zero: bool = False
+) -> Workspace:
+    """Describe a buffer between the kernels of one function; ``zero`` clears it before each run."""
+    return Workspace(name, tuple(int(n) for n in shape), dtype, zero)
+
+
+def call(
+    entry: str,
+    args: Sequence[str],
+    grid: Extent = 1,
+    block: Extent = 1,
+    shared_bytes: int = 0,
+) -> KernelCall:
+    """Describe one kernel of a function that has several, run in the order given."""
+    return KernelCall(entry, tuple(args), Launch(_extent3(grid), _extent3(block), shared_bytes))
+
+
+def _extent3(extent: Extent) -> tuple[int, int, int]:
+    """Pad a launch extent to three dimensions."""
+    sizes = (extent,) if isinstance(extent, int) else tuple(int(n) for n in extent)
+    if not 1 <= len(sizes) <= 3:
+        raise KernelError(f"a launch extent has 1 to 3 dimensions, got {extent!r}")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def _define_text(name: str, value: Define) -> str:
+    """Return one ``#define`` line; booleans become 0 and 1, as the preprocessor has no others."""
+    if not name.isidentifier():
+        raise KernelError(f"defines: {name!r} is not a C identifier")
+    text = int(value) if isinstance(value, bool) else value
+    return f"#define {name} {text}\n"
+
+
+@dataclass(frozen=True)
+class SourceKernel:
+    """A hand-written kernel whose knobs arrive as ``#define``\\ s or Jinja2 variables.
+
+    Args:
+        name: entry point; needs C linkage (``extern "C"``) in CUDA sources.
+        source: source text, a path to a file (`pathlib.Path` or a one-line string that ends in
+            ``.cu``, ``.c``, ``.cpp``, ``.cuh`` or ``.j2``), or a `jinja2.Template`.
+        args: arrays in the order the entry takes them; see `arg`.
+        defines: knobs, written as ``#define`` lines in front and given to the Jinja2 template.
+        grid, block: launch shape in blocks and threads; a C function needs none.
+        shared_bytes: dynamic shared memory in bytes.
+        reference: numpy in, numpy out: takes the read arguments in order, returns the written ones
+            (one array or a tuple). Used to verify candidates.
+        calls: instead of grid and block, when the function is made of several kernels; see `call`.
+        workspace: buffers between those kernels; see `workspace`.
+        flags: extra compiler flags.
+        language: ``"cuda"`` or ``"c"``; by default what the target takes.
+    """
+
+    name: str
+    source: str | PathLike[str] | jinja2.Template
+    args: Sequence[Argument]
+    defines: Mapping[str, Define] = field(default_factory=dict)
+    grid: Extent = 1
+    block: Extent = 1
+    shared_bytes: int = 0
+    reference: Reference | None = None
+    calls: Sequence[KernelCall] = ()
+    workspace: Sequence[Workspace] = ()
+    flags: Sequence[str] = ()
+    language: Language | None = None
+
+    def text(self) -> str:
+        """Return the complete source text with the knobs in place.
+
+        Raises:
+            KernelError: the file is missing, or the Jinja2 template uses an undefined variable.
+        """
+        defines = "".join(_define_text(k, v) for k, v in self.defines.items())
+        return defines + self._body()
+
+    def _body(self) -> str:
+        source = self.source
+        if isinstance(source, jinja2.Template):
+            return _render(self.name, source, self.defines)
+        if isinstance(source, str) and not _looks_like_path(source):
+            return source
+        path = Path(source)
+        try:
+            body = path.read_text("utf-8")
+        except OSError as error:
+            raise KernelError(
+                f"kernel {self.name!r}: cannot read {path}: {error.strerror}"
+            ) from error
+        if path.suffix != ".j2":
+            return body
+        environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
+        return _render(self.name, environment.from_string(body), self.defines)
+
+    def kernel(self, language: Language) -> Kernel:
+        """Render for a target that takes ``language``.
+
+        Raises:
+            KernelError: the source is written for the other language, or is ill-formed.
+        """
+        if self.language not in (None, language):
+            raise KernelError(
+                f"kernel {self.name!r} is written in {self.language!r}, the target takes {language!r}"
+            )
+        calls = tuple(self.calls) or (
+            call(self.name, [a.name for a in self.args], self.grid, self.block, self.shared_bytes),
+        )
+        return Kernel(
+            name=self.name,
+            language=language,
+            source=self.text(),
+            args=tuple(self.args),
+            calls=calls,
+            workspace=tuple(self.workspace),
+            flags=tuple(self.flags),
+        )
+
+
+def _looks_like_path(text: str) -> bool:
+    return "\n" not in text and text.endswith((".cu", ".c", ".cpp", ".cuh", ".j2"))
+
+
+def _render(name: str, template: jinja2.Template, values: Mapping[str, Define]) -> str:
+    try:
+        return template.render(**values)
+    except jinja2.TemplateError as error:
+        raise KernelError(f"kernel {name!r}: the Jinja2 source failed: {error}") from error

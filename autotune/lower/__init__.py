@@ -1,0 +1,1 @@
+"""From a schedule to a loop nest to a kernel."""

@@ -1,0 +1,1 @@
+"""Building and running trials."""

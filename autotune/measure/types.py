@@ -1,0 +1,99 @@
+"""What measuring takes and gives: inputs, build results, results, and their error numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from autotune.kernel.kernel import Kernel
+from autotune.target import Target
+from autotune.task import ConfigEntity, Task
+
+
+class MeasureErrorNo(IntEnum):
+    """Why a trial failed; the numbers are AutoTVM's and stand in logs."""
+
+    NO_ERROR = 0
+    INSTANTIATION_ERROR = 1
+    COMPILE_HOST = 2
+    COMPILE_DEVICE = 3
+    RUNTIME_DEVICE = 4
+    WRONG_ANSWER = 5
+    BUILD_TIMEOUT = 6
+    RUN_TIMEOUT = 7
+    UNKNOWN_ERROR = 8
+
+
+class MeasureInput(NamedTuple):
+    """One trial asked for: this configuration of this task on this target."""
+
+    target: Target
+    task: Task
+    config: ConfigEntity
+
+
+class MeasureResult(NamedTuple):
+    """What came of one trial.
+
+    Attributes:
+        costs: seconds per run, one entry a repeat; empty when the trial failed.
+        error_no: a `MeasureErrorNo`.
+        all_cost: seconds this trial took in all, build included.
+        timestamp: seconds since the epoch when it ended.
+        error_msg: the compiler's, device's or checker's own words; empty on success.
+        extra: what else is known (resources, confidence interval, clocks, ...), JSON-able.
+    """
+
+    costs: tuple[float, ...]
+    error_no: int
+    all_cost: float
+    timestamp: float
+    error_msg: str = ""
+    extra: dict[str, Any] = {}  # noqa: RUF012 - never mutated; a NamedTuple default is shared
+
+    @property
+    def ok(self) -> bool:
+        """Whether the trial gave a time."""
+        return self.error_no == MeasureErrorNo.NO_ERROR
+
+    @property
+    def mean(self) -> float:
+        """Mean seconds per run; infinity when the trial failed."""
+        return sum(self.costs) / len(self.costs) if self.ok and self.costs else float("inf")
+
+    def __repr__(self) -> str:
+        error = MeasureErrorNo(self.error_no)
+        text = f"costs={self.costs!r}, error_no={error.name}, all_cost={self.all_cost:.3f}, "
+        text += f"timestamp={self.timestamp!r}"
+        return f"MeasureResult({text}" + (
+            f", error_msg={self.error_msg!r})" if not self.ok else ")"
+        )
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What came of building one candidate.
+
+    Attributes:
+        artifact: path of the cubin or shared object; empty when building failed.
+        kernel: what was built (argument shapes, launches); None when instantiation failed.
+        resources: registers, spill_bytes, shared_bytes, ... as the compiler reports them.
+        error_no: a `MeasureErrorNo`.
+        error_msg: the compiler's own text.
+        time_cost: seconds spent building; near 0 on a cache hit.
+        code_hash: hash of the machine code and launches; equal hashes need one measurement.
+    """
+
+    artifact: str
+    kernel: Kernel | None
+    resources: dict[str, int] = field(default_factory=dict)
+    error_no: int = 0
+    error_msg: str = ""
+    time_cost: float = 0.0
+    code_hash: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an artifact to run."""
+        return self.error_no == MeasureErrorNo.NO_ERROR

@@ -1,0 +1,1 @@
+"""Logs, databases and the replay of their best."""

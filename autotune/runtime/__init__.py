@@ -1,0 +1,1 @@
+"""Arrays, modules and timers on CUDA devices and the CPU."""

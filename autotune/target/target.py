@@ -1,0 +1,256 @@
+"""Targets: parsing, printing, and the current-target stack.
+
+Target strings have TVM's form, ``kind -option=value ...``; every form that TVM wrote into its logs
+from 2018 to 2025 is read. A `Target` is a context manager, as in TVM::
+
+    with Target("cuda -arch=sm_90"):
+        func = autotune.build(gemm(1024, 1024, 1024))
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from autotune.errors import TargetError
+from autotune.target.limits import Limits, limits_of_arch
+from autotune.target.query import cuda_device
+
+Language = Literal["cuda", "c"]
+
+_KEYS = {
+    "cuda": ("cuda", "gpu"), "llvm": ("cpu",), "c": ("cpu",), "rocm": ("rocm", "gpu"),
+    "nvptx": ("cuda", "gpu"), "opencl": ("opencl", "gpu"), "vulkan": ("vulkan", "gpu"),
+    "metal": ("metal", "gpu"), "hexagon": ("hexagon",), "ext_dev": ("ext_dev",),
+    "stackvm": ("cpu",), "hybrid": ("hybrid",), "webgpu": ("webgpu", "gpu"),
+    "sdaccel": ("sdaccel",),
+    "aocl": ("aocl",), "aocl_sw_emu": ("aocl",), "composite": (),
+}  # fmt: skip
+_LANGUAGE: dict[str, Language] = {"cuda": "cuda", "c": "c", "llvm": "c"}
+# Names NVIDIA's boards have in TVM's target tags ("nvidia/geforce-rtx-3070").
+_TAG_PREFIX = "nvidia/"
+
+_stack: ContextVar[tuple[Target, ...]] = ContextVar("autotune_targets", default=())
+
+
+class Kind(str):
+    """The kind of a target; a string with TVM's ``.name``."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The kind as a plain string."""
+        return str(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A device kind and its options.
+
+    Args:
+        spec: a target string, a dict such as ``{"kind": "cuda", "arch": "sm_90"}``, or a Target.
+        host: ignored by code generation; kept because logs and scripts name one.
+
+    Raises:
+        TargetError: the kind is unknown, or the text is not a target.
+    """
+
+    kind: Kind
+    attrs: Mapping[str, Any]
+    keys: tuple[str, ...]
+    host: Target | None = field(default=None, repr=False)
+
+    def __init__(
+        self, spec: str | Mapping[str, Any] | Target, host: str | Target | None = None
+    ) -> None:
+        if isinstance(spec, Target):
+            kind, attrs = str(spec.kind), dict(spec.attrs)
+            host = host or spec.host
+        elif isinstance(spec, str):
+            kind, attrs = _parse(spec)
+        else:
+            attrs = dict(spec)
+            kind = str(attrs.pop("kind", ""))
+            host = host or attrs.pop("host", None)
+        if kind not in _KEYS:
+            raise TargetError(
+                f"target {spec!r}: unknown kind {kind!r}; kernels are built for "
+                f"{', '.join(sorted(_LANGUAGE))}"
+            )
+        keys = attrs.pop("keys", None)
+        keys = keys.split(",") if isinstance(keys, str) else list(keys or ())
+        device = attrs.get("device")
+        # TVM's rule: explicit keys, then the device option, then the kind's own, each once.
+        merged = dict.fromkeys([*keys, *([device] if device else []), *_KEYS[kind]])
+        object.__setattr__(self, "kind", Kind(kind))
+        object.__setattr__(self, "attrs", attrs)
+        object.__setattr__(self, "keys", tuple(merged))
+        object.__setattr__(self, "host", None if host is None else Target(host))
+
+    @property
+    def language(self) -> Language:
+        """The language its kernels are written in."""
+        if self.kind not in _LANGUAGE:
+            raise TargetError(
+                f"kernels cannot be built for target kind {str(self.kind)!r}; "
+                f"expected one of {', '.join(sorted(_LANGUAGE))}"
+            )
+        return _LANGUAGE[self.kind]
+
+    @property
+    def model(self) -> str:
+        """The ``-model`` option; ``"unknown"`` when there is none, as in TVM."""
+        return str(self.attrs.get("model", "unknown"))
+
+    @property
+    def device_name(self) -> str:
+        """The ``-device`` option, or an empty string."""
+        return str(self.attrs.get("device", ""))
+
+    @property
+    def arch(self) -> str:
+        """``sm_XX`` for CUDA: the option if given, else that of device 0, else ``sm_75``.
+
+        The last is the oldest architecture that CUDA 13 compiles for, so a machine without a
+        device still builds. For a CPU it is the machine name.
+        """
+        if "arch" in self.attrs:
+            return str(self.attrs["arch"])
+        if self.kind != "cuda":
+            return platform.machine()
+        device = cuda_device()
+        return device.arch if device else "sm_75"
+
+    @property
+    def limits(self) -> Limits:
+        """Launch limits: of the device when it has the target's architecture, else by table."""
+        if self.kind != "cuda":
+            return Limits(sm_count=len(os.sched_getaffinity(0)) if _HAS_AFFINITY else _cpu_count())
+        device = cuda_device()
+        if device and device.arch.rstrip("a") == self.arch.rstrip("a"):
+            return device.limits
+        return limits_of_arch(self.arch)
+
+    @property
+    def max_num_threads(self) -> int:
+        """Most threads of a block."""
+        return int(self.attrs.get("max_num_threads", self.limits.threads_per_block))
+
+    @property
+    def thread_warp_size(self) -> int:
+        """Threads of a warp."""
+        return int(self.attrs.get("thread_warp_size", self.limits.warp_size))
+
+    @property
+    def emulate(self) -> bool:
+        """Whether CUDA kernels run on the CPU emulator: the ``-emulate`` option."""
+        return str(self.attrs.get("emulate", "0")).lower() in ("1", "true")
+
+    def __str__(self) -> str:
+        options = [f"-keys={','.join(self.keys)}"] if self.keys else []
+        options += [f"-{key}={_option_text(self.attrs[key])}" for key in sorted(self.attrs)]
+        return " ".join([str(self.kind), *options])
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Target, (str(self), None if self.host is None else str(self.host))
+
+    def __enter__(self) -> Target:
+        _stack.set((*_stack.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _stack.set(_stack.get()[:-1])
+
+    @staticmethod
+    def current(allow_none: bool = True) -> Target | None:
+        """Return the innermost target entered by ``with``, or None.
+
+        Raises:
+            TargetError: there is none and ``allow_none`` is False.
+        """
+        stack = _stack.get()
+        if not stack and not allow_none:
+            raise TargetError("no target: wrap the call in `with Target(...):` or pass target=")
+        return stack[-1] if stack else None
+
+
+_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
+
+
+def _cpu_count() -> int:
+    return os.cpu_count() or 1
+
+
+def cuda(model: str = "unknown", arch: str | None = None, options: str = "") -> Target:
+    """Return a CUDA target by model and architecture, as ``tvm.target.cuda``."""
+    parts = ["cuda", options]
+    parts += [f"-model={model}"] if model != "unknown" else []
+    parts += [f"-arch={arch}"] if arch else []
+    return Target(" ".join(filter(None, parts)))
+
+
+def _option_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def _parse(text: str) -> tuple[str, dict[str, Any]]:
+    """Split a target string, JSON text or tag into kind and options."""
+    stripped = text.strip()
+    if stripped.startswith("{"):
+        try:
+            attrs = dict(json.loads(stripped))
+        except ValueError as error:
+            raise TargetError(f"target {text!r}: not valid JSON: {error}") from error
+        return str(attrs.pop("kind", "")), attrs
+    if stripped.startswith(_TAG_PREFIX):
+        return "cuda", {"model": stripped}
+    words = stripped.split()
+    if not words:
+        raise TargetError("target: expected a kind such as 'cuda' or 'llvm', got an empty string")
+    attrs = {}
+    for word in _joined(words[1:]):
+        key, _, value = word.lstrip("-").partition("=")
+        # TVM renamed -target to -mtriple; its logs hold both.
+        attrs["mtriple" if key == "target" else key] = _option_value(value)
+    return words[0], attrs
+
+
+def _joined(words: list[str]) -> list[str]:
+    """Join ``-mattr=+a -b`` style values: a word without a leading dash belongs to the last."""
+    joined: list[str] = []
+    for word in words:
+        if word.startswith("-") or not joined:
+            joined.append(word)
+        else:
+            joined[-1] += ("" if "=" in joined[-1] else "=") + word
+    for word in joined:
+        if not word.startswith("-"):
+            raise TargetError(f"target option {word!r}: expected -key=value")
+    return joined
+
+
+def _option_value(text: str) -> Any:
+    if text == "":
+        return True
+    try:
+        return int(text)
+    except ValueError:
+        return text

@@ -1,0 +1,1 @@
+"""Config spaces, templates, tasks and dispatch."""

@@ -1,0 +1,52 @@
+"""Package metadata of autotune: everything setuptools needs to know stands here."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+VERSION = re.search(
+    r'^__version__ = "([^"]+)"', (HERE / "autotune" / "version.py").read_text("utf-8"), re.M
+).group(1)
+
+# On Linux the `xgboost` wheel pulls in 350 MB of NCCL, which a single-host CPU model never calls;
+# `xgboost-cpu` is the same project's distribution of the same module without it.
+XGBOOST = [
+    'xgboost-cpu>=1.7; platform_system == "Linux" and platform_machine == "x86_64"',
+    'xgboost>=1.7; platform_system != "Linux" or platform_machine != "x86_64"',
+]
+CHECK = ["ruff>=0.8", "mypy>=1.13"]
+TEST = ["pytest>=8", "hypothesis>=6.100", "pytest-xdist>=3.5"]
+
+setup(
+    name="autotune",
+    version=VERSION,
+    description="A stand-alone kernel autotuner in the style of AutoTVM, for CUDA and C",
+    long_description=(HERE / "README.md").read_text("utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=[*find_packages(include=["autotune", "autotune.*"]), "autotune.templates"],
+    package_dir={"autotune": "autotune", "autotune.templates": "templates"},
+    package_data={
+        "autotune": ["py.typed", "**/*.h", "**/*.html", "**/*.css", "**/*.js"],
+        "autotune.templates": ["kernels/*.cu", "kernels/*.c", "kernels/*.h"],
+    },
+    install_requires=[
+        "numpy>=1.24",
+        "scipy>=1.10",
+        "tornado>=6.3",
+        "jinja2>=3.1",
+        "click>=8.1",
+        "ml_dtypes>=0.4",
+        *XGBOOST,
+    ],
+    extras_require={
+        "cuda": ["pycuda>=2024.1", "nvidia-ml-py>=12"],
+        "nvrtc": ["cuda-core[cu13]>=0.3"],
+        "test": TEST,
+        "dev": [*TEST, *CHECK],
+    },
+    entry_points={"console_scripts": ["autotune = autotune.cli.main:main"]},
+)

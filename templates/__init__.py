@@ -1,0 +1,1 @@
+"""The ready-made template library; importing it registers its tasks."""

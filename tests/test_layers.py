@@ -1,0 +1,80 @@
+"""The direction of imports: a folder imports only from rows above its own."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "autotune"
+
+# docs/architecture.md, "Folders, and the direction of imports". Folders of one row are strangers.
+ROWS = [
+    {"errors", "version"},
+    {"utils"},
+    {"ir", "target"},
+    {"kernel"},
+    {"te"},
+    {"topi"},
+    {"task", "lower"},
+    {"codegen", "features"},
+    {"runtime", "cost_model"},
+    {"driver"},
+    {"measure"},
+    {"record"},
+    {"tuner"},
+    {"dashboard"},
+    {"cli"},
+]
+# The one package each outside library is imported from.
+DOORS = {
+    "pycuda": {"runtime/cuda.py", "measure/build_worker.py"},
+    "xgboost": {"cost_model/xgb.py"},
+    "tornado": {"dashboard/server.py"},
+    "dask": set(),
+}
+ROW_OF = {name: i for i, row in enumerate(ROWS) for name in row}
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names if node.module == "autotune" else {node.module}
+    return found
+
+
+def own_folder(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_folder_imports_only_from_rows_above(path):
+    own = own_folder(path)
+    if own == "__init__":
+        return
+    assert own in ROW_OF, f"{own} has no row"
+    for name in imports(path):
+        if not name.startswith("autotune."):
+            continue
+        other = name.split(".")[1]
+        assert other == own or ROW_OF[other] < ROW_OF[own], f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_outside_libraries_have_one_door(path):
+    here = path.relative_to(PACKAGE).as_posix()
+    for name in imports(path):
+        library = name.split(".")[0]
+        assert library not in DOORS or here in DOORS[library], f"{here} imports {name}"
+
+
+def test_importing_autotune_does_not_import_the_template_library():
+    for name in imports(PACKAGE / "__init__.py"):
+        assert not name.startswith("autotune.templates")
