@@ -38,7 +38,7 @@ def arg(name: str, shape: Sequence[int], dtype: str = "float32", role: Role = "i
 def workspace(
     name: str, shape: Sequence[int], dtype: str = "float32", zero: bool = False
 ) -> Workspace:
-    """Describe a buffer between the kernels of one function; ``zero`` clears it before each run."""
+    """Describe a buffer between kernels of one function; ``zero`` clears it before each run."""
     return Workspace(name, tuple(int(n) for n in shape), dtype, zero)
 
 
@@ -138,7 +138,8 @@ class SourceKernel:
         """
         if self.language not in (None, language):
             raise KernelError(
-                f"kernel {self.name!r} is written in {self.language!r}, the target takes {language!r}"
+                f"kernel {self.name!r} is written in {self.language!r}, "
+                f"the target takes {language!r}"
             )
         calls = tuple(self.calls) or (
             call(self.name, [a.name for a in self.args], self.grid, self.block, self.shared_bytes),

@@ -1,0 +1,116 @@
+import pickle
+
+import jinja2
+import pytest
+
+from autotune.errors import KernelError
+from autotune.kernel import (
+    Argument,
+    Kernel,
+    KernelCall,
+    Launch,
+    SourceKernel,
+    arg,
+    call,
+    launch_violation,
+    workspace,
+)
+from autotune.target import Limits
+
+
+def kernel(launch: Launch) -> Kernel:
+    args = (Argument("A", (4,), "float32"), Argument("B", (4,), "float32", "out"))
+    return Kernel("copy", "cuda", "...", args, (KernelCall("copy", ("A", "B"), launch),))
+
+
+def source(**kwargs):
+    args = [arg("A", (4,)), arg("B", (4,), role="out")]
+    return SourceKernel(**{"name": "copy", "source": "int x = N;\n", "args": args} | kwargs)
+
+
+def test_a_kernel_is_plain_data_that_pickles_and_hashes():
+    one = kernel(Launch((2, 1, 1), (32, 1, 1)))
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert hash(one) == hash(kernel(Launch((2, 1, 1), (32, 1, 1))))
+
+
+def test_roles_say_what_is_read_and_what_is_written():
+    args = (arg("a", (1,)), arg("b", (2,), role="out"), arg("c", (3,), role="inout"))
+    one = Kernel("f", "c", "", args, (KernelCall("f", ("a", "b", "c")),))
+    assert [a.name for a in one.inputs] == ["a", "c"]
+    assert [a.name for a in one.outputs] == ["b", "c"]
+
+
+def test_sizes_are_in_bytes():
+    assert arg("a", (3, 5), "float16").bytes == 30
+    assert workspace("w", (7,), "float64").bytes == 56
+
+
+def test_knobs_arrive_as_defines_and_booleans_as_numbers():
+    text = source(defines={"N": 4, "FAST": True, "T": "float"}).text()
+    assert text == "#define N 4\n#define FAST 1\n#define T float\nint x = N;\n"
+
+
+def test_a_source_may_be_a_file(tmp_path):
+    path = tmp_path / "k.cu"
+    path.write_text("from a file\n")
+    assert source(source=path).text() == "from a file\n"
+    assert source(source=str(path)).text() == "from a file\n"
+
+
+def test_a_source_may_be_a_jinja_template(tmp_path):
+    template = jinja2.Template("{% for i in range(N) %}x{{ i }};{% endfor %}")
+    assert source(source=template, defines={"N": 3}).text().endswith("x0;x1;x2;")
+    path = tmp_path / "k.cu.j2"
+    path.write_text("{{ M }}")
+    with pytest.raises(KernelError, match="kernel 'copy': the Jinja2 source failed: 'M'"):
+        source(source=path).text()
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(KernelError, match=r"cannot read .*nowhere\.cu: No such file"):
+        source(source="nowhere.cu").text()
+
+
+def test_several_kernels_form_one_function_with_a_workspace():
+    calls = [call("first", ["A", "W"], grid=8, block=(32, 2)), call("second", ["W", "B"])]
+    one = source(calls=calls, workspace=[workspace("W", (64,), zero=True)]).kernel("cuda")
+    assert [c.entry for c in one.calls] == ["first", "second"]
+    assert one.calls[0].launch == Launch((8, 1, 1), (32, 2, 1))
+    assert one.workspace[0].zero
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: arg("A", (0,)), "argument 'A': shape must be positive"),
+        (lambda: arg("A", (1,), "float7"), "dtype 'float7' is unknown"),
+        (lambda: arg("A", (1,), role="maybe"), "role must be 'in', 'out' or 'inout', got 'maybe'"),
+        (lambda: call("f", [], grid=(1, 1, 1, 1)), "1 to 3 dimensions"),
+        (lambda: source(defines={"a b": 1}).text(), "'a b' is not a C identifier"),
+        (lambda: source(language="c").kernel("cuda"), "written in 'c', the target takes 'cuda'"),
+        (lambda: source(calls=[call("f", ["Z"])]).kernel("c"), "'f' takes Z, but .* only A, B"),
+        (lambda: source(args=[arg("A", (1,))] * 2).kernel("c"), "names used twice: A"),
+    ],
+)
+def test_a_wrong_description_is_refused_by_name(make, message):
+    with pytest.raises(KernelError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("launch", "message"),
+    [
+        (Launch((1, 1, 1), (64, 32, 1)), "threads per block is 2048, the device allows 1024"),
+        (Launch((1, 1, 1), (1, 1, 128)), "block.z is 128, the device allows 64"),
+        (Launch((1, 70000, 1)), "grid.y is 70000, the device allows 65535"),
+        (Launch(shared_bytes=50000), "dynamic shared bytes per block is 50000"),
+        (Launch((0, 1, 1)), "empty launch"),
+    ],
+)
+def test_a_launch_over_a_limit_names_the_limit(launch, message):
+    assert message in launch_violation(kernel(launch), Limits())
+
+
+def test_a_launch_within_the_limits_passes():
+    assert launch_violation(kernel(Launch((9, 9, 9), (8, 8, 8), 49152)), Limits()) is None
