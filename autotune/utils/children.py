@@ -1,0 +1,266 @@
+"""Child processes that do one job at a time and can be killed at any moment.
+
+A child is a fresh interpreter that runs one module of this package: no fork of the caller, no
+`multiprocessing`, so notebooks, scripts without a ``__main__`` guard and threads are all safe. It
+leads a process group of its own, and everything it starts is in that group and dies with it:
+
+- on `Child.kill`, at once;
+- when the parent dies in whatever way, because the request pipe then ends, and the child kills its
+  group at that.
+
+Messages travel over two private pipes. What the child, or a kernel in it, prints goes to a third
+one, of which the parent keeps the end for error messages. Requests are pickled plain data; replies
+are JSON, so a child that went mad can garble a reply but cannot run code in the parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import selectors
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from autotune.errors import AutotuneError
+
+_PACKAGE = Path(__file__).parent.parent
+_HEADER = struct.Struct("<I")
+_MOST_BYTES = 1 << 30  # a longer reply is garbage
+_OUTPUT_KEPT = 4096  # bytes of the child's own output kept for messages
+
+# The child makes empty package objects for those whose __init__ imports the whole system, so that
+# it starts in the time its own module takes.
+_BOOT = """
+import importlib, json, sys, types
+path, root, bare, module, requests, replies = json.loads(sys.argv[1])
+sys.path[:] = path
+for name in bare:
+    package = sys.modules[name] = types.ModuleType(name)
+    package.__path__ = ["/".join([root, *name.split(".")[1:]])]
+importlib.import_module("autotune.utils.child").run(module, requests, replies)
+"""
+_BARE = ("autotune", "autotune.measure")
+
+
+class ChildTimeout(AutotuneError):
+    """A child did not answer in time."""
+
+
+class ChildDied(AutotuneError):
+    """A child ended, or answered garbage, instead of replying."""
+
+
+def describe_exit(code: int) -> str:
+    """Say how a process ended: ``killed by SIGSEGV`` or ``exited with status 3``."""
+    if code >= 0:
+        return f"exited with status {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def write_frame(fd: int, payload: bytes) -> None:
+    """Write one length-prefixed message, whole."""
+    view = memoryview(_HEADER.pack(len(payload)) + payload)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+class FrameReader:
+    """Cuts what arrives on a pipe into messages."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._data = bytearray()
+
+    def take(self) -> bytes | None:
+        """Return the next whole message that has arrived, or None."""
+        if len(self._data) < _HEADER.size:
+            return None
+        (size,) = _HEADER.unpack_from(self._data)
+        if size > _MOST_BYTES:
+            raise ChildDied(f"a message of {size} bytes was announced: the pipe holds garbage")
+        end = _HEADER.size + size
+        if len(self._data) < end:
+            return None
+        payload = bytes(self._data[_HEADER.size : end])
+        del self._data[:end]
+        return payload
+
+    def fill(self) -> bool:
+        """Read what is there (blocks when nothing is); False at the end of the pipe."""
+        chunk = os.read(self.fd, 1 << 16)
+        self._data += chunk
+        return bool(chunk)
+
+    def read(self) -> bytes | None:
+        """Wait for the next message; None at the end of the pipe."""
+        while (payload := self.take()) is None:
+            if not self.fill():
+                return None
+        return payload
+
+
+class Child:
+    """One child process, owned by the thread that makes it.
+
+    Only that thread may send and receive; `kill`, `pause` and `resume` may be called from any.
+
+    Args:
+        module: a module of this package with ``main(port: autotune.utils.child.Port)``.
+        environment: variables added to the child's environment.
+
+    Example::
+
+        child = Child("autotune.measure.build_worker")
+        child.send(job)
+        reply = child.receive(timeout_s=10)
+    """
+
+    def __init__(self, module: str, environment: dict[str, str] | None = None) -> None:
+        request_read, self._requests = os.pipe()
+        reply_read, reply_write = os.pipe()
+        output_read, output_write = os.pipe()
+        spec = [sys.path, str(_PACKAGE), _BARE, module, request_read, reply_write]
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BOOT, json.dumps(spec)],
+                stdin=subprocess.DEVNULL,
+                stdout=output_write,
+                stderr=output_write,
+                pass_fds=(request_read, reply_write),
+                start_new_session=True,
+                env={**os.environ, **(environment or {})},
+            )
+        except BaseException:
+            for fd in (self._requests, reply_read, output_read):
+                os.close(fd)
+            raise
+        finally:
+            for fd in (request_read, reply_write, output_write):
+                os.close(fd)
+        self._replies = FrameReader(reply_read)
+        self._output_fd = output_read
+        self._output = bytearray()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(reply_read, selectors.EVENT_READ)
+        self._selector.register(output_read, selectors.EVENT_READ)
+        self._closed = False
+
+    @property
+    def pid(self) -> int:
+        """Process id, which is also the id of its process group."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return not self._closed and self._process.poll() is None
+
+    def send(self, message: object) -> None:
+        """Hand over a message.
+
+        Raises:
+            ChildDied: the child is gone.
+        """
+        try:
+            write_frame(self._requests, pickle.dumps(message, protocol=5))
+        except (BrokenPipeError, OSError) as error:
+            raise self._death() from error
+
+    def receive(self, timeout_s: float) -> Any:
+        """Wait for the next message of the child.
+
+        Raises:
+            ChildTimeout: nothing came in time; the child still runs.
+            ChildDied: the child ended or sent garbage; the message says how and what it printed.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            payload = self._replies.take()
+            if payload is not None:
+                return self._decoded(payload)
+            ready = self._selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise ChildTimeout(f"no answer from process {self.pid} within {timeout_s:g} s")
+            for key, _ in ready:
+                self._read(key.fd)
+
+    def _read(self, fd: int) -> None:
+        if fd == self._output_fd:
+            self._drain_output()
+        elif not self._replies.fill():
+            raise self._death()
+
+    def _decoded(self, payload: bytes) -> Any:
+        try:
+            return json.loads(payload)
+        except ValueError as error:
+            self.kill()
+            raise ChildDied(f"process {self.pid} sent garbage: {payload[:80]!r}") from error
+
+    def _drain_output(self) -> None:
+        chunk = os.read(self._output_fd, 1 << 16)
+        if not chunk:
+            self._selector.unregister(self._output_fd)
+        self._output += chunk
+        del self._output[:-_OUTPUT_KEPT]
+
+    @property
+    def output(self) -> str:
+        """The end of what the child printed so far."""
+        return self._output.decode("utf-8", "replace").strip()
+
+    def _death(self) -> ChildDied:
+        """Reap the child and describe its end."""
+        try:
+            code = self._process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+            code = self._process.wait()
+        self._collect_last_output()
+        text = f"process {self.pid} {describe_exit(code)}"
+        return ChildDied(f"{text}; it printed: {self.output}" if self.output else text)
+
+    def _collect_last_output(self) -> None:
+        os.set_blocking(self._output_fd, False)
+        with contextlib.suppress(BlockingIOError, KeyError):
+            for _ in range(16):
+                self._drain_output()
+
+    def pause(self) -> None:
+        """Stop the whole process group where it stands."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process group go on."""
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """Kill the whole process group; a waiting `receive` then raises `ChildDied`."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._closed or (self._process.returncode is not None and number != signal.SIGKILL):
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    def close(self) -> None:
+        """Kill what still runs and release the pipes. By the owner, once or more."""
+        if self._closed:
+            return
+        self.kill()
+        self._process.wait()
+        self._closed = True
+        self._selector.close()
+        for fd in (self._requests, self._replies.fd, self._output_fd):
+            os.close(fd)

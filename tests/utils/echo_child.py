@@ -1,0 +1,29 @@
+"""A child for the tests of child processes: does what the request says."""
+
+import os
+import signal
+import subprocess
+import time
+
+
+def main(port):
+    port.watch()
+    while True:
+        what, value = port.receive()
+        if what == "echo":
+            port.send(value)
+        elif what == "print":
+            print(value, flush=True)
+            port.send("printed")
+        elif what == "crash":
+            print(value, flush=True)
+            os.kill(os.getpid(), signal.SIGSEGV)
+        elif what == "exit":
+            os._exit(value)
+        elif what == "garbage":
+            os.write(port._replies, b"\xff" * 64)
+            time.sleep(60)
+        elif what == "sleep":
+            time.sleep(value)
+        elif what == "grandchild":
+            port.send(subprocess.Popen(["sleep", "60"]).pid)

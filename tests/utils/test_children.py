@@ -1,0 +1,140 @@
+"""Child processes: they answer, they are killed whole, and they never outlive their parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from autotune.utils.children import Child, ChildDied, ChildTimeout, describe_exit
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def child(monkeypatch):
+    monkeypatch.syspath_prepend(str(HERE))
+    child = Child("echo_child")
+    yield child
+    child.close()
+
+
+def gone(pid: int, within_s: float = 5.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state in "ZX":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_child_answers_in_order(child):
+    for number in range(3):
+        child.send(("echo", {"number": number}))
+    assert [child.receive(10)["number"] for _ in range(3)] == [0, 1, 2]
+
+
+def test_large_messages_arrive_whole(child):
+    child.send(("echo", "x" * 3_000_000))
+    assert len(child.receive(10)) == 3_000_000
+
+
+def test_what_a_child_prints_does_not_disturb_the_protocol(child):
+    child.send(("print", "noise " * 40_000))
+    assert child.receive(10) == "printed"
+    assert child.output.endswith("noise")
+
+
+def test_a_crash_is_reported_with_signal_and_output(child):
+    child.send(("crash", "about to crash"))
+    with pytest.raises(ChildDied, match=r"killed by SIGSEGV; it printed: about to crash"):
+        child.receive(10)
+
+
+def test_an_exit_is_reported_with_its_status(child):
+    child.send(("exit", 3))
+    with pytest.raises(ChildDied, match="exited with status 3"):
+        child.receive(10)
+
+
+def test_garbage_on_the_reply_pipe_is_a_dead_child(child):
+    child.send(("garbage", None))
+    with pytest.raises(ChildDied, match="garbage"):
+        child.receive(10)
+
+
+def test_a_late_answer_times_out_and_the_child_can_be_killed(child):
+    child.send(("sleep", 60))
+    with pytest.raises(ChildTimeout, match=r"within 0\.2 s"):
+        child.receive(0.2)
+    child.kill()
+    with pytest.raises(ChildDied, match="killed by SIGKILL"):
+        child.receive(10)
+
+
+def test_kill_takes_grandchildren_too(child):
+    child.send(("grandchild", None))
+    grandchild = child.receive(10)
+    child.kill()
+    assert gone(grandchild)
+
+
+def test_close_leaves_no_process_and_no_descriptor(monkeypatch):
+    monkeypatch.syspath_prepend(str(HERE))
+    before = len(os.listdir("/proc/self/fd"))
+    child = Child("echo_child")
+    child.send(("grandchild", None))
+    grandchild = child.receive(10)
+    child.close()
+    child.close()
+    assert gone(grandchild)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_paused_child_makes_no_progress(child):
+    child.send(("echo", 1))
+    assert child.receive(10) == 1
+    child.pause()
+    child.send(("echo", 2))
+    with pytest.raises(ChildTimeout):
+        child.receive(0.2)
+    child.resume()
+    assert child.receive(10) == 2
+
+
+@pytest.mark.parametrize("busy", ["busy", "idle"])
+def test_children_and_grandchildren_die_when_the_parent_is_killed(busy):
+    text = f"""
+        import sys, time
+        sys.path.insert(0, {str(HERE)!r})
+        from autotune.utils.children import Child
+        child = Child("echo_child")
+        child.send(("grandchild", None))
+        grandchild = child.receive(10)
+        if {busy!r} == "busy":
+            child.send(("sleep", 60))
+        print(child.pid, grandchild, flush=True)
+        time.sleep(60)
+    """
+    parent = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(text)], stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        parent.send_signal(signal.SIGKILL)
+    assert len(pids) == 2
+    assert all(gone(pid) for pid in pids)
+
+
+def test_exits_are_described_in_words():
+    assert describe_exit(0) == "exited with status 0"
+    assert describe_exit(-11) == "killed by SIGSEGV"
+    assert describe_exit(-64) in ("killed by SIGRTMAX", "killed by signal 64")
