@@ -10,6 +10,9 @@
     ├── TargetError           a target string, device or limit that is wrong
     ├── KernelError           a kernel called or described wrongly
     ├── CompileError          the compiler is missing or refused the source
+    │   ├── CompilerMissing   there is no compiler; the message says what to install
+    │   └── CompilerCrashed   it was killed or had no memory or disk left; a retry may work
+    ├── CompileTimeout        the compiler took longer than it was given, and was killed
     ├── DeviceError           the device failed while it was used outside a trial
     ├── MeasureError          measuring could not start or go on
     ├── RecordError           a log or record that cannot be read or written
@@ -61,6 +64,18 @@ class KernelError(AutotuneError, ValueError):
 
 class CompileError(AutotuneError, RuntimeError):
     """A compiler is missing or rejected the source; the message holds the compiler's own text."""
+
+
+class CompilerMissing(CompileError):
+    """No compiler was found; the message says where it was looked for and what to install."""
+
+
+class CompilerCrashed(CompileError):
+    """The compiler died of something other than the source: a kill, no memory, a full disk."""
+
+
+class CompileTimeout(AutotuneError, TimeoutError):
+    """The compiler did not end in time and was killed with all its children."""
 
 
 class DeviceError(AutotuneError, RuntimeError):

@@ -1,0 +1,111 @@
+"""The compile cache on disk: what was compiled once is never compiled again on this machine.
+
+One entry is one file - a JSON head of one line, then the bytes of the artifact - named by the
+digest of everything that decides the result. It is written under a temporary name and renamed, so
+that any number of processes share the folder without locks: a reader sees a whole entry or none,
+and two writers of one entry write the same thing. A compiler's refusal is an entry too, so that a
+source known to be bad costs nothing the second time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from autotune.utils import environment
+from autotune.utils.files import write_atomically
+
+DEFAULT_BYTES = 1 << 30
+# After eviction this part of the bound is in use, so that not every store has to evict.
+_KEPT = 0.8
+_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of one compilation.
+
+    Attributes:
+        artifact: the bytes of the cubin or shared object; empty when the compiler refused.
+        error: the compiler's refusal; empty on success.
+        log: everything the compiler printed.
+        entries: per entry point, what the compiler reports: registers, spills, shared bytes.
+        code_hash: digest of the machine code.
+    """
+
+    artifact: bytes
+    error: str = ""
+    log: str = ""
+    entries: dict[str, dict[str, int]] = field(default_factory=dict)
+    code_hash: str = ""
+
+
+class BuildCache:
+    """A bounded folder of entries, least recently used evicted first.
+
+    Args:
+        folder: where; by default ``build`` under `autotune.utils.environment.cache_dir`.
+        max_bytes: most bytes kept. It may be passed for a moment, by what all writers store
+            between two looks of one of them at the folder.
+    """
+
+    def __init__(self, folder: Path | None = None, max_bytes: int = DEFAULT_BYTES) -> None:
+        self.folder = folder or environment.cache_dir() / "build"
+        self.max_bytes = max_bytes
+        # Unknown until the first store looks at the folder.
+        self._room: int | None = None
+
+    def get(self, key: str) -> Entry | None:
+        """Return the entry of ``key`` and mark it used, or None; a damaged entry is none."""
+        path = self._path(key)
+        try:
+            head, _, artifact = path.read_bytes().partition(b"\n")
+            facts = json.loads(head)
+            if facts.pop("schema") != _SCHEMA or facts.pop("bytes") != len(artifact):
+                return None
+            entry = Entry(artifact, **facts)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return entry
+
+    def put(self, key: str, entry: Entry) -> None:
+        """Store an entry. A folder that cannot be written is no error: nothing is kept."""
+        facts = {k: v for k, v in asdict(entry).items() if k != "artifact"}
+        facts |= {"schema": _SCHEMA, "bytes": len(entry.artifact)}
+        content = json.dumps(facts).encode() + b"\n" + entry.artifact
+        if len(content) > self.max_bytes:
+            return
+        write_atomically(self._path(key), content, missing_ok=True)
+        if self._room is None or self._room < len(content):
+            self.evict()
+        else:
+            self._room -= len(content)
+
+    def evict(self) -> None:
+        """Delete the least recently used entries until the folder is well within its bound."""
+        files = sorted(self._files(), reverse=True)
+        total = sum(size for _, size, _ in files)
+        limit = self.max_bytes if total <= self.max_bytes else int(self.max_bytes * _KEPT)
+        while files and total > limit:
+            _, size, path = files.pop()
+            with contextlib.suppress(OSError):
+                path.unlink()
+            total -= size
+        # Other processes store too; looking again after a part of the room keeps all in bound.
+        self._room = max(0, self.max_bytes - total) // 4
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / key
+
+    def _files(self) -> list[tuple[float, int, Path]]:
+        files = []
+        for path in self.folder.glob("*/*"):
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                files.append((status.st_mtime, status.st_size, path))
+        return files

@@ -1,0 +1,189 @@
+"""Compile one kernel to an artifact, or find it already compiled."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from autotune.errors import CompileError, CompilerCrashed, CompilerMissing, KernelError
+from autotune.kernel import Kernel
+from autotune.runtime.build_cache import BuildCache, Entry
+from autotune.runtime.compilers import Recipe, c_recipe
+from autotune.runtime.elf import code_bytes, code_hash
+from autotune.runtime.resources import parse_ptxas, summary
+from autotune.target import Target
+from autotune.utils import environment
+
+CudaCompiler = Literal["nvcc", "nvrtc"]
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class BuildOutput:
+    """What came of one compilation.
+
+    Attributes:
+        artifact: path of the cubin or shared object.
+        resources: largest need of a launch: registers, shared_bytes (static and dynamic),
+            spill_bytes, spill_store_bytes, spill_load_bytes, stack_bytes, code_bytes. A shared
+            object has code_bytes only.
+        log: what the compiler printed; from the cache as well.
+        entries: the needs of each entry point.
+        code_hash: equal for kernels whose machine code, launches and arguments are equal.
+        cached: whether no compiler was run.
+        seconds: how long this call took.
+    """
+
+    artifact: str
+    resources: dict[str, int]
+    log: str
+    entries: dict[str, dict[str, int]] = field(default_factory=dict)
+    code_hash: str = ""
+    cached: bool = False
+    seconds: float = 0.0
+
+
+# What compiles a kernel, by its language, whether it is emulated, and the compiler asked for.
+_RECIPES: dict[tuple[str, bool, str], Callable[[Kernel, Target], Recipe]] = {
+    ("c", False, "nvcc"): c_recipe,
+    ("c", False, "nvrtc"): c_recipe,
+}
+
+
+def compile_kernel(
+    kernel: Kernel,
+    target: Target,
+    *,
+    timeout_s: float = 60.0,
+    compiler: CudaCompiler = "nvcc",
+    out_dir: str | os.PathLike[str],
+    cache: BuildCache | None = None,
+    use_cache: bool = True,
+) -> BuildOutput:
+    """Compile ``kernel`` for ``target`` into ``out_dir``.
+
+    Args:
+        kernel: what to compile.
+        target: for which architecture.
+        timeout_s: seconds after which the compiler and its children are killed.
+        compiler: of CUDA kernels; C always goes to the host compiler.
+        out_dir: folder the artifact is put in, under a new name; it is made if missing.
+        cache: where compiled kernels are kept; by default this user's.
+        use_cache: False neither looks there nor stores.
+
+    Raises:
+        CompileError: the compiler refused the source; remembered by the cache.
+        CompilerMissing: there is no compiler.
+        CompilerCrashed: the compiler was killed, or memory or disk were full.
+        CompileTimeout: it was killed after ``timeout_s``.
+    """
+    started = time.perf_counter()
+    make_recipe = _RECIPES.get((kernel.language, target.emulate, compiler))
+    if make_recipe is None:
+        raise KernelError(
+            f"kernel {kernel.name!r}: nothing compiles language {kernel.language!r} with "
+            f"{compiler!r} for target {target}"
+        )
+    recipe = make_recipe(kernel, target)
+    store = (cache or BuildCache()) if use_cache else None
+    key = _key(kernel, recipe)
+    entry = store.get(key) if store else None
+    cached = entry is not None
+    if entry is None:
+        entry = _compile(kernel, recipe, timeout_s)
+        if store:
+            store.put(key, entry)
+    if entry.error:
+        raise CompileError(entry.error)
+    resources = summary(entry.entries, kernel) | {"code_bytes": code_bytes(entry.artifact)}
+    return BuildOutput(
+        artifact=_place(entry.artifact, Path(out_dir), kernel.name, recipe.suffix),
+        resources=resources,
+        log=entry.log,
+        entries=entry.entries,
+        code_hash=code_hash(entry.artifact, kernel),
+        cached=cached,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> Entry:
+    """Run the recipe; a refusal of the source is a result as well."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="autotune-build-") as folder:
+            log = recipe.compile(Path(folder), timeout_s)
+            artifact = Path(folder, "out" + recipe.suffix).read_bytes()
+    except (CompilerMissing, CompilerCrashed):
+        raise
+    except CompileError as error:
+        return Entry(b"", error=str(error))
+    except OSError as error:
+        raise CompilerCrashed(
+            f"kernel {kernel.name!r}: cannot compile in {tempfile.gettempdir()}: {error}; "
+            "free space there or set TMPDIR"
+        ) from error
+    return Entry(artifact, log=log, entries=parse_ptxas(log))
+
+
+def _place(artifact: bytes, folder: Path, name: str, suffix: str) -> str:
+    """Write the artifact under a name that no other process or call uses."""
+    path = folder / f"{name}-{os.getpid()}-{next(_numbers)}{suffix}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(artifact)
+    except OSError as error:
+        raise CompilerCrashed(
+            f"kernel {name!r}: cannot write {path}: {error}; free space or choose another folder"
+        ) from error
+    return str(path)
+
+
+def _key(kernel: Kernel, recipe: Recipe) -> str:
+    """Digest everything that decides what the compiler makes of the kernel."""
+    facts = [recipe.identity, sorted(environment.compiler_variables().items())]
+    digest = hashlib.sha256(json.dumps(facts).encode())
+    digest.update(kernel.source.encode())
+    for path in _included(kernel):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _included(kernel: Kernel) -> list[Path]:
+    """Return the user's own headers: those found along the ``-I`` flags, and what they include.
+
+    Headers of the system and the toolkit are covered by the toolchain's version.
+    """
+    folders, texts = _include_flags(kernel.flags)
+    pending = [kernel.source, *texts]
+    found: dict[Path, None] = {}
+    while pending:
+        for name in _INCLUDE.findall(pending.pop()):
+            for path in (folder / name for folder in folders):
+                if path not in found and path.is_file():
+                    found[path] = None
+                    pending.append(path.read_text("utf-8", "replace"))
+    return sorted(found)
+
+
+def _include_flags(flags: tuple[str, ...]) -> tuple[list[Path], list[str]]:
+    """Return the folders of ``-I`` and, as include lines, the files of ``-include``."""
+    folders, lines = [Path("/")], []
+    takes = {"-I", "--include-path", "-isystem", "-iquote"}
+    for flag, following in itertools.zip_longest(flags, flags[1:], fillvalue=""):
+        if flag in takes:
+            folders.append(Path(following).absolute())
+        elif flag in ("-include", "--pre-include"):
+            lines.append(f'#include "{Path(following).absolute()}"')
+        elif flag.startswith("-I"):
+            folders.append(Path(flag[2:]).absolute())
+    return folders, lines

@@ -1,0 +1,101 @@
+"""How a kernel's text becomes an artifact: one recipe for each language and compiler.
+
+A recipe is found before anything runs, and names all that decides its result; so the cache can
+answer without a compiler being started.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
+from autotune.kernel import Kernel
+from autotune.runtime.toolchain import Toolchain, host_cpu, host_toolchain
+from autotune.target import Target
+from autotune.utils.command import Completed, run
+
+# The compiler drivers report the death of a part of them, or a full machine, in these words.
+_CRASHED = re.compile(
+    r"died due to signal|Killed signal|internal compiler error: Killed|No space left on device"
+    r"|Cannot allocate memory|out of memory|virtual memory exhausted|Resource temporarily unavail"
+    r"|unable to fork|Disk quota exceeded",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One way to compile one kernel.
+
+    Attributes:
+        identity: everything besides the source that decides the result: compiler, version, flags,
+            architecture. Part of the cache key.
+        suffix: of the artifact.
+        compile: called with an empty folder and the seconds left; writes ``out`` + suffix into the
+            folder and returns what the compiler printed, or raises `CompileError`.
+    """
+
+    identity: tuple[str, ...]
+    suffix: str
+    compile: Callable[[Path, float], str]
+
+
+def c_recipe(kernel: Kernel, target: Target) -> Recipe:
+    """Compile C with the host compiler to a shared object for this very CPU."""
+    toolchain = host_toolchain()
+    flags = ("-x", "c", "-O3", *toolchain.flags, "-shared", "-fPIC", *kernel.flags)
+    return _host_recipe(kernel, toolchain, flags, "kernel.c")
+
+
+def cxx_recipe(kernel: Kernel, target: Target) -> Recipe:
+    """Compile C++ with the host compiler; what the CUDA emulator makes of a kernel is C++."""
+    toolchain = host_toolchain(cxx=True)
+    flags = ("-x", "c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-pthread", *kernel.flags)
+    return _host_recipe(kernel, toolchain, flags, "kernel.cc")
+
+
+def _host_recipe(
+    kernel: Kernel, toolchain: Toolchain, flags: tuple[str, ...], name: str
+) -> Recipe:
+    def compile_in(folder: Path, timeout_s: float) -> str:
+        (folder / name).write_text(kernel.source, "utf-8")
+        argv = [*toolchain.command, *flags, "-o", "out.so", name, "-lm"]
+        return run_compiler(kernel.name, argv, folder, timeout_s)
+
+    cpu = host_cpu() if any(flag.endswith("=native") for flag in flags) else ""
+    identity = ("host", *toolchain.command, toolchain.version, cpu, *flags)
+    return Recipe(identity, ".so", compile_in)
+
+
+def run_compiler(name: str, argv: list[str], folder: Path, timeout_s: float) -> str:
+    """Run a compiler for kernel ``name`` in ``folder`` and return what it printed.
+
+    Raises:
+        CompileError: it refused the source.
+        CompileTimeout, CompilerCrashed: it did not end in time, or not of its own will.
+    """
+    started = time.monotonic()
+    completed = run(argv, timeout_s, folder)
+    check_compiler(name, argv, completed, time.monotonic() - started)
+    return completed.output
+
+
+def check_compiler(name: str, argv: list[str], completed: Completed, seconds: float) -> None:
+    """Raise the error that fits how a compiler ended; see `run_compiler`."""
+    if completed.timed_out:
+        raise CompileTimeout(
+            f"kernel {name!r}: {Path(argv[0]).name} was killed after {seconds:.1f} s; "
+            "give the builder a longer timeout or the template a smaller unroll"
+        )
+    if completed.returncode == 0:
+        return
+    text = f"kernel {name!r}: {Path(argv[0]).name} failed\n{completed.output.strip()}"
+    text += f"\n[command: {shlex.join(argv)}]"
+    if completed.returncode < 0 or _CRASHED.search(completed.output):
+        raise CompilerCrashed(f"{text}\n[exit status {completed.returncode}]")
+    raise CompileError(text)

@@ -1,0 +1,79 @@
+"""Read sections out of ELF files, as shared objects and CUDA binaries are.
+
+Machine code is compared by its sections, because the files around it hold names, paths and times
+that differ though the code does not. Layout: System V gABI, chapters 4 and 5.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autotune.kernel import Kernel
+
+_NO_BITS = 8
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+# What a kernel does is in these; notes, symbol tables and debug information are not.
+_CODE = (".text", ".rodata", ".nv.constant", ".nv.shared", ".nv.global", ".nv.info.", ".data")
+
+
+@dataclass(frozen=True)
+class Section:
+    """One named section; ``size`` counts also where there are no bytes (``.bss``)."""
+
+    name: str
+    size: int
+    content: bytes
+
+
+def sections(elf: bytes) -> Iterator[Section]:
+    """Yield the sections of a 64-bit little-endian ELF file.
+
+    Raises:
+        ValueError: it is not such a file, or it is cut short.
+    """
+    if elf[:6] != b"\x7fELF\x02\x01":
+        raise ValueError("not a 64-bit little-endian ELF file")
+    try:
+        header = _HEADER.unpack_from(elf)
+        offset, count, names_index = header[6], header[12], header[13]
+        table = [_SECTION.unpack_from(elf, offset + i * _SECTION.size) for i in range(count)]
+        names_at = table[names_index][4]
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"the ELF file is cut short: {error}") from error
+    for name, kind, _, _, start, size, *_ in table:
+        end = elf.index(b"\0", names_at + name)
+        content = b"" if kind == _NO_BITS else elf[start : start + size]
+        yield Section(elf[names_at + name : end].decode(), size, content)
+
+
+def code_bytes(elf: bytes) -> int:
+    """Return the size of the machine code in bytes; 0 for a file that is not ELF."""
+    try:
+        return sum(s.size for s in sections(elf) if s.name.startswith(".text"))
+    except ValueError:
+        return 0
+
+
+def code_hash(artifact: bytes, kernel: Kernel) -> str:
+    """Return a digest of what the artifact does when it is launched as ``kernel`` says.
+
+    Equal digests mean equal machine code, launches, arguments and workspaces: one measurement is
+    enough for both. A file that is not ELF (a Mach-O library) is taken whole.
+    """
+    digest = hashlib.sha256(repr((kernel.calls, kernel.args, kernel.workspace)).encode())
+    try:
+        parts = sorted(
+            (s.name, s.content or s.size.to_bytes(8, "little"))
+            for s in sections(artifact)
+            if s.name.startswith(_CODE)
+        )
+    except ValueError:
+        parts = [("", artifact)]
+    for name, content in parts:
+        digest.update(f"{name}:{len(content)}:".encode())
+        digest.update(content)
+    return digest.hexdigest()

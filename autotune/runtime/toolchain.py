@@ -1,0 +1,135 @@
+"""Find compilers, ask their version, and learn which flags they take.
+
+Answers are kept for the life of the process, and what needs running a compiler is kept on disk by
+the compiler's path, size and time, so that short-lived builder processes do not ask again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shlex
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from autotune.errors import CompilerMissing
+from autotune.utils import environment
+from autotune.utils.command import run
+from autotune.utils.files import write_atomically
+
+_PROBE_TIMEOUT_S = 60.0
+# Tried in this order on an empty function; each is dropped where the compiler refuses it.
+_OPTIONAL_FLAGS = ("-march=native", "-fopenmp")
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A compiler that exists here: its command, its version text, and the flags it accepts."""
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...] = ()
+
+
+def host_toolchain(cxx: bool = False) -> Toolchain:
+    """Return the host's C (or C++) compiler.
+
+    Looks for ``$CC``, ``cc``, ``gcc``, ``clang`` (``$CXX``, ``c++``, ``g++``, ``clang++``).
+
+    Raises:
+        CompilerMissing: none of them exists.
+    """
+    asked = environment.host_cxx_compiler() if cxx else environment.host_compiler()
+    names = ("c++", "g++", "clang++") if cxx else ("cc", "gcc", "clang")
+    commands = [shlex.split(asked)] if asked else []
+    for command in [*commands, *([name] for name in names)]:
+        path = shutil.which(command[0])
+        if path:
+            return _probed((path, *command[1:]), cxx)
+    variable, language = ("CXX", "C++") if cxx else ("CC", "C")
+    raise CompilerMissing(
+        f"no {language} compiler: looked for ${variable}, {', '.join(names)}; install one "
+        "(Debian, Ubuntu: apt install build-essential; macOS: xcode-select --install) or set "
+        f"{variable}"
+    )
+
+
+def find_nvcc() -> str | None:
+    """Return the path of nvcc - on PATH, or in a toolkit folder - or None."""
+    found = shutil.which("nvcc")
+    if found:
+        return found
+    tries = (str(root / "bin" / "nvcc") for root in environment.toolkit_roots())
+    return next((path for path in tries if os.access(path, os.X_OK)), None)
+
+
+def nvcc_toolchain() -> Toolchain:
+    """Return nvcc.
+
+    Raises:
+        CompilerMissing: there is none.
+    """
+    path = find_nvcc()
+    if path is None:
+        roots = ", ".join(str(root / "bin") for root in environment.toolkit_roots())
+        raise CompilerMissing(
+            f"no nvcc: looked on PATH and in {roots}; install the CUDA toolkit "
+            "(https://developer.nvidia.com/cuda-downloads) or set CUDA_HOME"
+        )
+    return Toolchain((path,), _facts((path,), "nvcc")["version"])
+
+
+@cache
+def host_cpu() -> str:
+    """Return a digest of this machine's CPU; what ``-march=native`` stands for."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    wanted = ("vendor_id", "cpu family", "model", "stepping", "flags", "features", "cpu part")
+    facts = sorted({line for line in lines if line.lower().startswith(wanted)})
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+
+
+def _probed(command: tuple[str, ...], cxx: bool) -> Toolchain:
+    facts = _facts(command, "c++" if cxx else "c")
+    return Toolchain(command, facts["version"], tuple(shlex.split(facts["flags"])))
+
+
+@cache
+def _facts(command: tuple[str, ...], language: str) -> dict[str, str]:
+    """Return version and accepted flags, from disk if this very compiler was asked before."""
+    status = os.stat(os.path.realpath(command[0]))
+    identity = [*command, language, status.st_size, status.st_mtime_ns, host_cpu()]
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:24]
+    path = environment.cache_dir() / "toolchains" / f"{digest}.json"
+    try:
+        known = json.loads(path.read_text("utf-8"))
+        return {"version": str(known["version"]), "flags": str(known["flags"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    facts = {
+        "version": run([*command, "--version"], _PROBE_TIMEOUT_S).output.strip(),
+        "flags": "" if language == "nvcc" else shlex.join(_accepted(command, language)),
+    }
+    # A cache that cannot be written costs the next process a probe, nothing more.
+    write_atomically(path, json.dumps(facts).encode(), missing_ok=True)
+    return facts
+
+
+def _accepted(command: tuple[str, ...], language: str) -> list[str]:
+    accepted: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="autotune-probe-") as folder:
+        source = Path(folder, "probe.c")
+        source.write_text("void probe(float *x) {\n#pragma omp parallel\n  x[0] = 1; }\n")
+        for flag in _OPTIONAL_FLAGS:
+            argv = [*command, "-x", language, "-shared", "-fPIC", *accepted, flag]
+            argv += ["-o", str(Path(folder, "probe.so")), str(source)]
+            if run(argv, _PROBE_TIMEOUT_S).returncode == 0:
+                accepted.append(flag)
+    return accepted

@@ -1,0 +1,106 @@
+"""Run a command - a compiler - to its end, or kill it with everything it started.
+
+The command stays in the process group of its caller, because a worker that is killed is killed by
+its group and must take its compilers along. A timeout therefore kills by descent, not by group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# How long the pipe of a killed command may stay open before what it printed is given up.
+_DRAIN_S = 5.0
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a command ended: exit status (negative: killed by that signal) and what it printed."""
+
+    returncode: int
+    output: str
+    timed_out: bool = False
+
+
+def run(
+    argv: Sequence[str],
+    timeout_s: float | None = None,
+    cwd: str | Path | None = None,
+    stdin: str | None = None,
+) -> Completed:
+    """Run a command; after ``timeout_s`` kill it and its descendants.
+
+    Output and errors are joined, in the order written. An exception here, Ctrl-C included, kills
+    the command as well.
+
+    Raises:
+        FileNotFoundError: the program does not exist.
+    """
+    process = subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        output, _ = process.communicate(stdin, timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        return Completed(*_killed(process), timed_out=True)
+    except BaseException:
+        _killed(process)
+        raise
+    return Completed(process.returncode, output)
+
+
+def _killed(process: subprocess.Popen[str]) -> tuple[int, str]:
+    kill_tree(process.pid)
+    try:
+        output, _ = process.communicate(timeout=_DRAIN_S)
+    except subprocess.TimeoutExpired:
+        # A descendant that cut its ties holds the pipe; the command itself is gone.
+        output = ""
+    return process.wait(), output
+
+
+def kill_tree(root: int) -> None:
+    """Kill process ``root`` and all its descendants.
+
+    Each is stopped before its children are looked up, so that none is missed for being started in
+    between. Where processes cannot be listed only ``root`` is killed.
+    """
+    doomed: list[int] = []
+    pending = [root]
+    while pending:
+        pid = pending.pop()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGSTOP)
+        doomed.append(pid)
+        pending += [child for child in _children(pid) if child not in doomed]
+    for pid in doomed:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _children(parent: int) -> list[int]:
+    if not Path("/proc/self/stat").exists():
+        listed = subprocess.run(
+            ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, encoding="utf-8", check=False
+        )
+        pairs = [line.split() for line in listed.stdout.splitlines()]
+        return [int(pid) for pid, ppid in pairs if int(ppid) == parent]
+    children = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # The name in parentheses may hold anything; fields are counted after its end.
+            fields = entry.read_text("utf-8", "replace").rpartition(")")[2].split()
+            if int(fields[1]) == parent:
+                children.append(int(entry.parent.name))
+    return children

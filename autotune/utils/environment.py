@@ -1,0 +1,62 @@
+"""The one place that reads environment variables.
+
+A variable says where things are on this machine, never how autotune behaves; behaviour is set by
+arguments. Everything here is a function, so that a test can change the environment and ask again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+# Variables that change what a compiler produces without standing in its command line.
+_COMPILER_VARIABLES = (
+    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH",
+    "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "SDKROOT",
+)  # fmt: skip
+
+
+def cache_dir() -> Path:
+    """Return where compiled kernels and device facts are kept between runs.
+
+    ``AUTOTUNE_CACHE_DIR`` if set, else the platform's own place for caches.
+    """
+    chosen = os.environ.get("AUTOTUNE_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "autotune"
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+        return (Path(base) if base else Path.home() / "AppData" / "Local") / "autotune"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "autotune"
+
+
+def host_compiler() -> str | None:
+    """Return the C compiler the user asked for with ``CC``, if any."""
+    return os.environ.get("CC") or None
+
+
+def host_cxx_compiler() -> str | None:
+    """Return the C++ compiler the user asked for with ``CXX``, if any."""
+    return os.environ.get("CXX") or None
+
+
+def toolkit_roots() -> list[Path]:
+    """Return the folders in which a CUDA toolkit may be installed, best first."""
+    named = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")]
+    roots = [Path(name) for name in named if name]
+    return [*roots, Path("/usr/local/cuda"), Path("/opt/cuda")]
+
+
+def compiler_variables() -> dict[str, str]:
+    """Return the variables that silently change what compilers produce; part of cache keys."""
+    return {name: os.environ[name] for name in _COMPILER_VARIABLES if name in os.environ}
+
+
+def thread_count() -> int | None:
+    """Return ``OMP_NUM_THREADS`` where it is one number, else None."""
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    return int(text) if text.isdigit() and int(text) > 0 else None
