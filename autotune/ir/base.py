@@ -1,0 +1,399 @@
+"""What every expression is made from: base classes, variables, constants, casts, calls.
+
+Nodes are immutable by convention: slots are set once, by the constructor, and never after; the
+cost of enforcing it would be paid millions of times in one tuning run. A raw constructor, such
+as ``Add(a, b)``, makes just that node of two operands of one dtype. The Python operators, and the
+``fold`` of a class, simplify what is trivial (``x + 0``, ``2 * 3``); operators promote dtypes too.
+
+Equality: nodes hash by identity. ``a == b`` builds an `EQ` node, whose truth value in a Python
+``if`` is structural equality. Passes compare by ``is`` or with `autotune.ir.same`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Union
+
+from autotune.errors import ExpressionError
+from autotune.ir.dtype import check_dtype, int_range, is_float, is_int, promote
+
+ExprLike = Union["Operand", int, float]
+
+
+class Node:
+    """Base of expressions and statements; ``__match_args__`` names a node's fields in order."""
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+
+
+class Operand:
+    """The Python operators: what an expression and an iteration variable have in common."""
+
+    __slots__ = ()
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return binary(OPERATORS["+"], self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return binary(OPERATORS["+"], other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return binary(OPERATORS["-"], self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return binary(OPERATORS["-"], other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return binary(OPERATORS["*"], self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return binary(OPERATORS["*"], other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return true_divide(self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return true_divide(other, self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return floor_divide(self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return floor_divide(other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return floor_remainder(self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return floor_remainder(other, self)
+
+    def __neg__(self) -> Expr:
+        return binary(OPERATORS["*"], self, -1)
+
+    def __eq__(self, other: Any) -> Any:
+        return binary(OPERATORS["=="], self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return binary(OPERATORS["!="], self, other)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return binary(OPERATORS["<"], self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return binary(OPERATORS["<="], self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return binary(OPERATORS[">"], self, other)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return binary(OPERATORS[">="], self, other)
+
+    __hash__ = object.__hash__
+
+    def equal(self, other: ExprLike) -> Expr:
+        """Build ``self == other``."""
+        return binary(OPERATORS["=="], self, other)
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return bitwise("&&", "bitwise_and", self, other)
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return bitwise("||", "bitwise_or", self, other)
+
+    def __xor__(self, other: ExprLike) -> Expr:
+        return bitwise("!=", "bitwise_xor", self, other)
+
+    def __lshift__(self, other: ExprLike) -> Expr:
+        return bitwise("", "shift_left", self, other)
+
+    def __rshift__(self, other: ExprLike) -> Expr:
+        return bitwise("", "shift_right", self, other)
+
+    def __invert__(self) -> Expr:
+        value = as_expr(self)
+        return Not.fold(value) if value.dtype == "bool" else Call("bitwise_not", (value,))
+
+    def to_expr(self) -> Expr:
+        """Return the expression that stands for the operand."""
+        raise NotImplementedError
+
+    def astype(self, dtype: str) -> Expr:
+        """Convert the value to ``dtype``; a constant is converted at once."""
+        return cast(self, dtype)
+
+
+class Expr(Node, Operand):
+    """A typed expression; ``dtype`` is the dtype of its value."""
+
+    __slots__ = ("dtype",)
+    dtype: str
+
+    def __bool__(self) -> bool:
+        raise ExpressionError(
+            f"a {type(self).__name__} has no truth value while the program is being built; use "
+            "te.all, te.any, te.if_then_else or tir.Select instead of and, or, not, if"
+        )
+
+    def to_expr(self) -> Expr:
+        """Return the expression itself."""
+        return self
+
+    def __str__(self) -> str:
+        return PRINTER[0](self)
+
+    __repr__ = __str__
+
+
+class Var(Expr):
+    """A variable; two of one name are different. ``axis`` tells what it iterates, if it does."""
+
+    __slots__ = ("axis", "name")
+    __match_args__ = ("name", "dtype", "axis")
+
+    def __init__(self, name: str, dtype: str = "int32", axis: str = "") -> None:
+        self.name = name
+        self.dtype = dtype
+        self.axis = axis
+
+
+class Imm(Expr):
+    """A constant: `IntImm` or `FloatImm`."""
+
+    __slots__ = ("value",)
+    __match_args__ = ("value", "dtype")
+    value: Any
+
+    def __bool__(self) -> bool:
+        return bool(self.value != 0)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+class IntImm(Imm):
+    """An integer or bool constant."""
+
+    __slots__ = ()
+    value: int
+
+    def __init__(self, value: int, dtype: str = "int32") -> None:
+        self.value = value
+        self.dtype = dtype
+
+    def __int__(self) -> int:
+        return self.value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+class FloatImm(Imm):
+    """A floating-point constant."""
+
+    __slots__ = ()
+    value: float
+
+    def __init__(self, value: float, dtype: str = "float32") -> None:
+        self.value = value
+        self.dtype = dtype
+
+
+class Cast(Expr):
+    """A value converted to another dtype."""
+
+    __slots__ = ("value",)
+    __match_args__ = ("value", "dtype")
+
+    def __init__(self, value: Expr, dtype: str) -> None:
+        self.value = value
+        self.dtype = dtype
+
+
+class Call(Expr):
+    """A pure intrinsic function applied to arguments; its dtype is the first one's by default."""
+
+    __slots__ = ("args", "name")
+    __match_args__ = ("name", "args", "dtype")
+
+    def __init__(self, name: str, args: tuple[Expr, ...], dtype: str = "") -> None:
+        self.name = name
+        self.args = args
+        self.dtype = dtype or args[0].dtype
+
+
+class Not(Expr):
+    """Logical negation."""
+
+    __slots__ = ("a",)
+    __match_args__ = ("a",)
+
+    def __init__(self, a: Expr) -> None:
+        self.a = a
+        self.dtype = a.dtype
+
+    @staticmethod
+    def fold(a: Expr) -> Expr:
+        """Fold a constant and a double negation."""
+        if isinstance(a, IntImm):
+            return const(a.value == 0, "bool")
+        return a.a if isinstance(a, Not) else Not(a)
+
+
+class BinaryOp(Expr):
+    """An operator of two operands of one dtype; a subclass enters itself by its ``symbol``."""
+
+    __slots__ = ("a", "b")
+    __match_args__ = ("a", "b")
+    symbol: ClassVar[str] = ""
+    a: Expr
+    b: Expr
+
+    def __init_subclass__(cls) -> None:
+        if cls.symbol:
+            OPERATORS[cls.symbol] = cls
+
+    def __init__(self, a: Expr, b: Expr) -> None:
+        self.a = a
+        self.b = b
+        self.dtype = a.dtype
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Return ``cls(a, b)``, or what it trivially is; both operands have one dtype."""
+        return cls(a, b)
+
+
+# symbol -> class, filled by the subclasses of `BinaryOp` themselves.
+OPERATORS: dict[str, type[BinaryOp]] = {}
+# How a node prints itself; `autotune.ir.printer` puts its function here.
+PRINTER: list[Callable[[Expr], str]] = [object.__repr__]
+
+_SMALL = {n: IntImm(n) for n in range(-64, 1025)}
+
+
+def const(value: Any, dtype: str | None = None) -> Expr:
+    """Make a constant; without ``dtype`` an int is int32, a float float32, a bool bool.
+
+    An integer outside the range of ``dtype`` wraps around, as C's unsigned arithmetic does.
+    """
+    if type(value) is int and (dtype == "int32" or dtype is None):
+        small = _SMALL.get(value)
+        if small is not None:
+            return small
+    if dtype is None:
+        dtype = _number_dtype(value, "bool")
+    if is_float(dtype):
+        return FloatImm(float(value), dtype)
+    if dtype == "bool":
+        return IntImm(int(bool(value)), dtype)
+    low, high = int_range(dtype)
+    value = int(value)
+    return IntImm(value if low <= value <= high else (value - low) % (high - low + 1) + low, dtype)
+
+
+def as_expr(value: Any, dtype: str | None = None) -> Expr:
+    """Return an expression, an axis or a number (which gets ``dtype``) as an expression."""
+    if isinstance(value, Operand):
+        return value.to_expr()
+    if isinstance(value, bool | Integral | Real):
+        return const(value, dtype)
+    raise ExpressionError(f"expected an expression, an axis or a number, got {value!r}")
+
+
+def cast(value: Any, dtype: str) -> Expr:
+    """Convert ``value`` to ``dtype``; nothing is built if it has it already."""
+    expr = as_expr(value)
+    if expr.dtype == dtype:
+        return expr
+    check_dtype(dtype)
+    if isinstance(expr, Imm):
+        return const(expr.value, dtype)
+    return Cast(expr, dtype)
+
+
+def match_types(a: Any, b: Any) -> tuple[Expr, Expr] | None:
+    """Bring two operands to one dtype; None if one of them is nothing we know.
+
+    A Python number takes the dtype of the other operand, except that a float makes an integer
+    operand float32. Two expressions meet in the dtype that `promote` says.
+    """
+    if isinstance(a, Operand):
+        a = a.to_expr()
+        b = b.to_expr() if isinstance(b, Operand) else _number_like(b, a.dtype)
+    elif isinstance(b, Operand):
+        b = b.to_expr()
+        a = _number_like(a, b.dtype)
+    if a is None or b is None:
+        return None
+    if a.dtype == b.dtype:
+        return a, b
+    dtype = promote(a.dtype, b.dtype)
+    return cast(a, dtype), cast(b, dtype)
+
+
+def _number_like(number: Any, dtype: str) -> Expr | None:
+    """Return a number as a constant that suits an operand of ``dtype``; None for no number."""
+    kind = type(number)
+    if kind is int and dtype == "int32":
+        return const(number, dtype)
+    if kind is int or kind is float or isinstance(number, Real):
+        return const(number, _number_dtype(number, dtype))
+    return None
+
+
+def _number_dtype(number: Any, other: str) -> str:
+    if is_float(other) or (is_int(other) and isinstance(number, Integral)):
+        return other
+    if isinstance(number, bool):
+        return "bool"
+    return "int32" if isinstance(number, Integral) else "float32"
+
+
+def binary(cls: type[BinaryOp], a: Any, b: Any) -> Expr:
+    """Apply an operator as Python does: match dtypes, fold; NotImplemented for a stranger."""
+    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype:
+        return cls.fold(a, b)
+    pair = match_types(a, b)
+    return cls.fold(*pair) if pair else NotImplemented
+
+
+def true_divide(a: Any, b: Any) -> Expr:
+    """Divide floats; for integers say which divisions there are."""
+    pair = match_types(a, b)
+    if pair and not is_float(pair[0].dtype):
+        raise ExpressionError(
+            f"({pair[0]}) / ({pair[1]}): division of integers is ambiguous; use te.floordiv (//), "
+            "te.truncdiv or te.indexdiv, or cast an operand to a float"
+        )
+    return OPERATORS["/"].fold(*pair) if pair else NotImplemented
+
+
+def floor_divide(a: Any, b: Any) -> Expr:
+    """Divide and round towards minus infinity."""
+    pair = match_types(a, b)
+    if pair and is_float(pair[0].dtype):
+        return Call("floor", (OPERATORS["/"].fold(*pair),))
+    return OPERATORS["//"].fold(*pair) if pair else NotImplemented
+
+
+def floor_remainder(a: Any, b: Any) -> Expr:
+    """Return what `floor_divide` leaves."""
+    pair = match_types(a, b)
+    if pair and is_float(pair[0].dtype):
+        whole: Expr = Call("floor", (OPERATORS["/"].fold(*pair),))
+        return binary(OPERATORS["-"], pair[0], whole * pair[1])
+    return OPERATORS["%"].fold(*pair) if pair else NotImplemented
+
+
+def bitwise(logical: str, name: str, a: Any, b: Any) -> Expr:
+    """Build a bitwise call; of two bools it is the logical operator of that symbol."""
+    pair = match_types(a, b)
+    if pair is None:
+        return NotImplemented
+    if pair[0].dtype == "bool" and logical:
+        return OPERATORS[logical].fold(*pair)
+    if is_float(pair[0].dtype):
+        raise ExpressionError(f"{name}: expected integers, got {pair[0].dtype}")
+    return Call(name, pair)

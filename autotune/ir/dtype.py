@@ -1,0 +1,112 @@
+"""What the IR knows of dtypes: their kinds, widths, lanes, ranges, and how two of them meet.
+
+A dtype is a string: an element dtype such as ``"float32"``, or with lanes, ``"float32x4"``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from autotune.errors import ExpressionError
+
+# name -> (kind, bits); the kinds are b(ool), i(nt), u(nsigned) and f(loat).
+ELEMENTS = {
+    "bool": ("b", 1),
+    "int8": ("i", 8), "int16": ("i", 16), "int32": ("i", 32), "int64": ("i", 64),
+    "uint8": ("u", 8), "uint16": ("u", 16), "uint32": ("u", 32), "uint64": ("u", 64),
+    "float16": ("f", 16), "bfloat16": ("f", 16), "float32": ("f", 32), "float64": ("f", 64),
+}  # fmt: skip
+
+FLOAT_LIMIT = {
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+    "float32": 3.4028234663852886e38,
+    "float64": 1.7976931348623157e308,
+}
+
+
+@cache
+def split_lanes(dtype: str) -> tuple[str, int]:
+    """Return the element dtype and the lanes: ``"float32x4"`` -> ``("float32", 4)``."""
+    element, x, lanes = dtype.partition("x")
+    if element not in ELEMENTS or (x and not lanes.isdigit()):
+        known = ", ".join(ELEMENTS)
+        raise ExpressionError(f"dtype {dtype!r} is unknown; expected one of {known}")
+    return element, int(lanes) if x else 1
+
+
+def check_dtype(dtype: object) -> str:
+    """Return the name of ``dtype`` (a string, or a numpy dtype); raise if it is unknown."""
+    name = dtype if isinstance(dtype, str) else str(getattr(dtype, "__name__", dtype))
+    split_lanes(name)
+    return name
+
+
+def lanes_of(dtype: str) -> int:
+    """Return how many elements one value of ``dtype`` holds."""
+    return split_lanes(dtype)[1]
+
+
+def element_of(dtype: str) -> str:
+    """Return ``dtype`` without its lanes."""
+    return split_lanes(dtype)[0]
+
+
+def with_lanes(dtype: str, lanes: int) -> str:
+    """Return the element dtype of ``dtype`` with that many lanes."""
+    return element_of(dtype) if lanes == 1 else f"{element_of(dtype)}x{lanes}"
+
+
+@cache
+def bool_like(dtype: str) -> str:
+    """Return the dtype of a comparison of two values of ``dtype``."""
+    return with_lanes("bool", lanes_of(dtype))
+
+
+@cache
+def is_float(dtype: str) -> bool:
+    """Tell whether the elements are floating-point numbers."""
+    return ELEMENTS[element_of(dtype)][0] == "f"
+
+
+@cache
+def is_int(dtype: str) -> bool:
+    """Tell whether the elements are integers, signed or not (bool is none)."""
+    return ELEMENTS[element_of(dtype)][0] in "iu"
+
+
+@cache
+def bits_of(dtype: str) -> int:
+    """Return the width of one element in bits (1 for bool)."""
+    return ELEMENTS[element_of(dtype)][1]
+
+
+@cache
+def int_range(dtype: str) -> tuple[int, int]:
+    """Return the smallest and the largest value of an integer or bool dtype."""
+    kind, bits = ELEMENTS[element_of(dtype)]
+    if kind == "f":
+        raise ExpressionError(f"dtype {dtype!r} holds no integers")
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if kind == "i" else (0, (1 << bits) - 1)
+
+
+@cache
+def promote(a: str, b: str) -> str:
+    """Return the dtype in which values of two scalar dtypes meet, by the rules of numpy.
+
+    bool gives way to all, ints to floats, narrow to wide; a signed and an unsigned int of equal
+    width meet in the next wider signed one; float16 and bfloat16 meet in float32.
+    """
+    (kind_a, bits_a), (kind_b, bits_b) = ELEMENTS[element_of(a)], ELEMENTS[element_of(b)]
+    if a == b or kind_b == "b":
+        return a
+    if kind_a == "b":
+        return b
+    if (kind_a == "f") != (kind_b == "f"):
+        return a if kind_a == "f" else b
+    if kind_a == "f" and bits_a == bits_b:
+        return "float32"
+    if kind_a == kind_b:
+        return a if bits_a > bits_b else b
+    signed, unsigned = (bits_a, bits_b) if kind_a == "i" else (bits_b, bits_a)
+    return f"int{signed if signed > unsigned else min(64, 2 * unsigned)}"

@@ -1,0 +1,323 @@
+"""The operators of two operands, and what each of them folds."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from autotune.errors import ExpressionError
+from autotune.ir.base import BinaryOp, Expr, Imm, IntImm, const
+from autotune.ir.dtype import bool_like, is_float
+from autotune.ir.structure import same
+
+
+class Add(BinaryOp):
+    """``a + b``."""
+
+    __slots__ = ()
+    symbol = "+"
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Fold constants and ``x + 0``."""
+        if isinstance(b, Imm):
+            if b.value == 0:
+                return a
+            if isinstance(a, Imm):
+                return const(a.value + b.value, a.dtype)
+        elif isinstance(a, Imm) and a.value == 0:
+            return b
+        return Add(a, b)
+
+
+class Sub(BinaryOp):
+    """``a - b``."""
+
+    __slots__ = ()
+    symbol = "-"
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Fold constants, ``x - 0``, and ``x - x`` of integers."""
+        if isinstance(b, Imm):
+            if b.value == 0:
+                return a
+            if isinstance(a, Imm):
+                return const(a.value - b.value, a.dtype)
+        elif a is b and not is_float(a.dtype):
+            return const(0, a.dtype)
+        return Sub(a, b)
+
+
+class Mul(BinaryOp):
+    """``a * b``."""
+
+    __slots__ = ()
+    symbol = "*"
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Fold constants, ``x * 1``, and ``x * 0`` of integers (a float may be NaN)."""
+        if isinstance(b, Imm):
+            if isinstance(a, Imm):
+                return const(a.value * b.value, a.dtype)
+            if b.value == 1:
+                return a
+            return b if b.value == 0 and isinstance(b, IntImm) else Mul(a, b)
+        if isinstance(a, Imm):
+            if a.value == 1:
+                return b
+            return a if a.value == 0 and isinstance(a, IntImm) else Mul(a, b)
+        return Mul(a, b)
+
+
+class Div(BinaryOp):
+    """``a / b`` of floating-point numbers."""
+
+    __slots__ = ()
+    symbol = "/"
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Fold constants and ``x / 1``."""
+        if isinstance(b, Imm):
+            if b.value == 1:
+                return a
+            if isinstance(a, Imm) and b.value != 0:
+                return const(a.value / b.value, a.dtype)
+        return Div(a, b)
+
+
+class IntDivision(BinaryOp):
+    """Division or remainder of integers: what they have in common is how constants fold."""
+
+    __slots__ = ()
+    is_remainder: ClassVar[bool] = False
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Fold constants and division by 1; refuse a division by the constant zero."""
+        if not isinstance(b, IntImm):
+            return cls(a, b)
+        if b.value == 0:
+            raise ExpressionError(f"({a}) {cls.symbol} 0: division by zero")
+        if isinstance(a, IntImm):
+            return const(cls.of_ints(a.value, b.value), a.dtype)
+        if b.value == 1:
+            return const(0, a.dtype) if cls.is_remainder else a
+        return cls(a, b)
+
+    @staticmethod
+    def of_ints(a: int, b: int) -> int:
+        """Return the operator's value for two Python ints; each subclass defines it."""
+        raise NotImplementedError
+
+
+class FloorDiv(IntDivision):
+    """The quotient of integers rounded towards minus infinity."""
+
+    __slots__ = ()
+    symbol = "//"
+
+    @staticmethod
+    def of_ints(a: int, b: int) -> int:
+        """Return ``a // b``."""
+        return a // b
+
+
+class FloorMod(IntDivision):
+    """The remainder that belongs to `FloorDiv`; it has the sign of ``b``."""
+
+    __slots__ = ()
+    symbol = "%"
+    is_remainder = True
+
+    @staticmethod
+    def of_ints(a: int, b: int) -> int:
+        """Return ``a % b``."""
+        return a % b
+
+
+class TruncDiv(IntDivision):
+    """The quotient of integers rounded towards zero, as C does."""
+
+    __slots__ = ()
+    symbol = "truncdiv"
+
+    @staticmethod
+    def of_ints(a: int, b: int) -> int:
+        """Return the quotient rounded towards zero."""
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+class TruncMod(IntDivision):
+    """The remainder that belongs to `TruncDiv`; it has the sign of ``a``."""
+
+    __slots__ = ()
+    symbol = "truncmod"
+    is_remainder = True
+
+    @staticmethod
+    def of_ints(a: int, b: int) -> int:
+        """Return ``a`` minus ``b`` times the truncated quotient."""
+        return a - b * TruncDiv.of_ints(a, b)
+
+
+class Min(BinaryOp):
+    """The smaller of two values."""
+
+    __slots__ = ()
+    symbol = "min"
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Fold constants and equal operands."""
+        if isinstance(a, Imm) and isinstance(b, Imm):
+            return a if a.value <= b.value else b
+        return a if a is b else Min(a, b)
+
+
+class Max(BinaryOp):
+    """The larger of two values."""
+
+    __slots__ = ()
+    symbol = "max"
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Fold constants and equal operands."""
+        if isinstance(a, Imm) and isinstance(b, Imm):
+            return a if a.value >= b.value else b
+        return a if a is b else Max(a, b)
+
+
+class CompareOp(BinaryOp):
+    """A comparison of two operands of one dtype; its own dtype is bool."""
+
+    __slots__ = ()
+
+    def __init__(self, a: Expr, b: Expr) -> None:
+        self.a = a
+        self.b = b
+        self.dtype = bool_like(a.dtype)
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Fold constants."""
+        if isinstance(a, Imm) and isinstance(b, Imm):
+            return const(cls.of_numbers(a.value, b.value), "bool")
+        return cls(a, b)
+
+    @staticmethod
+    def of_numbers(a: float, b: float) -> bool:
+        """Return the comparison's value for two Python numbers; each subclass defines it."""
+        raise NotImplementedError
+
+
+class EQ(CompareOp):
+    """``a == b``; in a Python ``if`` it is true when both are structurally the same."""
+
+    __slots__ = ()
+    symbol = "=="
+
+    def __bool__(self) -> bool:
+        return same(self.a, self.b)
+
+    @staticmethod
+    def of_numbers(a: float, b: float) -> bool:
+        """Return ``a == b``."""
+        return a == b
+
+
+class NE(CompareOp):
+    """``a != b``; in a Python ``if`` it is true unless both are structurally the same."""
+
+    __slots__ = ()
+    symbol = "!="
+
+    def __bool__(self) -> bool:
+        return not same(self.a, self.b)
+
+    @staticmethod
+    def of_numbers(a: float, b: float) -> bool:
+        """Return ``a != b``."""
+        return a != b
+
+
+class LT(CompareOp):
+    """``a < b``."""
+
+    __slots__ = ()
+    symbol = "<"
+
+    @staticmethod
+    def of_numbers(a: float, b: float) -> bool:
+        """Return ``a < b``."""
+        return a < b
+
+
+class LE(CompareOp):
+    """``a <= b``."""
+
+    __slots__ = ()
+    symbol = "<="
+
+    @staticmethod
+    def of_numbers(a: float, b: float) -> bool:
+        """Return ``a <= b``."""
+        return a <= b
+
+
+class GT(CompareOp):
+    """``a > b``."""
+
+    __slots__ = ()
+    symbol = ">"
+
+    @staticmethod
+    def of_numbers(a: float, b: float) -> bool:
+        """Return ``a > b``."""
+        return a > b
+
+
+class GE(CompareOp):
+    """``a >= b``."""
+
+    __slots__ = ()
+    symbol = ">="
+
+    @staticmethod
+    def of_numbers(a: float, b: float) -> bool:
+        """Return ``a >= b``."""
+        return a >= b
+
+
+class LogicalOp(BinaryOp):
+    """``and`` or ``or`` of two bools; ``absorbs`` is the constant that decides it alone."""
+
+    __slots__ = ()
+    absorbs: ClassVar[bool]
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Fold where one side is a constant."""
+        if isinstance(a, Imm):
+            return a if bool(a.value) is cls.absorbs else b
+        if isinstance(b, Imm):
+            return b if bool(b.value) is cls.absorbs else a
+        return cls(a, b)
+
+
+class And(LogicalOp):
+    """Both; ``b`` is looked at only if ``a`` holds."""
+
+    __slots__ = ()
+    symbol = "&&"
+    absorbs = False
+
+
+class Or(LogicalOp):
+    """At least one; ``b`` is looked at only if ``a`` does not hold."""
+
+    __slots__ = ()
+    symbol = "||"
+    absorbs = True

@@ -1,0 +1,246 @@
+"""Readable text of expressions and statements, the same in every run: golden files hold it.
+
+    fn add(A: in float32[64], B: out float32[64]):
+      for i.outer in 0..16:  # parallel
+        for i.inner in 0..4:  # vectorized
+          B[i.outer * 4 + i.inner] = A[i.outer * 4 + i.inner] + 1.0f
+
+Different variables or buffers of one name within one text are told apart by a number: ``i``,
+``i.1``. Float constants carry ``f`` (float32), ``h`` (float16), ``bf`` (bfloat16) or nothing
+(float64); an integer of another dtype than int32 stands in a call: ``int64(3)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from autotune.ir import base, stmt
+from autotune.ir.base import BinaryOp, Call, Cast, Expr, FloatImm, IntImm, Node, Not, Var
+from autotune.ir.expr import (
+    Add,
+    And,
+    Broadcast,
+    CompareOp,
+    Conditional,
+    Div,
+    FloorDiv,
+    FloorMod,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Or,
+    ProducerLoad,
+    Ramp,
+    Reduce,
+    Select,
+    Sub,
+    TruncDiv,
+    TruncMod,
+)
+from autotune.ir.stmt import (
+    Allocate,
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    Buffer,
+    Evaluate,
+    For,
+    ForKind,
+    Function,
+    If,
+    LetStmt,
+    Seq,
+    Stmt,
+    Store,
+)
+
+FLOAT_SUFFIX = {"float32": "f", "float16": "h", "bfloat16": "bf", "float64": ""}
+PRECEDENCE: dict[type[Expr], int] = {
+    Or: 1, And: 2, Add: 4, Sub: 4, Mul: 5, Div: 5, FloorDiv: 5, FloorMod: 5,
+}  # fmt: skip
+COMPARE = 3
+CALLED = (Min, Max, TruncDiv, TruncMod)
+
+
+class Printer:
+    """Prints nodes; one printer gives one name to one variable or buffer."""
+
+    def __init__(self) -> None:
+        self._names: dict[Any, str] = {}
+        self._taken: dict[str, int] = {}
+
+    def name_of(self, thing: Any) -> str:
+        """Return the name of a variable or buffer, made different from all others so far."""
+        name = self._names.get(thing)
+        if name is None:
+            wanted = name = thing.name
+            while name in self._taken:
+                self._taken[wanted] += 1
+                name = f"{wanted}.{self._taken[wanted]}"
+            self._taken[name] = 0
+            self._names[thing] = name
+        return name
+
+    def expr(self, node: Any, within: int = 0) -> str:
+        """Return the text of an expression, in parentheses where ``within`` binds tighter."""
+        if isinstance(node, BinaryOp) and not isinstance(node, CALLED):
+            level = COMPARE if isinstance(node, CompareOp) else PRECEDENCE[type(node)]
+            # a - (b + c), and a compare of a compare, keep their parentheses.
+            left = self.expr(node.a, level + isinstance(node, CompareOp))
+            text = f"{left} {node.symbol} {self.expr(node.b, level + 1)}"
+            return f"({text})" if level < within else text
+        for kind, method in self._METHODS:
+            if isinstance(node, kind):
+                return method(self, node)
+        return str(node)
+
+    def _all(self, nodes: tuple[Any, ...]) -> str:
+        return ", ".join(self.expr(node) for node in nodes)
+
+    def _var(self, node: Var) -> str:
+        return self.name_of(node)
+
+    def _int(self, node: IntImm) -> str:
+        if node.dtype == "int32":
+            return str(node.value)
+        if node.dtype == "bool":
+            return "true" if node.value else "false"
+        return f"{node.dtype}({node.value})"
+
+    def _float(self, node: FloatImm) -> str:
+        return f"{node.value!r}{FLOAT_SUFFIX[node.dtype]}"
+
+    def _cast(self, node: Cast) -> str:
+        return f"{node.dtype}({self.expr(node.value)})"
+
+    def _call(self, node: Call) -> str:
+        return f"{node.name}({self._all(node.args)})"
+
+    def _called(self, node: BinaryOp) -> str:
+        return f"{node.symbol}({self.expr(node.a)}, {self.expr(node.b)})"
+
+    def _not(self, node: Not) -> str:
+        return f"!({self.expr(node.a)})"
+
+    def _conditional(self, node: Conditional) -> str:
+        name = "select" if isinstance(node, Select) else "if_then_else"
+        return f"{name}({self._all((node.cond, node.then, node.other))})"
+
+    def _load(self, node: Load) -> str:
+        return f"{self.name_of(node.buffer)}[{self._all(node.indices)}]"
+
+    def _producer_load(self, node: ProducerLoad) -> str:
+        return f"{node.tensor.name}[{self._all(node.indices)}]"
+
+    def _reduce(self, node: Reduce) -> str:
+        axes = ", ".join(self.expr(axis.var) for axis in node.axes)
+        text = f"{node.combiner.name}({self._all(node.sources)}, axis=[{axes}]"
+        if not (isinstance(node.condition, IntImm) and node.condition.value):
+            text += f", where={self.expr(node.condition)}"
+        if node.init:
+            text += f", init=[{self._all(node.init)}]"
+        if len(node.sources) > 1:
+            return f"{text})[{node.value_index}]"
+        return f"{text})"
+
+    def _ramp(self, node: Ramp) -> str:
+        return f"ramp({self.expr(node.base)}, {node.stride}, {node.lanes})"
+
+    def _broadcast(self, node: Broadcast) -> str:
+        return f"broadcast({self.expr(node.value)}, {node.lanes})"
+
+    _METHODS: tuple[tuple[Any, Callable[[Printer, Any], str]], ...] = (
+        (Var, _var),
+        (IntImm, _int),
+        (Load, _load),
+        (ProducerLoad, _producer_load),
+        (FloatImm, _float),
+        (Cast, _cast),
+        (Call, _call),
+        (CALLED, _called),
+        (Not, _not),
+        (Conditional, _conditional),
+        (Reduce, _reduce),
+        (Ramp, _ramp),
+        (Broadcast, _broadcast),
+    )
+
+    def stmt(self, node: Stmt, indent: str = "") -> list[str]:
+        """Return the lines of a statement."""
+        match node:
+            case Seq(stmts):
+                return [line for each in stmts for line in self.stmt(each, indent)]
+            case For():
+                return [indent + self._for_head(node), *self.stmt(node.body, indent + "  ")]
+            case If():
+                return self._if(node, indent)
+            case Allocate(buffer, body):
+                return [f"{indent}allocate {self._declare(buffer)}", *self.stmt(body, indent)]
+            case LetStmt(var, value, body):
+                text = self.expr(value)
+                return [f"{indent}let {self.name_of(var)} = {text}", *self.stmt(body, indent)]
+            case Function():
+                return self._function(node, indent)
+            case _:
+                return [indent + self._simple(node)]
+
+    def _simple(self, node: Stmt) -> str:
+        match node:
+            case Store(buffer, indices, value):
+                return f"{self.name_of(buffer)}[{self._all(indices)}] = {self.expr(value)}"
+            case Evaluate(value):
+                return self.expr(value)
+            case Barrier(scope):
+                return f"barrier({scope})"
+            case AsyncCopy(dst, dst_index, src, src_index, size):
+                to = f"{self.name_of(dst)}[{self.expr(dst_index)}]"
+                source = f"{self.name_of(src)}[{self.expr(src_index)}]"
+                return f"async_copy {to} <- {source}, {size} bytes"
+            case AsyncCommit():
+                return "async_commit"
+            case AsyncWait(pending):
+                return f"async_wait({pending})"
+            case _:
+                return f"<{type(node).__name__}>"
+
+    def _for_head(self, node: For) -> str:
+        notes = [] if node.kind is ForKind.SERIAL else [node.thread or node.kind.value]
+        notes += [f"{key}={value}" for key, value in node.annotations.items()]
+        comment = f"  # {', '.join(notes)}" if notes else ""
+        return f"for {self.name_of(node.var)} in 0..{self.expr(node.extent, 6)}:{comment}"
+
+    def _if(self, node: If, indent: str) -> list[str]:
+        lines = [f"{indent}if {self.expr(node.cond)}:", *self.stmt(node.then, indent + "  ")]
+        if node.other is not None:
+            lines += [f"{indent}else:", *self.stmt(node.other, indent + "  ")]
+        return lines
+
+    def _declare(self, buffer: Buffer) -> str:
+        dims = ", ".join(map(str, buffer.shape))
+        text = f"{self.name_of(buffer)}: {buffer.dtype}[{dims}] @{buffer.scope}"
+        if buffer.strides != stmt.row_major(buffer.shape):
+            text += f" strides=[{', '.join(map(str, buffer.strides))}]"
+        return text
+
+    def _function(self, node: Function, indent: str) -> list[str]:
+        args = []
+        for buffer, role in zip(node.args, node.roles, strict=True):
+            dims = ", ".join(map(str, buffer.shape))
+            args.append(f"{self.name_of(buffer)}: {role} {buffer.dtype}[{dims}]")
+        head = f"{indent}fn {node.name}({', '.join(args)}):"
+        return [head, *self.stmt(node.body, indent + "  ")]
+
+
+def to_text(node: Node) -> str:
+    """Return the readable text of an expression or statement; ``str(node)`` is the same."""
+    printer = Printer()
+    if isinstance(node, Stmt):
+        return "\n".join(printer.stmt(node))
+    return printer.expr(node)
+
+
+base.PRINTER[0] = to_text
+stmt.STMT_PRINTER[0] = to_text

@@ -1,0 +1,89 @@
+"""Questions about the shape of a tree: structural equality, keys, children, free variables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from operator import attrgetter
+from typing import Any
+
+from autotune.ir.base import Imm, Node, Var
+from autotune.ir.itervar import IterVar
+
+_FIELDS: dict[type[Node], Any] = {}
+
+
+def fields_of(node: Node) -> tuple[Any, ...]:
+    """Return the values of a node's fields in the order of its constructor."""
+    cls = type(node)
+    getter = _FIELDS.get(cls)
+    if getter is None:
+        names = cls.__match_args__
+        getter = attrgetter(*names) if len(names) > 1 else _few(*names)
+        _FIELDS[cls] = getter
+    found: tuple[Any, ...] = getter(node)
+    return found
+
+
+def _few(*names: str) -> Any:
+    return lambda node: tuple(getattr(node, name) for name in names)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Tell whether two trees have the same shape, constants, and the very same variables.
+
+    Variables, buffers and tensors are the same only if they are the same object. 1 and 1.0, or
+    constants of different dtypes, are different.
+    """
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, Var | IterVar):
+        return False
+    if isinstance(a, Imm):
+        return bool(a.value == b.value) and a.dtype == b.dtype
+    if isinstance(a, Node):
+        return all(map(same, fields_of(a), fields_of(b)))
+    return bool(a == b)
+
+
+def structural_key(node: Any) -> Hashable:
+    """Return a hashable key, equal for two trees just when they are `same`."""
+    if isinstance(node, tuple):
+        return tuple(map(structural_key, node))
+    if isinstance(node, Node) and not isinstance(node, Var):
+        return (type(node), *map(structural_key, fields_of(node)))
+    if isinstance(node, bool | int | float):
+        # True == 1 == 1.0 in Python, but as constants they are different.
+        return (type(node), node)
+    key: Hashable = node
+    return key
+
+
+def children(node: Node) -> Iterator[Node]:
+    """Yield the nodes directly below ``node``, from left to right."""
+    for value in fields_of(node):
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (item for item in value if isinstance(item, Node))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield ``node`` and all nodes below it, each before what is below it, left to right."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(list(children(top))))
+
+
+def variables(node: Node) -> list[Var]:
+    """Return the distinct variables that occur below ``node``, in the order of occurrence."""
+    found: dict[Var, None] = {}
+    for each in walk(node):
+        if isinstance(each, Var):
+            found[each] = None
+    return list(found)

@@ -1,0 +1,203 @@
+"""Walking and rewriting trees: one method per node class, found by one dictionary look-up.
+
+A subclass defines ``visit_<Class>`` for the classes it cares about, a base class such as
+``visit_BinaryOp`` or ``visit_Conditional`` included; the nearest base wins. All else goes to
+``generic``, which visits what is below the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, cast
+
+from autotune.ir.base import BinaryOp, Imm, Node, Not, Var
+from autotune.ir.expr import Call, Cast, Conditional, Expr, Load, ProducerLoad
+from autotune.ir.stmt import For, Seq, Stmt, Store
+from autotune.ir.structure import fields_of
+
+Method = Callable[[Any, Any], Any]
+
+
+class Dispatcher:
+    """What visitors and rewriters share: the table from node class to method."""
+
+    _table: ClassVar[dict[type[Node], Method]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls._table = {}
+
+    @classmethod
+    def method_of(cls, kind: type[Node]) -> Method:
+        """Return the method for a node class, entering it in the table."""
+        names = (f"visit_{base.__name__}" for base in kind.__mro__)
+        method = next((getattr(cls, name) for name in names if hasattr(cls, name)), None)
+        found: Method = method or cls.generic
+        cls._table[kind] = found
+        return found
+
+    def generic(self, node: Any) -> Any:
+        """Handle a node that no method handles; the two subclasses define it."""
+        raise NotImplementedError
+
+
+class Visitor(Dispatcher):
+    """Visits every node of a tree for what it finds there; call `visit`."""
+
+    def visit(self, node: Node) -> None:
+        """Visit ``node`` by the method of its class."""
+        kind = type(node)
+        method = self._table.get(kind)
+        if method is None:
+            method = self.method_of(kind)
+        method(self, node)
+
+    def generic(self, node: Node) -> None:
+        """Visit all nodes directly below ``node``, from left to right."""
+        for value in fields_of(node):
+            if isinstance(value, Node):
+                self.visit(value)
+            elif isinstance(value, tuple):
+                for item in value:
+                    if isinstance(item, Node):
+                        self.visit(item)
+
+    def visit_Var(self, node: Var) -> None:
+        """Visit a variable: nothing is below it."""
+
+    def visit_Imm(self, node: Imm) -> None:
+        """Visit a constant: nothing is below it."""
+
+    def visit_BinaryOp(self, node: BinaryOp) -> None:
+        """Visit both operands."""
+        self.visit(node.a)
+        self.visit(node.b)
+
+
+AnyNode = TypeVar("AnyNode", Expr, Stmt)
+
+
+class Rewriter(Dispatcher):
+    """Rebuilds a tree; call `rewrite`. What nothing changed below is the same object as before.
+
+    Operators and choices are rebuilt by their ``fold``, so constants that come in fold away.
+    """
+
+    def rewrite(self, node: AnyNode) -> AnyNode:
+        """Return what ``node`` becomes by the method of its class."""
+        kind = type(node)
+        method = self._table.get(kind)
+        if method is None:
+            method = self.method_of(kind)
+        return cast(AnyNode, method(self, node))
+
+    def rewrite_all(self, nodes: tuple[AnyNode, ...]) -> tuple[AnyNode, ...]:
+        """Rewrite each of some nodes; the same tuple if nothing changed."""
+        new = tuple([self.rewrite(node) for node in nodes])
+        for before, after in zip(nodes, new, strict=True):
+            if before is not after:
+                return new
+        return nodes
+
+    def generic(self, node: Node) -> Any:
+        """Rebuild ``node`` from its rewritten fields."""
+        old = fields_of(node)
+        new = [self._field(value) for value in old]
+        if all(map(_is, old, new)):
+            return node
+        return type(node)(*new)
+
+    def _field(self, value: Any) -> Any:
+        if isinstance(value, Node):
+            return self.rewrite(value)  # type: ignore[type-var]
+        if isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
+            new = tuple(self._field(item) for item in value)
+            return value if all(map(_is, value, new)) else new
+        return value
+
+    def visit_Var(self, node: Var) -> Expr:
+        """Keep a variable."""
+        return node
+
+    def visit_Imm(self, node: Imm) -> Expr:
+        """Keep a constant."""
+        return node
+
+    def visit_BinaryOp(self, node: BinaryOp) -> Expr:
+        """Rewrite both operands."""
+        a, b = node.a, node.b
+        new_a, new_b = self.rewrite(a), self.rewrite(b)
+        if new_a is a and new_b is b:
+            return node
+        return type(node).fold(new_a, new_b)
+
+    def visit_Not(self, node: Not) -> Expr:
+        """Rewrite the operand."""
+        a = self.rewrite(node.a)
+        return node if a is node.a else Not.fold(a)
+
+    def visit_Conditional(self, node: Conditional) -> Expr:
+        """Rewrite the condition and both values."""
+        cond = self.rewrite(node.cond)
+        then, other = self.rewrite(node.then), self.rewrite(node.other)
+        if cond is node.cond and then is node.then and other is node.other:
+            return node
+        return type(node).fold(cond, then, other)
+
+    def visit_Cast(self, node: Cast) -> Expr:
+        """Rewrite the value."""
+        value = self.rewrite(node.value)
+        return node if value is node.value else Cast(value, node.dtype)
+
+    def visit_Call(self, node: Call) -> Expr:
+        """Rewrite the arguments."""
+        args = self.rewrite_all(node.args)
+        return node if args is node.args else Call(node.name, args, node.dtype)
+
+    def visit_Load(self, node: Load) -> Expr:
+        """Rewrite the indices."""
+        indices = self.rewrite_all(node.indices)
+        return node if indices is node.indices else Load(node.buffer, indices)
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
+        """Rewrite the indices."""
+        indices = self.rewrite_all(node.indices)
+        return node if indices is node.indices else ProducerLoad(node.tensor, indices)
+
+    def visit_Seq(self, node: Seq) -> Stmt:
+        """Rewrite each statement."""
+        stmts = self.rewrite_all(node.stmts)
+        return node if stmts is node.stmts else Seq(stmts)
+
+    def visit_For(self, node: For) -> Stmt:
+        """Rewrite the extent and the body."""
+        extent, body = self.rewrite(node.extent), self.rewrite(node.body)
+        if extent is node.extent and body is node.body:
+            return node
+        return For(node.var, extent, node.kind, body, node.thread, node.annotations)
+
+    def visit_Store(self, node: Store) -> Stmt:
+        """Rewrite the indices and the value."""
+        indices, value = self.rewrite_all(node.indices), self.rewrite(node.value)
+        if indices is node.indices and value is node.value:
+            return node
+        return Store(node.buffer, indices, value)
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
+
+
+class _Substitute(Rewriter):
+    def __init__(self, mapping: dict[Var, Expr]) -> None:
+        self.mapping = mapping
+
+    def visit_Var(self, node: Var) -> Expr:
+        return self.mapping.get(node, node)
+
+
+def substitute(node: AnyNode, mapping: dict[Var, Expr]) -> AnyNode:
+    """Replace variables by expressions everywhere below ``node``.
+
+    A variable that a loop or a let binds is not replaced at the binding itself.
+    """
+    return _Substitute(mapping).rewrite(node) if mapping else node
