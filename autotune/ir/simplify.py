@@ -1,0 +1,378 @@
+"""The simplifier: integer expressions become canonical affine forms, conditions are proven.
+
+One `Simplifier` serves one lowering. It remembers the form of every expression that it built, so
+a pass that simplifies an index again pays for a dictionary lookup; equal forms give the very same
+expression object, which lets a printer remember text by identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from autotune.ir.analysis_affine import (
+    Affine,
+    AffineSpace,
+    Atom,
+    AtomKind,
+    Key,
+    constant,
+    scaled,
+)
+from autotune.ir.analysis_condition import Comparison, compare_forms
+from autotune.ir.dtype import int_range, is_int
+from autotune.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    BinaryOp,
+    Call,
+    Cast,
+    CompareOp,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IfThenElse,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Select,
+    Sub,
+    TruncDiv,
+    TruncMod,
+    Var,
+)
+from autotune.ir.interval import EVERYTHING, Interval, intersect, union
+from autotune.ir.structure import structural_key, variables
+
+# What evaluating gives: a form for integer arithmetic on variables, else a rebuilt expression.
+Value = Affine | Expr
+Environment = Mapping[Var, Affine]
+
+INDEX_DTYPE = "int32"
+TRUE = IntImm(1, "bool")
+FALSE = IntImm(0, "bool")
+
+
+def simplify(expr: Expr, ranges: Mapping[Var, tuple[int, int]] | None = None) -> Expr:
+    """Return an equal, simpler expression; ``ranges`` gives the ends, inclusive, of variables."""
+    return Simplifier(ranges).simplify(expr)
+
+
+class Simplifier(AffineSpace):
+    """Rewrites expressions over variables whose ranges it knows."""
+
+    def __init__(self, ranges: Mapping[Var, tuple[int, int]] | None = None) -> None:
+        super().__init__(ranges)
+        self._env: Environment = {}
+        self._form: dict[Expr, Affine] = {}
+        self._built: dict[Key, Expr] = {}
+        self._products: dict[tuple[Atom, int], Expr] = {}
+        self._conditions: dict[tuple[Comparison, Key], Expr] = {}
+        self._opaque_by_key: dict[Any, Affine] = {}
+        self._handlers: dict[type[Expr], Callable[[Any], Value]] = dict(self.handlers())
+
+    def handlers(self) -> Mapping[type[Expr], Callable[[Any], Value]]:
+        """Return what evaluates each class of expressions; a subclass may add its own."""
+        return {
+            Var: self._eval_var,
+            IntImm: self._eval_int,
+            FloatImm: _itself,
+            Add: self._eval_add,
+            Sub: self._eval_sub,
+            Mul: self._eval_mul,
+            FloorDiv: self._eval_div,
+            FloorMod: self._eval_mod,
+            TruncDiv: self._eval_div,
+            TruncMod: self._eval_mod,
+            Min: self._eval_extremum,
+            Max: self._eval_extremum,
+            And: self._eval_logical,
+            Or: self._eval_logical,
+            Not: self._eval_not,
+            Select: self._eval_choice,
+            IfThenElse: self._eval_choice,
+            Cast: self._eval_cast,
+            Call: self._eval_call,
+            Load: self._eval_load,
+            **dict.fromkeys((EQ, NE, LT, LE, GT, GE), self._eval_comparison),
+        }
+
+    # What passes call.
+
+    def simplify(self, expr: Expr, env: Environment | None = None) -> Expr:
+        """Return an equal, simpler expression, with the variables of ``env`` replaced."""
+        return self.expr(self.evaluate(expr, env))
+
+    def evaluate(self, expr: Expr, env: Environment | None = None) -> Value:
+        """Return the form of an index expression, or a simplified expression of any other kind."""
+        outer, self._env = self._env, env if env is not None else {}
+        try:
+            return self._eval(expr)
+        finally:
+            self._env = outer
+
+    def form(self, expr: Expr, env: Environment | None = None) -> Affine:
+        """Return the affine form of an integer expression; what is not affine is one atom."""
+        return self._as_form(self.evaluate(expr, env))
+
+    def form_of(self, expr: Expr) -> Affine:
+        """Return the form of an index, at no cost if this simplifier built it."""
+        form = self._form.get(expr)
+        return self.form(expr) if form is None else form
+
+    def expr(self, value: Value) -> Expr:
+        """Return the expression of a form; equal forms give the same object."""
+        if not isinstance(value, Affine):
+            return value
+        expr = self._built.get(value.key)
+        if expr is None:
+            expr = self._built[value.key] = self._build(value)
+            self._form[expr] = value
+        return expr
+
+    def bounds(self, expr: Expr) -> Interval:
+        """Return the interval in which an integer expression lies."""
+        return self._bounds_of(self.evaluate(expr))
+
+    def compare(self, op: Comparison, a: Affine, b: Affine) -> Expr:
+        """Return the condition ``a op b``: a constant if the ranges decide it."""
+        return self.condition(op, self.sub(a, b))
+
+    def condition(self, op: Comparison, a: Affine) -> Expr:
+        """Return the condition ``a op 0``; equal conditions give the same object."""
+        memo = (op, a.key)
+        found = self._conditions.get(memo)
+        if found is None:
+            made = compare_forms(op, a)
+            if isinstance(made, bool):
+                found = TRUE if made else FALSE
+            else:
+                cls, left, right = made
+                found = cls(self.expr(left), self.expr(right))
+            self._conditions[memo] = found
+        return found
+
+    def conjunction(self, conditions: list[Expr]) -> Expr:
+        """Return the conjunction of conditions, each named once."""
+        result: Expr = TRUE
+        for condition in dict.fromkeys(conditions):
+            result = And.fold(result, condition)
+        return result
+
+    # From forms to expressions.
+
+    def _build(self, value: Affine) -> Expr:
+        terms = value.terms
+        if not terms:
+            return IntImm(value.const, INDEX_DTYPE)
+        if value.const:
+            base = self.expr(Affine(terms, 0))
+            size = IntImm(abs(value.const), INDEX_DTYPE)
+            if value.const < 0:
+                return Sub(base, size)
+            if max(terms.values()) < 0:
+                return Sub(size, self.expr(scaled(Affine(terms, 0), -1)))
+            return Add(base, size)
+        items = sorted(terms.items(), key=_positive_then_large)
+        result: Expr | None = None
+        for atom, k in items:
+            if result is None:
+                result = self._product(atom, k)
+            else:
+                result = (Add if k > 0 else Sub)(result, self._product(atom, abs(k)))
+        assert result is not None
+        return result
+
+    def _product(self, atom: Atom, k: int) -> Expr:
+        if k == 1:
+            return self._atom_expr(atom)
+        memo = (atom, k)
+        expr = self._products.get(memo)
+        if expr is None:
+            expr = Mul(self._atom_expr(atom), IntImm(k, INDEX_DTYPE))
+            self._products[memo] = expr
+        return expr
+
+    def _atom_expr(self, atom: Atom) -> Expr:
+        if atom.expr is not None:
+            return atom.expr
+        assert atom.form is not None
+        inner = self.expr(atom.form)
+        divisor = IntImm(atom.divisor, INDEX_DTYPE)
+        # C divides towards zero; shifts and masks round down. Where the numerator cannot be
+        # negative it is all the same, and the plain operator is the fastest.
+        plain = atom.form.bounds[0] >= 0 and atom.divisor & (atom.divisor - 1)
+        if atom.kind is AtomKind.DIV:
+            atom.expr = (TruncDiv if plain else FloorDiv)(inner, divisor)
+        else:
+            atom.expr = (TruncMod if plain else FloorMod)(inner, divisor)
+        return atom.expr
+
+    # From expressions to forms.
+
+    def _eval(self, expr: Expr) -> Value:
+        form = self._form.get(expr)
+        if form is not None:
+            return self.substitute(form, self._env) if self._env else form
+        handler = self._handlers.get(type(expr))
+        return expr if handler is None else handler(expr)
+
+    def _as_form(self, value: Value) -> Affine:
+        if isinstance(value, Affine):
+            return value
+        if isinstance(value, Cast) and is_int(value.dtype) and is_int(value.value.dtype):
+            return self._as_form(self.evaluate(value.value))
+        key = structural_key(value)
+        form = self._opaque_by_key.get(key)
+        if form is None:
+            low, high = self._bounds_of(value)
+            form = self.opaque(value, low, high, frozenset(variables(value)))
+            self._opaque_by_key[key] = form
+        return form
+
+    def _substitute_atom(self, atom: Atom, values: Environment) -> Affine:
+        if atom.kind is AtomKind.OPAQUE and atom.expr is not None:
+            return self.form(atom.expr, values)
+        return super()._substitute_atom(atom, values)
+
+    def _bounds_of(self, value: Value) -> Interval:
+        if isinstance(value, Affine):
+            return value.bounds
+        if not is_int(value.dtype):
+            return EVERYTHING
+        whole: Interval = int_range(value.dtype) if value.dtype != INDEX_DTYPE else EVERYTHING
+        match value:
+            case Min(a, b):
+                (low_a, high_a), (low_b, high_b) = self.bounds(a), self.bounds(b)
+                return min(low_a, low_b), min(high_a, high_b)
+            case Max(a, b):
+                (low_a, high_a), (low_b, high_b) = self.bounds(a), self.bounds(b)
+                return max(low_a, low_b), max(high_a, high_b)
+            case Select(_, a, b) | IfThenElse(_, a, b):
+                return union(self.bounds(a), self.bounds(b))
+            case Cast(inner) if is_int(inner.dtype):
+                return intersect(self.bounds(inner), whole)
+            case _:
+                return whole
+
+    def _eval_var(self, var: Var) -> Value:
+        form = self._env.get(var)
+        if form is not None:
+            return form
+        return self.var(var) if var.dtype == INDEX_DTYPE else var
+
+    def _eval_int(self, imm: IntImm) -> Value:
+        return constant(imm.value) if imm.dtype == INDEX_DTYPE else imm
+
+    def _rebuilt(self, expr: BinaryOp, a: Value, b: Value) -> Expr:
+        left, right = self.expr(a), self.expr(b)
+        return expr if left is expr.a and right is expr.b else type(expr).fold(left, right)
+
+    def _eval_add(self, expr: Add) -> Value:
+        a, b = self._eval(expr.a), self._eval(expr.b)
+        if isinstance(a, Affine) and isinstance(b, Affine):
+            return self.add(a, b)
+        return self._rebuilt(expr, a, b)
+
+    def _eval_sub(self, expr: Sub) -> Value:
+        a, b = self._eval(expr.a), self._eval(expr.b)
+        if isinstance(a, Affine) and isinstance(b, Affine):
+            return self.sub(a, b)
+        return self._rebuilt(expr, a, b)
+
+    def _eval_mul(self, expr: Mul) -> Value:
+        a, b = self._eval(expr.a), self._eval(expr.b)
+        if isinstance(a, Affine) and isinstance(b, Affine):
+            if not b.terms:
+                return scaled(a, b.const)
+            if not a.terms:
+                return scaled(b, a.const)
+        return self._rebuilt(expr, a, b)
+
+    def _eval_div(self, expr: BinaryOp) -> Value:
+        a, b = self._eval(expr.a), self._eval(expr.b)
+        if self._divides_down(expr, a, b):
+            return self.floordiv(a, b.const)  # type: ignore[arg-type, union-attr]
+        return self._rebuilt(expr, a, b)
+
+    def _eval_mod(self, expr: BinaryOp) -> Value:
+        a, b = self._eval(expr.a), self._eval(expr.b)
+        if self._divides_down(expr, a, b):
+            return self.floormod(a, b.const)  # type: ignore[arg-type, union-attr]
+        return self._rebuilt(expr, a, b)
+
+    def _divides_down(self, expr: BinaryOp, a: Value, b: Value) -> bool:
+        """Tell whether this is a division of forms by a positive constant that rounds down."""
+        if not isinstance(a, Affine) or not isinstance(b, Affine) or b.terms or b.const <= 0:
+            return False
+        return isinstance(expr, FloorDiv | FloorMod) or a.bounds[0] >= 0
+
+    def _eval_extremum(self, expr: BinaryOp) -> Value:
+        a, b = self._eval(expr.a), self._eval(expr.b)
+        if isinstance(a, Affine) and isinstance(b, Affine):
+            low, high = self.sub(a, b).bounds
+            if high <= 0:
+                return a if isinstance(expr, Min) else b
+            if low >= 0:
+                return b if isinstance(expr, Min) else a
+        return self._rebuilt(expr, a, b)
+
+    def _eval_comparison(self, expr: CompareOp) -> Value:
+        a, b = self._eval(expr.a), self._eval(expr.b)
+        if isinstance(a, Affine) and isinstance(b, Affine):
+            return self.compare(expr.symbol, a, b)  # type: ignore[arg-type]
+        return self._rebuilt(expr, a, b)
+
+    def _eval_logical(self, expr: BinaryOp) -> Value:
+        a, b = self._eval(expr.a), self._eval(expr.b)
+        return self.expr(a) if a is b else self._rebuilt(expr, a, b)
+
+    def _eval_not(self, expr: Not) -> Value:
+        a = self.expr(self._eval(expr.a))
+        return expr if a is expr.a else Not.fold(a)
+
+    def _eval_choice(self, expr: Select | IfThenElse) -> Value:
+        cond = self.expr(self._eval(expr.cond))
+        if isinstance(cond, IntImm):
+            return self._eval(expr.then if cond.value else expr.other)
+        then, other = self.expr(self._eval(expr.then)), self.expr(self._eval(expr.other))
+        if cond is expr.cond and then is expr.then and other is expr.other:
+            return expr
+        return then if then is other else type(expr)(cond, then, other)
+
+    def _eval_cast(self, expr: Cast) -> Value:
+        value = self.expr(self._eval(expr.value))
+        if value is expr.value:
+            return expr
+        return value.astype(expr.dtype)
+
+    def _eval_call(self, expr: Call) -> Value:
+        args = tuple([self.expr(self._eval(a)) for a in expr.args])
+        if all(new is old for new, old in zip(args, expr.args, strict=True)):
+            return expr
+        return Call(expr.name, args, expr.dtype)
+
+    def _eval_load(self, expr: Load) -> Value:
+        indices = tuple([self.expr(self._eval(i)) for i in expr.indices])
+        if all(new is old for new, old in zip(indices, expr.indices, strict=True)):
+            return expr
+        return Load(expr.buffer, indices)
+
+
+def _itself(expr: Expr) -> Expr:
+    return expr
+
+
+def _positive_then_large(item: tuple[Atom, int]) -> tuple[bool, int]:
+    return item[1] < 0, -abs(item[1])
