@@ -1,1 +1,5 @@
-"""lower() and build(): from a schedule or source kernel to a callable module."""
+"""From what a template returns to something that runs."""
+
+from autotune.driver.kernel_of import kernel_of
+
+__all__ = ["kernel_of"]

@@ -1,0 +1,225 @@
+"""Arrays on a device, in TVM's manner, shared with other libraries by DLPack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from autotune.errors import KernelError
+from autotune.kernel.kernel import ITEM_BYTES, item_bytes
+from autotune.runtime import dlpack
+from autotune.runtime.device import Device, cpu
+from autotune.runtime.memory import Block, memory_of
+from autotune.utils.math import product
+
+HostArray = npt.NDArray[Any]
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """Return the numpy dtype of one of our dtype names.
+
+    Raises:
+        KernelError: the name is unknown.
+    """
+    item_bytes(name)
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+def dtype_name(dtype: npt.DTypeLike) -> str:
+    """Return our name of a numpy dtype.
+
+    Raises:
+        KernelError: kernels have no such element type.
+    """
+    name = str(dtype) if str(dtype) == "bfloat16" else np.dtype(dtype).name
+    if name not in ITEM_BYTES:
+        raise KernelError(f"dtype {name!r} is unknown; expected one of {', '.join(ITEM_BYTES)}")
+    return name
+
+
+class NDArray:
+    """A dense row-major array in the memory of one device.
+
+    Made by `array`, `empty` and `from_dlpack`. Reading its values (`numpy`) copies them to the
+    host; writing (`copyfrom`) copies them to the device; `__dlpack__` lends the memory itself.
+
+    Attributes:
+        device: where it lives.
+        shape: its extents.
+        dtype: its element type as a string, such as ``"float32"``.
+    """
+
+    __slots__ = ("_block", "device", "dtype", "shape")
+
+    def __init__(self, device: Device, shape: Sequence[int], dtype: str, block: Block) -> None:
+        self.device = device
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self._block = block
+
+    @property
+    def ctx(self) -> Device:
+        """The device, by the name TVM used until 0.8."""
+        return self.device
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return product(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the values in bytes."""
+        return self.size * ITEM_BYTES[self.dtype]
+
+    @property
+    def pointer(self) -> int:
+        """Address of the first element on the device."""
+        return self._block.pointer
+
+    def numpy(self) -> HostArray:
+        """Return a copy of the values as a numpy array."""
+        result = np.empty(self.shape, numpy_dtype(self.dtype))
+        memory_of(self.device).to_host(self.device, result.ctypes.data, self.pointer, self.nbytes)
+        return result
+
+    def asnumpy(self) -> HostArray:
+        """Return `numpy`, by the name TVM used until 0.8."""
+        return self.numpy()
+
+    def copyfrom(self, source: object) -> NDArray:
+        """Overwrite the values with those of an array of any kind; returns itself.
+
+        Raises:
+            KernelError: the shapes differ.
+        """
+        if isinstance(source, NDArray) and source.dtype == self.dtype:
+            self._check_shape(source.shape)
+            return self._copy_device(source)
+        values = source.numpy() if isinstance(source, NDArray) else np.asarray(source)
+        self._check_shape(values.shape)
+        values = np.ascontiguousarray(values, numpy_dtype(self.dtype))
+        memory_of(self.device).from_host(
+            self.device, self.pointer, values.ctypes.data, self.nbytes
+        )
+        return self
+
+    def _copy_device(self, source: NDArray) -> NDArray:
+        if source.device == self.device:
+            memory_of(self.device).copy(self.device, self.pointer, source.pointer, self.nbytes)
+        elif source.device.kind == "cpu":
+            memory_of(self.device).from_host(
+                self.device, self.pointer, source.pointer, self.nbytes
+            )
+        elif self.device.kind == "cpu":
+            memory_of(source.device).to_host(
+                source.device, self.pointer, source.pointer, self.nbytes
+            )
+        else:
+            return self.copyfrom(source.numpy())
+        return self
+
+    def copyto(self, target: NDArray | Device) -> NDArray:
+        """Copy to an array, or to a new array on a device; returns that array."""
+        if isinstance(target, Device):
+            target = empty(self.shape, self.dtype, target)
+        return target.copyfrom(self)
+
+    def fill_bytes(self, byte: int) -> None:
+        """Set every byte of the values."""
+        memory_of(self.device).fill(self.device, self.pointer, byte, self.nbytes)
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        if tuple(shape) != self.shape:
+            raise KernelError(
+                f"copyfrom: an array of shape {self.shape} was given values of shape {shape}"
+            )
+
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """Lend the memory to another library; ``stream`` needs no wait, all work here is done."""
+        if dl_device not in (None, self.__dlpack_device__()) or copy:
+            raise BufferError(f"__dlpack__ lends the memory on {self.device}; copy it with copyto")
+        versioned = max_version is not None and max_version[0] >= 1
+        return dlpack.export(self, self.pointer, self.shape, self.dtype, self.device, versioned)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's numbers of the device."""
+        return self.device.device_type, self.device.index
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
+        """Return the values for ``numpy.asarray``; always a copy."""
+        if copy is False:
+            raise ValueError(
+                "an NDArray's values are copied; numpy.from_dlpack shares them on a CPU"
+            )
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __len__(self) -> int:
+        """Return the first extent."""
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"NDArray(shape={self.shape}, dtype={self.dtype!r}, device={self.device})\n" + repr(
+            self.numpy()
+        )
+
+
+def empty(
+    shape: Sequence[int] | int,
+    dtype: str = "float32",
+    device: Device | None = None,
+    ctx: Device | None = None,
+) -> NDArray:
+    """Return an array whose values are whatever the memory held.
+
+    Args:
+        shape: its extents.
+        dtype: its element type.
+        device: where; the CPU by default. ``ctx`` is the same by TVM's old name.
+    """
+    where = device or ctx or cpu()
+    extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    name = dtype_name(numpy_dtype(str(dtype)) if str(dtype) in ITEM_BYTES else dtype)
+    size = product(extents) * item_bytes(name)
+    return NDArray(where, extents, name, memory_of(where).allocate(where, size))
+
+
+def array(source: object, device: Device | None = None, ctx: Device | None = None) -> NDArray:
+    """Return a new array with the values of ``source``, on a device (the CPU by default).
+
+    Args:
+        source: a numpy array, an `NDArray`, a list, or anything numpy can read.
+        device: where; ``ctx`` is the same by TVM's old name.
+    """
+    where = device or ctx or cpu()
+    values = source if isinstance(source, NDArray) else np.asarray(source)
+    return empty(values.shape, dtype_name(values.dtype), where).copyfrom(values)
+
+
+def from_dlpack(source: Any) -> NDArray:
+    """Return an array that shares the memory of an array of another library.
+
+    Args:
+        source: anything with ``__dlpack__`` (torch, numpy, cupy, jax), or a DLPack capsule.
+
+    Raises:
+        KernelError: its memory is not dense row-major, or of an unknown dtype or device.
+    """
+    device, shape, dtype, block = dlpack.adopt(source)
+    return NDArray(device, shape, dtype, block)

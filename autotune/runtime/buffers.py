@@ -1,0 +1,149 @@
+"""The arguments of a kernel while it is tuned: filled, poisoned, restored, rotated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from autotune.errors import KernelError
+from autotune.kernel import Argument
+from autotune.runtime.array import HostArray, NDArray, array, dtype_name, empty, numpy_dtype
+from autotune.runtime.device import Device
+
+# All ones is NaN in every float format; the integer pattern is as unlikely as one byte can be.
+_POISON_FLOAT, _POISON_OTHER = 0xFF, 0xA5
+
+
+class Buffers:
+    """Arrays for the arguments of a kernel, in one or more sets with equal values.
+
+    They belong to the arguments and the device, not to one kernel: all candidates of a task can
+    use the same buffers, one after another.
+
+    Args:
+        args: the arguments of the kernel.
+        device: where the arrays live.
+        inputs: values of the arguments that are read, in order; random ones by default.
+        seed: of the random ones.
+
+    Raises:
+        KernelError: the inputs do not fit the arguments.
+    """
+
+    def __init__(
+        self,
+        args: Sequence[Argument],
+        device: Device,
+        inputs: Sequence[HostArray] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.args = tuple(args)
+        self.device = device
+        values = random_inputs(self.args, seed) if inputs is None else list(inputs)
+        read = [a for a in self.args if a.role != "out"]
+        _check_inputs(read, values)
+        given = {a.name: value for a, value in zip(read, values, strict=True)}
+        self.sets: list[tuple[NDArray, ...]] = [
+            tuple(
+                array(given[a.name], device) if a.name in given else _made(a, device)
+                for a in self.args
+            )
+        ]
+        # What in-place arguments held before the first run.
+        self._initial = {
+            i: array(given[a.name], device) for i, a in enumerate(self.args) if a.role == "inout"
+        }
+        self.reset()
+
+    @property
+    def bytes(self) -> int:
+        """Size of one set."""
+        return sum(a.bytes for a in self.args)
+
+    @property
+    def has_inout(self) -> bool:
+        """Whether a run changes what the next run reads."""
+        return bool(self._initial)
+
+    def grow(self, sets: int) -> None:
+        """Make at least ``sets`` sets, all with the values of the first."""
+        while len(self.sets) < sets:
+            copies = [
+                one.copyto(self.device) if a.role != "out" else _made(a, self.device)
+                for a, one in zip(self.args, self.sets[0], strict=True)
+            ]
+            self.sets.append(tuple(copies))
+            self.restore()
+
+    def restore(self, index: int | None = None) -> None:
+        """Give in-place arguments their first values back, in one set or in all."""
+        chosen = self.sets if index is None else [self.sets[index]]
+        for arrays in chosen:
+            for position, initial in self._initial.items():
+                arrays[position].copyfrom(initial)
+
+    def poison(self) -> None:
+        """Overwrite all outputs with values no kernel computes, so that a missing store shows."""
+        for arrays in self.sets:
+            for a, one in zip(self.args, arrays, strict=True):
+                if a.role == "out":
+                    is_float = "float" in a.dtype
+                    one.fill_bytes(_POISON_FLOAT if is_float else _POISON_OTHER)
+
+    def reset(self) -> None:
+        """Restore the in-place arguments and poison the outputs."""
+        self.restore()
+        self.poison()
+
+    def read(self) -> tuple[HostArray, ...]:
+        """Return the written arguments of the first set, in order."""
+        pairs = zip(self.args, self.sets[0], strict=True)
+        return tuple(one.numpy() for a, one in pairs if a.role != "in")
+
+    def read_inputs(self) -> tuple[HostArray, ...]:
+        """Return what the kernel was given to read, in order."""
+        return tuple(
+            self._initial.get(i, self.sets[0][i]).numpy()
+            for i, a in enumerate(self.args)
+            if a.role != "out"
+        )
+
+
+def _made(argument: Argument, device: Device) -> NDArray:
+    return empty(argument.shape, argument.dtype, device)
+
+
+def random_inputs(args: Sequence[Argument], seed: int = 0) -> list[HostArray]:
+    """Return random values without zeros for the arguments that are read.
+
+    Floats lie in [-1, 1], integers in [1, 9]: zeros would hide wrong indices and run faster.
+    """
+    rng = np.random.default_rng(seed)
+    return [_random(rng, a) for a in args if a.role != "out"]
+
+
+def _random(rng: np.random.Generator, argument: Argument) -> HostArray:
+    dtype = numpy_dtype(argument.dtype)
+    if argument.dtype == "bool":
+        return rng.random(argument.shape) < 0.5
+    if "float" not in argument.dtype:
+        return rng.integers(1, 10, argument.shape).astype(dtype)
+    wide = np.float64 if argument.dtype == "float64" else np.float32
+    values = rng.random(argument.shape, wide) * wide(2) - wide(1)
+    values = np.asarray(values).astype(dtype)
+    values[values == 0] = 0.5
+    return values
+
+
+def _check_inputs(read: Sequence[Argument], values: Sequence[HostArray]) -> None:
+    if len(values) != len(read):
+        names = ", ".join(a.name for a in read)
+        raise KernelError(f"inputs: expected {len(read)} arrays ({names}), got {len(values)}")
+    for argument, value in zip(read, values, strict=True):
+        shape, dtype = tuple(np.shape(value)), dtype_name(np.asarray(value).dtype)
+        if shape != argument.shape or dtype != argument.dtype:
+            raise KernelError(
+                f"input {argument.name!r}: expected {argument.dtype}{list(argument.shape)}, "
+                f"got {dtype}{list(shape)}"
+            )

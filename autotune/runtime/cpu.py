@@ -1,0 +1,152 @@
+"""Kernels on the CPU: loaded into this process, called and timed through the C helper."""
+
+from __future__ import annotations
+
+import _ctypes
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from autotune.errors import DeviceError, KernelError
+from autotune.kernel import Kernel
+from autotune.runtime.array import NDArray
+from autotune.runtime.buffers import Buffers
+from autotune.runtime.device import Device
+from autotune.runtime.executable import Executable
+from autotune.runtime.host_helper import (
+    MOST_ARGS,
+    CallStruct,
+    RangeStruct,
+    RunStruct,
+    host_helper,
+)
+from autotune.runtime.timing import Clocks, TimeOptions
+
+
+class CpuExecutable(Executable):
+    """A shared object in this process.
+
+    Args:
+        artifact: path of the shared object.
+        kernel: what it was compiled from.
+        device: a CPU.
+
+    Raises:
+        DeviceError: it cannot be loaded, or an entry point is missing.
+        KernelError: an entry point takes more arguments than the caller can pass.
+    """
+
+    def __init__(self, artifact: str, kernel: Kernel, device: Device) -> None:
+        super().__init__(kernel, device)
+        self._helper = host_helper()
+        try:
+            self._library = ctypes.CDLL(artifact)
+        except OSError as error:
+            raise DeviceError(
+                f"kernel {kernel.name!r}: cannot load {artifact}: {error}"
+            ) from error
+        self._entries = [self._entry(one.entry, len(one.args)) for one in kernel.calls]
+        # The emulator says here what it saw go wrong: a race, a barrier not all threads reach.
+        self._fault: Any = getattr(self._library, "autotune_fault", None)
+        if self._fault is not None:
+            self._fault.restype = ctypes.c_char_p
+
+    def _entry(self, name: str, n_args: int) -> int:
+        if n_args > MOST_ARGS:
+            raise KernelError(
+                f"entry {name!r} takes {n_args} arguments; at most {MOST_ARGS} can be passed"
+            )
+        try:
+            function = getattr(self._library, name)
+        except AttributeError:
+            raise DeviceError(
+                f"kernel {self.kernel.name!r}: the library has no entry {name!r}; define "
+                f"`void {name}(...)`, not static"
+            ) from None
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+    def call(self, arrays: Sequence[NDArray]) -> None:
+        """Run once."""
+        self._helper.autotune_run(self.prepared([arrays]))
+        self.check_fault()
+
+    def check_fault(self) -> None:
+        """Raise what an emulated kernel did wrong since the last look.
+
+        Raises:
+            DeviceError: with the emulator's report.
+        """
+        message = self._fault() if self._fault is not None else None
+        if message:
+            raise DeviceError(f"kernel {self.kernel.name!r}: {message.decode('utf-8', 'replace')}")
+
+    def prepared(self, sets: Sequence[Sequence[NDArray]]) -> ctypes.Array[RunStruct]:
+        """Return what the helper needs to run on each of ``sets``; it keeps nothing alive."""
+        return (RunStruct * len(sets))(*(self._prepared(arrays) for arrays in sets))
+
+    def _prepared(self, arrays: Sequence[NDArray]) -> RunStruct:
+        calls = (CallStruct * len(self._entries))()
+        for one, entry, pointers in zip(
+            calls, self._entries, self._arguments(arrays), strict=True
+        ):
+            one.entry = entry
+            one.n_args = len(pointers)
+            one.args = (ctypes.c_void_p * len(pointers))(*pointers)
+        zeroed = [self.workspaces[w.name] for w in self.kernel.workspace if w.zero]
+        return RunStruct(
+            n_calls=len(calls),
+            n_zero=len(zeroed),
+            n_args=len(arrays),
+            calls=calls,
+            zero=_ranges(zeroed),
+            args=_ranges(arrays),
+        )
+
+    def sampler(self, buffers: Buffers, options: TimeOptions) -> CpuSampler:
+        """Return what takes single samples."""
+        return CpuSampler(self, buffers, options)
+
+    def close(self) -> None:
+        """Unload the library; the executable cannot be used any more."""
+        super().close()
+        if self._entries:
+            self._entries = []
+            self._fault = None
+            _ctypes.dlclose(self._library._handle)
+
+
+class CpuSampler:
+    """Times with the monotonic clock around runs, which the helper makes without Python."""
+
+    def __init__(self, executable: CpuExecutable, buffers: Buffers, options: TimeOptions) -> None:
+        self.input_sets = options.input_sets or 1
+        buffers.grow(self.input_sets)
+        self._executable = executable
+        self._buffers = buffers
+        self._helper = host_helper()
+        self._flush = options.flush_cache
+        self._runs = executable.prepared(buffers.sets[: self.input_sets])
+
+    def sample(self, number: int) -> float:
+        """Run ``number`` times: in one go, or one by one where each needs a fresh start."""
+        if not (self._flush or self._buffers.has_inout):
+            seconds = self._helper.autotune_time(self._runs, self.input_sets, number)
+        else:
+            seconds = sum(self._single(i % self.input_sets) for i in range(number))
+        self._executable.check_fault()
+        return float(seconds)
+
+    def _single(self, index: int) -> float:
+        self._buffers.restore(index)
+        one = ctypes.byref(self._runs[index])
+        if self._flush:
+            self._helper.autotune_flush(one)
+        return float(self._helper.autotune_time(one, 1, 1))
+
+    def clocks(self) -> Clocks | None:
+        """Return None: no portable counter tells."""
+        return None
+
+
+def _ranges(arrays: Sequence[NDArray]) -> ctypes.Array[RangeStruct]:
+    return (RangeStruct * len(arrays))(*(RangeStruct(a.pointer, a.nbytes) for a in arrays))

@@ -1,0 +1,130 @@
+"""Devices: where arrays live and kernels run."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from typing import Literal
+
+from autotune.errors import DeviceError
+from autotune.target import Target
+from autotune.target.query import CudaDevice, cuda_device, cuda_device_count
+
+DeviceKind = Literal["cpu", "cuda"]
+# DLPack's numbers of device kinds (dlpack.h, DLDeviceType).
+DEVICE_TYPES: dict[DeviceKind, int] = {"cpu": 1, "cuda": 2}
+_NAMES: dict[str, DeviceKind] = {
+    "cpu": "cpu", "llvm": "cpu", "c": "cpu", "cuda": "cuda", "gpu": "cuda", "nvptx": "cuda",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device: its kind and number. ``str`` gives ``cuda:0``."""
+
+    kind: DeviceKind
+    index: int = 0
+
+    @property
+    def device_type(self) -> int:
+        """DLPack's number of the kind: 1 for cpu, 2 for cuda."""
+        return DEVICE_TYPES[self.kind]
+
+    @property
+    def device_id(self) -> int:
+        """The number of the device among those of its kind."""
+        return self.index
+
+    @property
+    def exist(self) -> bool:
+        """Whether this process can use the device."""
+        if self.kind == "cpu":
+            return self.index == 0
+        return self.index < cuda_device_count()
+
+    @property
+    def device_name(self) -> str:
+        """The name its maker gave it."""
+        return (
+            platform.processor() or platform.machine() if self.kind == "cpu" else self._cuda.name
+        )
+
+    @property
+    def compute_version(self) -> str:
+        """Compute capability of a CUDA device, such as ``"9.0"``."""
+        digits = self._cuda.arch.removeprefix("sm_")
+        return f"{digits[:-1]}.{digits[-1]}"
+
+    @property
+    def max_threads_per_block(self) -> int:
+        """Most threads of one block."""
+        return self._cuda.limits.threads_per_block
+
+    @property
+    def max_shared_memory_per_block(self) -> int:
+        """Shared memory of one block in bytes, without opting in to more."""
+        return self._cuda.limits.shared_bytes
+
+    @property
+    def warp_size(self) -> int:
+        """Threads that run in lock-step."""
+        return self._cuda.limits.warp_size
+
+    @property
+    def multi_processor_count(self) -> int:
+        """Multiprocessors of a CUDA device, processors this process may use of a CPU."""
+        return _processors() if self.kind == "cpu" else self._cuda.limits.sm_count
+
+    @property
+    def _cuda(self) -> CudaDevice:
+        found = cuda_device(self.index) if self.kind == "cuda" else None
+        if found is None:
+            raise DeviceError(
+                f"{self}: there is no such device; {cuda_device_count()} CUDA devices are visible"
+            )
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.index}"
+
+
+def _processors() -> int:
+    return (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+
+
+def device(kind: str | Target, index: int = 0) -> Device:
+    """Return a device by kind (``"cuda"``, ``"cpu"``, ``"llvm"``), ``"cuda:1"``, or target.
+
+    The device of an emulated CUDA target is the CPU, where its kernels run.
+
+    Raises:
+        DeviceError: there is no such kind.
+    """
+    name = str(kind)
+    if not isinstance(kind, Target) and " " not in name:
+        name, _, digits = name.partition(":")
+        index = int(digits) if digits.isdigit() else index
+    else:
+        target = Target(kind)
+        name = "cpu" if target.emulate else str(target.kind)
+    if name not in _NAMES:
+        raise DeviceError(f"device {name!r}: expected one of {', '.join(sorted(_NAMES))}")
+    return Device(_NAMES[name], index)
+
+
+def cpu(index: int = 0) -> Device:
+    """Return the CPU."""
+    return Device("cpu", index)
+
+
+def cuda(index: int = 0) -> Device:
+    """Return CUDA device ``index``."""
+    return Device("cuda", index)
+
+
+def gpu(index: int = 0) -> Device:
+    """Return CUDA device ``index``; the name that TVM used until 0.8."""
+    return cuda(index)

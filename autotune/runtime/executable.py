@@ -1,0 +1,79 @@
+"""A kernel that is loaded and ready to run on one device."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from autotune.errors import KernelError
+from autotune.kernel import Kernel
+from autotune.runtime.array import HostArray, NDArray, empty
+from autotune.runtime.buffers import Buffers
+from autotune.runtime.device import Device
+from autotune.runtime.timing import Sampler, TimeOptions, Timing, take_timing
+
+
+class Executable(ABC):
+    """A loaded kernel. Made by `autotune.runtime.load`; `close` it, or use it in ``with``.
+
+    Attributes:
+        kernel: what was loaded.
+        device: where it runs.
+    """
+
+    def __init__(self, kernel: Kernel, device: Device) -> None:
+        self.kernel = kernel
+        self.device = device
+        self.workspaces: dict[str, NDArray] = {
+            w.name: empty(w.shape, w.dtype, device) for w in kernel.workspace
+        }
+
+    def allocate(self, inputs: Sequence[HostArray] | None = None, seed: int = 0) -> Buffers:
+        """Return buffers for the arguments: inputs given or random, outputs poisoned."""
+        return Buffers(self.kernel.args, self.device, inputs, seed)
+
+    def run(self, buffers: Buffers) -> None:
+        """Run once on the first set of ``buffers``, and wait for the end.
+
+        Raises:
+            DeviceError: the launch failed or the kernel faulted.
+        """
+        self._check(buffers)
+        self.call(buffers.sets[0])
+
+    @abstractmethod
+    def call(self, arrays: Sequence[NDArray]) -> None:
+        """Run once on ``arrays``, which fit the arguments, and wait for the end."""
+
+    @abstractmethod
+    def sampler(self, buffers: Buffers, options: TimeOptions) -> Sampler:
+        """Return what takes single samples, for whoever times several kernels in turn."""
+
+    def time(self, buffers: Buffers, options: TimeOptions | None = None) -> Timing:
+        """Time the kernel on ``buffers``; afterwards outputs hold the last run's values."""
+        chosen = options or TimeOptions()
+        self._check(buffers)
+        return take_timing(self.sampler(buffers, chosen), chosen)
+
+    def close(self) -> None:
+        """Give back what the kernel holds on the device."""
+        self.workspaces.clear()
+
+    def __enter__(self) -> Executable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check(self, buffers: Buffers) -> None:
+        if buffers.device != self.device or buffers.args != self.kernel.args:
+            raise KernelError(
+                f"kernel {self.kernel.name!r}: the buffers were made for other arguments or for "
+                f"{buffers.device}; make them with allocate() of a kernel with the same arguments"
+            )
+
+    def _arguments(self, arrays: Sequence[NDArray]) -> list[list[int]]:
+        """Return, for each call of the kernel, the addresses it takes."""
+        where = {a.name: one.pointer for a, one in zip(self.kernel.args, arrays, strict=True)}
+        where |= {name: one.pointer for name, one in self.workspaces.items()}
+        return [[where[name] for name in one.args] for one in self.kernel.calls]

@@ -1,0 +1,141 @@
+"""The small C library with which kernels on the CPU are called, timed and kept cold.
+
+It is compiled once by the host compiler and loaded for the life of the process, which also keeps
+the OpenMP runtime loaded: its threads would not survive being unloaded with a kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from functools import cache
+
+from autotune.kernel import Kernel, KernelCall
+from autotune.runtime.compile import compile_kernel
+from autotune.target import Target
+
+MOST_ARGS = 48
+
+_CASES = "\n".join(
+    f"  case {n}: ((void (*)({', '.join(['void *'] * n) or 'void'}))f)"
+    f"({', '.join(f'a[{i}]' for i in range(n))}); return;"
+    for n in range(MOST_ARGS + 1)
+)
+
+_SOURCE = f"""\
+#define _POSIX_C_SOURCE 200809L
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct {{ void *entry; int64_t n_args; void **args; }} Call;
+typedef struct {{ void *start; int64_t bytes; }} Range;
+typedef struct {{ int64_t n_calls, n_zero, n_args; Call *calls; Range *zero, *args; }} Run;
+
+static void call(void *f, int64_t n, void **a) {{
+  switch (n) {{
+{_CASES}
+  }}
+}}
+
+void autotune_run(const Run *run) {{
+  for (int64_t i = 0; i < run->n_zero; i++)
+    memset(run->zero[i].start, 0, (size_t)run->zero[i].bytes);
+  for (int64_t i = 0; i < run->n_calls; i++)
+    call(run->calls[i].entry, run->calls[i].n_args, run->calls[i].args);
+}}
+
+static double now(void) {{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}}
+
+double autotune_time(const Run *runs, int64_t n_runs, int64_t number) {{
+  double start = now();
+  for (int64_t i = 0; i < number; i++) autotune_run(&runs[i % n_runs]);
+  return now() - start;
+}}
+
+/* Write back and drop every line of the arguments, in the caches of all cores. */
+void autotune_flush(const Run *run) {{
+  for (int64_t i = 0; i < run->n_args; i++)
+    for (char *p = run->args[i].start, *end = p + run->args[i].bytes; p < end; p += 64) {{
+#if defined(__x86_64__)
+      __builtin_ia32_clflush(p);
+#elif defined(__aarch64__)
+      __asm__ volatile("dc civac, %0" : : "r"(p) : "memory");
+#endif
+    }}
+#if defined(__x86_64__)
+  __builtin_ia32_mfence();
+#elif defined(__aarch64__)
+  __asm__ volatile("dsb sy" : : : "memory");
+#else
+  static char sweep[1 << 27];
+  for (size_t i = 0; i < sizeof sweep; i += 64) ((volatile char *)sweep)[i]++;
+#endif
+}}
+
+/* Keeps the OpenMP runtime of this compiler loaded, and starts its threads. */
+int autotune_threads(void) {{
+  int n = 0;
+#pragma omp parallel reduction(+ : n)
+  n += 1;
+  return n;
+}}
+"""
+
+
+class CallStruct(ctypes.Structure):
+    """One entry point and its arguments; ``Call`` in the C text."""
+
+    _fields_ = [
+        ("entry", ctypes.c_void_p),
+        ("n_args", ctypes.c_int64),
+        ("args", ctypes.POINTER(ctypes.c_void_p)),
+    ]
+
+
+class RangeStruct(ctypes.Structure):
+    """A range of memory; ``Range`` in the C text."""
+
+    _fields_ = [("start", ctypes.c_void_p), ("bytes", ctypes.c_int64)]
+
+
+class RunStruct(ctypes.Structure):
+    """One run of a function: what to clear, what to call, what to flush; ``Run`` in the C text."""
+
+    _fields_ = [
+        ("n_calls", ctypes.c_int64),
+        ("n_zero", ctypes.c_int64),
+        ("n_args", ctypes.c_int64),
+        ("calls", ctypes.POINTER(CallStruct)),
+        ("zero", ctypes.POINTER(RangeStruct)),
+        ("args", ctypes.POINTER(RangeStruct)),
+    ]
+
+
+@cache
+def host_helper() -> ctypes.CDLL:
+    """Return the loaded library; the first call in a process compiles it or finds it cached."""
+    kernel = Kernel(
+        name="autotune_helper",
+        language="c",
+        source=_SOURCE,
+        args=(),
+        calls=(KernelCall("autotune_run", ()),),
+    )
+    with tempfile.TemporaryDirectory(prefix="autotune-helper-") as folder:
+        output = compile_kernel(kernel, Target("c"), timeout_s=120, out_dir=folder)
+        library = ctypes.CDLL(output.artifact)
+    run = ctypes.POINTER(RunStruct)
+    library.autotune_run.argtypes = [run]
+    library.autotune_run.restype = None
+    library.autotune_flush.argtypes = [run]
+    library.autotune_flush.restype = None
+    library.autotune_time.argtypes = [run, ctypes.c_int64, ctypes.c_int64]
+    library.autotune_time.restype = ctypes.c_double
+    library.autotune_threads()
+    return library

@@ -1,0 +1,38 @@
+"""From an artifact to something that runs: the one place that knows which kind takes which file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from autotune.errors import DeviceError
+from autotune.kernel import Kernel
+from autotune.runtime.cpu import CpuExecutable
+from autotune.runtime.device import Device, DeviceKind, device
+from autotune.runtime.executable import Executable
+from autotune.target import Target
+
+_LOADERS: dict[tuple[str, DeviceKind], Callable[[str, Kernel, Device], Executable]] = {
+    (".so", "cpu"): CpuExecutable,
+}
+
+
+def load(
+    artifact: str | os.PathLike[str], kernel: Kernel, where: Target | Device | str
+) -> Executable:
+    """Load what `compile_kernel` made.
+
+    Args:
+        artifact: its path.
+        kernel: what it was compiled from.
+        where: the device, or a target whose first device is meant.
+
+    Raises:
+        DeviceError: there is no such device, or it cannot run this file.
+    """
+    chosen = where if isinstance(where, Device) else device(where)
+    suffix = os.path.splitext(artifact)[1]
+    loader = _LOADERS.get((suffix, chosen.kind))
+    if loader is None:
+        raise DeviceError(f"kernel {kernel.name!r}: a {suffix!r} file does not run on {chosen}")
+    return loader(os.fspath(artifact), kernel, chosen)

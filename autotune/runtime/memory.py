@@ -1,0 +1,96 @@
+"""Raw memory of a device: allocate, copy, fill. Arrays and executables are built on it."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from autotune.errors import DeviceError
+from autotune.runtime.device import Device, DeviceKind
+
+# A cache line; also the widest vector of any CPU we meet.
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Allocated bytes: where they are, and the object that frees them when it goes."""
+
+    pointer: int
+    bytes: int
+    owner: object
+
+
+class Memory(Protocol):
+    """What a kind of device can do with its memory. Every call ends when its work is done."""
+
+    def allocate(self, device: Device, size: int) -> Block:
+        """Return ``size`` uninitialised bytes, aligned for vector access."""
+        ...
+
+    def to_host(self, device: Device, host: int, pointer: int, size: int) -> None:
+        """Copy from the device to host address ``host``."""
+        ...
+
+    def from_host(self, device: Device, pointer: int, host: int, size: int) -> None:
+        """Copy from host address ``host`` to the device."""
+        ...
+
+    def copy(self, device: Device, target: int, source: int, size: int) -> None:
+        """Copy within the device."""
+        ...
+
+    def fill(self, device: Device, pointer: int, byte: int, size: int) -> None:
+        """Set every byte."""
+        ...
+
+
+class HostMemory:
+    """The memory of this process."""
+
+    def allocate(self, device: Device, size: int) -> Block:
+        """Return aligned bytes owned by a numpy array."""
+        try:
+            owner = np.empty(size + ALIGNMENT, np.uint8)
+        except MemoryError as error:
+            raise DeviceError(f"{device}: no memory for {size} bytes") from error
+        address = owner.ctypes.data
+        return Block(address + -address % ALIGNMENT, size, owner)
+
+    def to_host(self, device: Device, host: int, pointer: int, size: int) -> None:
+        """Copy bytes."""
+        ctypes.memmove(host, pointer, size)
+
+    def from_host(self, device: Device, pointer: int, host: int, size: int) -> None:
+        """Copy bytes."""
+        ctypes.memmove(pointer, host, size)
+
+    def copy(self, device: Device, target: int, source: int, size: int) -> None:
+        """Copy bytes."""
+        ctypes.memmove(target, source, size)
+
+    def fill(self, device: Device, pointer: int, byte: int, size: int) -> None:
+        """Set bytes."""
+        ctypes.memset(pointer, byte, size)
+
+
+_MEMORIES: dict[DeviceKind, Memory] = {"cpu": HostMemory()}
+
+
+def register_memory(kind: DeviceKind, memory: Memory) -> None:
+    """Make ``memory`` the one of all devices of ``kind``."""
+    _MEMORIES[kind] = memory
+
+
+def memory_of(device: Device) -> Memory:
+    """Return how to reach the memory of ``device``.
+
+    Raises:
+        DeviceError: there is no such device here.
+    """
+    if not device.exist or device.kind not in _MEMORIES:
+        raise DeviceError(f"{device}: there is no such device here")
+    return _MEMORIES[device.kind]

@@ -1,0 +1,211 @@
+"""How a kernel is timed, and what the samples say: no device is known here."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+# The growth of `number` per step when a repeat is too short; AutoTVM's.
+_GROWTH = 1.618
+# A repeat that takes no measurable time is given this many chances to grow.
+_MOST_GROWTH_STEPS = 100
+# Scales the median absolute deviation to the standard deviation of normal noise.
+_MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True)
+class TimeOptions:
+    """How to time.
+
+    Attributes:
+        number: runs between two looks at the clock; grown until a repeat takes `min_repeat_ms`.
+        repeat: how many samples.
+        min_repeat_ms: least milliseconds of one sample.
+        cooldown_interval_s: pause after every `repeats_to_cooldown` samples.
+        repeats_to_cooldown: see there.
+        flush_cache: run every time on cold caches; each run is then timed alone.
+        use_graph: replay a CUDA graph, so that launching costs next to nothing.
+        input_sets: how many copies of the arguments the runs go round. By default one on a CPU,
+            and on a GPU as many as its L2 cache cannot hold together.
+        give_up_after_s: a run longer than this ends the timing with what it took.
+        observe: whether clocks and temperature are read at each sample.
+    """
+
+    number: int = 10
+    repeat: int = 3
+    min_repeat_ms: float = 0.0
+    cooldown_interval_s: float = 0.0
+    repeats_to_cooldown: int = 1
+    flush_cache: bool = False
+    use_graph: bool = False
+    input_sets: int | None = None
+    give_up_after_s: float | None = None
+    observe: bool = True
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """The state of a device at one sample, as far as its driver tells.
+
+    Attributes:
+        sm_mhz, memory_mhz: clock rates.
+        temperature_c: of the chip.
+        slowed_by: why the clocks are lower than asked for, in NVML's words.
+        throttled: whether heat or a fault is among the reasons; such samples are dropped. A power
+            cap is not: it belongs to how fast this device is.
+    """
+
+    sm_mhz: int = 0
+    memory_mhz: int = 0
+    temperature_c: int = 0
+    slowed_by: tuple[str, ...] = ()
+    throttled: bool = False
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What timing one kernel gave. All times are seconds per run.
+
+    Attributes:
+        samples_s: the samples that count, in the order taken.
+        number: runs in each sample (of the last ones, when it grew).
+        median: of the samples.
+        mean: of the samples.
+        ci95: confidence interval of the median from order statistics, at 95% or as near as so
+            few samples come: the least and the greatest of fewer than six.
+        noise_floor: spread of one sample relative to the median, by the median absolute
+            deviation; a difference below it between two kernels says nothing. None of one sample.
+        dropped: samples thrown away because the device throttled.
+        throttled: whether every sample was throttled; they are kept then, there are no others.
+        cut_short: whether it ended after one run that was longer than `give_up_after_s`.
+        clocks: the device at the last sample that counts.
+        input_sets: copies of the arguments that were used in turn.
+    """
+
+    samples_s: tuple[float, ...]
+    number: int
+    median: float
+    mean: float
+    ci95: tuple[float, float]
+    noise_floor: float | None
+    dropped: int = 0
+    throttled: bool = False
+    cut_short: bool = False
+    clocks: Clocks | None = None
+    input_sets: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as plain JSON-able data."""
+        return asdict(self)
+
+
+class Sampler(Protocol):
+    """Takes samples of one kernel on one set of buffers; many samplers may take turns."""
+
+    input_sets: int
+
+    def sample(self, number: int) -> float:
+        """Run ``number`` times and return the seconds all of them took."""
+        ...
+
+    def clocks(self) -> Clocks | None:
+        """Return the state of the device just now, or None where nobody tells."""
+        ...
+
+
+def take_timing(sampler: Sampler, options: TimeOptions) -> Timing:
+    """Warm up, take the samples that ``options`` asks for, and sum them up."""
+    first = sampler.sample(1)
+    limit = options.give_up_after_s
+    if limit is not None and first > limit:
+        # The first run also loads the code and fills caches: it alone is no proof.
+        first = min(first, sampler.sample(1))
+        if first > limit:
+            return summarize(
+                [first], 1, [sampler.clocks()], cut_short=True, input_sets=sampler.input_sets
+            )
+    number = max(1, options.number)
+    samples: list[float] = []
+    clocks: list[Clocks | None] = []
+    throttled = 0
+    # A throttled sample is taken again, up to twice as many in all: a hot device stays hot.
+    while len(samples) - throttled < options.repeat and len(samples) < 2 * options.repeat:
+        _cool_down(len(samples), options)
+        seconds, number = _grown_sample(sampler, number, options.min_repeat_ms * 1e-3)
+        samples.append(seconds / number)
+        clocks.append(sampler.clocks() if options.observe else None)
+        throttled += _is_throttled(clocks[-1])
+    return summarize(samples, number, clocks, input_sets=sampler.input_sets)
+
+
+def _cool_down(taken: int, options: TimeOptions) -> None:
+    if taken and options.cooldown_interval_s > 0 and taken % options.repeats_to_cooldown == 0:
+        time.sleep(options.cooldown_interval_s)
+
+
+def _grown_sample(sampler: Sampler, number: int, least_s: float) -> tuple[float, int]:
+    """Take one sample of at least ``least_s``; return it and the number of runs it took."""
+    seconds = sampler.sample(number)
+    for _ in range(_MOST_GROWTH_STEPS):
+        if seconds >= least_s:
+            break
+        wanted = least_s / (seconds / number) + 1 if seconds > 0 else 0.0
+        number = math.ceil(max(wanted, number * _GROWTH))
+        seconds = sampler.sample(number)
+    return seconds, number
+
+
+def _is_throttled(clocks: Clocks | None) -> bool:
+    return clocks is not None and clocks.throttled
+
+
+def summarize(
+    samples_s: Sequence[float],
+    number: int,
+    clocks: Sequence[Clocks | None] = (),
+    cut_short: bool = False,
+    input_sets: int = 1,
+) -> Timing:
+    """Sum samples up, without those that were taken while the device throttled."""
+    states = list(clocks) or [None] * len(samples_s)
+    kept = [i for i, state in enumerate(states) if not _is_throttled(state)]
+    used = kept or list(range(len(samples_s)))
+    samples = np.array([samples_s[i] for i in used], np.float64)
+    median = float(np.median(samples))
+    spread = _MAD_TO_SIGMA * float(np.median(np.abs(samples - median)))
+    return Timing(
+        samples_s=tuple(samples.tolist()),
+        number=number,
+        median=median,
+        mean=float(samples.mean()),
+        ci95=median_interval(samples.tolist()),
+        noise_floor=spread / median if len(samples) > 1 and median > 0 else None,
+        dropped=len(samples_s) - len(used),
+        throttled=not kept,
+        cut_short=cut_short,
+        clocks=states[used[-1]],
+        input_sets=input_sets,
+    )
+
+
+def median_interval(samples: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+    """Return a confidence interval of the median that assumes no distribution.
+
+    The number of samples below the median is binomial with probability one half, so the k-th
+    smallest and k-th largest sample enclose it with a probability that only their rank decides;
+    the narrowest pair that reaches ``level`` is taken, or the extremes where none does.
+    """
+    ordered = sorted(samples)
+    n = len(ordered)
+    rank, outside = 0, 2 * 0.5**n
+    while rank < (n - 1) // 2:
+        following = outside + 2 * math.comb(n, rank + 1) * 0.5**n
+        if 1 - following < level:
+            break
+        rank, outside = rank + 1, following
+    return ordered[rank], ordered[n - 1 - rank]
