@@ -1,0 +1,297 @@
+"""The space of configurations that a template's definitions span."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import SpaceError
+from autotune.task.axes import Axis
+from autotune.task.config_entity import ConfigEntity
+from autotune.task.constraint import BoolArray, Predicate
+from autotune.task.entities import Entity
+from autotune.task.errors import SpaceIndexError
+from autotune.task.knobs import BuildSpace, Knobs, Misfit, build_space
+from autotune.task.radix import IndexArray, IntArray
+from autotune.task.transform_space import FloatTable, TransformSpace
+from autotune.task.valid_points import ValidPoints
+
+# Indices looked at together while searching for the next valid one; grows up to the second.
+FIRST_STRIDE, LAST_STRIDE = 64, 1 << 16
+
+
+class ConfigSpace(Knobs):
+    """A product of knobs, less what filters reject; never enumerated.
+
+    A point is an integer in mixed radix: the knob defined first varies fastest. Filters do not
+    renumber points, so an index in an old log keeps its meaning.
+
+    Index arrays are int64, or Python ints in an object array where `range_length` needs them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.space_map: dict[str, TransformSpace] = {}
+        self._filters: list[Predicate] = []
+        self._known_points: ValidPoints | None = None
+
+    # ---- definition
+
+    def _define(self, name: str, num_output: int, build: BuildSpace, misfit: Misfit) -> list[Axis]:
+        space = build_space(name, build)
+        self.space_map[name] = space
+        self.clear_cache()
+        return [Axis(space, i) for i in range(space.num_output)]
+
+    def _entities(self) -> dict[str, Entity]:
+        return {name: space[0] for name, space in self.space_map.items()}
+
+    def multi_filter(self, filter: Predicate) -> None:
+        """Keep only points for which ``filter(name -> entity)`` is true; may be called again.
+
+        The filter must depend on nothing but the entities: it is called once for each combination
+        of the values it reads, when the space is first used.
+        """
+        self._filters.append(filter)
+        self.clear_cache()
+
+    def clear_cache(self) -> None:
+        """Forget what was computed from the definitions."""
+        self._known_points = None
+
+    # ---- shape
+
+    @property
+    def names(self) -> list[str]:
+        """Knobs in order of definition."""
+        return list(self.space_map)
+
+    @property
+    def dims(self) -> list[int]:
+        """Number of values of each knob."""
+        return [len(space) for space in self.space_map.values()]
+
+    @property
+    def range_length(self) -> int:
+        """Number of indices, valid or not."""
+        return self._points.radix.total
+
+    @property
+    def has_constraints(self) -> bool:
+        """Whether there is a `multi_filter`."""
+        return bool(self._filters)
+
+    @property
+    def len_is_exact(self) -> bool:
+        """Whether `len` is exact; for huge spaces with intricate filters it is an estimate."""
+        return self._points.count()[1]
+
+    @property
+    def valid_count(self) -> int:
+        """The number of valid points; unlike ``len`` it may exceed the size of a C integer."""
+        return self._points.count()[0]
+
+    def __len__(self) -> int:
+        return self.valid_count
+
+    def __bool__(self) -> bool:
+        return True  # counting the points to answer "is there a space?" would be a waste
+
+    # ---- points
+
+    def get(self, index: int) -> ConfigEntity:
+        """Return the configuration at an index.
+
+        Raises:
+            SpaceIndexError: the index is out of range, or a filter rejects it.
+        """
+        if not 0 <= index < self.range_length:
+            raise SpaceIndexError(
+                f"Index out of range: size {self.range_length}, got index {index}"
+            )
+        if not self.is_index_valid(index):
+            raise SpaceIndexError(f"Index does not correspond to a valid config: {index}")
+        digits = self.point2knob(index)
+        entities = {
+            name: space[digit] for (name, space), digit in zip(self.space_map.items(), digits)
+        }
+        return ConfigEntity(int(index), self.code_hash, entities, self.errors)
+
+    def is_index_valid(self, index: int) -> bool:
+        """Return whether an index is in range and no filter rejects it."""
+        return 0 <= index < self.range_length and bool(self.is_valid([index])[0])
+
+    def is_valid(self, indices: Any) -> BoolArray:
+        """Return, for each index in range, whether no filter rejects it."""
+        return self._points.accepts(self.knobs(indices))
+
+    def knobs(self, indices: Any) -> IntArray:
+        """Return the digits of each index, one row an index, the first knob first."""
+        return self._points.radix.digits(indices)
+
+    def indices(self, knobs: Any) -> IndexArray:
+        """Return the index of each row of digits."""
+        return self._points.radix.indices(knobs)
+
+    def point2knob(self, point: int) -> list[int]:
+        """Return the digits of one index."""
+        return [int(digit) for digit in self.knobs([point])[0]]
+
+    def knob2point(self, knob: Sequence[int]) -> int:
+        """Return the index of one list of digits."""
+        return int(self.indices([knob])[0])
+
+    # ---- drawing
+
+    def sample(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        exclude: Collection[int] | IndexArray | None = None,
+    ) -> IndexArray:
+        """Draw up to ``n`` distinct valid indices that are not in ``exclude``, uniformly.
+
+        Fewer come only when no more exist, or when filters too large to tabulate leave so few
+        that a bounded search finds no more.
+        """
+        return self._points.draw(n, rng, exclude)
+
+    def sample_ints(self, m: int, rng: np.random.Generator | None = None) -> IndexArray:
+        """Draw ``m`` distinct valid indices.
+
+        Raises:
+            SpaceError: there are fewer.
+        """
+        drawn = self.sample(m, rng or np.random.default_rng())
+        if len(drawn) < m:
+            raise SpaceError(f"asked for {m} distinct configurations, the space has {len(drawn)}")
+        return drawn
+
+    def get_rand_index(
+        self,
+        start: int | None = None,
+        end: int | None = None,
+        to_exclude: Collection[int] = (),
+        rng: np.random.Generator | None = None,
+    ) -> int:
+        """Draw one valid index of ``[start, end)`` that is not in ``to_exclude``.
+
+        Raises:
+            SpaceError: there is none.
+        """
+        rng = rng or np.random.default_rng()
+        first, last = self._bounds(start, end)
+        if (first, last) == (0, self.range_length):
+            drawn = self.sample(1, rng, to_exclude).tolist()
+        else:
+            excluded = set(to_exclude)
+            allowed = self._valid_between(first, last)
+            drawn = [index for index in allowed if index not in excluded]
+        if not drawn:
+            raise SpaceError(f"every valid index of [{first}, {last}) is excluded")
+        return int(drawn[rng.integers(len(drawn))])
+
+    def random_walk(self, point: int, rng: np.random.Generator | None = None) -> int:
+        """Return a valid point that differs in one knob; the point itself if there is none."""
+        rng = rng or np.random.default_rng()
+        near = self.neighbours(point)
+        return int(near[rng.integers(len(near))]) if len(near) else point
+
+    def neighbours(self, index: int) -> IndexArray:
+        """Return all valid indices that differ from ``index`` in exactly one knob."""
+        here = self.knobs([index])[0]
+        rows = []
+        for knob, dim in enumerate(self.dims):
+            moved = np.tile(here, (dim, 1))
+            moved[:, knob] = np.arange(dim)
+            rows.append(moved[np.arange(dim) != here[knob]])
+        digits = np.concatenate([here[None, :][:0], *rows])
+        return self.indices(digits[self._points.accepts(digits)])
+
+    # ---- order
+
+    def get_next_index(
+        self, index: int, n: int = 1, start: int | None = None, end: int | None = None
+    ) -> int | None:
+        """Return the ``n``-th valid index after ``index`` (before it if negative), or None.
+
+        Only indices of ``[start, end)`` count.
+        """
+        if n == 0:
+            raise SpaceError("get_next_index: n must not be 0")
+        first, last = self._bounds(start, end)
+        if not self.has_constraints:
+            return index + n if first <= index + n < last else None
+        left, stride = abs(n), FIRST_STRIDE
+        position = index + 1 if n > 0 else index - 1
+        while first <= position < last:
+            step = min(stride, last - position) if n > 0 else -min(stride, position - first + 1)
+            span = range(position, position + step, 1 if n > 0 else -1)
+            valid = np.flatnonzero(self.is_valid(list(span)))
+            if len(valid) >= left:
+                return span[int(valid[left - 1])]
+            left -= len(valid)
+            position += step
+            stride = min(stride * 2, LAST_STRIDE)
+        return None
+
+    def subrange_length(self, start: int, end: int) -> int:
+        """Count the valid indices of ``[start, end)``."""
+        first, last = self._bounds(start, end)
+        if not self.has_constraints:
+            return last - first
+        below = self._points.count_below(last), self._points.count_below(first)
+        if below[0] is not None and below[1] is not None:
+            return below[0] - below[1]
+        return len(self._valid_between(first, last))
+
+    # ---- features
+
+    @property
+    def feature_names(self) -> list[str]:
+        """One name for each column of `features`."""
+        return [n for name, space in self.space_map.items() for n in space.feature_names(name)]
+
+    def features(self, indices: Any) -> FloatTable:
+        """Return numeric features of each index: sizes, orders, one-hot annotations, values.
+
+        A knob with a value that is not a number gives one column per value.
+        """
+        digits = self.knobs(indices)
+        columns = [
+            space.feature_table[digits[:, k]] for k, space in enumerate(self.space_map.values())
+        ]
+        return np.concatenate([np.empty((len(digits), 0)), *columns], axis=1)
+
+    def __repr__(self) -> str:
+        about = "" if self.len_is_exact else "~"
+        lines = [f"ConfigSpace (len={about}{self.valid_count}, range_length={self.range_length}, "]
+        lines[0] += "space_map="
+        for i, (name, space) in enumerate(self.space_map.items()):
+            lines.append(f"  {i:2d} {name}: {space!r}")
+        return "\n".join([*lines, ")"])
+
+    # ---- internals
+
+    @property
+    def _points(self) -> ValidPoints:
+        if self._known_points is None:
+            self._known_points = ValidPoints(self.space_map, self._filters)
+        return self._known_points
+
+    def _bounds(self, start: int | None, end: int | None) -> tuple[int, int]:
+        first = 0 if start is None else start
+        last = self.range_length if end is None else end
+        if not 0 <= first <= last <= self.range_length:
+            raise SpaceError(f"the range [{first}, {last}) is not within [0, {self.range_length})")
+        return first, last
+
+    def _valid_between(self, first: int, last: int) -> list[int]:
+        valid: list[int] = []
+        for begin in range(first, last, LAST_STRIDE):
+            span = np.array(range(begin, min(begin + LAST_STRIDE, last)), dtype=object)
+            indices = self._points.radix.array(span)
+            valid += indices[self.is_valid(indices)].tolist()
+        return valid

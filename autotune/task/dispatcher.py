@@ -1,0 +1,192 @@
+"""Which configuration a template gets: a stack of contexts, asked innermost first.
+
+The stack is a context variable: a ``with`` is seen by the code inside it, in the same thread. A
+thread or executor that must see it is given a copy of the context
+(``contextvars.copy_context().run``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from autotune.errors import TemplateError
+from autotune.target import Target
+from autotune.task.config_entity import ConfigEntity
+from autotune.task.config_space import ConfigSpace
+from autotune.task.fallback import FallbackConfigEntity
+from autotune.task.scope import GLOBAL_SCOPE
+from autotune.task.workload import Workload
+
+logger = logging.getLogger("autotvm")
+
+Config = ConfigSpace | ConfigEntity | FallbackConfigEntity
+
+_stack: ContextVar[tuple[DispatchContext, ...]] = ContextVar("autotune_dispatch", default=())
+
+
+class _Current:
+    """Class attribute that gives the innermost context."""
+
+    def __get__(self, instance: object, owner: type) -> DispatchContext:
+        return (_ROOT, *_stack.get())[-1]
+
+
+class DispatchContext:
+    """A source of configurations, active inside ``with``.
+
+    Subclasses define `_query_inside`. A context that has no answer passes the question on to the
+    one around it; the outermost is a `FallbackContext`.
+    """
+
+    current: Any = _Current()
+    # Messages that were logged, so that each is logged once in a process.
+    warning_messages: set[str] = set()  # noqa: RUF012 - AutoTVM's name for a process-wide set
+
+    def query(self, target: Target | None, workload: Workload | None) -> Config:
+        """Return the configuration for a workload on a target."""
+        reasons = []
+        for context in self._outwards():
+            config = context._query_inside(target, workload)
+            if config is not None:
+                return config
+            reason = context.explain_miss(target, workload)
+            reasons += [reason] if reason else []
+        return _ROOT.make_up(target, workload, reasons)
+
+    def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
+        """Use ``cfg`` for this workload from now on.
+
+        Raises:
+            TemplateError: this kind of context holds nothing that could be updated.
+        """
+        raise TemplateError(f"{type(self).__name__} cannot be updated; enter another context")
+
+    def explain_miss(self, target: Target | None, workload: Workload | None) -> str:
+        """Say why there was no answer, in words for the user; may be empty."""
+        return ""
+
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
+        return None
+
+    def _outwards(self) -> list[DispatchContext]:
+        """Return this context and those around it, innermost first."""
+        stack = (_ROOT, *_stack.get())
+        around = stack[: stack.index(self) + 1] if self in stack else (*stack, self)
+        return list(reversed(around))
+
+    def __enter__(self) -> Any:
+        _stack.set((*_stack.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _stack.set(_stack.get()[:-1])
+
+
+class ApplyConfig(DispatchContext):
+    """Give every template this configuration."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.workload: Workload | None = None
+
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
+        self.workload = workload
+        return self._config
+
+    def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
+        """Give ``cfg`` instead from now on."""
+        self.workload = workload
+        self._config = cfg
+
+
+class ApplyFixedConfig(DispatchContext):
+    """Give each task a configuration chosen before; match by task name.
+
+    Args:
+        tasks: tasks with a `config_space` and `workload`.
+        schedule_names: the task names that may be used; a single name may be given as it is.
+    """
+
+    def __init__(self, tasks: Sequence[Any], schedule_names: str | Sequence[str]) -> None:
+        names = [schedule_names] if isinstance(schedule_names, str) else list(schedule_names)
+        self._schedule_names = names
+        self._tasks = list(tasks)
+        self.workload: Workload | None = None
+
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
+        self.workload = workload
+        if workload is None or workload[0] not in self._schedule_names:
+            return None
+        for task in self._tasks:
+            if task.workload == workload:
+                config = task.config_space.get(task.config_space.get_next_index(-1))
+                assert isinstance(config, ConfigEntity)
+                return config
+        return None
+
+    def explain_miss(self, target: Target | None, workload: Workload | None) -> str:
+        """Name the tasks that are fixed."""
+        known = ", ".join(sorted({task.name for task in self._tasks})) or "none"
+        return f"the fixed tasks are {known}, allowed names {', '.join(self._schedule_names)}"
+
+
+class FallbackContext(DispatchContext):
+    """The outermost context: makes a configuration up, and says so once per workload."""
+
+    def __init__(self) -> None:
+        self.memory: dict[tuple[str, Workload], Config] = {}
+
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
+        return None if workload is None else self.memory.get((str(target), workload))
+
+    def make_up(
+        self, target: Target | None, workload: Workload | None, reasons: Sequence[str]
+    ) -> Config:
+        """Return a fallback configuration, the same each time for the same workload."""
+        if workload is None:  # get_config() outside any template: share nothing between callers
+            return FallbackConfigEntity()
+        message = (
+            f"Cannot find config for target={target}, workload={workload}. A fallback "
+            f"configuration is used, which may bring great performance regression."
+        )
+        warn_once(" ".join([message, *reasons]))
+        config = FallbackConfigEntity()
+        self.memory[(str(target), workload)] = config
+        return config
+
+    def clear_cache(self, target: Target | None, workload: Workload) -> None:
+        """Forget the configuration of a workload, so that another can be made up."""
+        self.memory.pop((str(target), workload), None)
+
+    def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
+        """Give ``cfg`` for this workload from now on."""
+        self.memory[(str(target), workload)] = cfg
+
+
+_ROOT = FallbackContext()
+
+
+def clear_fallback_cache(target: Target | None, workload: Workload) -> None:
+    """Forget the made-up configuration of a workload, so that another can be made up."""
+    _ROOT.clear_cache(target, workload)
+
+
+def warn_once(message: str) -> None:
+    """Log a warning the first time it comes up in this process, unless silenced."""
+    if GLOBAL_SCOPE.silent or message in DispatchContext.warning_messages:
+        return
+    DispatchContext.warning_messages.add(message)
+    logger.warning(message)
+
+
+def get_config() -> Config:
+    """Return the configuration of the template that is running.
+
+    While a task is created it is the `ConfigSpace` that collects the knobs; when a configuration
+    is realised it is that `ConfigEntity`; without a tuned one it is a `FallbackConfigEntity`.
+    """
+    config: Config = DispatchContext.current.query(Target.current(), None)
+    return config

@@ -1,0 +1,197 @@
+"""The protocol a template sees: define knobs, then read them.
+
+`ConfigSpace` collects the definitions, `ConfigEntity` replays one point of them and
+`FallbackConfigEntity` makes up values for them. They are siblings: a template cannot tell which
+one it was given, and no flag turns one into another.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from autotune.errors import SpaceError
+from autotune.task.annotate_space import AnnotateSpace
+from autotune.task.axes import Axis, VirtualAxis, axis_length, constant
+from autotune.task.constraint import Predicate
+from autotune.task.entities import (
+    AnnotateEntity,
+    Entity,
+    OtherOptionEntity,
+    ReorderEntity,
+    SplitEntity,
+)
+from autotune.task.errors import KnobLookupError
+from autotune.task.option_space import OtherOptionSpace
+from autotune.task.reorder_space import Chains, ReorderSpace
+from autotune.task.split_space import NO_MAX_FACTOR, SplitFilter, SplitSpace, violation
+from autotune.task.transform_space import TransformSpace
+
+BuildSpace = Callable[[], TransformSpace]
+# Says why an entity does not fit the definition; an empty string when it does.
+Misfit = Callable[[Entity], str]
+
+
+class Knobs(ABC):
+    """What `get_config` returns inside a template.
+
+    Attributes:
+        flop: floating-point operations of the task, as added by `add_flop`.
+        bytes: bytes the task must move at least, as added by `add_bytes`.
+        errors: reasons why this configuration is impossible, as given to `raise_error`.
+        code_hash: hash of the template's source, where it attached one.
+        is_fallback: whether the values were made up.
+    """
+
+    is_fallback: bool = False
+
+    def __init__(self) -> None:
+        self.flop: float = 0
+        self.bytes: float = 0
+        self.errors: list[str] = []
+        self.code_hash: str | None = None
+
+    @abstractmethod
+    def _define(self, name: str, num_output: int, build: BuildSpace, misfit: Misfit) -> list[Axis]:
+        """Take note of a knob and return its output axes."""
+
+    @abstractmethod
+    def _entities(self) -> dict[str, Entity]:
+        """Return the chosen entity of every knob, in order of definition."""
+
+    @abstractmethod
+    def multi_filter(self, filter: Predicate) -> None:
+        """Keep only configurations for which ``filter`` is true.
+
+        Args:
+            filter: takes a mapping from knob name to entity. It must depend on nothing else; it
+                is called only for combinations of the values it reads, not for every point.
+        """
+
+    @staticmethod
+    def axis(var: Any) -> VirtualAxis:
+        """Return a virtual axis of the length of ``var``: a length or an iteration variable."""
+        return VirtualAxis(var)
+
+    reduce_axis = axis
+
+    def define_split(
+        self,
+        name: str,
+        axis: Any,
+        policy: str = "factors",
+        *,
+        num_outputs: int = 0,
+        max_factor: int = NO_MAX_FACTOR,
+        filter: SplitFilter | None = None,
+        no_tail: bool | None = None,
+        candidate: Sequence[Sequence[int]] | None = None,
+    ) -> list[Axis]:
+        """Define how an axis is split into ``num_outputs`` loops; see `SplitSpace`."""
+
+        def build() -> TransformSpace:
+            virtual = VirtualAxis(axis)
+            return SplitSpace(virtual, policy, num_outputs, max_factor, filter, no_tail, candidate)
+
+        def misfit(entity: Entity) -> str:
+            if not isinstance(entity, SplitEntity):
+                return "the template splits an axis with it"
+            if policy == "candidate":
+                return ""
+            exact = policy == "factors" if no_tail is None else no_tail
+            return violation(entity.size, axis_length(axis), num_outputs, exact)
+
+        return self._define(name, num_outputs, build, misfit)
+
+    def define_reorder(
+        self,
+        name: str,
+        axes: Sequence[Any],
+        policy: str,
+        *,
+        interval: tuple[int, int] | None = None,
+        candidate: Chains | None = None,
+        spatial: Chains | None = None,
+        reduce: Chains | None = None,
+    ) -> list[Axis]:
+        """Define an order of loops; see `ReorderSpace`."""
+
+        def build() -> TransformSpace:
+            return ReorderSpace(axes, policy, interval, candidate, spatial, reduce)
+
+        def misfit(entity: Entity) -> str:
+            if not isinstance(entity, ReorderEntity):
+                return "the template reorders loops with it"
+            known = set(entity.perm) <= set(range(len(axes)))
+            return "" if known else f"the template gives it {len(axes)} loops"
+
+        return self._define(name, len(axes), build, misfit)
+
+    def define_annotate(
+        self, name: str, axes: Sequence[Any], policy: str, *, num_anchor: int | None = None
+    ) -> list[Axis]:
+        """Define the annotations of loops; see `AnnotateSpace`."""
+
+        def misfit(entity: Entity) -> str:
+            if not isinstance(entity, AnnotateEntity):
+                return "the template annotates loops with it"
+            expected = len(axes) if num_anchor is None else num_anchor
+            return "" if len(entity.anns) == expected else f"the template expects {expected} items"
+
+        return self._define(
+            name, len(axes), lambda: AnnotateSpace(axes, policy, num_anchor), misfit
+        )
+
+    def define_knob(self, name: str, candidate: Iterable[Any]) -> list[Axis]:
+        """Define a knob that takes one of the values of ``candidate``."""
+
+        def misfit(entity: Entity) -> str:
+            return "" if isinstance(entity, OtherOptionEntity) else "the template reads its .val"
+
+        return self._define(name, 0, lambda: OtherOptionSpace(candidate), misfit)
+
+    def add_flop(self, flop: Any) -> None:
+        """Add to the floating-point operations that this task does."""
+        self.flop += _number("add_flop", flop)
+
+    def add_bytes(self, count: Any) -> None:
+        """Add to the bytes that this task reads and writes at least once."""
+        self.bytes += _number("add_bytes", count)
+
+    def raise_error(self, msg: str) -> None:
+        """Mark this configuration impossible; its trial fails with this message."""
+        self.errors.append(msg)
+
+    def valid(self) -> bool:
+        """Return whether no error was raised."""
+        return not self.errors
+
+    def __getitem__(self, name: str) -> Entity:
+        entities = self._entities()
+        if name not in entities:
+            known = ", ".join(entities) or "none"
+            raise KnobLookupError(f"there is no knob {name!r}; defined so far: {known}")
+        return entities[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entities()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entities())
+
+
+def build_space(name: str, build: BuildSpace) -> TransformSpace:
+    """Make a knob's space; an error names the knob."""
+    try:
+        return build()
+    except SpaceError as error:
+        raise SpaceError(f"knob {name!r}: {error}") from error
+
+
+def _number(method: str, value: Any) -> float:
+    number = value if isinstance(value, float) else constant(value)
+    number = float(value) if number is None and hasattr(value, "__float__") else number
+    if number is None:
+        raise SpaceError(f"{method}: expected a number, got {value!r}")
+    return number

@@ -1,0 +1,47 @@
+"""Mixed-radix numbers: a point of a space is one integer, its digits are the knobs' choices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.utils.math import product
+
+IntArray = npt.NDArray[np.int64]
+# int64 where the space allows it, Python ints in an object array where it is larger.
+IndexArray = npt.NDArray[Any]
+INT64_LIMIT = 1 << 63
+
+
+class Radix:
+    """Conversion between integers and their digits, the first digit varying fastest."""
+
+    def __init__(self, dims: Sequence[int]) -> None:
+        self.dims = list(dims)
+        self.total = product(self.dims)
+        self.dtype: Any = np.int64 if self.total < INT64_LIMIT else object
+        self.strides = [product(self.dims[:i]) for i in range(len(self.dims))]
+
+    def array(self, indices: Any) -> IndexArray:
+        """Return indices as an array of the right type."""
+        return np.asarray(indices, dtype=self.dtype).reshape(-1)
+
+    def digits(self, indices: Any) -> IntArray:
+        """Return the digits of each index, one row an index."""
+        rest = self.array(indices)
+        digits = np.empty((len(rest), len(self.dims)), dtype=np.int64)
+        for column, base in enumerate(self.dims):
+            digits[:, column] = rest % base
+            rest = rest // base
+        return digits
+
+    def indices(self, digits: Any) -> IndexArray:
+        """Return the index of each row of digits."""
+        rows = np.asarray(digits, dtype=np.int64).reshape(-1, len(self.dims))
+        indices = np.zeros(len(rows), dtype=self.dtype)
+        for column, stride in enumerate(self.strides):
+            indices += rows[:, column].astype(self.dtype) * stride
+        return indices

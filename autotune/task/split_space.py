@@ -1,0 +1,165 @@
+"""Knobs that split one axis into several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from autotune.errors import SpaceError
+from autotune.task.axes import VirtualAxis
+from autotune.task.entities import SplitEntity
+from autotune.task.transform_space import FloatTable, IntTable, TransformSpace
+from autotune.utils.math import divisors, powers_of_two
+
+POLICIES = ("factors", "power2", "verbose", "candidate")
+NO_MAX_FACTOR = 1 << 31
+# More entities than this for one knob is a mistake, and would not fit in memory.
+MAX_ENTITIES = 1 << 24
+
+SplitFilter = Callable[[SplitEntity], bool]
+
+
+class SplitSpace(TransformSpace):
+    """All ways to split an axis under a policy, as one table of sizes.
+
+    Args:
+        axis: the axis to split.
+        policy: ``factors`` (exact), ``power2`` and ``verbose`` (may leave a tail), or
+            ``candidate`` (the sizes given).
+        num_outputs: number of loops, at least 1.
+        max_factor: largest inner size.
+        filter: keeps the entities it returns true for.
+        no_tail: whether the inner sizes must divide the length; by default only for ``factors``.
+        candidate: sizes for the policy ``candidate``.
+    """
+
+    sequence_attribute: ClassVar[str] = "size"
+
+    def __init__(
+        self,
+        axis: VirtualAxis,
+        policy: str,
+        num_outputs: int,
+        max_factor: int = NO_MAX_FACTOR,
+        filter: SplitFilter | None = None,
+        no_tail: bool | None = None,
+        candidate: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        self.policy = policy
+        self.product = axis.length
+        self.num_output = num_outputs
+        self.no_tail = policy == "factors" if no_tail is None else no_tail
+        self._sizes = self._table(max_factor, candidate)
+        if filter is not None:
+            kept = [i for i in range(len(self._sizes)) if filter(self[i])]
+            self._sizes = self._sizes[kept]
+        if not len(self._sizes):
+            raise SpaceError(self._nothing_left(max_factor))
+
+    def _table(self, max_factor: int, candidate: Sequence[Sequence[int]] | None) -> IntTable:
+        if self.policy not in POLICIES:
+            raise SpaceError(f"Invalid policy: {self.policy}; expected one of {POLICIES}")
+        if self.num_output < 1:
+            raise SpaceError(f"num_outputs must be at least 1, got {self.num_output}")
+        if self.policy == "candidate":
+            return self._candidates(candidate)
+        if self.product < 1:
+            raise SpaceError(f"the axis must have a length of at least 1, got {self.product}")
+        tails = not self.no_tail
+        return _sizes(self.product, self.num_output, self.policy, int(max_factor), tails)
+
+    def _candidates(self, candidate: Sequence[Sequence[int]] | None) -> IntTable:
+        if candidate is None:
+            raise SpaceError("policy 'candidate' needs candidate=[[size, ...], ...]")
+        for sizes in candidate:
+            if len(sizes) != self.num_output:
+                raise SpaceError(
+                    f"candidate {list(sizes)} has {len(sizes)} sizes, expected {self.num_output}"
+                )
+        shape = (len(candidate), self.num_output)
+        return np.array([list(sizes) for sizes in candidate], dtype=np.int64).reshape(shape)
+
+    def _nothing_left(self, max_factor: int) -> str:
+        return (
+            f"no split of {self.product} into {self.num_output} is left (policy {self.policy!r}, "
+            f"max_factor {max_factor}); relax the filter or allow larger factors"
+        )
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __getitem__(self, index: int) -> SplitEntity:
+        return SplitEntity(self._sizes[index].tolist())
+
+    def __repr__(self) -> str:
+        return (
+            f"Split(policy={self.policy}, product={self.product}, "
+            f"num_outputs={self.num_output}) len={len(self)}"
+        )
+
+    def feature_names(self, name: str) -> list[str]:
+        """Return one column name per size."""
+        return [f"{name}[{i}]" for i in range(self.num_output)]
+
+    def element_codes(self, position: int) -> IntTable:
+        """Return the size at ``position`` of each entity."""
+        return self._sizes[:, position]
+
+    def _feature_table(self) -> FloatTable:
+        return self._sizes.astype(np.float64)
+
+
+def violation(size: Sequence[int], length: int, num_outputs: int, no_tail: bool) -> str:
+    """Say why ``size`` cannot split an axis of ``length``; an empty string when it can."""
+    if len(size) != num_outputs:
+        return f"it has {len(size)} sizes, the template splits into {num_outputs}"
+    if any(n == 0 or n < -1 for n in size) or -1 in size[1:]:
+        return "sizes are positive, and only the first may be -1"
+    inner = 1
+    for n in size[1:]:
+        inner *= n
+    if no_tail and (length % inner or size[0] not in (-1, length // inner)):
+        return f"the factors do not divide the axis of length {length}"
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def _sizes(length: int, num_outputs: int, policy: str, max_factor: int, tails: bool) -> IntTable:
+    """Enumerate sizes: the innermost varies slowest, the one at position 1 fastest.
+
+    Partial products are pruned as they grow, so the work is proportional to the result.
+    """
+    factors = np.array(_factors(length, policy, max_factor), dtype=np.int64)
+    products = np.ones(1, dtype=np.int64)
+    columns: list[IntTable] = []  # innermost first
+    for _ in range(num_outputs - 1):
+        grown = products[:, None] * factors[None, :]
+        keep = grown <= length
+        if not tails:
+            keep &= length % grown == 0
+        row, column = np.nonzero(keep)
+        if len(row) > MAX_ENTITIES:
+            raise SpaceError(
+                f"splitting {length} into {num_outputs} gives more than {MAX_ENTITIES} entities "
+                f"for one knob; use max_factor, fewer outputs, or several knobs"
+            )
+        columns = [*(done[row] for done in columns), factors[column]]
+        products = grown[row, column]
+    rest = np.full(len(products), -1, dtype=np.int64)
+    table = np.stack([rest, *reversed(columns)], axis=1)
+    table.setflags(write=False)
+    return table
+
+
+def _factors(length: int, policy: str, max_factor: int) -> list[int]:
+    if policy == "factors":
+        candidates = divisors(length)
+    elif policy == "power2":
+        candidates = powers_of_two(length)
+    else:
+        # Indices in old logs depend on the iteration order of exactly this set.
+        candidates = list(set(divisors(length)) | set(powers_of_two(length)))
+    return [n for n in candidates if n <= max_factor]

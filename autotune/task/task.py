@@ -1,0 +1,213 @@
+"""A task: one template with its arguments, on a target."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from autotune.errors import InstantiationError, TemplateError
+from autotune.target import Target
+from autotune.task.config_space import ConfigSpace
+from autotune.task.dispatcher import (
+    ApplyConfig,
+    ApplyFixedConfig,
+    Config,
+    DispatchContext,
+    FallbackContext,
+    get_config,
+)
+from autotune.task.template import (
+    TASK_TABLE,
+    Function,
+    TaskTemplate,
+    find_template,
+    register,
+    run,
+    template,
+)
+from autotune.task.workload import (
+    Workload,
+    args_to_workload,
+    serialize_args,
+)
+
+
+class Task:
+    """A template's name, its arguments and a target; all else follows from these.
+
+    The template is looked up when it is first needed, so the tasks of a log can be held without
+    the code that made them.
+
+    Attributes:
+        name: the template's name.
+        args: its arguments, as plain values.
+        kwargs: always empty; AutoTVM's logs have a place for it.
+        target: what kernels are built for; None only for a task read from a workload alone.
+        target_host: ignored by code generation, kept for logs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        args: Sequence[Any],
+        target: str | Target | None = None,
+        target_host: str | Target | None = None,
+    ) -> None:
+        self.name = name
+        self.args = serialize_args(args)
+        self.kwargs: dict[str, Any] = {}
+        self.target = None if target is None else Target(target)
+        self.target_host = None if target_host is None else Target(target_host)
+
+    @property
+    def workload(self) -> Workload:
+        """The key that configurations are found by."""
+        return (self.name, *self.args)
+
+    @property
+    def func(self) -> Function:
+        """The template's function.
+
+        Raises:
+            WorkloadError: no template of this name was registered.
+        """
+        return function_of(find_template(self.name), self.name)
+
+    @cached_property
+    def config_space(self) -> ConfigSpace:
+        """The knobs of the template for these arguments."""
+        return self._collected[0]
+
+    @cached_property
+    def flop(self) -> float:
+        """Floating-point operations; 0 when a source kernel's template does not say."""
+        return self._collected[1]
+
+    @cached_property
+    def bytes(self) -> float:
+        """Bytes that must be moved at least, or 0 when the template does not say."""
+        return self.config_space.bytes
+
+    @cached_property
+    def _collected(self) -> tuple[ConfigSpace, float]:
+        space = ConfigSpace()
+        with self._on_target(), ApplyConfig(space):
+            output = self.func(*self.args)
+        space.code_hash = getattr(_schedule(output), "code_hash", None)
+        return space, float(space.flop)
+
+    def instantiate(self, config: Config) -> Any:
+        """Run the template with one configuration.
+
+        Returns:
+            ``(schedule, [tensors])`` or a `SourceKernel`, whatever the template returns.
+
+        Raises:
+            InstantiationError: the template declared this configuration impossible.
+            SpaceError: the configuration does not belong to this template.
+        """
+        with self._on_target():
+            output = run(self.func, self.args, config, lambda: self.config_space)
+        if not config.valid():
+            raise InstantiationError("; ".join(config.errors))
+        return output
+
+    def _on_target(self) -> Target:
+        target = self.target or Target.current()
+        if target is None:
+            raise TemplateError(f"task {self.name!r} has no target; pass target= to task.create")
+        return target
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and (
+            (self.workload, self.target) == (other.workload, other.target)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.workload, self.target))
+
+    def __reduce__(self) -> tuple[Callable[..., Task], tuple[Any, ...]]:
+        entry = TASK_TABLE.get(self.name)
+        module = getattr(entry and (entry.fcustomized or entry.fcompute), "__module__", None)
+        host = None if self.target_host is None else str(self.target_host)
+        target = None if self.target is None else str(self.target)
+        return _restored, (self.name, self.args, target, host, module)
+
+    def __repr__(self) -> str:
+        return (
+            f"Task(func_name={self.name}, args={self.args}, kwargs={self.kwargs}, "
+            f"workload={self.workload})"
+        )
+
+
+def create(
+    task_name: str | Function,
+    args: Sequence[Any],
+    target: str | Target | None = None,
+    target_host: str | Target | None = None,
+) -> Task:
+    """Make a task and collect the knobs of its template.
+
+    Args:
+        task_name: name of a registered template, or the decorated function itself.
+        args: arguments of the template, by position.
+        target: what to tune for; by default the current target.
+        target_host: kept for logs.
+
+    Raises:
+        TemplateError: the template is unknown, or there is no target.
+        SpaceError: the knobs are ill-defined.
+    """
+    name = task_name if isinstance(task_name, str) else getattr(task_name, "task_name", None)
+    if name is None:
+        raise TemplateError(f"{task_name!r} is no template; decorate it with @template('name')")
+    target = Target.current() if target is None else target
+    if target is None:
+        raise TemplateError(
+            f"task {name!r} needs a target: pass target= or wrap the call in `with Target(...):`"
+        )
+    task = Task(name, args, target, target_host)
+    task.config_space  # noqa: B018 - collects the knobs now, so that mistakes show here
+    return task
+
+
+def function_of(entry: TaskTemplate, name: str) -> Function:
+    """Return the one function that runs a template."""
+    if entry.fcustomized is None:
+        raise TemplateError(f"task {name!r}: only its compute half is registered")
+    return entry.fcustomized
+
+
+def _schedule(output: Any) -> Any:
+    return output[0] if isinstance(output, (tuple, list)) and output else output
+
+
+def _restored(
+    name: str, args: Workload, target: str | None, host: str | None, module: str | None
+) -> Task:
+    """Rebuild a task in another process, importing the module that registers its template."""
+    if name not in TASK_TABLE and module not in (None, "__main__", *sys.modules):
+        assert module is not None
+        importlib.import_module(module)
+    return Task(name, args, target, host)
+
+
+__all__ = [
+    "TASK_TABLE",
+    "ApplyConfig",
+    "ApplyFixedConfig",
+    "DispatchContext",
+    "FallbackContext",
+    "Task",
+    "TaskTemplate",
+    "args_to_workload",
+    "create",
+    "find_template",
+    "get_config",
+    "register",
+    "serialize_args",
+    "template",
+]

@@ -1,0 +1,176 @@
+"""The registry of templates, and how one is run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.errors import SpaceError, TemplateError
+from autotune.target import Target
+from autotune.task.config_entity import ConfigEntity
+from autotune.task.config_space import ConfigSpace
+from autotune.task.dispatcher import ApplyConfig, Config, DispatchContext
+from autotune.task.errors import WorkloadError
+from autotune.task.workload import args_to_workload
+
+Function = Callable[..., Any]
+
+
+@dataclass
+class TaskTemplate:
+    """What computes a task: one customized function, or a compute and a schedule half.
+
+    Attributes:
+        fcustomized: takes the arguments, returns a schedule and its tensors, or a source kernel.
+        fcompute: takes a configuration and the arguments, returns output tensors.
+        fschedule: takes a configuration and the output tensors, returns a schedule.
+    """
+
+    fcustomized: Function | None = None
+    fcompute: Function | None = None
+    fschedule: Function | None = None
+
+
+TASK_TABLE: dict[str, TaskTemplate] = {}
+
+
+def find_template(name: str) -> TaskTemplate:
+    """Return a registered template.
+
+    Raises:
+        WorkloadError: no template of this name was registered.
+    """
+    if name not in TASK_TABLE:
+        known = ", ".join(sorted(TASK_TABLE)) or "none"
+        raise WorkloadError(
+            f"no template is registered for task {name!r}; import the module that defines it, or "
+            f"autotune.templates for the ready-made ones (registered: {known})"
+        )
+    return TASK_TABLE[name]
+
+
+def register(name: str, func: Function | None = None, override: bool = False) -> Any:
+    """Register the function of a task, without wrapping it.
+
+    Args:
+        name: the task's name.
+        func: the function; without it a decorator is returned.
+        override: whether another function of the name may be replaced.
+
+    Raises:
+        TemplateError: the name is taken.
+    """
+
+    def decorate(function: Function) -> Function:
+        entry = TASK_TABLE.get(name, TaskTemplate())
+        if entry.fcustomized is not None and not override:
+            raise TemplateError(
+                f"Customized func is already registered for task {name!r} (by {_where(entry)}); "
+                f"choose another name, or delete TASK_TABLE[{name!r}] first"
+            )
+        TASK_TABLE[name] = TaskTemplate(function, entry.fcompute, entry.fschedule)
+        return function
+
+    return decorate if func is None else decorate(func)
+
+
+def template(task_name: str | Function, func: Function | None = None) -> Any:
+    """Make a function a template: decorate it with ``@template("name")``.
+
+    The function defines knobs on `get_config()` and returns ``(schedule, [tensors])`` or a
+    `SourceKernel`. Called directly, it runs with the configuration that the contexts around it
+    hold for its arguments, so a tuned log applies by itself. A bare ``@template`` uses the
+    function's name.
+
+    Raises:
+        TemplateError: the name is taken.
+    """
+    if not isinstance(task_name, str):
+        return template(task_name.__name__, task_name)
+    name = task_name
+
+    def decorate(function: Function) -> Function:
+        register(name, function)
+        parameters = inspect.signature(function)
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            plain = _positional(name, parameters, args, kwargs)
+            target = Target.current()
+            workload = args_to_workload(plain, name)
+            config = DispatchContext.current.query(target, workload)
+            return run(function, plain, config, lambda: _collected(function, plain))
+
+        wrapper.task_name = name  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorate if func is None else decorate(func)
+
+
+def run(
+    function: Function,
+    args: Sequence[Any],
+    config: Config,
+    space: Callable[[], ConfigSpace],
+) -> Any:
+    """Run a template with one configuration.
+
+    Args:
+        function: the template.
+        args: its arguments.
+        config: what `get_config` gives it.
+        space: gives the knobs of the template; asked only when ``config`` has knobs that this run
+            did not define, which a template with conditional knobs may leave out.
+
+    Raises:
+        SpaceError: the configuration lacks a knob, has one that does not fit, or an unknown one.
+    """
+    if isinstance(config, ConfigEntity):
+        config.begin()
+    with ApplyConfig(config):
+        output = function(*args)
+    if isinstance(config, ConfigEntity) and config.valid() and config.undefined:
+        known = space().space_map
+        unknown = [name for name in config.undefined if name not in known]
+        if unknown:
+            raise SpaceError(
+                f"configuration {config.index} names the knob {unknown[0]!r}, which the template "
+                f"does not define; it defines {', '.join(known) or 'none'}. The configuration was "
+                f"made for another version of the template: tune again"
+            )
+    return output
+
+
+def _collected(function: Function, args: Sequence[Any]) -> ConfigSpace:
+    space = ConfigSpace()
+    with ApplyConfig(space):
+        function(*args)
+    return space
+
+
+def _positional(
+    name: str, parameters: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Return the arguments by position, as they stand in workload keys."""
+    if not kwargs:
+        return tuple(args)
+    try:
+        bound = parameters.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TemplateError(f"template {name!r}: {error}") from error
+    if bound.kwargs:  # an earlier argument was left to its default
+        bound.apply_defaults()
+    if bound.kwargs:
+        raise TemplateError(
+            f"template {name!r}: keyword-only arguments cannot stand in a workload: "
+            f"{', '.join(bound.kwargs)}"
+        )
+    return bound.args
+
+
+def _where(entry: TaskTemplate) -> str:
+    function = entry.fcustomized
+    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', '?')}"

@@ -1,0 +1,202 @@
+"""The valid points of a space: counted and drawn without enumerating the product of its knobs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import SpaceError
+from autotune.task.component import Component, grouped
+from autotune.task.constraint import BoolArray, Constraint, Predicate
+from autotune.task.radix import INT64_LIMIT, IndexArray, IntArray, Radix
+from autotune.task.transform_space import TransformSpace
+from autotune.utils.math import product
+
+# Up to this many candidates are all looked at: to count, to draw the last few, to prove that
+# nothing is left.
+EXHAUSTIVE_LIMIT = 1 << 21
+# Candidates drawn at once, and in all, before a draw is given up.
+ROUND = 1 << 17
+EFFORT = 1 << 21
+# Sample size of an estimated count.
+ESTIMATE = 1 << 16
+
+
+class ValidPoints:
+    """What constraints leave of a product of knobs.
+
+    Constraints with a truth table are joined into components, from which valid digits are drawn
+    directly, each with the same probability. The few that are too large for a table (`checks`)
+    are asked about every candidate drawn from the others.
+
+    Attributes:
+        candidates: number of points that all tables accept; the valid ones unless there are
+            `checks`.
+    """
+
+    def __init__(
+        self, spaces: Mapping[str, TransformSpace], predicates: Sequence[Predicate]
+    ) -> None:
+        self.radix = Radix([len(space) for space in spaces.values()])
+        self.constraints = [Constraint(predicate, spaces) for predicate in predicates]
+        groups, self.checks = grouped(self.constraints, self.radix.dims)
+        self._components = [Component(group, self.radix.dims) for group in groups]
+        bound = {knob for component in self._components for knob in component.knobs}
+        self._free = [k for k in range(len(self.radix.dims)) if k not in bound]
+        self._totals = [self.radix.dims[k] for k in self._free]
+        self._totals += [component.total for component in self._components]
+        self.candidates = product(self._totals)
+        self._count: tuple[int, bool] | None = None
+        if not self.candidates:
+            raise self._nothing("leaves no point of the space")
+
+    def accepts(self, digits: IntArray) -> BoolArray:
+        """Return, for each row of digits, whether all constraints accept it."""
+        return self._accepted(self.constraints, digits)
+
+    def count(self) -> tuple[int, bool]:
+        """Return the number of valid points, and whether it is exact or an estimate."""
+        if self._count is None:
+            self._count = self._counted()
+        return self._count
+
+    def count_below(self, index: int) -> int | None:
+        """Count the valid points with a smaller index; None when `checks` prevent it."""
+        if self.checks:
+            return None
+        if index >= self.radix.total:
+            return self.candidates
+        digits = self.radix.digits([index])[0].tolist() if index > 0 else []
+        total = 0
+        for position, digit in enumerate(digits):  # agree above `position`, are smaller there
+            spans = [slice(0, n) for n in self.radix.dims[:position]]
+            spans += [slice(0, digit)] + [slice(d, d + 1) for d in digits[position + 1 :]]
+            total += self._count_in(spans)
+        return total
+
+    def draw(
+        self, n: int, rng: np.random.Generator, exclude: Collection[int] | IndexArray | None
+    ) -> IndexArray:
+        """Draw up to ``n`` distinct valid indices that are not in ``exclude``, uniformly.
+
+        Fewer come only when no more exist, or when `checks` reject nearly everything.
+        """
+        excluded = _Excluded(exclude, self.radix)
+        crowded = self.candidates < 4 * (n + len(excluded))
+        if crowded and self.candidates <= 8 * EXHAUSTIVE_LIMIT:
+            return self._draw_from_all(n, rng, excluded)
+        found, complete = self._draw_at_random(n, rng, excluded)
+        if complete or self.candidates > EXHAUSTIVE_LIMIT:
+            return found
+        return self._draw_from_all(n, rng, excluded)
+
+    def _draw_at_random(
+        self, n: int, rng: np.random.Generator, excluded: _Excluded
+    ) -> tuple[IndexArray, bool]:
+        found = self.radix.array([])
+        spent, fresh_share = 0, 1.0
+        while len(found) < n and spent < max(EFFORT, 16 * n):
+            tries = min(ROUND, int((n - len(found)) / fresh_share * 1.1) + 16)
+            spent += tries
+            ranks = [rng.integers(total, size=tries) for total in self._totals]
+            fresh = excluded.without(self._checked(ranks))
+            before = len(found)
+            found = _distinct(np.concatenate([found, fresh]))
+            fresh_share = max((len(found) - before) / tries, 1e-3)
+        return found[:n], len(found) >= n
+
+    def _draw_from_all(self, n: int, rng: np.random.Generator, excluded: _Excluded) -> IndexArray:
+        """Go through all candidates in random order."""
+        order = rng.permutation(self.candidates)
+        found: list[IndexArray] = []
+        have = 0
+        for start in range(0, len(order), ROUND):
+            ranks = Radix(self._totals).digits(order[start : start + ROUND])
+            found.append(excluded.without(self._checked(list(ranks.T))))
+            have += len(found[-1])
+            if have >= n:
+                break
+        return np.concatenate([self.radix.array([]), *found])[:n]
+
+    def _checked(self, ranks: Sequence[IntArray]) -> IndexArray:
+        """Return the indices of the candidates with these ranks that pass the checks."""
+        digits = np.empty((len(ranks[0]) if ranks else 1, len(self.radix.dims)), dtype=np.int64)
+        for knob, column in zip(self._free, ranks):
+            digits[:, knob] = column
+        for component, column in zip(self._components, ranks[len(self._free) :]):
+            digits[:, component.knobs] = component.digits(np.asarray(column))
+        return self.radix.indices(digits[self._accepted(self.checks, digits)])
+
+    def _accepted(self, constraints: Sequence[Constraint], digits: IntArray) -> BoolArray:
+        """Ask each constraint only about what the ones before it accepted."""
+        alive = np.arange(len(digits))
+        for constraint in constraints:
+            alive = alive[constraint.accepts(digits[alive])]
+        accepted = np.zeros(len(digits), dtype=np.bool_)
+        accepted[alive] = True
+        return accepted
+
+    def _count_in(self, spans: Sequence[slice]) -> int:
+        free = product(spans[k].stop - spans[k].start for k in self._free)
+        tied = product(c.count([spans[k] for k in c.knobs]) for c in self._components)
+        return free * tied
+
+    def _counted(self) -> tuple[int, bool]:
+        if not self.checks:
+            return self.candidates, True
+        read = {knob for check in self.checks for knob in check.knobs}
+        unread = product(self.radix.dims[k] for k in self._free if k not in read)
+        keep = [1 if k not in read else self.radix.dims[k] for k in self._free]
+        cells = Radix(keep + self._totals[len(keep) :])
+        if cells.total <= EXHAUSTIVE_LIMIT:
+            blocks = range(0, cells.total, ROUND)
+            spans = (np.arange(i, min(i + ROUND, cells.total)) for i in blocks)
+            valid = sum(len(self._checked(list(cells.digits(span).T))) for span in spans)
+            count, exact = valid * unread, True
+        else:
+            rng = np.random.default_rng(0)
+            drawn = self._checked([rng.integers(t, size=ESTIMATE) for t in self._totals])
+            count, exact = self.candidates * len(drawn) // ESTIMATE, False
+        if not count and exact:
+            raise self._nothing("leave no point of the space")
+        return count, exact
+
+    def _nothing(self, verb: str) -> SpaceError:
+        filters = "; ".join(
+            f"{c.origin}, which reads {', '.join(c.read_names) or 'no knob'}"
+            for c in self.constraints
+        )
+        return SpaceError(f"multi_filter {verb} ({filters}); relax it or define larger knobs")
+
+
+class _Excluded:
+    """Indices that must not be drawn."""
+
+    def __init__(self, exclude: Collection[int] | IndexArray | None, radix: Radix) -> None:
+        self._radix = radix
+        values: Any = () if exclude is None else exclude
+        if not isinstance(values, np.ndarray):
+            values = list(values)
+        self._sorted = np.unique(radix.array(values))
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def without(self, indices: IndexArray) -> IndexArray:
+        """Return ``indices`` less the excluded ones."""
+        if not len(self._sorted):
+            return indices
+        at = np.searchsorted(self._sorted, indices)
+        at[at == len(self._sorted)] = 0
+        return indices[np.asarray(self._sorted[at] != indices, dtype=np.bool_)]
+
+
+def _distinct(indices: IndexArray) -> IndexArray:
+    """Drop repetitions, keeping the order of first occurrence."""
+    _, first = np.unique(indices, return_index=True)
+    return indices[np.sort(first)]
+
+
+__all__ = ["INT64_LIMIT", "ValidPoints"]
