@@ -16,7 +16,7 @@ class Axis(NamedTuple):
     """One output axis of a knob: the space that made it (None when replaying) and its position."""
 
     space: Any
-    index: int
+    index: int  # type: ignore[assignment]  # AutoTVM's field name; hides tuple.index
 
 
 class VirtualAxis:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from autotune.task.constraint import Constraint, refine
+from autotune.task.constraint import BoolArray, Constraint, refine
 from autotune.task.radix import IntArray
 from autotune.utils.math import product
 
@@ -38,7 +38,9 @@ class Component:
         self._cumulative = np.cumsum(self._weights([slice(0, dims[k]) for k in self.knobs]))
         self.total = int(self._cumulative[-1])
         self._order = [np.argsort(c, kind="stable") for c in self._classes]
-        self._sizes = [np.bincount(c, minlength=n) for c, n in zip(self._classes, self._shape)]
+        self._sizes = [
+            np.bincount(c, minlength=n) for c, n in zip(self._classes, self._shape, strict=True)
+        ]
         self._starts = [np.cumsum(sizes) - sizes for sizes in self._sizes]
 
     def count(self, ranges: Sequence[slice]) -> int:
@@ -60,20 +62,22 @@ class Component:
     def _weights(self, ranges: Sequence[slice]) -> IntArray:
         """Return the number of digit combinations of every allowed cell, flat."""
         weights = self._allowed.astype(np.int64)
-        for axis, (classes, span) in enumerate(zip(self._classes, ranges)):
+        for axis, (classes, span) in enumerate(zip(self._classes, ranges, strict=True)):
             sizes = np.bincount(classes[span], minlength=self._shape[axis])
             weights *= sizes.reshape([-1 if i == axis else 1 for i in range(len(self._shape))])
         return weights.reshape(-1)
 
-    def _spread(self, constraint: Constraint, members: Sequence[IntArray]) -> IntArray:
+    def _spread(self, constraint: Constraint, members: Sequence[IntArray]) -> BoolArray:
         """Return the constraint's table over the component's classes."""
         assert constraint.table is not None
         maps = [
             classes[members[self.knobs.index(knob)]]
-            for knob, classes in zip(constraint.knobs, constraint.classes)
+            for knob, classes in zip(constraint.knobs, constraint.classes, strict=True)
         ]
-        shape = [n if k in constraint.knobs else 1 for k, n in zip(self.knobs, self._shape)]
-        return np.asarray(constraint.table[np.ix_(*maps)]).reshape(shape)
+        shape = [
+            n if k in constraint.knobs else 1 for k, n in zip(self.knobs, self._shape, strict=True)
+        ]
+        return np.asarray(constraint.table[np.ix_(*maps)], dtype=np.bool_).reshape(shape)
 
 
 def joint_cells(constraints: Sequence[Constraint]) -> int:
@@ -86,7 +90,7 @@ def _joined(constraints: Sequence[Constraint]) -> tuple[list[int], list[IntArray
     """Return the knobs of all constraints, their common classes, and a member of each class."""
     codes: dict[int, list[IntArray]] = {}
     for constraint in constraints:
-        for knob, classes in zip(constraint.knobs, constraint.classes):
+        for knob, classes in zip(constraint.knobs, constraint.classes, strict=True):
             codes.setdefault(knob, []).append(classes)
     knobs = sorted(codes)
     refined = [refine(codes[knob]) for knob in knobs]

@@ -115,7 +115,8 @@ class ConfigSpace(Knobs):
             raise SpaceIndexError(f"Index does not correspond to a valid config: {index}")
         digits = self.point2knob(index)
         entities = {
-            name: space[digit] for (name, space), digit in zip(self.space_map.items(), digits)
+            name: space[digit]
+            for (name, space), digit in zip(self.space_map.items(), digits, strict=True)
         }
         return ConfigEntity(int(index), self.code_hash, entities, self.errors)
 

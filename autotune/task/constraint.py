@@ -77,7 +77,7 @@ class Constraint:
                 self._learn(more)
 
     def _codes(self, digits: IntArray) -> IntArray:
-        columns = [known[digits[:, k]] for k, known in zip(self.knobs, self.classes)]
+        columns = [known[digits[:, k]] for k, known in zip(self.knobs, self.classes, strict=True)]
         shape = (len(digits), len(self.knobs))
         return np.stack(columns, axis=1) if columns else np.zeros(shape, dtype=np.int64)
 
@@ -89,7 +89,7 @@ class Constraint:
         for row, codes in enumerate(unique):
             key = codes.tobytes()
             if key not in self._memo:
-                members = [int(m[c]) for m, c in zip(self._members, codes)]
+                members = [int(m[c]) for m, c in zip(self._members, codes, strict=True)]
                 self._memo[key] = self._call(self._show(members))
             results[row] = self._memo[key]
         return results[inverse.reshape(-1)]
@@ -108,12 +108,12 @@ class Constraint:
         names = self.read_names
         views = [
             [view(name, self._spaces[name], int(digit), self._shown_of(name)) for digit in members]
-            for name, members in zip(names, self._members)
+            for name, members in zip(names, self._members, strict=True)
         ]
         shown = Shown(self._names)
         results = []
         for choice in itertools.product(*views):
-            shown.update(zip(names, choice))
+            shown.update(zip(names, choice, strict=True))
             results.append(self._call(shown))
         return results
 
@@ -133,7 +133,7 @@ class Constraint:
 
     def _show(self, digits: list[int]) -> Shown:
         shown = Shown(self._names)
-        for name, digit in zip(self.read_names, digits):
+        for name, digit in zip(self.read_names, digits, strict=True):
             shown[name] = view(name, self._spaces[name], digit, self._shown_of(name))
         return shown
 

@@ -139,7 +139,7 @@ class AnnotateEntity:
             source: for each anchor the tensors computed there (policy ``locate_cache``).
         """
         if source is not None:
-            for tensors, anchor in zip(source, self.anns):
+            for tensors, anchor in zip(source, self.anns, strict=True):
                 for tensor in tensors:
                     sch[tensor].compute_at(sch[op], axes[anchor])
             return list(axes)

@@ -123,10 +123,10 @@ class ValidPoints:
     def _checked(self, ranks: Sequence[IntArray]) -> IndexArray:
         """Return the indices of the candidates with these ranks that pass the checks."""
         digits = np.empty((len(ranks[0]) if ranks else 1, len(self.radix.dims)), dtype=np.int64)
-        for knob, column in zip(self._free, ranks):
-            digits[:, knob] = column
-        for component, column in zip(self._components, ranks[len(self._free) :]):
-            digits[:, component.knobs] = component.digits(np.asarray(column))
+        for column, knob in enumerate(self._free):
+            digits[:, knob] = ranks[column]
+        for column, component in enumerate(self._components, start=len(self._free)):
+            digits[:, component.knobs] = component.digits(np.asarray(ranks[column]))
         return self.radix.indices(digits[self._accepted(self.checks, digits)])
 
     def _accepted(self, constraints: Sequence[Constraint], digits: IntArray) -> BoolArray:

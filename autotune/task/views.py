@@ -62,9 +62,8 @@ class Elements(Sequence[Any]):
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise Unread([self._name])
 
-    @property
-    def __class__(self) -> type[list[Any]]:  # type: ignore[override]
-        return list
+    # isinstance() in a filter sees what it would see of the real thing.
+    __class__ = property(lambda self: list)  # type: ignore[assignment]
 
 
 class SplitView:
@@ -75,9 +74,8 @@ class SplitView:
     def __init__(self, size: Elements) -> None:
         self.size = size
 
-    @property
-    def __class__(self) -> type[SplitEntity]:  # type: ignore[override]
-        return SplitEntity
+    # isinstance() in a filter sees what it would see of the real thing.
+    __class__ = property(lambda self: SplitEntity)  # type: ignore[assignment]
 
 
 class AnnotateView:
@@ -88,9 +86,8 @@ class AnnotateView:
     def __init__(self, anns: Elements) -> None:
         self.anns = anns
 
-    @property
-    def __class__(self) -> type[AnnotateEntity]:  # type: ignore[override]
-        return AnnotateEntity
+    # isinstance() in a filter sees what it would see of the real thing.
+    __class__ = property(lambda self: AnnotateEntity)  # type: ignore[assignment]
 
 
 class Shown(dict[str, Any]):
