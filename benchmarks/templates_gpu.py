@@ -1,0 +1,393 @@
+"""Search the CUDA source templates on a GPU and compare with cuDNN and cuBLAS in the same run.
+
+    python -m benchmarks.templates_gpu [--only conv] [--configs 120] [--rounds 3] [--out r.json]
+
+Every configuration is built by nvcc in parallel, verified against numpy and timed as the median
+of CUDA graph replays with the arrays resident in L2; so are the library calls, through torch.
+Needs torch, nvcc and one device, and none of the measuring machinery of the package: it is the
+check from outside on what that machinery reports. Each workload runs in a child process, so that
+a faulty kernel costs that workload alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+GRAPH_CALLS = 20
+Choice = dict[str, int]
+
+
+def make_templates_importable() -> None:
+    """Let a plain checkout stand in for an installed package."""
+    sys.path.insert(0, str(ROOT))
+    if importlib.util.find_spec("autotune.templates") is None:
+        import autotune
+
+        path = ROOT / "templates" / "__init__.py"
+        spec = importlib.util.spec_from_file_location(
+            "autotune.templates", path, submodule_search_locations=[str(path.parent)]
+        )
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["autotune.templates"] = autotune.templates = module
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One shape of one template: how to draw, render and rival it."""
+
+    name: str
+    candidates: dict[str, list[int]]
+    violation: Callable[[Choice], str | None]
+    estimate: Callable[[Choice], float]
+    kernel: Callable[[Choice], Any]
+    rival: Callable[[list[Any]], Callable[[], Any]]
+    flop: int
+    bytes: int
+
+
+CONVS = {
+    "conv 512->512 k3 s1 7x7": (1, 7, 7, 512, 512, 3, 3, 1, 1),
+    "conv 3->64 k7 s2 224": (1, 224, 224, 64, 3, 7, 7, 2, 3),
+    "conv 64->64 k3 s1 56": (1, 56, 56, 64, 64, 3, 3, 1, 1),
+    "conv 64->128 k3 s2 56": (1, 56, 56, 128, 64, 3, 3, 2, 1),
+    "conv 64->128 k1 s2 56": (1, 56, 56, 128, 64, 1, 1, 2, 0),
+    "conv 128->128 k3 s1 28": (1, 28, 28, 128, 128, 3, 3, 1, 1),
+    "conv 128->256 k3 s2 28": (1, 28, 28, 256, 128, 3, 3, 2, 1),
+    "conv 128->256 k1 s2 28": (1, 28, 28, 256, 128, 1, 1, 2, 0),
+    "conv 256->256 k3 s1 14": (1, 14, 14, 256, 256, 3, 3, 1, 1),
+    "conv 256->512 k3 s2 14": (1, 14, 14, 512, 256, 3, 3, 2, 1),
+    "conv 256->512 k1 s2 14": (1, 14, 14, 512, 256, 1, 1, 2, 0),
+    "conv 128->128 k3 s1 28 batch 16": (16, 28, 28, 128, 128, 3, 3, 1, 1),
+    "conv 512->512 k3 s1 7x7 batch 16": (16, 7, 7, 512, 512, 3, 3, 1, 1),
+}
+GEMMS = {
+    "gemm 512": (512, 512, 512),
+    "gemm 1024": (1024, 1024, 1024),
+    "gemm 2048": (2048, 2048, 2048),
+    "gemm 1x4096x4096": (1, 4096, 4096),
+    "gemm 16x4096x4096": (16, 4096, 4096),
+    "gemm 1x1000x512": (1, 1000, 512),
+}
+SOFTMAXES = {"softmax 4096x4096": (4096, 4096), "softmax 64x1000": (64, 1000)}
+
+
+def workloads() -> Iterator[Workload]:
+    from autotune.templates import conv2d_cuda, gemm_cuda, softmax_cuda
+    from autotune.templates.conv2d_shape import Conv2d
+    from autotune.templates.gemm_shape import Gemm
+    from autotune.templates.softmax_shape import Softmax
+
+    from autotune.target import Target
+
+    target = Target("cuda")
+
+    def workload(name: str, of: Any, shape: Any, rival: Any) -> Workload:
+        estimate = getattr(of, "estimate", lambda *_: 0.0)
+        return Workload(
+            name, of.candidates(shape), lambda c: of.violation(shape, c, target),
+            lambda c: estimate(shape, c, target), partial(of.kernel, shape), rival, shape.flop,
+            shape.bytes,
+        )  # fmt: skip
+
+    for name, (*sizes, stride, padding) in CONVS.items():
+        shape = Conv2d(*sizes, (stride, stride), (padding, padding), False, False)
+        rival = partial(conv_rival, stride=stride, padding=padding)
+        yield workload(name, conv2d_cuda, shape, rival)
+    for name, sizes in GEMMS.items():
+        yield workload(name, gemm_cuda, Gemm(*sizes), matmul_rival)
+    for name, sizes in SOFTMAXES.items():
+        yield workload(name, softmax_cuda, Softmax(*sizes), softmax_rival)
+
+
+def conv_rival(tensors: list[Any], stride: int, padding: int) -> Callable[[], Any]:
+    import torch
+
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    data, weight = tensors[:2]
+    return lambda: torch.nn.functional.conv2d(data, weight, None, stride, padding)
+
+
+def matmul_rival(tensors: list[Any]) -> Callable[[], Any]:
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return lambda: torch.matmul(tensors[0], tensors[1], out=tensors[2])
+
+
+def softmax_rival(tensors: list[Any]) -> Callable[[], Any]:
+    import torch
+
+    return lambda: torch.softmax(tensors[0], dim=1)
+
+
+def build(kernel: Any, folder: str, arch: str) -> tuple[Path | None, str]:
+    """Compile to a cubin; a failure is the compiler's text."""
+    path = Path(tempfile.mkdtemp(dir=folder)) / "kernel.cu"
+    path.write_text(kernel.source, "utf-8")
+    command = ["nvcc", "-cubin", f"-arch={arch}", "-O3", str(path), "-o", str(path) + "bin"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return (None, done.stderr) if done.returncode else (Path(str(path) + "bin"), "")
+
+
+class Loaded:
+    """A cubin on the device, its arrays, and the launches of one run."""
+
+    def __init__(self, kernel: Any, cubin: Path, arrays: dict[str, Any]) -> None:
+        self.driver = ctypes.CDLL("libcuda.so.1")
+        self.module = ctypes.c_void_p()
+        self.check(
+            "load", self.driver.cuModuleLoad(ctypes.byref(self.module), str(cubin).encode())
+        )
+        self.calls = [self.prepare(one, arrays) for one in kernel.calls]
+
+    def check(self, what: str, status: int) -> None:
+        """Raise what the driver says of a failure."""
+        if status:
+            text = ctypes.c_char_p()
+            self.driver.cuGetErrorString(status, ctypes.byref(text))
+            raise RuntimeError(f"{what}: {(text.value or b'?').decode()}")
+
+    def prepare(self, one: Any, arrays: dict[str, Any]) -> tuple[Any, ...]:
+        """Return one launch, ready to be made."""
+        function = ctypes.c_void_p()
+        status = self.driver.cuModuleGetFunction(
+            ctypes.byref(function), self.module, one.entry.encode()
+        )
+        self.check(one.entry, status)
+        if one.launch.shared_bytes > 48 * 1024:
+            status = self.driver.cuFuncSetAttribute(function, 8, one.launch.shared_bytes)
+            self.check("shared bytes", status)
+        pointers = [ctypes.c_void_p(arrays[name].data_ptr()) for name in one.args]
+        array = (ctypes.c_void_p * len(pointers))(*(ctypes.addressof(p) for p in pointers))
+        return function, one.launch, array, pointers
+
+    def run(self) -> None:
+        """Launch on the current stream."""
+        import torch
+
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        for function, launch, array, _ in self.calls:
+            status = self.driver.cuLaunchKernel(
+                function, *launch.grid, *launch.block, launch.shared_bytes, stream, array, None
+            )
+            self.check("launch", status)
+
+    def unload(self) -> None:
+        """Give the module back."""
+        self.driver.cuModuleUnload(self.module)
+
+
+def graph_microseconds(run: Callable[[], Any]) -> float:
+    """Return the median time of one call in replays of a graph of many."""
+    import torch
+
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(GRAPH_CALLS):
+            run()
+    times = []
+    for _ in range(15):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end) * 1e3 / GRAPH_CALLS)
+    return float(np.median(times[3:]))
+
+
+class Bench:
+    """Searches one workload on the device."""
+
+    def __init__(self, workload: Workload, arch: str, seed: int) -> None:
+        import torch
+
+        self.workload, self.arch, self.rng = workload, arch, random.Random(seed)
+        self.results: list[tuple[float, Choice]] = []
+        self.seen: set[tuple[int, ...]] = set()
+        self.failures: dict[str, int] = {}
+        values = np.random.default_rng(seed)
+        plain = {key: options[0] for key, options in workload.candidates.items()}
+        source = workload.kernel(plain | {"split": 1, "cluster": 0, "taps": 0, "stages": 1})
+        self.inputs = [
+            values.standard_normal(a.shape).astype(np.float32)
+            for a in source.args if a.role == "in"
+        ]  # fmt: skip
+        wanted = source.reference(*(i.astype(np.float64) for i in self.inputs))
+        self.wanted = torch.from_numpy(np.asarray(wanted)).cuda()
+        self.scale = float(self.wanted.abs().max())
+        given = iter(self.inputs)
+        self.arrays = {
+            a.name: torch.from_numpy(next(given)).cuda()
+            if a.role == "in" else torch.empty(a.shape, device="cuda")
+            for a in source.args
+        }  # fmt: skip
+        self.output = next(a.name for a in source.args if a.role == "out")
+
+    def draw(self, count: int) -> list[Choice]:
+        """Draw valid choices: half the best by estimate of many, half plain random."""
+        options = self.workload.candidates
+        drawn = [{k: self.rng.choice(v) for k, v in options.items()} for _ in range(40 * count)]
+        drawn += [{k: self.rng.choice(v) for k, v in options.items()} for _ in range(200 * count)]
+        distinct = {tuple(c.values()): c for c in drawn if self.fresh(c)}.values()
+        valid = [c for c in distinct if not self.workload.violation(c)]
+        self.rng.shuffle(valid)
+        guided = sorted(valid[count // 2 :], key=self.workload.estimate)
+        return valid[: count // 2] + guided[: count - count // 2]
+
+    def mutate(self, count: int) -> list[Choice]:
+        """Change one to three knobs of the best so far."""
+        options, parents = (
+            self.workload.candidates,
+            [c for _, c in sorted(self.results, key=lambda r: r[0])[:12]],
+        )
+        found: list[Choice] = []
+        for _ in range(400 * count):
+            if not parents or len(found) == count:
+                break
+            child = dict(self.rng.choice(parents))
+            for key in self.rng.sample(list(options), min(len(options), self.rng.randint(1, 3))):
+                child[key] = self.rng.choice(options[key])
+            if self.fresh(child) and not self.workload.violation(child):
+                found.append(child)
+                self.seen.add(tuple(child.values()))
+        return found
+
+    def fresh(self, choice: Choice) -> bool:
+        """Whether a choice was not tried yet."""
+        return tuple(choice.values()) not in self.seen
+
+    def trial(self, choices: Sequence[Choice], pool: ThreadPoolExecutor, folder: str) -> None:
+        """Build all in parallel, then run one after the other as they come."""
+        kernels = [self.workload.kernel(c).kernel("cuda") for c in choices]
+        built = pool.map(lambda k: build(k, folder, self.arch), kernels)
+        for choice, kernel, (cubin, log) in zip(choices, kernels, built, strict=True):
+            self.seen.add(tuple(choice.values()))
+            if cubin is None:
+                self.fail(log.strip().splitlines()[-1] if log.strip() else "nvcc failed")
+                continue
+            try:
+                self.results.append((self.measure(kernel, cubin), choice))
+            except ArithmeticError as error:
+                self.fail(str(error))
+            except RuntimeError as error:
+                raise RuntimeError(f"{error} with {choice}") from error
+
+    def fail(self, reason: str) -> None:
+        """Count a failure by its reason."""
+        self.failures[reason[:120]] = self.failures.get(reason[:120], 0) + 1
+
+    def measure(self, kernel: Any, cubin: Path) -> float:
+        """Verify, then time; `ArithmeticError` for a wrong answer."""
+        import torch
+
+        extra = {w.name: torch.empty(w.shape, device="cuda") for w in kernel.workspace}
+        loaded = Loaded(kernel, cubin, self.arrays | extra)
+        self.arrays[self.output].fill_(float("nan"))
+        loaded.run()
+        torch.cuda.synchronize()
+        error = float((self.arrays[self.output].double() - self.wanted).abs().max())
+        if not error <= 1e-4 * self.scale:
+            raise ArithmeticError(f"wrong answer, error {error:.2e} of {self.scale:.2e}")
+        microseconds = graph_microseconds(loaded.run)
+        loaded.unload()
+        return microseconds
+
+
+def run_one(workload: Workload, configs: int, rounds: int, seed: int) -> dict[str, Any]:
+    """Search one workload; return its best configurations and the library's time."""
+    import torch
+
+    major, minor = torch.cuda.get_device_capability()
+    bench, started = Bench(workload, f"sm_{major}{minor}", seed), time.time()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(16) as pool:
+        for number in range(rounds):
+            chosen = bench.draw(configs) if number == 0 else bench.mutate(configs // 2)
+            bench.trial(chosen, pool, folder)
+    rival = workload.rival([bench.arrays[name] for name in bench.arrays])
+    best = sorted(bench.results, key=lambda r: r[0])
+    return {
+        "name": workload.name,
+        "library_us": graph_microseconds(rival),
+        "best_us": best[0][0] if best else None,
+        "best": [{"us": round(us, 2), **choice} for us, choice in best[:5]],
+        "tried": len(bench.seen),
+        "failures": bench.failures,
+        "seconds": time.time() - started,
+        "gflops": workload.flop / best[0][0] / 1e3 if best else None,
+        "gbytes": workload.bytes / best[0][0] / 1e3 if best else None,
+    }
+
+
+def report(result: dict[str, Any]) -> None:
+    best = result["best_us"]
+    ratio = f"{result['library_us'] / best:5.2f}x" if best else "  -  "
+    print(
+        f"{result['name']:36} library {result['library_us']:8.2f} us  best "
+        f"{best or float('nan'):8.2f} us  {ratio}  {result['gflops'] or 0:8.0f} GFLOP/s "
+        f"{result['gbytes'] or 0:6.0f} GB/s  tried {result['tried']} in {result['seconds']:.0f} s"
+    )
+    for line in result["best"][:3]:
+        print("   ", line)
+    for reason, count in result["failures"].items():
+        print(f"    failed {count}: {reason}")
+    sys.stdout.flush()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="part of a workload's name")
+    parser.add_argument("--configs", type=int, default=120, help="of the first round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    make_templates_importable()
+    every = {w.name: w for w in workloads()}
+    if options.child:
+        result = run_one(every[options.child], options.configs, options.rounds, options.seed)
+        print("RESULT " + json.dumps(result))
+        return 0
+    results = []
+    for name in (n for n in every if options.only in n):
+        command = [sys.executable, __file__, "--child", name, "--configs", str(options.configs)]
+        command += ["--rounds", str(options.rounds), "--seed", str(options.seed)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        lines = [x for x in done.stdout.splitlines() if x.startswith("RESULT ")]
+        if not lines:
+            print(f"{name}: failed\n{(done.stderr or done.stdout)[-800:]}", flush=True)
+            continue
+        results.append(json.loads(lines[0][7:]))
+        report(results[-1])
+        if options.out:
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(results, indent=1), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""What the source templates share: kernel texts, target limits, and small arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from autotune.target import Target
+from autotune.utils.math import ceil_div
+
+KERNELS = Path(__file__).parent / "kernels"
+
+
+@cache
+def text(*names: str) -> str:
+    """Return the named files of the kernels folder, one after another."""
+    return "\n".join((KERNELS / name).read_text("utf-8") for name in names)
+
+
+def clusters_of(target: Target) -> bool:
+    """Whether blocks can form clusters: sm_90 and later, and not in the emulator."""
+    digits = "".join(c for c in target.arch if c.isdigit())
+    return target.kind == "cuda" and not target.emulate and int(digits or 0) >= 90
+
+
+def up_to(limit: int, candidates: Iterable[int]) -> list[int]:
+    """Keep the candidates that are at most ``limit``; never an empty list."""
+    return [c for c in candidates if c <= limit] or [1]
+
+
+def odd_quads(floats: int) -> int:
+    """Round a row of shared memory up to an odd number of 16-byte words.
+
+    Rows then start in different banks, for reads of 4 bytes and of 16.
+    """
+    quads = ceil_div(floats, 4)
+    return 4 * (quads + 1 - quads % 2)
+
+
+def widest(*extents: int) -> int:
+    """Return the widest vector, 4, 2 or 1 floats, that divides all ``extents``."""
+    return next(v for v in (4, 2, 1) if all(n % v == 0 for n in extents))
+
+
+def defines(**values_by_name: int) -> Mapping[str, int]:
+    """Return preprocessor definitions, upper case."""
+    return {name.upper(): value for name, value in values_by_name.items()}

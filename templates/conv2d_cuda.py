@@ -1,0 +1,183 @@
+"""Direct convolution for CUDA: staged tiles, register tiles, and splits of the input channels."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from autotune.templates import common
+from autotune.templates.conv2d_shape import Conv2d
+
+from autotune.kernel import SourceKernel, arg, call, workspace
+from autotune.target import Target
+from autotune.utils.math import ceil_div, product
+
+
+class ConvTiling:
+    """The sizes that follow from a shape and a choice of knobs; the kernel text needs the same."""
+
+    def __init__(self, shape: Conv2d, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.shape, self.choice = shape, choice
+        (sy, sx), taps = shape.stride, shape.taps
+        self.threads = c["columns"] * c["rows"] * c["groups"] * c["slices"]
+        self.per_split = ceil_div(shape.ci, c["split"])
+        self.chunk = c["slices"] * c["step"]
+        self.chunks = ceil_div(self.per_split, self.chunk)
+        self.tile_co = c["groups"] * c["channels"]
+        self.tile_x = c["columns"] * c["pixels"]
+        self.x_step = 1 if shape.kw == 1 else sx
+        y_step = 1 if shape.kh == 1 else sy
+        self.in_pitch = common.odd_quads((self.tile_x - 1) * self.x_step + shape.kw)
+        in_h = (c["rows"] - 1) * y_step + shape.kh
+        self.w_pitch = common.odd_quads(self.chunk * taps)
+        staged = c["stages"] * (self.chunk * in_h * self.in_pitch + self.tile_co * self.w_pitch)
+        summed = c["slices"] * self.tile_co * c["rows"] * self.tile_x
+        self.shared_bytes = 4 * max(staged, summed)
+        self.window = (c["pixels"] - 1) * self.x_step + shape.kw
+        self.tiles = (
+            shape.n * ceil_div(shape.oh, c["rows"]) * ceil_div(shape.ow, self.tile_x),
+            ceil_div(shape.co, self.tile_co),
+            c["split"],
+        )
+
+    @property
+    def registers(self) -> int:
+        """Estimate of the registers of a thread: sums, one window, the taps, and addresses."""
+        c = self.choice
+        taps = c["channels"] * max(c["taps"], 1)
+        return c["channels"] * c["pixels"] + self.window + taps + 24
+
+    @property
+    def unrolled(self) -> int:
+        """Multiply-adds in the straight-line part of the inner loop."""
+        c = self.choice
+        lines = c["step"] * self.shape.taps if c["taps"] else self.shape.kw
+        return lines * c["channels"] * c["pixels"]
+
+    def defines(self) -> Mapping[str, int]:
+        """Return everything the kernel text is parameterised by."""
+        s, c = self.shape, self.choice
+        taps = s.taps
+        across = c["pixels"] * self.x_step if c["columns"] > 1 else 4
+        return common.defines(
+            batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
+            sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1],
+            bias=s.bias, relu=s.relu, threads=self.threads, ci_per_split=self.per_split,
+            channels=c["channels"], groups=c["groups"], pixels=c["pixels"], columns=c["columns"],
+            rows=c["rows"], slices=c["slices"], split=c["split"], step=c["step"],
+            stages=c["stages"], unroll=c["taps"] > 0, vec=max(c["taps"], 1),
+            cluster=c["cluster"] and c["split"] > 1, in_pitch=self.in_pitch, w_pitch=self.w_pitch,
+            w_copy=common.widest(s.ci * taps, self.per_split * taps, self.chunk * taps),
+            x_vec=common.widest(across), r_vec=common.widest(s.outputs),
+        )  # fmt: skip
+
+    def kernel(self) -> SourceKernel:
+        """Return the kernel of this tiling."""
+        s, c = self.shape, self.choice
+        names = ["data", "weight", "bias" if s.bias else "weight", "out"]
+        extra = [arg("bias", (s.co,))] if s.bias else []
+        two = c["split"] > 1 and not c["cluster"]
+        out_size = s.outputs
+        main = [*names[:3], "partial" if two else "out"]
+        calls = [call("conv2d_nchw", main, self.tiles, self.threads, self.shared_bytes)]
+        if two:
+            blocks = ceil_div(out_size, 128 * common.widest(out_size))
+            calls.append(call("conv2d_nchw_reduce", ["partial", *names[2:]], blocks, 128))
+        return SourceKernel(
+            "conv2d_nchw",
+            common.text("device.h", "conv2d_nchw.cu"),
+            defines=self.defines(),
+            args=[
+                arg("data", (s.n, s.ci, s.h, s.w)),
+                arg("weight", (s.co, s.ci, s.kh, s.kw)),
+                *extra,
+                arg("out", (s.n, s.co, s.oh, s.ow), role="out"),
+            ],
+            calls=calls,
+            workspace=[workspace("partial", (c["split"], out_size))] if two else [],
+            reference=s.reference(),
+            language="cuda",
+        )
+
+
+def candidates(shape: Conv2d) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    tiles = (1, 2, 4, 7, 8, 14, 16, 28, 32)
+    return {
+        "channels": common.up_to(shape.co, (1, 2, 4, 8, 16)),
+        "groups": common.up_to(shape.co, (1, 2, 4, 8, 16, 32)),
+        "pixels": common.up_to(shape.ow, (1, 2, 4, 7, 8, 14)),
+        "columns": common.up_to(shape.ow, tiles),
+        "rows": common.up_to(shape.oh, tiles),
+        "slices": common.up_to(shape.ci, (1, 2, 4, 8, 16, 32)),
+        "split": common.up_to(shape.ci, (1, 2, 4, 8, 16, 32)),
+        "step": common.up_to(shape.ci, (1, 2, 3, 4, 8, 16)),
+        "stages": [1, 2, 3, 4],
+        "taps": [0, 1, 2, 4],
+        "cluster": [0, 1],
+    }
+
+
+def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    tiling, limits, c = ConvTiling(shape, choice), target.limits, choice
+    least = min(64, shape.outputs)
+    rules = [
+        (tiling.threads > limits.threads_per_block, "too many threads"),
+        (tiling.threads < least and c["slices"] * 2 <= shape.ci, "too few threads"),
+        (tiling.registers * tiling.threads > limits.registers, "too many registers"),
+        (tiling.registers > 250, "too many registers a thread"),
+        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+        (tiling.tile_co >= 2 * shape.co, "channels beyond the output"),
+        (tiling.tile_x >= shape.ow + max(c["pixels"], c["columns"]), "columns beyond the output"),
+        (tiling.chunk >= 2 * tiling.per_split, "slices beyond the input channels"),
+        (c["stages"] > tiling.chunks + 1, "stages beyond the chunks"),
+        (c["taps"] > 0 and c["step"] * shape.taps % c["taps"] > 0, "taps do not divide"),
+        (tiling.unrolled > 4096, "too long when unrolled"),
+        (c["cluster"] > 0 and not common.clusters_of(target), "no clusters"),
+        (c["cluster"] > 0 and c["split"] not in (2, 4, 8), "cluster of that size"),
+    ]
+    return next((reason for broken, reason in rules if broken), None)
+
+
+def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: arithmetic, staging, adding up, and launches."""
+    tiling, limits, c = ConvTiling(shape, choice), target.limits, choice
+    warps = ceil_div(tiling.threads, 32)
+    resident = min(
+        limits.registers // (tiling.registers * warps * 32),
+        limits.shared_bytes_optin // (tiling.shared_bytes + 1024),
+        2048 // (warps * 32),
+    )
+    multiprocessors = limits.sm_count if limits.sm_count > 1 else 108
+    blocks = product(tiling.tiles)
+    waves = ceil_div(blocks, multiprocessors * max(resident, 1))
+    together = min(max(resident, 1), ceil_div(blocks, multiprocessors))
+    lines = tiling.chunks * c["step"] * shape.taps
+    reads = tiling.window / min(4, c["pixels"]) / shape.kw + c["channels"] / max(c["taps"], 1)
+    work = lines * (c["channels"] * c["pixels"] + reads)
+    # One warp alone issues an arithmetic instruction every other cycle or so.
+    busy = together * warps / 4
+    compute = waves * work * max(busy, 2.0)
+    staged = tiling.chunks * tiling.chunk * (tiling.tile_co + tiling.tile_x) * shape.taps * 4
+    staging = waves * together * staged / 40 * (1.0 if c["stages"] > 1 else 1.5)
+    adding = waves * together * tiling.threads * c["channels"] * c["pixels"] * 8 / 128
+    joining = 0.0 if c["split"] == 1 else 1500.0 if c["cluster"] else 4000.0
+    if c["split"] > 1 and not c["cluster"]:
+        joining += 8 * c["split"] * shape.outputs / (20 * multiprocessors)
+    return max(compute, staging) + min(compute, staging) / 4 + adding + joining
+
+
+def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    options, rng = candidates(shape), random.Random(0)
+    drawn = ({k: rng.choice(v) for k, v in options.items()} for _ in range(20000))
+    plain = dict.fromkeys(options, 1) | {"taps": 0, "cluster": 0}
+    allowed = [c for c in drawn if not violation(shape, c, target)]
+    return min(allowed, key=lambda c: estimate(shape, c, target), default=plain)
+
+
+def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    return ConvTiling(shape, choice).kernel()

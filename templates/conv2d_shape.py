@@ -1,0 +1,86 @@
+"""The shape of a two-dimensional NCHW convolution, and its numpy reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def pair(value: int | Sequence[int]) -> tuple[int, int]:
+    """Return ``value`` for both directions: an int or a pair (y, x)."""
+    if isinstance(value, int):
+        return value, value
+    y, x = value
+    return int(y), int(x)
+
+
+@dataclass(frozen=True)
+class Conv2d:
+    """A convolution of ``n`` images without dilation or groups; extents as in its arguments."""
+
+    n: int
+    h: int
+    w: int
+    co: int
+    ci: int
+    kh: int
+    kw: int
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    bias: bool
+    relu: bool
+
+    @property
+    def oh(self) -> int:
+        """Output rows."""
+        return (self.h + 2 * self.padding[0] - self.kh) // self.stride[0] + 1
+
+    @property
+    def ow(self) -> int:
+        """Output columns."""
+        return (self.w + 2 * self.padding[1] - self.kw) // self.stride[1] + 1
+
+    @property
+    def outputs(self) -> int:
+        """Elements of the output."""
+        return self.n * self.co * self.oh * self.ow
+
+    @property
+    def taps(self) -> int:
+        """Filter elements of one input channel."""
+        return self.kh * self.kw
+
+    @property
+    def flop(self) -> int:
+        """Multiplications and additions of the convolution itself."""
+        return 2 * self.outputs * self.ci * self.taps
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+        read = self.n * self.ci * self.h * self.w + self.co * (self.ci * self.taps + self.bias)
+        return 4 * (read + self.outputs)
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out: data, weight and, when there is one, the bias."""
+
+        def conv2d(data: Array, weight: Array, bias: Array | None = None) -> Array:
+            (py, px), (sy, sx) = self.padding, self.stride
+            padded = np.pad(data, ((0, 0), (0, 0), (py, py), (px, px)))
+            windows = np.lib.stride_tricks.sliding_window_view(
+                padded, (self.kh, self.kw), axis=(2, 3)
+            )[:, :, ::sy, ::sx]
+            columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, self.ci * self.taps)
+            flat = columns @ weight.reshape(self.co, -1).T
+            out = flat.reshape(self.n, self.oh, self.ow, self.co).transpose(0, 3, 1, 2)
+            if bias is not None:
+                out = out + bias.reshape(1, -1, 1, 1)
+            return np.ascontiguousarray(np.maximum(out, 0) if self.relu else out)
+
+        return conv2d

@@ -1,0 +1,151 @@
+"""Matrix multiplication for CUDA: staged tiles, register tiles, and splits of the reduction."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from autotune.templates import common
+from autotune.templates.gemm_shape import Gemm
+
+from autotune.kernel import SourceKernel, call, workspace
+from autotune.target import Target
+from autotune.utils.math import ceil_div
+
+
+class GemmTiling:
+    """The sizes that follow from a shape and a choice of knobs; the kernel text needs the same."""
+
+    def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.shape, self.choice = shape, choice
+        self.threads = c["threads_m"] * c["threads_n"] * c["slices"]
+        self.tile_m, self.tile_n = c["threads_m"] * c["rows"], c["threads_n"] * c["cols"]
+        self.chunk = c["slices"] * c["step"]
+        # A multiple of 4 keeps the ranges of a split aligned for 16-byte copies.
+        self.per_split = 4 * ceil_div(ceil_div(shape.k, c["split"]), 4)
+        self.chunks = ceil_div(self.per_split, self.chunk)
+        self.a_pitch, self.b_pitch = common.odd_quads(self.chunk), 4 * ceil_div(self.tile_n, 4)
+        staged = c["stages"] * (self.tile_m * self.a_pitch + self.chunk * self.b_pitch)
+        summed = c["slices"] * self.tile_m * self.tile_n
+        self.shared_bytes = 4 * max(staged, summed if c["slices"] > 1 or c["cluster"] else 0)
+        self.grid = (
+            ceil_div(shape.n, self.tile_n),
+            ceil_div(shape.m, self.tile_m),
+            c["split"],
+        )
+
+    @property
+    def registers(self) -> int:
+        """Estimate of the registers of a thread: sums, operands, and addresses."""
+        c = self.choice
+        return c["rows"] * c["cols"] + c["rows"] * common.widest(c["step"]) + 2 * c["cols"] + 28
+
+    def defines(self) -> Mapping[str, int]:
+        """Return everything the kernel text is parameterised by."""
+        s, c = self.shape, self.choice
+        return common.defines(
+            m=s.m, n=s.n, k=s.k, threads=self.threads, threads_m=c["threads_m"],
+            threads_n=c["threads_n"], rows=c["rows"], cols=c["cols"], slices=c["slices"],
+            split=c["split"], step=c["step"], stages=c["stages"], k_per_split=self.per_split,
+            cluster=c["cluster"] and c["split"] > 1, a_pitch=self.a_pitch, b_pitch=self.b_pitch,
+            a_copy=common.widest(s.k, self.per_split, self.chunk),
+            b_copy=common.widest(s.n, self.tile_n), k_vec=common.widest(c["step"]),
+            n_vec=common.widest(c["cols"]), r_vec=common.widest(s.m * s.n),
+        )  # fmt: skip
+
+    def kernel(self) -> SourceKernel:
+        """Return the kernel of this tiling."""
+        s, c = self.shape, self.choice
+        two = c["split"] > 1 and not c["cluster"]
+        main = ["a", "b", "partial" if two else "c"]
+        calls = [call("gemm_nn", main, self.grid, self.threads, self.shared_bytes)]
+        if two:
+            blocks = ceil_div(s.m * s.n, 128 * common.widest(s.m * s.n))
+            calls.append(call("gemm_nn_reduce", ["partial", "c"], blocks, 128))
+        return SourceKernel(
+            "gemm_nn",
+            common.text("device.h", "gemm_nn.cu"),
+            defines=self.defines(),
+            args=s.arguments(),
+            calls=calls,
+            workspace=[workspace("partial", (c["split"], s.m * s.n))] if two else [],
+            reference=s.reference(),
+            language="cuda",
+        )
+
+
+def candidates(shape: Gemm) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    return {
+        "rows": common.up_to(shape.m, (1, 2, 4, 6, 8, 16)),
+        "cols": common.up_to(shape.n, (1, 2, 4, 8, 16)),
+        "threads_m": common.up_to(shape.m, (1, 2, 4, 8, 16, 32)),
+        "threads_n": common.up_to(shape.n, (1, 2, 4, 8, 16, 32, 64, 128)),
+        "slices": common.up_to(shape.k, (1, 2, 4, 8, 16)),
+        "split": common.up_to(shape.k, (1, 2, 4, 8, 16, 32)),
+        "step": common.up_to(shape.k, (1, 2, 4, 8, 16, 32)),
+        "stages": [1, 2, 3, 4],
+        "cluster": [0, 1],
+    }
+
+
+def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    tiling, limits, c = GemmTiling(shape, choice), target.limits, choice
+    least = min(64, shape.m * shape.n)
+    rules = [
+        (tiling.threads > limits.threads_per_block, "too many threads"),
+        (tiling.threads < least and c["slices"] * 2 <= shape.k, "too few threads"),
+        (tiling.registers * tiling.threads > limits.registers, "too many registers"),
+        (tiling.registers > 250, "too many registers a thread"),
+        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+        (tiling.tile_m >= 2 * shape.m, "rows beyond the output"),
+        (tiling.tile_n >= 2 * shape.n, "columns beyond the output"),
+        (tiling.chunk >= 2 * tiling.per_split, "slices beyond the reduction"),
+        (c["stages"] > tiling.chunks + 1, "stages beyond the chunks"),
+        (c["step"] * c["rows"] * c["cols"] > 4096, "too long when unrolled"),
+        (c["cluster"] > 0 and not common.clusters_of(target), "no clusters"),
+        (c["cluster"] > 0 and c["split"] not in (2, 4, 8), "cluster of that size"),
+    ]
+    return next((reason for broken, reason in rules if broken), None)
+
+
+def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: arithmetic, staging, adding up, and launches."""
+    tiling, limits, c = GemmTiling(shape, choice), target.limits, choice
+    warps = ceil_div(tiling.threads, 32)
+    resident = min(
+        limits.registers // (tiling.registers * warps * 32),
+        limits.shared_bytes_optin // (tiling.shared_bytes + 1024),
+        2048 // (warps * 32),
+    )
+    multiprocessors = limits.sm_count if limits.sm_count > 1 else 108
+    x, y, z = tiling.grid
+    waves = ceil_div(x * y * z, multiprocessors * max(resident, 1))
+    together = min(max(resident, 1), ceil_div(x * y * z, multiprocessors))
+    reads = c["rows"] / common.widest(c["step"]) + c["cols"] / common.widest(c["cols"])
+    work = tiling.chunks * (c["step"] * (c["rows"] * c["cols"] + 2 * reads) + 60)
+    compute = waves * work * max(together * warps / 4, 2.0)
+    staged = tiling.chunks * tiling.chunk * (tiling.tile_m + tiling.tile_n) * 4
+    staging = waves * together * staged / 40 * (1.0 if c["stages"] > 1 else 1.5)
+    adding = waves * together * tiling.threads * c["rows"] * c["cols"] * 8 / 128
+    joining = 0.0 if c["split"] == 1 else 1500.0 if c["cluster"] else 4000.0
+    if c["split"] > 1 and not c["cluster"]:
+        joining += 8 * c["split"] * shape.m * shape.n / (20 * multiprocessors)
+    adding *= c["slices"] > 1 or c["cluster"]
+    return max(compute, staging) + min(compute, staging) / 4 + adding + joining
+
+
+def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    options, rng = candidates(shape), random.Random(0)
+    drawn = ({k: rng.choice(v) for k, v in options.items()} for _ in range(20000))
+    plain = dict.fromkeys(options, 1) | {"cluster": 0}
+    allowed = [c for c in drawn if not violation(shape, c, target)]
+    return min(allowed, key=lambda c: estimate(shape, c, target), default=plain)
+
+
+def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    return GemmTiling(shape, choice).kernel()

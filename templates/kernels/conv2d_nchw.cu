@@ -1,0 +1,246 @@
+// Direct convolution, NCHW, float32.
+//
+// A block owns TILE_CO output channels x ROWS x (COLUMNS * PIXELS) output pixels of one image, and
+// one of SPLIT ranges of the input channels. Its threads are COLUMNS x ROWS x GROUPS x SLICES: a
+// thread keeps CHANNELS x PIXELS sums in registers, and the SLICES share each staged chunk of
+// CHUNK = SLICES * STEP input channels among them. Filters keep their memory order in shared
+// memory, so they arrive by 16-byte copies and are read VEC taps at a time.
+constexpr int TAPS = KH * KW;
+constexpr int TILE_CO = GROUPS * CHANNELS;
+constexpr int TILE_OX = COLUMNS * PIXELS;
+constexpr int TILE = TILE_CO * ROWS * TILE_OX;
+constexpr int CHUNK = SLICES * STEP;
+constexpr int CHUNKS = (CI_PER_SPLIT + CHUNK - 1) / CHUNK;
+constexpr int CELLS = COLUMNS * ROWS;
+// A 1-wide filter touches only every SX-th column: the others are not staged.
+constexpr int X_SKIP = KW == 1 ? SX : 1, X_STEP = KW == 1 ? 1 : SX;
+constexpr int Y_SKIP = KH == 1 ? SY : 1, Y_STEP = KH == 1 ? 1 : SY;
+constexpr int IN_H = (ROWS - 1) * Y_STEP + KH;
+constexpr int IN_W = (TILE_OX - 1) * X_STEP + KW;
+constexpr int WINDOW = (PIXELS - 1) * X_STEP + KW;
+constexpr int X_FLOATS = CHUNK * IN_H * IN_PITCH;
+constexpr int W_FLOATS = TILE_CO * W_PITCH;
+constexpr int TILES_X = (OW + TILE_OX - 1) / TILE_OX;
+constexpr int TILES_Y = (OH + ROWS - 1) / ROWS;
+
+__device__ __forceinline__ float finish(float sum, const float* bias, int co) {
+#if BIAS
+  sum += bias[co];
+#endif
+#if RELU
+  sum = fmaxf(sum, 0.0f);
+#endif
+  return sum;
+}
+
+__device__ __forceinline__ void stage_filters(
+    float* dst, const float* __restrict__ weight, int co0, int ci0, int ci_end, int tid) {
+  constexpr int VECTORS = CHUNK * TAPS / W_COPY;
+#pragma unroll 4
+  for (int i = tid; i < TILE_CO * VECTORS; i += THREADS) {
+    const int row = i / VECTORS, col = i % VECTORS * W_COPY;
+    const bool valid = co0 + row < CO && ci0 * TAPS + col < ci_end * TAPS;
+    const int at = valid ? (co0 + row) * CI * TAPS + ci0 * TAPS + col : 0;
+    copy_async<W_COPY>(dst + row * W_PITCH + col, weight + at, valid);
+  }
+}
+
+__device__ __forceinline__ void stage_input_cell(
+    float* dst, const float* __restrict__ image, int cell, int c, int c_step, int y0, int x0,
+    int channels) {
+  const int r = cell / IN_W, q = cell % IN_W;
+  const int y = y0 + r * Y_SKIP, x = x0 + q * X_SKIP;
+  const bool inside = y >= 0 && y < IH && x >= 0 && x < IW;
+  const float* from = image + (inside ? y * IW + x : 0);
+  float* to = dst + r * IN_PITCH + q;
+#pragma unroll 4
+  for (; c < CHUNK; c += c_step) {
+    const bool valid = inside && c < channels;
+    copy_async<1>(to + c * (IN_H * IN_PITCH), from + (valid ? c * (IH * IW) : 0), valid);
+  }
+}
+
+// A thread keeps to its cells of the input window, so that the index arithmetic and the test for
+// padding are done once for all channels.
+__device__ __forceinline__ void stage_input(
+    float* dst, const float* __restrict__ image, int y0, int x0, int channels, int tid) {
+  constexpr int WINDOW_CELLS = IN_H * IN_W;
+  constexpr int PARALLEL = THREADS / WINDOW_CELLS;
+  if (PARALLEL > 0) {
+    constexpr int STRIDE = PARALLEL > 0 ? PARALLEL : 1;
+    if (tid < STRIDE * WINDOW_CELLS)
+      stage_input_cell(dst, image, tid % WINDOW_CELLS, tid / WINDOW_CELLS, STRIDE, y0, x0, channels);
+  } else {
+    for (int cell = tid; cell < WINDOW_CELLS; cell += THREADS)
+      stage_input_cell(dst, image, cell, 0, 1, y0, x0, channels);
+  }
+}
+
+__device__ __forceinline__ void load_window(float (&window)[WINDOW], const float* row) {
+#pragma unroll
+  for (int i = 0; i < WINDOW / X_VEC; ++i) load_vector<X_VEC>(window + i * X_VEC, row + i * X_VEC);
+#pragma unroll
+  for (int i = WINDOW / X_VEC * X_VEC; i < WINDOW; ++i) window[i] = row[i];
+}
+
+__device__ __forceinline__ void accumulate_tap(
+    float (&sum)[CHANNELS][PIXELS], const float (&window)[WINDOW], int kx, int j, float w) {
+#pragma unroll
+  for (int p = 0; p < PIXELS; ++p) sum[j][p] = fmaf(w, window[p * X_STEP + kx], sum[j][p]);
+}
+
+#if UNROLL
+__device__ __forceinline__ void accumulate(
+    float (&sum)[CHANNELS][PIXELS], const float* w, const float* x) {
+  float window[WINDOW];
+#pragma unroll
+  for (int t = 0; t < STEP * TAPS; t += VEC) {
+    float taps[CHANNELS][VEC];
+#pragma unroll
+    for (int j = 0; j < CHANNELS; ++j) load_vector<VEC>(taps[j], w + j * GROUPS * W_PITCH + t);
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+      const int line = (t + v) / KW, kx = (t + v) % KW;
+      if (kx == 0) load_window(window, x + (line / KH * IN_H + line % KH) * IN_PITCH);
+#pragma unroll
+      for (int j = 0; j < CHANNELS; ++j) accumulate_tap(sum, window, kx, j, taps[j][v]);
+    }
+  }
+}
+#else
+__device__ __forceinline__ void accumulate(
+    float (&sum)[CHANNELS][PIXELS], const float* w, const float* x) {
+#pragma unroll 1
+  for (int line = 0; line < STEP * KH; ++line) {
+    float window[WINDOW];
+    load_window(window, x + (line / KH * IN_H + line % KH) * IN_PITCH);
+#pragma unroll
+    for (int kx = 0; kx < KW; ++kx) {
+#pragma unroll
+      for (int j = 0; j < CHANNELS; ++j)
+        accumulate_tap(sum, window, kx, j, w[j * GROUPS * W_PITCH + line * KW + kx]);
+    }
+  }
+}
+#endif
+
+// Adds up the slices of this block: element i of the tile, in the order channel, row, column.
+__device__ __forceinline__ float sum_slices(const float* partial, int i) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int s = 0; s < SLICES; ++s) sum += partial[s * TILE + i];
+  return sum;
+}
+
+extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
+    const float* __restrict__ data, const float* __restrict__ weight,
+    const float* __restrict__ bias, float* __restrict__ out) {
+  extern __shared__ float4 shared_memory[];
+  float* const xs = reinterpret_cast<float*>(shared_memory);
+  float* const ws = xs + STAGES * X_FLOATS;
+
+  const int tid = threadIdx.x;
+  const int column = tid % COLUMNS, row = tid / COLUMNS % ROWS;
+  const int group = tid / CELLS % GROUPS, slice = tid / (CELLS * GROUPS);
+  const int n = blockIdx.x / (TILES_X * TILES_Y);
+  const int oy0 = blockIdx.x / TILES_X % TILES_Y * ROWS, ox0 = blockIdx.x % TILES_X * TILE_OX;
+  const int co0 = blockIdx.y * TILE_CO;
+  const int ci_begin = blockIdx.z * CI_PER_SPLIT;
+  const int ci_end = ci_begin + CI_PER_SPLIT < CI ? ci_begin + CI_PER_SPLIT : CI;
+  const int y0 = oy0 * SY - PY, x0 = ox0 * SX - PX;
+  const float* const image = data + n * CI * IH * IW;
+
+  auto stage = [&](int chunk) {
+    const int ci0 = ci_begin + chunk * CHUNK, slot = chunk % STAGES;
+    if (chunk < CHUNKS) {
+      stage_filters(ws + slot * W_FLOATS, weight, co0, ci0, ci_end, tid);
+      stage_input(xs + slot * X_FLOATS, image + ci0 * (IH * IW), y0, x0, ci_end - ci0, tid);
+    }
+    copy_commit();
+  };
+
+  float sum[CHANNELS][PIXELS];
+#pragma unroll
+  for (int j = 0; j < CHANNELS; ++j)
+#pragma unroll
+    for (int p = 0; p < PIXELS; ++p) sum[j][p] = 0.0f;
+
+  const float* const w = ws + group * W_PITCH + slice * STEP * TAPS;
+  const float* const x =
+      xs + (slice * STEP * IN_H + row * Y_STEP) * IN_PITCH + column * PIXELS * X_STEP;
+#pragma unroll
+  for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk);
+#pragma unroll 1
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    if (STAGES == 1) {
+      __syncthreads();
+      stage(chunk);
+      copy_wait<0>();
+      __syncthreads();
+    } else {
+      copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
+      __syncthreads();
+      stage(chunk + STAGES - 1);
+    }
+    accumulate(sum, w + chunk % STAGES * W_FLOATS, x + chunk % STAGES * X_FLOATS);
+  }
+  copy_wait<0>();
+  __syncthreads();
+
+  float* const partial = reinterpret_cast<float*>(shared_memory);
+#pragma unroll
+  for (int j = 0; j < CHANNELS; ++j)
+#pragma unroll
+    for (int p = 0; p < PIXELS; ++p)
+      partial[slice * TILE + ((j * GROUPS + group) * ROWS + row) * TILE_OX + column * PIXELS + p] =
+          sum[j][p];
+  __syncthreads();
+
+#if CLUSTER
+  for (int i = tid; i < TILE; i += THREADS) partial[i] = sum_slices(partial, i);
+  cluster_sync();
+  for (int i = blockIdx.z * THREADS + tid; i < TILE; i += SPLIT * THREADS) {
+#else
+  for (int i = tid; i < TILE; i += THREADS) {
+#endif
+    const int co = co0 + i / (ROWS * TILE_OX);
+    const int oy = oy0 + i / TILE_OX % ROWS, ox = ox0 + i % TILE_OX;
+    if (co >= CO || oy >= OH || ox >= OW) continue;
+    const int at = ((n * CO + co) * OH + oy) * OW + ox;
+#if CLUSTER
+    float total = 0.0f;
+#pragma unroll
+    for (int rank = 0; rank < SPLIT; ++rank) total += cluster_read(partial + i, rank);
+    out[at] = finish(total, bias, co);
+#elif SPLIT > 1
+    out[blockIdx.z * (BATCH * CO * OH * OW) + at] = sum_slices(partial, i);
+#else
+    out[at] = finish(sum_slices(partial, i), bias, co);
+#endif
+  }
+#if CLUSTER
+  cluster_sync();  // no block may leave while another still reads its shared memory
+#endif
+}
+
+#if SPLIT > 1 && !CLUSTER
+// Adds up the ranges of input channels; `partial` is what the first kernel wrote.
+extern "C" __global__ void __launch_bounds__(128) conv2d_nchw_reduce(
+    const float* __restrict__ partial, const float* __restrict__ bias, float* __restrict__ out) {
+  constexpr int SIZE = BATCH * CO * OH * OW;
+  const int i = (blockIdx.x * 128 + threadIdx.x) * R_VEC;
+  if (i >= SIZE) return;
+  float total[R_VEC], part[R_VEC];
+#pragma unroll
+  for (int v = 0; v < R_VEC; ++v) total[v] = 0.0f;
+#pragma unroll
+  for (int s = 0; s < SPLIT; ++s) {
+    load_vector<R_VEC>(part, partial + s * SIZE + i);
+#pragma unroll
+    for (int v = 0; v < R_VEC; ++v) total[v] += part[v];
+  }
+#pragma unroll
+  for (int v = 0; v < R_VEC; ++v) total[v] = finish(total[v], bias, (i + v) / (OH * OW) % CO);
+  store_vector<R_VEC>(out + i, total);
+}
+#endif

@@ -1,0 +1,96 @@
+// Helpers shared by the CUDA kernels: asynchronous copies into shared memory, and sums over a
+// thread block cluster. Off the device (the emulator) and before sm_80 the copies are plain.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define HAVE_ASYNC_COPY 1
+#else
+#define HAVE_ASYNC_COPY 0
+#endif
+
+template <int FLOATS>
+__device__ __forceinline__ void load_vector(float* dst, const float* src) {
+  if (FLOATS == 4) {
+    const float4 v = *reinterpret_cast<const float4*>(src);
+    dst[0] = v.x;
+    dst[FLOATS > 1 ? 1 : 0] = v.y;
+    dst[FLOATS > 2 ? 2 : 0] = v.z;
+    dst[FLOATS > 3 ? 3 : 0] = v.w;
+  } else if (FLOATS == 2) {
+    const float2 v = *reinterpret_cast<const float2*>(src);
+    dst[0] = v.x;
+    dst[FLOATS > 1 ? 1 : 0] = v.y;
+  } else {
+    dst[0] = src[0];
+  }
+}
+
+template <int FLOATS>
+__device__ __forceinline__ void store_vector(float* dst, const float* src) {
+  if (FLOATS == 4) {
+    *reinterpret_cast<float4*>(dst) =
+        make_float4(src[0], src[FLOATS > 1 ? 1 : 0], src[FLOATS > 2 ? 2 : 0], src[FLOATS > 3 ? 3 : 0]);
+  } else if (FLOATS == 2) {
+    *reinterpret_cast<float2*>(dst) = make_float2(src[0], src[FLOATS > 1 ? 1 : 0]);
+  } else {
+    dst[0] = src[0];
+  }
+}
+
+// Copies FLOATS consecutive floats to shared memory, or clears them when not valid (then src may
+// be any readable address: nothing is read).
+template <int FLOATS>
+__device__ __forceinline__ void copy_async(float* dst, const float* src, bool valid) {
+#if HAVE_ASYNC_COPY
+  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(dst));
+  const int bytes = valid ? FLOATS * 4 : 0;
+  if (FLOATS == 4) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(src), "r"(bytes));
+  } else if (FLOATS == 2) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(src), "r"(bytes));
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(src), "r"(bytes));
+  }
+#else
+  float v[FLOATS];
+#pragma unroll
+  for (int i = 0; i < FLOATS; ++i) v[i] = 0.0f;
+  if (valid) load_vector<FLOATS>(v, src);
+  store_vector<FLOATS>(dst, v);
+#endif
+}
+
+__device__ __forceinline__ void copy_commit() {
+#if HAVE_ASYNC_COPY
+  asm volatile("cp.async.commit_group;");
+#endif
+}
+
+// Waits until at most PENDING groups of this thread are still on their way.
+template <int PENDING>
+__device__ __forceinline__ void copy_wait() {
+#if HAVE_ASYNC_COPY
+  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING));
+#endif
+}
+
+#if defined(CLUSTER) && CLUSTER
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
+// Reads a float at the same shared address in the block of the given rank.
+__device__ __forceinline__ float cluster_read(const float* own, int rank) {
+  const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(own));
+  float value;
+  asm volatile(
+      "{ .reg .u32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %1, %2;\n"
+      "ld.shared::cluster.f32 %0, [remote]; }"
+      : "=f"(value)
+      : "r"(from), "r"(rank)
+      : "memory");
+  return value;
+}
+#define CLUSTER_SHAPE __cluster_dims__(1, 1, SPLIT)
+#else
+#define CLUSTER_SHAPE
+#endif

@@ -1,0 +1,182 @@
+// C[M, N] = A[M, K] B[K, N], row-major float32.
+//
+// A block owns a tile of THREADS_M * ROWS by THREADS_N * COLS of C and one of SPLIT ranges of K.
+// Its threads are THREADS_N x THREADS_M x SLICES; the slices share each staged chunk of
+// CHUNK = SLICES * STEP of K among them. A keeps its order in shared memory and is read K_VEC
+// elements along K at a time, so that nothing is transposed on the way in.
+constexpr int TILE_M = THREADS_M * ROWS, TILE_N = THREADS_N * COLS;
+constexpr int TILE = TILE_M * TILE_N;
+constexpr int CHUNK = SLICES * STEP;
+constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
+constexpr int A_FLOATS = TILE_M * A_PITCH, B_FLOATS = CHUNK * B_PITCH;
+constexpr int PANELS = COLS / N_VEC;
+
+__device__ __forceinline__ void stage_a(
+    float* dst, const float* __restrict__ a, int m0, int k0, int k_end, int tid) {
+  constexpr int VECTORS = CHUNK / A_COPY;
+#pragma unroll 4
+  for (int i = tid; i < TILE_M * VECTORS; i += THREADS) {
+    const int row = i / VECTORS, k = i % VECTORS * A_COPY;
+    const bool valid = m0 + row < M && k0 + k < k_end;
+    const size_t at = valid ? static_cast<size_t>(m0 + row) * K + k0 + k : 0;
+    copy_async<A_COPY>(dst + row * A_PITCH + k, a + at, valid);
+  }
+}
+
+__device__ __forceinline__ void stage_b(
+    float* dst, const float* __restrict__ b, int n0, int k0, int k_end, int tid) {
+  constexpr int VECTORS = TILE_N / B_COPY;
+#pragma unroll 4
+  for (int i = tid; i < CHUNK * VECTORS; i += THREADS) {
+    const int k = i / VECTORS, col = i % VECTORS * B_COPY;
+    const bool valid = n0 + col < N && k0 + k < k_end;
+    const size_t at = valid ? static_cast<size_t>(k0 + k) * N + n0 + col : 0;
+    copy_async<B_COPY>(dst + k * B_PITCH + col, b + at, valid);
+  }
+}
+
+__device__ __forceinline__ void accumulate(
+    float (&sum)[ROWS][COLS], const float* a, const float* b) {
+#pragma unroll
+  for (int k = 0; k < STEP; k += K_VEC) {
+    float left[ROWS][K_VEC];
+#pragma unroll
+    for (int j = 0; j < ROWS; ++j) load_vector<K_VEC>(left[j], a + j * THREADS_M * A_PITCH + k);
+#pragma unroll
+    for (int v = 0; v < K_VEC; ++v) {
+      float right[COLS];
+#pragma unroll
+      for (int p = 0; p < PANELS; ++p)
+        load_vector<N_VEC>(right + p * N_VEC, b + (k + v) * B_PITCH + p * THREADS_N * N_VEC);
+#pragma unroll
+      for (int j = 0; j < ROWS; ++j)
+#pragma unroll
+        for (int c = 0; c < COLS; ++c) sum[j][c] = fmaf(left[j][v], right[c], sum[j][c]);
+    }
+  }
+}
+
+__device__ __forceinline__ float sum_slices(const float* partial, int i) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int s = 0; s < SLICES; ++s) sum += partial[s * TILE + i];
+  return sum;
+}
+
+extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
+    const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out) {
+  extern __shared__ float4 shared_memory[];
+  float* const as = reinterpret_cast<float*>(shared_memory);
+  float* const bs = as + STAGES * A_FLOATS;
+
+  const int tid = threadIdx.x;
+  const int tx = tid % THREADS_N, ty = tid / THREADS_N % THREADS_M;
+  const int slice = tid / (THREADS_N * THREADS_M);
+  const int n0 = blockIdx.x * TILE_N, m0 = blockIdx.y * TILE_M;
+  const int k_begin = blockIdx.z * K_PER_SPLIT;
+  const int k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
+
+  auto stage = [&](int chunk) {
+    const int k0 = k_begin + chunk * CHUNK, slot = chunk % STAGES;
+    if (chunk < CHUNKS) {
+      stage_a(as + slot * A_FLOATS, a, m0, k0, k_end, tid);
+      stage_b(bs + slot * B_FLOATS, b, n0, k0, k_end, tid);
+    }
+    copy_commit();
+  };
+
+  float sum[ROWS][COLS];
+#pragma unroll
+  for (int j = 0; j < ROWS; ++j)
+#pragma unroll
+    for (int c = 0; c < COLS; ++c) sum[j][c] = 0.0f;
+
+  const float* const left = as + ty * A_PITCH + slice * STEP;
+  const float* const right = bs + slice * STEP * B_PITCH + tx * N_VEC;
+#pragma unroll
+  for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk);
+#pragma unroll 1
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    if (STAGES == 1) {
+      __syncthreads();
+      stage(chunk);
+      copy_wait<0>();
+      __syncthreads();
+    } else {
+      copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
+      __syncthreads();
+      stage(chunk + STAGES - 1);
+    }
+    accumulate(sum, left + chunk % STAGES * A_FLOATS, right + chunk % STAGES * B_FLOATS);
+  }
+
+#if !CLUSTER
+  out += static_cast<size_t>(blockIdx.z) * M * N;
+#endif
+#if SLICES == 1 && !CLUSTER
+#pragma unroll
+  for (int j = 0; j < ROWS; ++j) {
+    const int m = m0 + j * THREADS_M + ty;
+#pragma unroll
+    for (int p = 0; p < PANELS; ++p) {
+      const int n = n0 + (p * THREADS_N + tx) * N_VEC;
+      float* const to = out + static_cast<size_t>(m) * N + n;
+      if (m < M && n < N && N % N_VEC == 0) {
+        store_vector<(N % N_VEC == 0 ? N_VEC : 1)>(to, sum[j] + p * N_VEC);
+      } else if (m < M) {
+#pragma unroll
+        for (int v = 0; v < N_VEC; ++v)
+          if (n + v < N) to[v] = sum[j][p * N_VEC + v];
+      }
+    }
+  }
+#else
+  copy_wait<0>();
+  __syncthreads();
+  float* const partial = as;
+#pragma unroll
+  for (int j = 0; j < ROWS; ++j)
+#pragma unroll
+    for (int p = 0; p < PANELS; ++p)
+      store_vector<N_VEC>(
+          partial + slice * TILE + (j * THREADS_M + ty) * TILE_N + (p * THREADS_N + tx) * N_VEC,
+          sum[j] + p * N_VEC);
+  __syncthreads();
+#if CLUSTER
+  for (int i = tid; i < TILE; i += THREADS) partial[i] = sum_slices(partial, i);
+  cluster_sync();
+  for (int i = blockIdx.z * THREADS + tid; i < TILE; i += SPLIT * THREADS) {
+    float total = 0.0f;
+#pragma unroll
+    for (int rank = 0; rank < SPLIT; ++rank) total += cluster_read(partial + i, rank);
+#else
+  for (int i = tid; i < TILE; i += THREADS) {
+    const float total = sum_slices(partial, i);
+#endif
+    const int m = m0 + i / TILE_N, n = n0 + i % TILE_N;
+    if (m < M && n < N) out[static_cast<size_t>(m) * N + n] = total;
+  }
+#if CLUSTER
+  cluster_sync();  // no block may leave while another still reads its shared memory
+#endif
+#endif
+}
+
+#if SPLIT > 1 && !CLUSTER
+extern "C" __global__ void __launch_bounds__(128) gemm_nn_reduce(
+    const float* __restrict__ partial, float* __restrict__ out) {
+  constexpr size_t SIZE = static_cast<size_t>(M) * N;
+  const size_t i = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * R_VEC;
+  if (i >= SIZE) return;
+  float total[R_VEC], part[R_VEC];
+#pragma unroll
+  for (int v = 0; v < R_VEC; ++v) total[v] = 0.0f;
+#pragma unroll
+  for (int s = 0; s < SPLIT; ++s) {
+    load_vector<R_VEC>(part, partial + s * SIZE + i);
+#pragma unroll
+    for (int v = 0; v < R_VEC; ++v) total[v] += part[v];
+  }
+  store_vector<R_VEC>(out + i, total);
+}
+#endif

@@ -1,0 +1,46 @@
+"""The shape of a softmax over rows, its arguments and its numpy reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.kernel import Argument, arg
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Softmax of each of ``rows`` rows of ``columns`` elements."""
+
+    rows: int
+    columns: int
+
+    @property
+    def flop(self) -> int:
+        """Operations an element: maximum, subtraction, exponential, sum, and scaling."""
+        return 5 * self.rows * self.columns
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of float32 that must move at least once: one read and one write."""
+        return 8 * self.rows * self.columns
+
+    def arguments(self) -> list[Argument]:
+        """Return data and out."""
+        shape = (self.rows, self.columns)
+        return [arg("data", shape), arg("out", shape, role="out")]
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out."""
+
+        def softmax(data: Array) -> Array:
+            powers = np.exp(data - data.max(axis=1, keepdims=True))
+            return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+        return softmax

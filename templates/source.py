@@ -1,0 +1,126 @@
+"""The source templates, registered under their task names.
+
+Each kernel family is a module with the same four functions - `candidates`, `violation`,
+`default_choice`, `kernel` - over a shape and a choice of knobs; here they meet the tuner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from autotune.templates import (
+    conv2d_cpu,
+    conv2d_cuda,
+    gemm_cpu,
+    gemm_cuda,
+    softmax_cpu,
+    softmax_cuda,
+)
+from autotune.templates.conv2d_shape import Conv2d, pair
+from autotune.templates.gemm_shape import Gemm
+from autotune.templates.softmax_shape import Softmax
+
+from autotune.kernel import SourceKernel
+from autotune.target import Target
+from autotune.task import get_config, template
+from autotune.task.space import OtherOptionEntity
+
+Extents = int | Sequence[int]
+
+
+class Shape(Protocol):
+    """What a shape tells the tuner."""
+
+    @property
+    def flop(self) -> int:
+        """Operations of one run."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+
+
+S = TypeVar("S", bound=Shape, contravariant=True)
+
+
+class Family(Protocol[S]):
+    """A module of kernels over one kind of shape."""
+
+    def candidates(self, shape: S) -> dict[str, list[int]]:
+        """Return the values each knob may take."""
+
+    def violation(self, shape: S, choice: Mapping[str, int], target: Target) -> str | None:
+        """Return why a choice cannot run, or None."""
+
+    def default_choice(self, shape: S, target: Target) -> dict[str, int]:
+        """Return the choice to use where nothing was tuned."""
+
+    def kernel(self, shape: S, choice: Mapping[str, int]) -> SourceKernel:
+        """Return the kernel of a choice."""
+
+
+def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
+    """Declare the knobs of a family for a shape, and return the kernel now chosen."""
+    target = Target.current() or Target(default_target)
+    options, cfg = family.candidates(shape), get_config()
+    if cfg.is_fallback:
+        for name, value in family.default_choice(shape, target).items():
+            cfg[name] = OtherOptionEntity(value)
+    for name, values in options.items():
+        cfg.define_knob(name, values)
+
+    def chosen(entities: Mapping[str, Any]) -> dict[str, int]:
+        return {name: entities[name].val for name in options}
+
+    cfg.multi_filter(lambda entities: family.violation(shape, chosen(entities), target) is None)
+    cfg.add_flop(shape.flop)
+    cfg.add_bytes(shape.bytes)
+    return family.kernel(shape, {name: cfg[name].val for name in options})
+
+
+@template("conv2d_nchw.cuda")
+def conv2d_nchw_cuda(
+    n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
+    stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
+) -> SourceKernel:  # fmt: skip
+    """Convolve ``n`` images of ``ci`` channels, h x w, by ``co`` filters kh x kw, float32 NCHW.
+
+    The function takes data, weight, bias (one value a channel, when asked for) and out.
+    """
+    shape = Conv2d(n, h, w, co, ci, kh, kw, pair(stride), pair(padding), bias, relu)
+    return tunable(conv2d_cuda, shape, "cuda")
+
+
+@template("conv2d_nchw.cpu")
+def conv2d_nchw_cpu(
+    n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
+    stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
+) -> SourceKernel:  # fmt: skip
+    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU."""
+    shape = Conv2d(n, h, w, co, ci, kh, kw, pair(stride), pair(padding), bias, relu)
+    return tunable(conv2d_cpu, shape, "llvm")
+
+
+@template("gemm_nn.cuda")
+def gemm_nn_cuda(m: int, n: int, k: int) -> SourceKernel:
+    """Multiply float32 matrices: c[m, n] = a[m, k] b[k, n], all row-major."""
+    return tunable(gemm_cuda, Gemm(m, n, k), "cuda")
+
+
+@template("gemm_nn.cpu")
+def gemm_nn_cpu(m: int, n: int, k: int) -> SourceKernel:
+    """Multiply as ``gemm_nn.cuda`` does, on a CPU."""
+    return tunable(gemm_cpu, Gemm(m, n, k), "llvm")
+
+
+@template("softmax.cuda")
+def softmax_rows_cuda(rows: int, columns: int) -> SourceKernel:
+    """Softmax of each row of a float32 matrix."""
+    return tunable(softmax_cuda, Softmax(rows, columns), "cuda")
+
+
+@template("softmax.cpu")
+def softmax_rows_cpu(rows: int, columns: int) -> SourceKernel:
+    """Softmax of each row of a float32 matrix, on a CPU."""
+    return tunable(softmax_cpu, Softmax(rows, columns), "llvm")
