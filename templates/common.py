@@ -46,3 +46,14 @@ def widest(*extents: int) -> int:
 def defines(**values_by_name: int) -> Mapping[str, int]:
     """Return preprocessor definitions, upper case."""
     return {name.upper(): value for name, value in values_by_name.items()}
+
+
+def spills(rows: int, vectors: int) -> bool:
+    """Whether a tile of sums, one panel row and a broadcast need over 32 vector registers."""
+    return rows * vectors + vectors + 1 > 32
+
+
+def cpu_tile(rows: int, columns: int) -> tuple[int, int, int]:
+    """Return rows, vectors and lanes of a tile that 16 registers of 8 floats hold."""
+    fitting = [r for r in (1, 2, 4, 6) if r <= rows]
+    return max(fitting), 2 if columns >= 16 else 1, 8 if columns >= 8 else 4

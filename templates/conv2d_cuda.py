@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from autotune.templates import common
-from autotune.templates.conv2d_shape import Conv2d
-
-from autotune.kernel import SourceKernel, arg, call, workspace
+from autotune.kernel import SourceKernel, call, workspace
 from autotune.target import Target
 from autotune.utils.math import ceil_div, product
+
+from . import common
+from .conv2d_shape import Conv2d
 
 
 class ConvTiling:
@@ -75,8 +75,8 @@ class ConvTiling:
     def kernel(self) -> SourceKernel:
         """Return the kernel of this tiling."""
         s, c = self.shape, self.choice
+        # Without a bias the parameter is never read; the filters stand in for it.
         names = ["data", "weight", "bias" if s.bias else "weight", "out"]
-        extra = [arg("bias", (s.co,))] if s.bias else []
         two = c["split"] > 1 and not c["cluster"]
         out_size = s.outputs
         main = [*names[:3], "partial" if two else "out"]
@@ -88,12 +88,7 @@ class ConvTiling:
             "conv2d_nchw",
             common.text("device.h", "conv2d_nchw.cu"),
             defines=self.defines(),
-            args=[
-                arg("data", (s.n, s.ci, s.h, s.w)),
-                arg("weight", (s.co, s.ci, s.kh, s.kw)),
-                *extra,
-                arg("out", (s.n, s.co, s.oh, s.ow), role="out"),
-            ],
+            args=s.arguments(),
             calls=calls,
             workspace=[workspace("partial", (c["split"], out_size))] if two else [],
             reference=s.reference(),

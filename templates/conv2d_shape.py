@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune.kernel import Argument, arg
+
 Array = npt.NDArray[Any]
 
 
@@ -66,6 +68,15 @@ class Conv2d:
         """Bytes that must move at least once."""
         read = self.n * self.ci * self.h * self.w + self.co * (self.ci * self.taps + self.bias)
         return 4 * (read + self.outputs)
+
+    def arguments(self) -> list[Argument]:
+        """Return data, weight, the bias when there is one, and out."""
+        return [
+            arg("data", (self.n, self.ci, self.h, self.w)),
+            arg("weight", (self.co, self.ci, self.kh, self.kw)),
+            *([arg("bias", (self.co,))] if self.bias else []),
+            arg("out", (self.n, self.co, self.oh, self.ow), role="out"),
+        ]
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out: data, weight and, when there is one, the bias."""

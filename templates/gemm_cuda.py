@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from autotune.templates import common
-from autotune.templates.gemm_shape import Gemm
-
 from autotune.kernel import SourceKernel, call, workspace
 from autotune.target import Target
 from autotune.utils.math import ceil_div
+
+from . import common
+from .gemm_shape import Gemm
 
 
 class GemmTiling:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotune.templates import common
-from autotune.templates.softmax_shape import Softmax
-
 from autotune.kernel import SourceKernel
 from autotune.target import Target
 from autotune.utils.math import ceil_div
+
+from . import common
+from .softmax_shape import Softmax
 
 # Of a kept row a thread holds at most this many elements, the rest being addresses and sums.
 MOST_KEPT = 128

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from autotune.templates import (
+from autotune.kernel import SourceKernel
+from autotune.target import Target
+from autotune.task import get_config, template
+from autotune.task.space import OtherOptionEntity
+
+from . import (
     conv2d_cpu,
     conv2d_cuda,
     gemm_cpu,
@@ -17,14 +22,9 @@ from autotune.templates import (
     softmax_cpu,
     softmax_cuda,
 )
-from autotune.templates.conv2d_shape import Conv2d, pair
-from autotune.templates.gemm_shape import Gemm
-from autotune.templates.softmax_shape import Softmax
-
-from autotune.kernel import SourceKernel
-from autotune.target import Target
-from autotune.task import get_config, template
-from autotune.task.space import OtherOptionEntity
+from .conv2d_shape import Conv2d, pair
+from .gemm_shape import Gemm
+from .softmax_shape import Softmax
 
 Extents = int | Sequence[int]
 

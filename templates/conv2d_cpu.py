@@ -1,0 +1,74 @@
+"""Convolution for a CPU: panels of the unfolded input in cache, sums in vector registers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotune.kernel import SourceKernel, call
+from autotune.target import Target
+
+from . import common
+from .conv2d_shape import Conv2d
+
+
+def candidates(shape: Conv2d) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    return {
+        "rows": common.up_to(shape.co, (1, 2, 4, 6, 8, 12, 14)),
+        "vectors": [1, 2, 3, 4],
+        "lanes": [4, 8, 16],
+        "block_m": common.up_to(2 * shape.co, (4, 8, 16, 32, 64, 128, 256, 512)),
+        "panels": [1, 2, 4, 8],
+        "channels": common.up_to(2 * shape.ci, (1, 2, 4, 8, 16, 32, 64, 128, 256)),
+    }
+
+
+def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice is sure to be slow, or None."""
+    c, pixels = choice, shape.oh * shape.ow
+    width = c["vectors"] * c["lanes"]
+    packed = 4 * c["panels"] * width * c["channels"] * shape.taps
+    rules = [
+        (common.spills(c["rows"], c["vectors"]), "more sums than registers"),
+        (c["block_m"] < c["rows"], "a tile beyond its block"),
+        (width >= pixels + c["lanes"], "pixels beyond the output"),
+        (c["panels"] > 1 and c["panels"] * width >= 2 * pixels, "panels beyond the output"),
+        (c["channels"] > 1 and packed > 1 << 21, "panels beyond the cache"),
+    ]
+    return next((reason for broken, reason in rules if broken), None)
+
+
+def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned."""
+    options, pixels = candidates(shape), shape.oh * shape.ow
+    rows, vectors, lanes = common.cpu_tile(shape.co, pixels)
+    channels = [c for c in options["channels"] if c * shape.taps <= 288]
+    return {
+        "rows": rows,
+        "vectors": vectors,
+        "lanes": lanes,
+        "block_m": max(b for b in options["block_m"] if b <= max(128, rows)),
+        "panels": 2 if pixels >= 2 * vectors * lanes else 1,
+        "channels": max(channels, default=1),
+    }
+
+
+def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    s = shape
+    extents = common.defines(
+        batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
+        sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1], bias=s.bias,
+        relu=s.relu, lda=s.ci * s.taps, ldc=s.oh * s.ow, **choice,
+    )  # fmt: skip
+    # Without a bias the parameter is never read; the filters stand in for it.
+    names = ["data", "weight", "bias" if s.bias else "weight", "out"]
+    return SourceKernel(
+        "conv2d_nchw",
+        common.text("tile.h", "conv2d_nchw.c"),
+        defines=extents,
+        args=s.arguments(),
+        calls=[call("conv2d_nchw", names)],
+        reference=s.reference(),
+        language="c",
+    )

@@ -1,0 +1,44 @@
+// C[M, N] = A[M, K] B[K, N], row-major float32. A task owns BLOCK_M rows and PANELS panels of WIDTH
+// columns; it packs DEPTH rows of its panels at a time, which then stay in cache for all its rows.
+static void pack(float* restrict to, const float* restrict b, int k0, int depth, int n0) {
+  const int columns = SMALLER(WIDTH, N - n0);
+  for (int k = 0; k < depth; ++k, to += WIDTH) {
+    const float* restrict from = b + (size_t)(k0 + k) * N + n0;
+    if (columns == WIDTH) {
+      memcpy(to, from, WIDTH * sizeof(float));
+    } else {
+      for (int j = 0; j < WIDTH; ++j) to[j] = j < columns ? from[j] : 0.0f;
+    }
+  }
+}
+
+static void task(
+    int m0, int first_column, float* restrict packed, const float* restrict a,
+    const float* restrict b, float* restrict c) {
+  const int rows = SMALLER(BLOCK_M, M - m0);
+  const int end = SMALLER(first_column + PANELS * WIDTH, N);
+  for (int k0 = 0; k0 < K; k0 += DEPTH) {
+    const int depth = SMALLER(DEPTH, K - k0);
+    float* panel = packed;
+    for (int n = first_column; n < end; n += WIDTH, panel += DEPTH * WIDTH)
+      pack(panel, b, k0, depth, n);
+    for (int m = 0; m < rows; m += ROWS) {
+      panel = packed;
+      for (int n = first_column; n < end; n += WIDTH, panel += DEPTH * WIDTH)
+        strip(
+            SMALLER(ROWS, rows - m), depth, a + (size_t)(m0 + m) * K + k0, panel,
+            c + (size_t)(m0 + m) * N + n, SMALLER(WIDTH, N - n), k0 == 0, k0 + DEPTH >= K, a);
+    }
+  }
+}
+
+void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
+#pragma omp parallel
+  {
+    float* packed = aligned_alloc(64, (sizeof(float) * PANELS * DEPTH * WIDTH + 63) / 64 * 64);
+#pragma omp for collapse(2) schedule(dynamic)
+    for (int m = 0; m < M; m += BLOCK_M)
+      for (int n = 0; n < N; n += PANELS * WIDTH) task(m, n, packed, a, b, c);
+    free(packed);
+  }
+}
