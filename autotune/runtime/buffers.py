@@ -76,6 +76,14 @@ class Buffers:
             self.sets.append(tuple(copies))
             self.restore()
 
+    def restorations(self, index: int) -> list[tuple[int, int, int]]:
+        """Return the copies that restore one set: where to, where from, how many bytes."""
+        arrays = self.sets[index]
+        return [
+            (arrays[position].pointer, initial.pointer, initial.nbytes)
+            for position, initial in self._initial.items()
+        ]
+
     def restore(self, index: int | None = None) -> None:
         """Give in-place arguments their first values back, in one set or in all."""
         chosen = self.sets if index is None else [self.sets[index]]

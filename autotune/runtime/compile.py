@@ -14,10 +14,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from autotune.errors import CompileError, CompilerCrashed, CompilerMissing, KernelError
+from autotune.errors import (
+    CompileError,
+    CompilerCrashed,
+    CompilerMissing,
+    CompileTimeout,
+    KernelError,
+)
 from autotune.kernel import Kernel
 from autotune.runtime.build_cache import BuildCache, Entry
 from autotune.runtime.compilers import Recipe, c_recipe
+from autotune.runtime.cuda_compilers import nvcc_recipe, nvrtc_recipe
 from autotune.runtime.elf import code_bytes, code_hash
 from autotune.runtime.resources import parse_ptxas, summary
 from autotune.target import Target
@@ -57,6 +64,8 @@ class BuildOutput:
 _RECIPES: dict[tuple[str, bool, str], Callable[[Kernel, Target], Recipe]] = {
     ("c", False, "nvcc"): c_recipe,
     ("c", False, "nvrtc"): c_recipe,
+    ("cuda", False, "nvcc"): nvcc_recipe,
+    ("cuda", False, "nvrtc"): nvrtc_recipe,
 }
 
 
@@ -123,7 +132,7 @@ def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> Entry:
         with tempfile.TemporaryDirectory(prefix="autotune-build-") as folder:
             log = recipe.compile(Path(folder), timeout_s)
             artifact = Path(folder, "out" + recipe.suffix).read_bytes()
-    except (CompilerMissing, CompilerCrashed):
+    except (CompilerMissing, CompilerCrashed, CompileTimeout):
         raise
     except CompileError as error:
         return Entry(b"", error=str(error))

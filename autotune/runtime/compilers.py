@@ -23,7 +23,8 @@ from autotune.utils.command import Completed, run
 _CRASHED = re.compile(
     r"died due to signal|Killed signal|internal compiler error: Killed|No space left on device"
     r"|Cannot allocate memory|out of memory|virtual memory exhausted|Resource temporarily unavail"
-    r"|unable to fork|Disk quota exceeded",
+    r"|unable to fork|Disk quota exceeded|Traceback \(most recent call last\)"
+    r"|NVRTC_ERROR_(OUT_OF_MEMORY|BUILTIN|INTERNAL|PROGRAM_CREATION)",
     re.IGNORECASE,
 )
 

@@ -1,4 +1,4 @@
-"""From an artifact to something that runs: the one place that knows which kind takes which file."""
+"""From an artifact to something that runs: which file suits which device is known here only."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Callable
 from autotune.errors import DeviceError
 from autotune.kernel import Kernel
 from autotune.runtime.cpu import CpuExecutable
+from autotune.runtime.cuda_executable import CudaExecutable
 from autotune.runtime.device import Device, DeviceKind, device
 from autotune.runtime.executable import Executable
 from autotune.target import Target
 
 _LOADERS: dict[tuple[str, DeviceKind], Callable[[str, Kernel, Device], Executable]] = {
     (".so", "cpu"): CpuExecutable,
+    (".cubin", "cuda"): CudaExecutable,
 }
 
 

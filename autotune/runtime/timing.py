@@ -29,7 +29,8 @@ class TimeOptions:
         cooldown_interval_s: pause after every `repeats_to_cooldown` samples.
         repeats_to_cooldown: see there.
         flush_cache: run every time on cold caches; each run is then timed alone.
-        use_graph: replay a CUDA graph, so that launching costs next to nothing.
+        use_graph: replay a CUDA graph, so that launching costs next to nothing. By default that
+            is done for kernels so short that launching them would be what is timed.
         input_sets: how many copies of the arguments the runs go round. By default one on a CPU,
             and on a GPU as many as its L2 cache cannot hold together.
         give_up_after_s: a run longer than this ends the timing with what it took.
@@ -42,7 +43,7 @@ class TimeOptions:
     cooldown_interval_s: float = 0.0
     repeats_to_cooldown: int = 1
     flush_cache: bool = False
-    use_graph: bool = False
+    use_graph: bool | None = None
     input_sets: int | None = None
     give_up_after_s: float | None = None
     observe: bool = True

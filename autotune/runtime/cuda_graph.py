@@ -1,0 +1,74 @@
+"""CUDA graphs by the driver's own C interface: PyCUDA has none.
+
+The calls act on the context that is current, and on streams that PyCUDA made.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from autotune.errors import DeviceError
+
+# CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may go on using the device meanwhile.
+_THREAD_LOCAL = 1
+
+
+class Graph:
+    """What was queued on a stream, ready to be launched at once and again.
+
+    Args:
+        stream: a PyCUDA stream; not the default one, which cannot be captured.
+        queue: called once; what it queues on the stream becomes the graph and is not run.
+
+    Raises:
+        DeviceError: it queued something that a graph cannot hold.
+    """
+
+    def __init__(self, stream: Any, queue: Callable[[], None]) -> None:
+        self._stream = ctypes.c_void_p(stream.handle)
+        self._exec = ctypes.c_void_p()
+        weakref.finalize(self, _destroy, self._exec)
+        graph = ctypes.c_void_p()
+        _call("cuStreamBeginCapture_v2", self._stream, ctypes.c_int(_THREAD_LOCAL))
+        try:
+            queue()
+        finally:
+            # Also after a failure, or the stream stays in capture for good.
+            status = _driver().cuStreamEndCapture(self._stream, ctypes.byref(graph))
+        _check("cuStreamEndCapture", status)
+        try:
+            flags = ctypes.c_ulonglong(0)
+            _call("cuGraphInstantiateWithFlags", ctypes.byref(self._exec), graph, flags)
+        finally:
+            _driver().cuGraphDestroy(graph)
+
+    def launch(self) -> None:
+        """Queue all of it on the stream."""
+        _call("cuGraphLaunch", self._exec, self._stream)
+
+
+def _destroy(handle: ctypes.c_void_p) -> None:
+    if handle.value:
+        _driver().cuGraphExecDestroy(handle)
+
+
+@cache
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _call(name: str, *args: Any) -> None:
+    _check(name, getattr(_driver(), name)(*args))
+
+
+def _check(name: str, status: int) -> None:
+    if status == 0:
+        return
+    text = ctypes.c_char_p()
+    _driver().cuGetErrorString(ctypes.c_int(status), ctypes.byref(text))
+    words = (text.value or b"unknown error").decode()
+    raise DeviceError(f"{name} failed: {words}")

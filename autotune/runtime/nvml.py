@@ -1,0 +1,61 @@
+"""Clocks, temperature and throttling of NVIDIA devices, where their library tells.
+
+Nothing here ever fails: without pynvml, without a library, or on a device that answers nothing,
+there is simply no answer.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from autotune.runtime.timing import Clocks
+
+try:
+    import pynvml
+except ImportError:
+    pynvml = None
+
+# nvmlClocksEventReasons, nvml.h: why clocks are below what was asked for.
+_REASONS = {
+    0x04: "power cap", 0x08: "hardware slowdown", 0x20: "thermal (software)",
+    0x40: "thermal (hardware)", 0x80: "power brake",
+}  # fmt: skip
+# A power cap is how this device is; the others pass, and samples taken then mislead.
+_THROTTLE = 0x08 | 0x20 | 0x40 | 0x80
+
+
+@cache
+def handle(pci_bus_id: str) -> Any:
+    """Return NVML's handle of the device at a PCI address, or None."""
+    if pynvml is None:
+        return None
+    try:
+        pynvml.nvmlInit()
+        return pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
+    except pynvml.NVMLError:
+        return None
+
+
+def read_clocks(pci_bus_id: str) -> Clocks | None:
+    """Return the state of a device, or None where nothing tells."""
+    device = handle(pci_bus_id)
+    if device is None:
+        return None
+    sm = _ask("nvmlDeviceGetClockInfo", device, 1)
+    memory = _ask("nvmlDeviceGetClockInfo", device, 2)
+    reasons = _ask("nvmlDeviceGetCurrentClocksThrottleReasons", device)
+    return Clocks(
+        sm_mhz=sm,
+        memory_mhz=memory,
+        temperature_c=_ask("nvmlDeviceGetTemperature", device, 0),
+        slowed_by=tuple(text for bit, text in _REASONS.items() if reasons & bit),
+        throttled=bool(reasons & _THROTTLE),
+    )
+
+
+def _ask(name: str, *args: Any) -> int:
+    try:
+        return int(getattr(pynvml, name)(*args))
+    except (pynvml.NVMLError, AttributeError):
+        return 0
