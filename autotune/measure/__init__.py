@@ -1,1 +1,26 @@
-"""Building and running trials."""
+"""Building and running trials: fault-proof, overlapped, verified."""
+
+from autotune.measure.base import Builder, Runner
+from autotune.measure.builder import LocalBuilder
+from autotune.measure.option import create_measure_batch, measure_option
+from autotune.measure.pipeline import Pipeline
+from autotune.measure.runner import LocalRunner
+from autotune.measure.timing import TimingPolicy
+from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.measure.verify import VerifyPolicy
+
+__all__ = [
+    "BuildResult",
+    "Builder",
+    "LocalBuilder",
+    "LocalRunner",
+    "MeasureErrorNo",
+    "MeasureInput",
+    "MeasureResult",
+    "Pipeline",
+    "Runner",
+    "TimingPolicy",
+    "VerifyPolicy",
+    "create_measure_batch",
+    "measure_option",
+]

@@ -219,6 +219,13 @@ class Child:
         """The end of what the child printed so far."""
         return self._output.decode("utf-8", "replace").strip()
 
+    def take_output(self) -> str:
+        """Return the end of what the child printed since the last call."""
+        self._collect_last_output()
+        text = self.output
+        self._output.clear()
+        return text
+
     def _death(self) -> ChildDied:
         """Reap the child and describe its end."""
         try:

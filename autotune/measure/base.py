@@ -1,0 +1,152 @@
+"""What a builder and a runner are; the base of ours and of anyone's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.measure.batcher import Batcher
+from autotune.measure.gate import HostGate
+from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
+from autotune.target import Target
+from autotune.task import Task
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def target_of(task: Task) -> Target:
+    """Return what a task is built for.
+
+    Raises:
+        MeasureError: it has no target.
+    """
+    if task.target is None:
+        raise MeasureError(
+            f"task {task.name!r} has no target, so it cannot be measured; pass target= to "
+            "task.create"
+        )
+    return task.target
+
+
+def runs_on_host(target: Target) -> bool:
+    """Whether kernels for ``target`` run on this machine's CPU: C, or emulated CUDA."""
+    return target.language == "c" or target.emulate
+
+
+class Builder:
+    """Turns measure inputs into something a runner can run.
+
+    A subclass defines `build`; one that can work on several inputs independently overrides
+    `submit` as well. A `build` may return a `MeasureResult` in place of a `BuildResult`: that
+    trial then ends there.
+
+    Args:
+        timeout: seconds one build may take.
+        n_parallel: builds at the same time; by default one a core.
+    """
+
+    timeout: float = 10
+    n_parallel: int = 1
+    build_kwargs: dict[str, Any] = {}  # noqa: RUF012 - replaced, never changed in place
+    task: Task | None = None
+    _batcher: Batcher[MeasureInput, BuildResult | MeasureResult] | None = None
+
+    def __init__(self, timeout: float = 10, n_parallel: int | None = None) -> None:
+        self.timeout = timeout
+        self.n_parallel = n_parallel or usable_cores()
+
+    def set_task(self, task: Task, build_kwargs: dict[str, Any] | None = None) -> None:
+        """Called once before a task is measured; ``build_kwargs`` comes from the runner."""
+        self.task = task
+        self.build_kwargs = dict(build_kwargs or {})
+
+    def build(
+        self, measure_inputs: Sequence[MeasureInput]
+    ) -> Sequence[BuildResult | MeasureResult]:
+        """Build a batch; one result for each input, in order."""
+        raise NotImplementedError(f"{type(self).__name__} must define build(measure_inputs)")
+
+    def submit(self, measure_input: MeasureInput) -> Future[BuildResult | MeasureResult]:
+        """Start to build one input."""
+        if self._batcher is None:
+            self._batcher = Batcher(self.build, self.n_parallel, f"{type(self).__name__}.build")
+        return self._batcher.submit(measure_input)
+
+    def pause(self) -> None:
+        """Let no work be done on this host until `resume`; a CPU kernel is about to be timed."""
+
+    def resume(self) -> None:
+        """End a `pause`."""
+
+    def close(self) -> None:
+        """End all processes and threads; the builder can be used again."""
+        if self._batcher is not None:
+            self._batcher.close()
+            self._batcher = None
+
+
+class Runner:
+    """Runs what a builder built, and times it.
+
+    A subclass defines `run`; one that can run inputs one by one overrides `submit` as well.
+
+    Args:
+        timeout: seconds one run may take.
+        n_parallel: runs at the same time.
+    """
+
+    timeout: float = 10
+    n_parallel: int = 1
+    task: Task | None = None
+    _batcher: Batcher[tuple[MeasureInput, BuildResult], MeasureResult] | None = None
+
+    def __init__(self, timeout: float = 10, n_parallel: int | None = None) -> None:
+        self.timeout = timeout
+        self.n_parallel = n_parallel or 1
+
+    def set_task(self, task: Task) -> None:
+        """Called once before a task is measured."""
+        self.task = task
+
+    def share_host(self, gate: HostGate | None) -> None:
+        """Called after `set_task`: what is timed on this host must be timed in ``gate.quiet()``.
+
+        None when building does not disturb what is timed.
+        """
+
+    def get_build_kwargs(self) -> dict[str, Any]:
+        """Return what the builder must know of the device; called after `set_task`."""
+        return {}
+
+    def run(
+        self, measure_inputs: Sequence[MeasureInput], build_results: Sequence[BuildResult]
+    ) -> Sequence[MeasureResult]:
+        """Run a batch; one result for each input, in order."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define run(measure_inputs, build_results)"
+        )
+
+    def submit(
+        self, measure_input: MeasureInput, build_result: BuildResult
+    ) -> Future[MeasureResult]:
+        """Start to run one input."""
+        if self._batcher is None:
+            self._batcher = Batcher(self._run_pairs, self.n_parallel, f"{type(self).__name__}.run")
+        return self._batcher.submit((measure_input, build_result))
+
+    def _run_pairs(self, pairs: list[tuple[MeasureInput, BuildResult]]) -> Sequence[MeasureResult]:
+        return self.run([i for i, _ in pairs], [b for _, b in pairs])
+
+    def close(self) -> None:
+        """End all processes and threads; the runner can be used again."""
+        if self._batcher is not None:
+            self._batcher.close()
+            self._batcher = None

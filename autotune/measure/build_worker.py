@@ -1,0 +1,58 @@
+"""The child process that compiles: one kernel after another, until its parent ends.
+
+Started by `autotune.measure.builder`. A compiler that hangs is killed here; a compiler inside this
+process (NVRTC) that hangs or crashes costs this process, and the parent starts another.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from autotune.errors import (
+    AutotuneError,
+    CompileError,
+    CompilerMissing,
+    CompileTimeout,
+)
+from autotune.measure.jobs import BuildJob
+from autotune.runtime.compile import compile_kernel
+from autotune.target import Target
+from autotune.utils.child import Port
+
+
+def main(port: Port) -> None:
+    """Serve build jobs; the first message is a greeting."""
+    port.watch()
+    port.receive()
+    port.send({})
+    while True:
+        port.send(_reply(port.receive()))
+
+
+def _reply(job: BuildJob) -> dict[str, Any]:
+    try:
+        output = compile_kernel(
+            job.kernel,
+            Target(job.target),
+            timeout_s=job.timeout_s,
+            compiler=job.compiler,
+            out_dir=job.out_dir,
+            use_cache=job.use_cache,
+        )
+    except CompileTimeout as error:
+        return {"error": "timeout", "message": str(error)}
+    except CompilerMissing as error:
+        return {"error": "missing", "message": str(error)}
+    except (CompileError, AutotuneError) as error:
+        return {"error": "compile", "message": str(error)}
+    except MemoryError as error:
+        return {"error": "compile", "message": f"out of memory while compiling: {error}"}
+    except Exception:  # a process border: the parent turns it into a failed trial
+        return {"error": "unknown", "message": traceback.format_exc()}
+    return {
+        "artifact": output.artifact,
+        "resources": output.resources,
+        "code_hash": output.code_hash,
+        "cached": output.cached,
+    }

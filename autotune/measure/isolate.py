@@ -1,0 +1,140 @@
+"""A forked process for each trial on the CPU.
+
+A C kernel shares the address space of its caller: it can crash it, exit it, or scribble over it so
+that a later, innocent trial crashes. Here each trial runs in a fork of a worker that never runs a
+kernel itself. That costs a millisecond, not the start of an interpreter, and nothing that a trial
+does outlives it.
+
+The worker has one thread and has made no threads, so forking it is safe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.utils.child import Port, die_with_parent
+from autotune.utils.children import ChildDied, FrameReader, describe_exit, write_frame
+
+Speak = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Died:
+    """How a trial ended that gave no answer."""
+
+    how: str
+    timed_out: bool = False
+
+
+def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], Any]) -> Any:
+    """Run ``trial`` in a fork and return what it returns, or `Died`.
+
+    Args:
+        port: of this worker to its parent, for the events of the trial.
+        timeout_s: seconds the trial may take; waiting for the answer to an event does not count.
+        trial: called in the fork with a function that sends an event: ``speak("quiet")`` returns
+            when the parent has answered, every other event at once.
+    """
+    up_read, up_write = os.pipe()
+    down_read, down_write = os.pipe()
+    worker = os.getpid()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        os.close(up_read)
+        os.close(down_write)
+        _be_a_trial(worker, up_write, down_read, trial)
+    with contextlib.suppress(OSError):
+        os.setpgid(pid, pid)
+    os.close(up_write)
+    os.close(down_read)
+    try:
+        return _Watch(port, pid, up_read, down_write).wait(timeout_s)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+        os.close(up_read)
+        os.close(down_write)
+
+
+def _be_a_trial(worker: int, up: int, down: int, trial: Callable[[Speak], Any]) -> None:
+    """The fork: never returns."""
+    status = 1
+    try:
+        with contextlib.suppress(OSError):
+            os.setpgid(0, 0)
+        die_with_parent(worker)
+
+        def speak(event: str) -> None:
+            write_frame(up, json.dumps({"event": event}).encode())
+            if event == "quiet" and not os.read(down, 1):
+                os._exit(1)
+
+        write_frame(up, json.dumps({"result": trial(speak)}).encode())
+        status = 0
+    finally:
+        # The interpreter must not run the worker's own clean-up.
+        sys.stdout.flush()
+        os._exit(status)
+
+
+class _Watch:
+    """Waits for a fork, for the parent of the worker, and for the clock."""
+
+    def __init__(self, port: Port, pid: int, up: int, down: int) -> None:
+        self._port = port
+        self._pid = pid
+        self._down = down
+        self._frames = FrameReader(up)
+        self._poll = select.poll()
+        self._poll.register(up, select.POLLIN)
+        # No event asked for: only the end of the parent is reported.
+        self._poll.register(port.requests.fd, 0)
+
+    def wait(self, timeout_s: float) -> Any:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            while (message := self._message()) is not None:
+                if isinstance(message, Died):
+                    return message
+                if "result" in message:
+                    return message["result"]
+                deadline += self._pass_on(str(message["event"]))
+            ready = dict(self._poll.poll(max(0.0, deadline - time.monotonic()) * 1e3))
+            if not ready:
+                return Died(f"ran longer than {timeout_s:g} s and was killed", timed_out=True)
+            if self._port.requests.fd in ready:
+                os.killpg(self._pid, signal.SIGKILL)
+                os.killpg(0, signal.SIGKILL)
+            if not self._frames.fill():
+                _, status = os.waitpid(self._pid, 0)
+                return Died(describe_exit(os.waitstatus_to_exitcode(status)))
+
+    def _message(self) -> Any:
+        """Return the next message that has arrived whole, if any; `Died` when it is garbage."""
+        try:
+            payload = self._frames.take()
+            return None if payload is None else json.loads(payload)
+        except (ChildDied, ValueError) as error:
+            return Died(f"sent garbage: {error}")
+
+    def _pass_on(self, event: str) -> float:
+        """Tell the parent of an event; return the seconds its answer took."""
+        started = time.monotonic()
+        self._port.send({"event": event})
+        if event == "quiet":
+            self._port.receive()
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._down, b"\n")
+        return time.monotonic() - started

@@ -1,0 +1,90 @@
+"""What is sent to the worker processes: frozen data, text and numbers only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from autotune.kernel.kernel import Kernel
+from autotune.measure.timing import TimingPolicy
+from autotune.measure.tolerance import Tolerance
+
+
+@dataclass(frozen=True)
+class BuildJob:
+    """Compile this kernel for this target into this folder."""
+
+    kernel: Kernel
+    target: str
+    timeout_s: float
+    compiler: Literal["nvcc", "nvrtc"]
+    out_dir: str
+    use_cache: bool = True
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """The first message to a run worker: where it runs.
+
+    Attributes:
+        target: what the kernels are built for.
+        device: index of the device.
+        isolated: whether each trial gets a forked process (kernels that share our address space).
+        memory_bytes: most memory a forked trial may map; 0 for no limit.
+        borrowed: environment variables set for the worker itself, not for its trials.
+    """
+
+    target: str
+    device: int
+    isolated: bool
+    memory_bytes: int = 0
+    borrowed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    """Expected output: in which file, and how close to it is right."""
+
+    name: str
+    path: str
+    tolerance: Tolerance
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """Load an artifact, time it, and check what it computes.
+
+    Attributes:
+        inputs: files with the values of the arguments that are read, in order.
+        checks: expected outputs; empty when nothing is known.
+        check: ``"never"``, ``"best"`` (when it is faster than `best_s`) or ``"always"``.
+        best_s: seconds of the best candidate so far.
+    """
+
+    artifact: str
+    kernel: Kernel
+    timeout_s: float
+    timing: TimingPolicy
+    inputs: tuple[str, ...]
+    checks: tuple[Check, ...]
+    check: Literal["never", "best", "always"]
+    best_s: float | None = None
+    flush: bool = False
+    graph: bool = False
+
+
+@dataclass(frozen=True)
+class RaceJob:
+    """Time several artifacts in turn, round by round.
+
+    Attributes:
+        rounds: rounds at most.
+        number: runs in one sample of the slowest; see `least_s`.
+        least_s: least duration of a sample.
+    """
+
+    runs: tuple[RunJob, ...]
+    rounds: int
+    least_s: float
+    timeout_s: float
+    seed: int

@@ -1,0 +1,59 @@
+"""How a task is measured: a builder and a runner, and the batch function of older scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.measure.base import Builder, Runner
+from autotune.measure.builder import LocalBuilder
+from autotune.measure.pipeline import Pipeline
+from autotune.measure.runner import LocalRunner
+from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.task import Task
+
+
+def measure_option(builder: Builder | str, runner: Runner | str) -> dict[str, Any]:
+    """Choose who builds and who runs; ``"local"`` stands for the defaults on this machine.
+
+    Raises:
+        MeasureError: a string other than ``"local"``.
+
+    Example::
+
+        option = measure_option(LocalBuilder(timeout=20), LocalRunner(number=10, repeat=5))
+    """
+    return {
+        "builder": _chosen("builder", builder, LocalBuilder),
+        "runner": _chosen("runner", runner, LocalRunner),
+    }
+
+
+def _chosen(name: str, choice: Any, local: Callable[[], Any]) -> Any:
+    if choice == "local":
+        return local()
+    if isinstance(choice, str):
+        raise MeasureError(f"measure_option: {name} must be an object or 'local', got {choice!r}")
+    return choice
+
+
+class _MeasureBatch:
+    """Measures a list of inputs and waits for all of them."""
+
+    def __init__(self, task: Task, option: Mapping[str, Any]) -> None:
+        self._pipeline = Pipeline(task, option)
+        self.n_parallel: int = option["builder"].n_parallel
+        self.attach_objects = (option["builder"], option["runner"])
+
+    def __call__(self, measure_inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
+        self._pipeline.submit(measure_inputs)
+        results: list[MeasureResult] = []
+        while self._pipeline.outstanding:
+            results += [result for _, result in self._pipeline.next_results()]
+        return results
+
+
+def create_measure_batch(task: Task, option: Mapping[str, Any]) -> _MeasureBatch:
+    """Return a function that measures a batch, with AutoTVM's ``n_parallel`` attribute."""
+    return _MeasureBatch(task, option)

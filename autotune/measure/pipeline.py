@@ -1,0 +1,213 @@
+"""Build and run at the same time: trials go in at one end and come out in order at the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.measure.base import Builder, Runner, runs_on_host, target_of
+from autotune.measure.gate import HostGate
+from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.task import Task
+
+# Trials per worker and per device in flight: one at work, one waiting for it.
+_DEPTH = 2
+# Barrier mode must not depend on how many cores a machine has.
+_REPRODUCIBLE_BATCH = 16
+
+Outcome = BuildResult | MeasureResult
+
+
+class Pipeline:
+    """Measures trials of one task, compiling ahead while a device measures.
+
+    Args:
+        task: what is measured.
+        measure_option: builder and runner, see `autotune.measure.measure_option`.
+        reproducible: barrier semantics: room is made, and results are given, for whole batches
+            only, so that what a tuner proposes depends on nothing but results.
+        batch_size: most trials in flight; by default twice the workers and devices, or 16 when
+            reproducible.
+
+    Example::
+
+        with Pipeline(task, option) as pipeline:
+            pipeline.submit(inputs[: pipeline.room()])
+            for measure_input, result in pipeline.next_results():
+                ...
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        measure_option: Mapping[str, Any],
+        *,
+        reproducible: bool = False,
+        batch_size: int | None = None,
+    ) -> None:
+        self._builder: Builder = _part(measure_option, "builder", Builder)
+        self._runner: Runner = _part(measure_option, "runner", Runner)
+        self._reproducible = reproducible
+        self._runner.set_task(task)
+        self._builder.set_task(task, self._runner.get_build_kwargs())
+        on_host = runs_on_host(target_of(task))
+        self._gate = HostGate(self._builder) if on_host else None
+        self._runner.share_host(self._gate)
+        ahead = _DEPTH * (self._builder.n_parallel + self._runner.n_parallel)
+        self.capacity = batch_size or (_REPRODUCIBLE_BATCH if reproducible else ahead)
+        self._trials: deque[_Trial] = deque()
+        self._finished = threading.Condition()
+
+    @property
+    def outstanding(self) -> int:
+        """Trials submitted whose results were not taken yet."""
+        return len(self._trials)
+
+    def room(self) -> int:
+        """Return how many trials may be submitted now."""
+        if self._reproducible:
+            return 0 if self._trials else self.capacity
+        return max(0, self.capacity - len(self._trials))
+
+    def host_work(self) -> AbstractContextManager[None]:
+        """Return a context for heavy work in this process, such as fitting a model.
+
+        On a CPU target nothing is timed inside it.
+        """
+        return self._gate.work() if self._gate else nullcontext()
+
+    def submit(self, measure_inputs: Sequence[MeasureInput]) -> None:
+        """Start to measure; templates run here, in the calling thread."""
+        for measure_input in measure_inputs:
+            trial = _Trial(measure_input, self._finished)
+            with self.host_work():
+                built = self._builder.submit(measure_input)
+            self._trials.append(trial)
+            built.add_done_callback(partial(self._on_built, trial))
+
+    def _on_built(self, trial: _Trial, future: Future[Outcome]) -> None:
+        """Hand what was built to the runner. Called in a thread of the builder."""
+        try:
+            built = future.result()
+            if isinstance(built, BuildResult) and built.ok:
+                ran = self._runner.submit(trial.measure_input, built)
+                ran.add_done_callback(partial(self._on_run, trial))
+            else:
+                trial.finish(as_result(built))
+        except (Exception, CancelledError) as error:  # raised again in `next_results`
+            trial.fail(error)
+
+    @staticmethod
+    def _on_run(trial: _Trial, future: Future[MeasureResult]) -> None:
+        try:
+            trial.finish(as_result(future.result()))
+        except (Exception, CancelledError) as error:  # raised again in `next_results`
+            trial.fail(error)
+
+    def next_results(self) -> list[tuple[MeasureInput, MeasureResult]]:
+        """Wait for the oldest trial, and return it and all that ended behind it without a gap.
+
+        In barrier mode, wait for all. Empty when nothing is outstanding.
+
+        Raises:
+            MeasureError and others: measuring cannot go on; the failure of a trial is a result.
+        """
+        trials = self._trials
+        ready: list[tuple[MeasureInput, MeasureResult]] = []
+        with self._finished:
+            while trials and not (
+                all(t.done for t in trials) if self._reproducible else trials[0].done
+            ):
+                self._finished.wait()
+        while trials and trials[0].done:
+            ready.append((trials[0].measure_input, trials[0].outcome()))
+            trials.popleft()
+        return ready
+
+    def close(self) -> None:
+        """Drop what is outstanding and end all processes."""
+        self._trials.clear()
+        # The runner first: it may be holding the builder in a pause.
+        try:
+            self._runner.close()
+        finally:
+            self._builder.close()
+
+    def __enter__(self) -> Pipeline:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Trial:
+    """One trial on its way."""
+
+    def __init__(self, measure_input: MeasureInput, finished: threading.Condition) -> None:
+        self.measure_input = measure_input
+        self.done = False
+        self._finished = finished
+        self._result: MeasureResult | None = None
+        self._error: BaseException | None = None
+
+    def finish(self, result: MeasureResult) -> None:
+        with self._finished:
+            self._result, self.done = result, True
+            self._finished.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        with self._finished:
+            self._error, self.done = error, True
+            self._finished.notify_all()
+
+    def outcome(self) -> MeasureResult:
+        if self._error is not None:
+            raise self._error
+        if self._result is None:
+            raise MeasureError("a trial was asked for its result before it had one")
+        return self._result
+
+
+def as_result(outcome: Outcome) -> MeasureResult:
+    """Return the result of a trial that ended, in one form whoever made it.
+
+    A failed build becomes a result. A runner written for AutoTVM puts text and exceptions where
+    costs belong; they become the message.
+    """
+    if isinstance(outcome, BuildResult):
+        return MeasureResult(
+            costs=(),
+            error_no=outcome.error_no,
+            all_cost=outcome.time_cost,
+            timestamp=time.time(),
+            error_msg=outcome.error_msg,
+            extra={"resources": outcome.resources} if outcome.resources else {},
+        )
+    if outcome.error_no == MeasureErrorNo.NO_ERROR:
+        return outcome
+    foreign = [str(c) for c in outcome.costs if not isinstance(c, (int, float))]
+    message = outcome.error_msg or "\n".join(reversed(foreign))
+    return outcome._replace(costs=(), error_msg=message)
+
+
+def _part(measure_option: Mapping[str, Any], key: str, kind: type) -> Any:
+    part = measure_option.get(key)
+    if not isinstance(part, kind):
+        raise MeasureError(
+            f"measure_option: {key!r} must be a {kind.__name__}, got {part!r}; make the options "
+            "with measure_option(builder=LocalBuilder(), runner=LocalRunner())"
+        )
+    return part

@@ -1,0 +1,43 @@
+"""Timing several candidates in turn, so that drift of the device hits all of them alike."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
+
+
+def race_rounds(
+    samplers: Sequence[Sampler], rounds: int, least_s: float, seed: int
+) -> list[Timing]:
+    """Take one sample of each candidate a round, in an order drawn anew each round.
+
+    Args:
+        samplers: the candidates.
+        rounds: samples of each.
+        least_s: least duration of a sample; all candidates run for about as long.
+        seed: of the orders.
+    """
+    numbers = [_runs_for(sampler, least_s) for sampler in samplers]
+    seconds: list[list[float]] = [[] for _ in samplers]
+    clocks: list[list[Clocks | None]] = [[] for _ in samplers]
+    rng = random.Random(seed)
+    order = list(range(len(samplers)))
+    for _ in range(rounds):
+        rng.shuffle(order)
+        for i in order:
+            seconds[i].append(samplers[i].sample(numbers[i]) / numbers[i])
+            clocks[i].append(samplers[i].clocks())
+    return [
+        summarize(seconds[i], numbers[i], clocks[i], input_sets=samplers[i].input_sets)
+        for i in range(len(samplers))
+    ]
+
+
+def _runs_for(sampler: Sampler, least_s: float) -> int:
+    """Warm up, and find how many runs take ``least_s``."""
+    sampler.sample(1)
+    one_s = max(sampler.sample(1), 1e-9)
+    return max(1, math.ceil(least_s / one_s))

@@ -1,0 +1,104 @@
+"""The child process that owns a device: one trial after another, until its parent ends.
+
+Started by `autotune.measure.runner`. On a CPU every trial runs in a fork of this process, see
+`autotune.measure.isolate`. On a GPU trials run in this process, which owns the context; after an
+error that may have poisoned the context it says so and ends, and the parent starts another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import traceback
+
+from autotune.errors import AutotuneError
+from autotune.measure.isolate import Died, in_fork
+from autotune.measure.jobs import Greeting, RaceJob, RunJob
+from autotune.measure.trial import Bench, Reply, Speak, failure, run_job
+from autotune.measure.types import MeasureErrorNo
+from autotune.runtime import Device, device, empty
+from autotune.target import Target
+from autotune.utils.child import Port
+
+# Set to 1 for this process, so that numpy starts no threads in it: it forks.
+QUIET_NUMPY = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def main(port: Port) -> None:
+    """Greet, then serve run jobs."""
+    greeting: Greeting = port.receive()
+    # Numpy has read them by now; kernels shall find what the user set.
+    for name in greeting.borrowed:
+        os.environ.pop(name, None)
+    try:
+        chosen = device(Target(greeting.target), greeting.device)
+        bench = Bench(chosen)
+        serve = _serve_forks if greeting.isolated else _serve_here
+        if not greeting.isolated:
+            port.watch()
+            _open(chosen)
+    except AutotuneError as error:
+        port.send({"error": str(error)})
+        return
+    port.send({})
+    serve(port, bench, greeting)
+
+
+def _open(chosen: Device) -> None:
+    """Make the context now, so that no trial pays for it."""
+    empty((1,), "int8", chosen)
+
+
+def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
+    while True:
+        job: RunJob | RaceJob = port.receive()
+
+        def trial(speak: Speak, job: RunJob | RaceJob = job) -> Reply:
+            _limit_memory(greeting.memory_bytes)
+            return _guarded(bench, job, speak)
+
+        _prepare(bench, job)
+        outcome = in_fork(port, job.timeout_s, trial)
+        port.send(_death(outcome) if isinstance(outcome, Died) else outcome)
+
+
+def _prepare(bench: Bench, job: RunJob | RaceJob) -> None:
+    """Load the inputs before forking, so that every trial finds them in memory."""
+    first = job.runs[0] if isinstance(job, RaceJob) else job
+    with contextlib.suppress(AutotuneError, OSError, MemoryError):  # the trial will say why
+        bench.buffers(first.kernel.args, first.inputs)
+
+
+def _serve_here(port: Port, bench: Bench, greeting: Greeting) -> None:
+    def speak(event: str) -> None:
+        """Nothing on the host disturbs what a GPU times."""
+
+    while True:
+        reply = _guarded(bench, port.receive(), speak)
+        poisoned = reply["error_no"] not in (
+            MeasureErrorNo.NO_ERROR,
+            MeasureErrorNo.WRONG_ANSWER,
+        )
+        port.send({**reply, "leaving": poisoned})
+        if poisoned:
+            os._exit(0)
+
+
+def _guarded(bench: Bench, job: RunJob | RaceJob, speak: Speak) -> Reply:
+    try:
+        return run_job(bench, job, speak)
+    except Exception:  # a process border: the parent turns it into a failed trial
+        return failure(traceback.format_exc(), MeasureErrorNo.UNKNOWN_ERROR)
+
+
+def _death(died: Died) -> Reply:
+    if died.timed_out:
+        return failure(f"the kernel {died.how}", MeasureErrorNo.RUN_TIMEOUT)
+    was = "was " if died.how.startswith("killed") else ""
+    return failure(f"the process of the trial {was}{died.how}")
+
+
+def _limit_memory(most_bytes: int) -> None:
+    if most_bytes:
+        resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))

@@ -1,0 +1,192 @@
+"""Running on this machine, in one replaceable process for each device."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.measure.base import Runner, runs_on_host, target_of
+from autotune.measure.crew import Crew, RunOptions
+from autotune.measure.gate import HostGate
+from autotune.measure.jobs import Greeting
+from autotune.measure.timing import TimingPolicy
+from autotune.measure.tolerance import Array
+from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
+from autotune.measure.verify import Oracle, VerifyPolicy, verify_policy
+from autotune.runtime import Timing
+from autotune.task import Task
+
+
+class LocalRunner(Runner):
+    """Runs candidates on devices of this machine.
+
+    Each device is owned by one process, which is replaced when a kernel crashes it, poisons its
+    context or hangs; that costs the one trial. On a CPU each trial has a process of its own, and
+    builders stand still while it is timed.
+
+    Args:
+        timeout: seconds that loading, timing and checking one candidate may take together.
+        number: runs of one sample.
+        repeat: samples at least; candidates near the best get more.
+        min_repeat_ms: least duration of a sample; `number` grows until it is reached.
+        cooldown_interval: seconds a device rests after a trial; never longer than it was busy.
+        enable_cpu_cache_flush: time with cold caches on a CPU.
+        module_loader: accepted as None for AutoTVM scripts.
+        device: index of the device.
+        devices: indices of several devices of this host; they share the work.
+        use_graph: time replays of a CUDA graph, without launch overhead.
+        flush_l2: time with a cold L2 cache on a GPU.
+        verify: which results are compared with the reference: True (every new best and a tenth of
+            the others), ``"all"``, a share from 0 to 1, False, or a `VerifyPolicy`.
+        ref_input: values of all arguments in place of random ones.
+        seed: of the random inputs.
+        memory_bytes: memory a CPU kernel may map; by default all the machine has.
+        timing: the finer points of timing; `number`, `repeat` and `min_repeat_ms` override it.
+
+    Raises:
+        MeasureError: an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        timeout: float = 10,
+        number: int = 4,
+        repeat: int = 3,
+        min_repeat_ms: float = 0,
+        cooldown_interval: float = 0.1,
+        enable_cpu_cache_flush: bool = False,
+        module_loader: None = None,
+        *,
+        device: int = 0,
+        devices: Sequence[int] | None = None,
+        use_graph: bool = False,
+        flush_l2: bool = False,
+        verify: VerifyPolicy | bool | str | float = True,
+        ref_input: Sequence[Array] | None = None,
+        seed: int = 0,
+        memory_bytes: int | None = None,
+        timing: TimingPolicy | None = None,
+    ) -> None:
+        _check(timeout, number, repeat, module_loader)
+        self.devices = tuple(devices if devices is not None else [device])
+        if not self.devices or len(set(self.devices)) != len(self.devices):
+            raise MeasureError(f"LocalRunner: devices must be distinct, got {self.devices}")
+        super().__init__(timeout, len(self.devices))
+        self.ref_input = ref_input
+        self.seed = seed
+        self.memory_bytes = _physical_bytes() if memory_bytes is None else memory_bytes
+        fine = timing or TimingPolicy()
+        self.options = RunOptions(
+            timeout_s=timeout,
+            timing=replace(fine, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms),
+            flush=enable_cpu_cache_flush or flush_l2,
+            graph=use_graph,
+            verify=verify_policy(verify),
+            cooldown_s=cooldown_interval,
+        )
+        self._crew: Crew | None = None
+        self._gate: HostGate | None = None
+
+    def set_task(self, task: Task) -> None:
+        """Prepare for a task; what was known of the one before is dropped."""
+        super().set_task(task)
+        self.close()
+
+    def share_host(self, gate: HostGate | None) -> None:
+        """Time kernels on this host inside ``gate.quiet()``."""
+        self._gate = gate
+
+    def get_build_kwargs(self) -> dict[str, Any]:
+        """Return the limits of the device, under AutoTVM's names."""
+        if self.task is None or target_of(self.task).language != "cuda":
+            return {}
+        limits = target_of(self.task).limits
+        names = ("max_thread_x", "max_thread_y", "max_thread_z")
+        checks = {
+            "max_shared_memory_per_block": limits.shared_bytes,
+            "max_threads_per_block": limits.threads_per_block,
+            **dict(zip(names, limits.block_dim, strict=True)),
+        }
+        return {"checks": {"gpu": checks}}
+
+    def submit(
+        self, measure_input: MeasureInput, build_result: BuildResult
+    ) -> Future[MeasureResult]:
+        """Queue one candidate for the next device that is free."""
+        return self._running().sharing.submit(measure_input, build_result)
+
+    def run(
+        self, measure_inputs: Sequence[MeasureInput], build_results: Sequence[BuildResult]
+    ) -> Sequence[MeasureResult]:
+        """Run a batch and wait for it."""
+        pairs = zip(measure_inputs, build_results, strict=True)
+        return [future.result() for future in [self.submit(i, b) for i, b in pairs]]
+
+    def race(
+        self,
+        candidates: Sequence[tuple[MeasureInput, BuildResult]],
+        rounds: int,
+        least_s: float,
+        device: int | None = None,
+    ) -> list[Timing]:
+        """Time built candidates in turn on one device.
+
+        Raises:
+            MeasureError: the race cannot be run; the message says why.
+        """
+        return self._running().race(candidates, rounds, least_s, device)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the processes that own a device now."""
+        return [] if self._crew is None else self._crew.pids
+
+    def _running(self) -> Crew:
+        if self.task is None:
+            raise MeasureError("LocalRunner: set_task(task) comes before running anything")
+        if self._crew is None:
+            oracle = Oracle(self.seed, self.ref_input)
+            greetings = [self._greeting(self.task, device) for device in self.devices]
+            self._crew = Crew(self.options, greetings, self._gate, oracle, self.task.flop)
+            # Scripts never close runners; the crew must then end with the runner.
+            weakref.finalize(self, self._crew.close)
+        return self._crew
+
+    def _greeting(self, task: Task, device: int) -> Greeting:
+        isolated = runs_on_host(target_of(task))
+        if isolated and device != 0:
+            raise MeasureError(
+                f"LocalRunner: target {task.target} runs on the CPU, which is device 0; "
+                f"got device {device}"
+            )
+        limit = self.memory_bytes if isolated else 0
+        return Greeting(str(task.target), device, isolated, limit)
+
+    def close(self) -> None:
+        """Kill the processes and remove the reference data; the next `submit` starts anew."""
+        super().close()
+        crew, self._crew = self._crew, None
+        if crew is not None:
+            crew.close()
+
+
+def _physical_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _check(timeout: float, number: int, repeat: int, module_loader: object) -> None:
+    if timeout <= 0:
+        raise MeasureError(f"LocalRunner: timeout must be positive seconds, got {timeout!r}")
+    if number < 1 or repeat < 1:
+        raise MeasureError(
+            f"LocalRunner: number and repeat must be at least 1, got {number!r} and {repeat!r}"
+        )
+    if module_loader is not None:
+        raise MeasureError(
+            "LocalRunner: module_loader is for remote devices, which do not exist here; leave it"
+        )

@@ -1,0 +1,84 @@
+"""Identical machine code under different knobs is measured once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+
+from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
+
+# What the code itself decides. A crash or a timeout may have had other reasons.
+_SHAREABLE = (MeasureErrorNo.NO_ERROR, MeasureErrorNo.WRONG_ANSWER)
+
+Run = Callable[[MeasureInput, BuildResult], "Future[MeasureResult]"]
+
+
+class Sharing:
+    """Remembers which code is being or was measured, and hands its result to later trials.
+
+    Args:
+        run: really measures a trial.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._lock = threading.Lock()
+        self._first: dict[object, tuple[MeasureInput, Future[MeasureResult]]] = {}
+
+    def submit(
+        self, measure_input: MeasureInput, build_result: BuildResult
+    ) -> Future[MeasureResult]:
+        """Measure a trial, or wait for another one with the same code."""
+        if not build_result.code_hash or build_result.kernel is None:
+            return self._run(measure_input, build_result)
+        key = (build_result.code_hash, build_result.kernel.args)
+        with self._lock:
+            known = self._first.get(key)
+            if known is None:
+                future = self._run(measure_input, build_result)
+                self._first[key] = (measure_input, future)
+                return future
+        return self._shared(known, measure_input, build_result)
+
+    def _shared(
+        self,
+        known: tuple[MeasureInput, Future[MeasureResult]],
+        measure_input: MeasureInput,
+        build_result: BuildResult,
+    ) -> Future[MeasureResult]:
+        mine: Future[MeasureResult] = Future()
+        original, first = known
+
+        def settle(done: Future[MeasureResult]) -> None:
+            try:
+                result = done.result()
+                if result.error_no in _SHAREABLE:
+                    mine.set_result(_copy(result, original, build_result))
+                else:
+                    _forward(self._run(measure_input, build_result), mine)
+            except (Exception, CancelledError) as error:  # handed to whoever waits
+                mine.set_exception(error)
+
+        first.add_done_callback(settle)
+        return mine
+
+
+def _forward(source: Future[MeasureResult], target: Future[MeasureResult]) -> None:
+    def settle(done: Future[MeasureResult]) -> None:
+        try:
+            target.set_result(done.result())
+        except (Exception, CancelledError) as error:  # handed to whoever waits
+            target.set_exception(error)
+
+    source.add_done_callback(settle)
+
+
+def _copy(
+    result: MeasureResult, original: MeasureInput, build_result: BuildResult
+) -> MeasureResult:
+    note = {"same_code_as": original.config.index}
+    return result._replace(
+        all_cost=build_result.time_cost, timestamp=time.time(), extra={**result.extra, **note}
+    )

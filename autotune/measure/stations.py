@@ -1,0 +1,100 @@
+"""One device each: a thread that hands run jobs to the process that owns the device."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from autotune.measure.gate import HostGate
+from autotune.measure.jobs import Greeting, RaceJob, RunJob
+from autotune.measure.run_worker import QUIET_NUMPY
+from autotune.measure.types import MeasureErrorNo
+from autotune.measure.worker import Worker
+from autotune.utils.children import ChildDied, ChildTimeout
+
+_MODULE = "autotune.measure.run_worker"
+# A forked trial is killed by its worker; the worker is killed when it does not manage that.
+_GRACE_S = 3.0
+
+
+class Station:
+    """The process that owns one device, replaced whenever it dies. Used by one thread.
+
+    Args:
+        greeting: where the process runs its trials.
+        gate: what is timed on this host is timed inside ``gate.quiet()``.
+    """
+
+    def __init__(self, greeting: Greeting, gate: HostGate | None) -> None:
+        self.device = greeting.device
+        self._isolated = greeting.isolated
+        self._gate = gate
+        borrowed = {name: "1" for name in QUIET_NUMPY if name not in os.environ}
+        greeting = replace(greeting, borrowed=tuple(borrowed))
+        self.worker = Worker(_MODULE, greeting, environment=borrowed)
+
+    def run(self, job: RunJob | RaceJob) -> dict[str, Any]:
+        """Do a job; whatever happens to the process becomes part of the reply."""
+        reply = self._attempt(job)
+        if reply.get("died") and reply["stale"]:
+            # An earlier trial may have left the process ready to fall over: ask a fresh one.
+            reply = self._attempt(job)
+        return reply
+
+    def _attempt(self, job: RunJob | RaceJob) -> dict[str, Any]:
+        stale = not self._isolated and self.worker.answered > 0
+        grace_s = _GRACE_S if self._isolated else 0.0
+        with ExitStack() as quiet:
+            try:
+                reply = self.worker.ask(
+                    job, job.timeout_s + grace_s, lambda event: self._on_event(event, quiet)
+                )
+            except ChildTimeout:
+                return {
+                    "error_no": int(MeasureErrorNo.RUN_TIMEOUT),
+                    "message": f"ran longer than {job.timeout_s:g} s and was killed",
+                }
+            except ChildDied as error:
+                return {
+                    "error_no": int(MeasureErrorNo.RUNTIME_DEVICE),
+                    "message": f"the process that runs kernels died: {error}",
+                    "died": True,
+                    "stale": stale,
+                }
+        if reply.get("leaving"):
+            self.worker.close()
+        return self._with_output(reply)
+
+    def _on_event(self, event: dict[str, Any], quiet: ExitStack) -> None:
+        if event["event"] == "quiet":
+            if self._gate is not None:
+                quiet.enter_context(self._gate.quiet())
+            self.worker.tell("go")
+        else:
+            quiet.close()
+
+    def _with_output(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """Add what a failed kernel printed last: the C library's own words, or the kernel's."""
+        output = self.worker.take_output()
+        if reply["error_no"] and output:
+            reply["message"] = f"{reply['message']}; it printed: {output}"
+        return reply
+
+
+class Rest:
+    """Pauses between trials, cut short when the runner is closed."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._ended = threading.Event()
+
+    def after(self, busy_s: float) -> None:
+        """Let the device cool: for the interval, but never longer than it was busy."""
+        self._ended.wait(min(self._interval_s, busy_s))
+
+    def end(self) -> None:
+        """Rest no more."""
+        self._ended.set()

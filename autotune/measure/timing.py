@@ -1,0 +1,120 @@
+"""How often a candidate is run, and what its times say."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
+
+# The very first run also pays for cold caches and lazily loaded code; only when it is slower by
+# this factor still than what is hopeless, it decides alone.
+_COLD_FACTOR = 8.0
+_LEAST_GROWTH = 1.2
+
+
+@dataclass(frozen=True)
+class TimingPolicy:
+    """How a candidate is timed.
+
+    Attributes:
+        number: runs of one sample; more when `min_repeat_ms` asks for it.
+        repeat: samples at least.
+        min_repeat_ms: least duration of a sample.
+        hopeless: a candidate this many times slower than the best is run once and no more;
+            0 turns that off.
+        near: up to this many times the best, samples are added until the interval is small.
+        interval: half width of the 95 % confidence interval, relative, that is small enough.
+        max_repeats: samples at most.
+        budget_s: seconds that added samples may take.
+    """
+
+    number: int = 4
+    repeat: int = 3
+    min_repeat_ms: float = 0.0
+    hopeless: float = 4.0
+    near: float = 1.05
+    interval: float = 0.01
+    max_repeats: int = 20
+    budget_s: float = 0.5
+
+
+def costs_of(timing: Timing) -> tuple[float, ...]:
+    """Return what goes into the record: without the least and the greatest of more than two."""
+    ordered = sorted(timing.samples_s)
+    return tuple(ordered[1:-1] if len(ordered) > 2 else ordered)
+
+
+def half_width(timing: Timing) -> float:
+    """Return half of the confidence interval relative to the median."""
+    low, high = timing.ci95
+    return (high - low) / 2 / timing.median if timing.median else 0.0
+
+
+def take_samples(sampler: Sampler, policy: TimingPolicy, best_s: float | None) -> Timing:
+    """Time one candidate.
+
+    Args:
+        sampler: runs the candidate.
+        policy: how often.
+        best_s: seconds of the best candidate so far, if there is one.
+    """
+    hopeless_s = policy.hopeless * best_s if best_s and policy.hopeless else math.inf
+    first = sampler.sample(1)
+    if first > _COLD_FACTOR * hopeless_s:
+        return summarize([first], 1, cut_short=True)
+    second = sampler.sample(1)
+    if second > hopeless_s:
+        return summarize([second], 1, cut_short=True)
+    number = max(policy.number, math.ceil(policy.min_repeat_ms * 1e-3 / max(second, 1e-9)))
+    taker = _Taker(sampler, policy, number)
+    while taker.trusted < max(1, policy.repeat):
+        taker.take()
+    taker.refine(best_s)
+    return taker.timing()
+
+
+class _Taker:
+    """Collects samples of at least the wanted duration."""
+
+    def __init__(self, sampler: Sampler, policy: TimingPolicy, number: int) -> None:
+        self._sampler = sampler
+        self._policy = policy
+        self._number = number
+        self._seconds: list[float] = []
+        self._clocks: list[Clocks | None] = []
+        self.trusted = 0
+
+    def take(self) -> None:
+        """Add one sample; one that is too short is taken again with more runs."""
+        wanted_s = self._policy.min_repeat_ms * 1e-3
+        total_s = self._sampler.sample(self._number)
+        while 0 < total_s < wanted_s:
+            grown = math.ceil(wanted_s / total_s * self._number) + 1
+            self._number = max(grown, math.ceil(self._number * _LEAST_GROWTH))
+            total_s = self._sampler.sample(self._number)
+        self._seconds.append(total_s / self._number)
+        clocks = self._sampler.clocks()
+        self._clocks.append(clocks)
+        # A device that throttles all the time must not keep us here: then bad times are taken.
+        if clocks is None or not clocks.throttled or len(self._seconds) > self._policy.max_repeats:
+            self.trusted += 1
+
+    def timing(self) -> Timing:
+        """Sum up, without the samples taken under throttling."""
+        return summarize(self._seconds, self._number, self._clocks)
+
+    def refine(self, best_s: float | None) -> None:
+        """Near the best, add samples until the median is known well enough."""
+        policy = self._policy
+        if best_s is None or policy.repeat < 2:
+            return
+        started = time.perf_counter()
+        while len(self._seconds) < policy.max_repeats:
+            timing = self.timing()
+            if timing.median > policy.near * best_s or half_width(timing) <= policy.interval:
+                return
+            if time.perf_counter() - started > policy.budget_s:
+                return
+            self.take()

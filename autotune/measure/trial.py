@@ -1,0 +1,125 @@
+"""One trial on a device, in the process that owns it: load, time, check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from autotune.errors import AutotuneError
+from autotune.kernel.kernel import Argument
+from autotune.measure.jobs import RaceJob, RunJob
+from autotune.measure.race_rounds import race_rounds
+from autotune.measure.timing import take_samples
+from autotune.measure.tolerance import mismatch
+from autotune.measure.types import MeasureErrorNo
+from autotune.measure.verify import read_values
+from autotune.runtime import Buffers, Device, Executable, TimeOptions, Timing, load
+
+Speak = Callable[[str], None]
+Reply = dict[str, Any]
+
+
+class Bench:
+    """What stays on a device between trials: the values of the arguments.
+
+    Args:
+        device: where trials run.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._key: tuple[object, ...] = ()
+        self._buffers: Buffers | None = None
+
+    def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
+        """Return buffers that hold the values in these files; kept until others are asked for."""
+        key = (args, inputs)
+        if self._buffers is None or key != self._key:
+            self._buffers = None
+            read = [a for a in args if a.role != "out"]
+            values = [read_values(p, a.dtype) for p, a in zip(inputs, read, strict=True)]
+            self._buffers, self._key = Buffers(args, self.device, values), key
+        return self._buffers
+
+    def forget(self) -> None:
+        """Drop the buffers: a wild store may have hit them."""
+        self._buffers = None
+
+
+def run_job(bench: Bench, job: RunJob | RaceJob, speak: Speak) -> Reply:
+    """Do one job and say what came of it; a failure of the device is an answer as well."""
+    try:
+        return _race(bench, job, speak) if isinstance(job, RaceJob) else _trial(bench, job, speak)
+    except MemoryError as error:
+        return failure(f"out of memory: {error}")
+    except (AutotuneError, OSError) as error:
+        return failure(str(error))
+
+
+def failure(message: str, number: int = MeasureErrorNo.RUNTIME_DEVICE) -> Reply:
+    """Return the reply of a trial that failed."""
+    return {"error_no": int(number), "message": message}
+
+
+def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
+    buffers = bench.buffers(job.kernel.args, job.inputs)
+    with load(job.artifact, job.kernel, bench.device) as executable:
+        options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)
+        sampler = executable.sampler(buffers, options)
+        speak("quiet")
+        timing = take_samples(sampler, job.timing, job.best_s)
+        speak("done")
+        checked = _must_check(job, timing)
+        wrong = _wrong(bench, job, executable) if checked else None
+    if wrong:
+        return failure(wrong, MeasureErrorNo.WRONG_ANSWER)
+    return {"error_no": 0, "timing": timing.to_json(), "verified": checked}
+
+
+def _must_check(job: RunJob, timing: Timing) -> bool:
+    if not job.checks or job.check == "never":
+        return False
+    return job.check == "always" or job.best_s is None or timing.median < job.best_s
+
+
+def _wrong(bench: Bench, job: RunJob, executable: Executable) -> str | None:
+    """Compare with the reference; say what is wrong, if anything.
+
+    Inputs are shared by many trials, so before a candidate is blamed they are made anew: another
+    one may have overwritten them.
+    """
+    found = _differences(bench, job, executable)
+    if not found:
+        return None
+    bench.forget()
+    return _differences(bench, job, executable)
+
+
+def _differences(bench: Bench, job: RunJob, executable: Executable) -> str | None:
+    buffers = bench.buffers(job.kernel.args, job.inputs)
+    buffers.reset()
+    executable.run(buffers)
+    found = []
+    for check, got in zip(job.checks, buffers.read(), strict=True):
+        expected = read_values(check.path, str(got.dtype))
+        found.append(mismatch(check.name, got, expected, check.tolerance))
+    return "; ".join(filter(None, found)) or None
+
+
+def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
+    executables = []
+    try:
+        samplers = []
+        for run in job.runs:
+            executable = load(run.artifact, run.kernel, bench.device)
+            executables.append(executable)
+            buffers = bench.buffers(run.kernel.args, run.inputs)
+            options = TimeOptions(flush_cache=run.flush, use_graph=run.graph)
+            samplers.append(executable.sampler(buffers, options))
+        speak("quiet")
+        timings = race_rounds(samplers, job.rounds, job.least_s, job.seed)
+        speak("done")
+    finally:
+        for executable in executables:
+            executable.close()
+    return {"error_no": 0, "timings": [timing.to_json() for timing in timings]}

@@ -1,0 +1,168 @@
+"""A child process that is there when needed, and replaced when it died."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.utils.children import Child, ChildDied, ChildTimeout
+
+_START_TIMEOUT_S = 120.0
+
+Event = Callable[[dict[str, Any]], None]
+
+
+def _no_pause() -> float:
+    return 0.0
+
+
+class Worker:
+    """Answers one job after another through a child that is started on first use.
+
+    `ask` belongs to one thread; `end`, `pause` and `resume` may come from any.
+
+    Args:
+        module: the child's module; its first request is ``hello`` and its first reply is
+            anything at all, sent when it is ready to work.
+        hello: what the child must know before the first job.
+        starting: held while a child is started, so that none comes to life during a pause.
+        environment: variables added to the child's environment.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        hello: object,
+        starting: threading.Lock | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self._module = module
+        self._environment = environment
+        self._hello = hello
+        self._starting = starting or threading.Lock()
+        self._child: Child | None = None
+        self._ended = False
+        self.starts = 0
+        self.answered = 0
+
+    def ask(
+        self,
+        job: object,
+        timeout_s: float,
+        event: Event | None = None,
+        paused_s: Callable[[], float] = _no_pause,
+    ) -> dict[str, Any]:
+        """Hand a job to the child and wait for its reply.
+
+        Args:
+            job: pickled to the child.
+            timeout_s: most seconds between two messages of the child.
+            event: called with each message that has a ``"event"`` key and is no reply.
+            paused_s: seconds the child was paused since the beginning of time; they do not count.
+
+        Raises:
+            ChildTimeout, ChildDied: the job failed so; the child is gone, the next job gets a new
+                one.
+            MeasureError: no child could be started.
+        """
+        child = self._sent(job)
+        try:
+            while "event" in (reply := _receive(child, timeout_s, paused_s)):
+                if event is not None:
+                    event(reply)
+        except BaseException:
+            self.close()
+            raise
+        self.answered += 1
+        return reply
+
+    def tell(self, message: object) -> None:
+        """Send a message in answer to an event; a child that just died is noticed by `ask`."""
+        if self._child is not None:
+            self._child.send(message)
+
+    def _sent(self, job: object) -> Child:
+        """Return a living child that has the job; one that died idle costs nobody a trial."""
+        child = self._living()
+        try:
+            child.send(job)
+        except ChildDied:
+            self.close()
+            child = self._living()
+            child.send(job)
+        return child
+
+    def _living(self) -> Child:
+        if self._child is not None and self._child.alive:
+            return self._child
+        self.close()
+        self.starts += 1
+        self.answered = 0
+        with self._starting:
+            if self._ended:
+                raise ChildDied("the worker was ended")
+            self._child = child = Child(self._module, self._environment)
+        try:
+            child.send(self._hello)
+            ready = child.receive(_START_TIMEOUT_S)
+        except (ChildDied, ChildTimeout) as error:
+            self.close()
+            raise MeasureError(f"{self._module} could not be started: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+        if "error" in ready:
+            self.close()
+            raise MeasureError(f"{self._module} could not be started: {ready['error']}")
+        return child
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the child, if there is one."""
+        child = self._child
+        return child.pid if child is not None and child.alive else None
+
+    def take_output(self) -> str:
+        """Return the end of what the child printed since the last call."""
+        return "" if self._child is None else self._child.take_output()
+
+    def pause(self) -> None:
+        """Stop the child's process group where it stands."""
+        if (child := self._child) is not None:
+            child.pause()
+
+    def resume(self) -> None:
+        """Let the child's process group go on."""
+        if (child := self._child) is not None:
+            child.resume()
+
+    def end(self) -> None:
+        """Kill the child's process group for good; a waiting `ask` raises `ChildDied`."""
+        self._ended = True
+        if (child := self._child) is not None:
+            child.kill()
+
+    def close(self) -> None:
+        """Kill the child and release its pipes. For the owning thread."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.close()
+
+
+def _receive(child: Child, timeout_s: float, paused_s: Callable[[], float]) -> dict[str, Any]:
+    paused = paused_s()
+    wait_s = timeout_s
+    while True:
+        try:
+            reply = child.receive(wait_s)
+        except ChildTimeout:
+            wait_s = paused_s() - paused
+            paused += wait_s
+            if wait_s < 1e-3:
+                raise ChildTimeout(f"no answer within {timeout_s:g} s") from None
+            continue
+        if not isinstance(reply, dict):
+            raise ChildDied(f"process {child.pid} sent garbage: {reply!r}")
+        return reply
