@@ -1,0 +1,203 @@
+"""From a CUDA kernel to a C++ one for the CPU, and to a shared library."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from autotune.errors import CompileError, KernelError
+from autotune.kernel import Kernel, KernelCall
+
+INCLUDE = Path(__file__).parent / "include"
+# Kernels are compiled for the thread sanitizer, but not linked with it: the header has functions
+# of its own that the compiler then calls at each memory access. Hence the flag goes to the
+# compiler proper (-Wp), past the driver, which would link.
+CHECK_FLAG = "-Wp,-fsanitize=thread"
+
+# `extern __shared__ float tile[];`, in any order of its words and with or without an alignment.
+_DYNAMIC_SHARED = re.compile(
+    r"\bextern\s+(?P<before>[^;{}]*?)\b__shared__\s+(?P<type>[^;{}\[\]]*?)"
+    r"\b(?P<name>\w+)\s*\[\s*\]\s*;"
+)
+_ALIGNMENT = re.compile(r"\b(?:__align__|alignas)\s*\(\s*\w+\s*\)")
+
+
+def emulated(kernel: Kernel, arch: str = "sm_80", checked: bool = True) -> Kernel:
+    """Return the C++17 kernel for the CPU that does what a CUDA kernel does.
+
+    It has the same arguments and workspace; grid, block and shared memory of each call are part
+    of its text, so its entries are plain functions of pointers. The library made of it also has
+
+    - ``const char* autotune_fault(void)``: what went wrong since it was last asked (a race, a
+      divergent barrier, an access out of bounds, a trap), or NULL;
+    - ``void autotune_emulation(int order, int checked)``: in which order threads take turns (0
+      first to last, 1 last to first, else the seed of a random order), and whether memory is
+      watched. Results must not depend on either.
+
+    Args:
+        kernel: a CUDA kernel, generated or hand-written.
+        arch: what ``__CUDA_ARCH__`` says.
+        checked: watch every memory access; about three times slower to run.
+
+    Raises:
+        KernelError: it is not a CUDA kernel.
+    """
+    return emulated_together([kernel], arch, checked)[0]
+
+
+def emulated_together(
+    kernels: Sequence[Kernel], arch: str = "sm_80", checked: bool = True
+) -> list[Kernel]:
+    """Return kernels that share one text, which is compiled once for all of them.
+
+    For many small generated kernels. Hand-written ones may clash, as each sees the macros of those
+    before it. Entry names must differ.
+
+    Raises:
+        KernelError: an entry name is used twice, or a kernel is not CUDA.
+    """
+    seen: set[str] = set()
+    for kernel in kernels:
+        if kernel.language != "cuda":
+            raise KernelError(
+                f"kernel {kernel.name!r}: only CUDA text is emulated, this is {kernel.language!r}"
+            )
+        entries = {one.entry for one in kernel.calls}
+        if seen & entries:
+            raise KernelError(
+                f"emulated together: two kernels have an entry {min(seen & entries)!r}"
+            )
+        seen |= entries
+    digits = re.sub(r"\D", "", arch) or "80"
+    flags = ["-w", "-g1", "-fno-strict-aliasing", f"-I{INCLUDE}", f"-D__CUDA_ARCH__={digits}0"]
+    flags += [CHECK_FLAG] if checked else []
+    flags += dict.fromkeys(f for k in kernels for f in k.flags if f.startswith(("-D", "-U")))
+    source = "".join(_unit(kernels))
+    return [
+        replace(
+            kernel, language="c", source=source, flags=tuple(flags), calls=tuple(_calls(kernel))
+        )
+        for kernel in kernels
+    ]
+
+
+@cache
+def _header_digest() -> str:
+    """Return a digest of the headers, so that a cache keyed by the text sees them change."""
+    digest = hashlib.sha256()
+    for path in sorted(INCLUDE.rglob("*.h")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _unit(kernels: Sequence[Kernel]) -> Iterator[str]:
+    """Yield the parts of the text of some kernels."""
+    yield f'// emulator {_header_digest()}\n#include "autotune_emulator.h"\n'
+    for i, kernel in enumerate(kernels):
+        entries = list(dict.fromkeys(one.entry for one in kernel.calls))
+        if len(kernels) > 1:
+            yield f"namespace emulated_{i} {{\n"
+        yield from (f"#define {entry} {entry}__device\n" for entry in entries)
+        yield f'#line 1 "{kernel.name}.cu"\n{_on_host(kernel.source)}\n#line 1 "emulation"\n'
+        yield from (f"#undef {entry}\n" for entry in entries)
+        for one, before in zip(_calls(kernel), kernel.calls, strict=True):
+            yield _entry(kernel, one, f"{before.entry}__device")
+        if len(kernels) > 1:
+            yield "}\n"
+
+
+def _calls(kernel: Kernel) -> Iterator[KernelCall]:
+    """Yield the calls with an entry name of its own each, as each bakes in its launch."""
+    seen: dict[str, int] = {}
+    for one in kernel.calls:
+        again = seen[one.entry] = seen.get(one.entry, -1) + 1
+        yield replace(one, entry=f"{one.entry}__{again}") if again else one
+
+
+def _entry(kernel: Kernel, one: KernelCall, device: str) -> str:
+    """Return the C function that runs one call: it knows the launch and the arguments."""
+    sizes = {a.name: (a.bytes, a.role != "in") for a in kernel.args}
+    sizes |= {w.name: (w.bytes, True) for w in kernel.workspace}
+    about = ", ".join(
+        f'{{"{name}", {sizes[name][0]}, {str(sizes[name][1]).lower()}}}' for name in one.args
+    )
+    names = [f"a{i}" for i in range(len(one.args))]
+    grid, block = (", ".join(map(str, e)) for e in (one.launch.grid, one.launch.block))
+    return (
+        f'extern "C" EMULATOR_RAW void {one.entry}({", ".join(f"void* {n}" for n in names)}) {{\n'
+        f"  void* args[] = {{{', '.join(names)}}};\n"
+        f"  static const emulator::Argument about[] = {{{about}}};\n"
+        f"  emulator::launch({{args, about, {len(names)}, {{{grid}}}, {{{block}}}, "
+        f"{one.launch.shared_bytes}}},\n"
+        f"                   [] {{ emulator::call_kernel({device}); }});\n}}\n"
+    )
+
+
+def _on_host(source: str) -> str:
+    """Rewrite what no macro can: declarations of dynamic shared memory, line by line as before."""
+
+    def reference(found: re.Match[str]) -> str:
+        words = f"{found['before']} {found['type']}".replace("static", " ")
+        element = " ".join(_ALIGNMENT.sub(" ", words).split())
+        name, lines = found["name"], found[0].count("\n")
+        return (
+            f"static {element} (&{name})[] = "
+            f"*reinterpret_cast<{element} (*)[]>(emulator::dynamic_shared);" + "\n" * lines
+        )
+
+    return re.sub(r"\bstatic\s+__shared__", "__shared__", _DYNAMIC_SHARED.sub(reference, source))
+
+
+def host_compiler() -> str:
+    """Return the path of the C++ compiler: ``g++``, ``clang++`` or ``c++``.
+
+    Raises:
+        CompileError: there is none.
+    """
+    paths = (shutil.which(name) for name in ("g++", "clang++", "c++"))
+    path = next(filter(None, paths), None)
+    if path is None:
+        raise CompileError("emulation needs a C++ compiler: install g++ or clang++")
+    return path
+
+
+def compile_emulated(
+    kernels: Kernel | Sequence[Kernel],
+    out: Path,
+    *,
+    arch: str = "sm_80",
+    timeout_s: float | None = 120.0,
+    checked: bool = True,
+) -> Path:
+    """Compile CUDA kernels into one shared library that runs them on the CPU; return its path.
+
+    For use without the runtime, as tests do; see `emulated` and `emulated_together`.
+
+    Raises:
+        CompileError: there is no compiler, or it refused the text, or took too long.
+    """
+    several = [kernels] if isinstance(kernels, Kernel) else list(kernels)
+    unit = emulated_together(several, arch, checked)[0]
+    text = out.with_suffix(".cpp")
+    text.write_text(unit.source, "utf-8")
+    names = ", ".join(k.name for k in several[:3]) + (", ..." if len(several) > 3 else "")
+    command = [host_compiler(), "-std=c++17", "-O1", "-shared", "-fPIC", *unit.flags]
+    command += [str(text), "-o", str(out)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
+    except subprocess.TimeoutExpired as error:
+        raise CompileError(
+            f"emulation of {names}: {command[0]} did not finish in {timeout_s} s"
+        ) from error
+    if done.returncode == 0:
+        return out
+    hint = ""
+    if any(re.search(r"\b(?:asm|__asm__)\b", k.source) for k in several):
+        hint = "\nInline PTX cannot be emulated; put another way under `#ifdef AUTOTUNE_EMULATE`."
+    raise CompileError(f"emulation of {names}: {command[0]} refused it:\n{done.stderr}{hint}")

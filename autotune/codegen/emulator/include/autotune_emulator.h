@@ -1,0 +1,24 @@
+// The CUDA language for a host compiler: generated and hand-written kernels are compiled after this
+// header and run on the CPU, block by block. What is not here does not work in emulation: inline
+// PTX, textures, clusters, cooperative launches, and threads that spin on what others write.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulator/keywords.h"
+#include "emulator/vectors.h"
+#include "emulator/half.h"
+#include "emulator/arithmetic.h"
+#include "emulator/half_functions.h"
+#include "emulator/fibers.h"
+#include "emulator/state.h"
+#include "emulator/checks.h"
+#include "emulator/atomics.h"
+#include "emulator/async.h"
+#include "emulator/warp.h"
+#include "emulator/block.h"
+#include "emulator/device.h"

@@ -1,0 +1,61 @@
+// Atomic operations: plain ones, as one thread runs at a time, but known to the checks as atomic.
+#pragma once
+
+#include "checks.h"
+#include "half.h"
+
+namespace emulator {
+
+template <class T>
+EMULATOR_RAW static T swap_in(T* at, T value) {
+  T old = *at;
+  *at = value;
+  return old;
+}
+
+EMULATOR_RAW static inline void check_atomic(void* at, uint32_t bytes) {
+  check(reinterpret_cast<uintptr_t>(at), bytes, Access::atomic,
+        reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+}
+
+template <class T>
+EMULATOR_RAW static T load_quietly(const T* at) {
+  return *at;
+}
+
+}  // namespace emulator
+
+#define EMULATOR_ATOMIC(name, expression)                                   \
+  template <class T>                                                        \
+  static inline T name(T* at, typename emulator::Same<T>::type value) {     \
+    emulator::check_atomic(at, sizeof(T));                                  \
+    T old = emulator::load_quietly(at);                                     \
+    return emulator::swap_in<T>(at, expression);                            \
+  }                                                                         \
+  template <class T>                                                        \
+  static inline T name##_block(T* at, typename emulator::Same<T>::type value) { \
+    return name(at, value);                                                 \
+  }                                                                         \
+  template <class T>                                                        \
+  static inline T name##_system(T* at, typename emulator::Same<T>::type value) { \
+    return name(at, value);                                                 \
+  }
+EMULATOR_ATOMIC(atomicAdd, static_cast<T>(old + value))
+EMULATOR_ATOMIC(atomicSub, static_cast<T>(old - value))
+EMULATOR_ATOMIC(atomicMin, value < old ? value : old)
+EMULATOR_ATOMIC(atomicMax, old < value ? value : old)
+EMULATOR_ATOMIC(atomicAnd, static_cast<T>(old & value))
+EMULATOR_ATOMIC(atomicOr, static_cast<T>(old | value))
+EMULATOR_ATOMIC(atomicXor, static_cast<T>(old ^ value))
+EMULATOR_ATOMIC(atomicExch, (static_cast<void>(old), value))
+EMULATOR_ATOMIC(atomicInc, old >= value ? T(0) : static_cast<T>(old + 1))
+EMULATOR_ATOMIC(atomicDec, old == T(0) || old > value ? value : static_cast<T>(old - 1))
+#undef EMULATOR_ATOMIC
+
+template <class T>
+static inline T atomicCAS(T* at, typename emulator::Same<T>::type compare,
+                          typename emulator::Same<T>::type value) {
+  emulator::check_atomic(at, sizeof(T));
+  T old = emulator::load_quietly(at);
+  return emulator::swap_in<T>(at, old == compare ? value : old);
+}

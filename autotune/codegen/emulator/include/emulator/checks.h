@@ -1,0 +1,250 @@
+// Watching memory: the compiler calls these functions before every access (-fsanitize=thread),
+// and they report what CUDA leaves undefined: races on shared memory, and accesses out of bounds.
+#pragma once
+
+#include <stdlib.h>
+
+#include "state.h"
+
+namespace emulator {
+
+// The last accesses to one granule of shared memory. Two accesses are ordered if they are of one
+// thread, if a __syncthreads lies between (epoch), or in one warp a __syncwarp (warp epoch).
+struct Cell {
+  uint32_t write_epoch, read_epoch;
+  uint32_t write_pc, read_pc;
+  uint16_t writer, write_warp_epoch;
+  uint16_t reader, read_warp_epoch;
+  uint16_t far_reader;   // a reader of another warp than `reader`, if it was so read
+  bool has_far_reader;
+  bool several_lanes;    // read by two lanes of the warp of `reader` in one warp epoch
+  bool atomic;
+};
+
+static Cell* cells = nullptr;
+static size_t cell_capacity = 0;
+static int granule_shift = 2;  // four bytes until something smaller is touched
+static uint32_t epoch = 1;
+static uint16_t warp_epochs[most_threads / 32];
+
+// A write that meets another thread's access is a race only if it changes the value; that is
+// seen at the next event, after the write was made.
+struct Pending {
+  bool set;
+  uintptr_t address;
+  uint32_t bytes;
+  unsigned char before[16];
+  uint16_t other;
+  bool other_wrote;
+  uint32_t other_pc, pc;
+};
+static Pending pending;
+
+enum class Access { read, write, atomic };
+
+EMULATOR_RAW static const char* shared_name(uintptr_t address, unsigned long* offset) {
+  bool dynamic = address >= dynamic_begin && address < dynamic_end;
+  *offset = address - (dynamic ? dynamic_begin : static_begin);
+  return dynamic ? "dynamic shared memory" : "shared memory";
+}
+
+EMULATOR_RAW static void report_race(uintptr_t address, bool other_wrote, uint16_t other,
+                                     uint32_t other_pc, bool wrote, uint32_t pc) {
+  unsigned long offset;
+  const char* name = shared_name(address, &offset);
+  const Thread* a = &threads[other];
+  fail("race on %s at byte %lu: thread (%u,%u,%u) %s it at {pc:%x} and " EMULATOR_THREAD
+       " %s it at {pc:%x}, with no barrier between",
+       name, offset, a->index.x, a->index.y, a->index.z, other_wrote ? "wrote" : "read", other_pc,
+       EMULATOR_WHERE(current), wrote ? "wrote" : "read", pc);
+}
+
+EMULATOR_RAW static void settle_pending() {
+  pending.set = false;
+  if (memcmp(reinterpret_cast<void*>(pending.address), pending.before, pending.bytes) == 0) return;
+  report_race(pending.address, pending.other_wrote, pending.other, pending.other_pc, true,
+              pending.pc);
+}
+
+// Called wherever the current thread stops or touches memory again.
+static inline __attribute__((no_sanitize("thread"))) void settle() {
+  if (__builtin_expect(pending.set, 0)) settle_pending();
+}
+
+static inline __attribute__((no_sanitize("thread"))) bool unordered(uint16_t other,
+                                                                    uint16_t warp_epoch,
+                                                                    uint16_t own) {
+  if (other == own) return false;
+  return other / 32 != own / 32 || warp_epoch == warp_epochs[own / 32];
+}
+
+EMULATOR_RAW static void suspect(uintptr_t address, uint32_t bytes, bool other_wrote,
+                                 uint16_t other, uint32_t other_pc, uint32_t pc) {
+  pending.set = true;
+  pending.address = address;
+  pending.bytes = bytes > 16 ? 16 : bytes;
+  memcpy(pending.before, reinterpret_cast<void*>(address), pending.bytes);
+  pending.other = other, pending.other_wrote = other_wrote;
+  pending.other_pc = other_pc, pending.pc = pc;
+}
+
+EMULATOR_RAW static void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
+                                    uint32_t pc, bool atomic) {
+  bool both_atomic = atomic && cell.atomic;
+  if (cell.write_epoch == epoch && !both_atomic && !pending.set &&
+      unordered(cell.writer, cell.write_warp_epoch, own))
+    suspect(address, bytes, true, cell.writer, cell.write_pc, pc);
+  if (cell.read_epoch == epoch && !pending.set) {
+    bool other_lane = cell.several_lanes && cell.reader / 32 == own / 32 &&
+                      cell.read_warp_epoch == warp_epochs[own / 32];
+    if (cell.has_far_reader && cell.far_reader / 32 != own / 32)
+      suspect(address, bytes, false, cell.far_reader, cell.read_pc, pc);
+    else if (other_lane || unordered(cell.reader, cell.read_warp_epoch, own))
+      suspect(address, bytes, false, cell.reader, cell.read_pc, pc);
+  }
+  cell.write_epoch = epoch, cell.writer = own, cell.write_pc = pc, cell.atomic = atomic;
+  cell.write_warp_epoch = warp_epochs[own / 32];
+}
+
+EMULATOR_RAW static void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t pc) {
+  if (cell.write_epoch == epoch && unordered(cell.writer, cell.write_warp_epoch, own))
+    report_race(address, true, cell.writer, cell.write_pc, false, pc);
+  uint16_t warp_epoch = warp_epochs[own / 32];
+  if (cell.read_epoch != epoch) {
+    cell.read_epoch = epoch;
+    cell.has_far_reader = cell.several_lanes = false;
+  } else if (cell.reader / 32 != own / 32) {
+    cell.has_far_reader = true, cell.far_reader = cell.reader, cell.several_lanes = false;
+  } else if (cell.read_warp_epoch != warp_epoch) {
+    cell.several_lanes = false;
+  } else if (cell.reader != own) {
+    cell.several_lanes = true;
+  }
+  cell.reader = own, cell.read_warp_epoch = warp_epoch, cell.read_pc = pc;
+}
+
+// Makes room for a fresh block; `shared_bytes` counts static and dynamic shared memory.
+EMULATOR_RAW static void clear_cells(size_t shared_bytes) {
+  if (shared_bytes > cell_capacity) {
+    free(cells);
+    cells = static_cast<Cell*>(calloc(shared_bytes, sizeof(Cell)));
+    cell_capacity = cells ? shared_bytes : 0;
+  }
+  ++epoch;
+  memset(warp_epochs, 0, sizeof warp_epochs);
+}
+
+EMULATOR_RAW static void drop_cells() {
+  free(cells);
+  cells = nullptr, cell_capacity = 0;
+}
+
+EMULATOR_RAW static void note_shared(uintptr_t address, uint32_t bytes, Access access,
+                                     uint32_t pc) {
+  if (granule_shift && (bytes & 3)) {
+    granule_shift = 0;  // start again with one cell a byte
+    memset(static_cast<void*>(cells), 0, cell_capacity * sizeof(Cell));
+  }
+  bool dynamic = address >= dynamic_begin && address < dynamic_end;
+  uintptr_t end = dynamic ? dynamic_end : static_end;
+  if (address + bytes > end)
+    fail(EMULATOR_THREAD " accesses %u bytes past the end of shared memory at {pc:%x}",
+         EMULATOR_WHERE(current), static_cast<unsigned>(address + bytes - end), pc);
+  // Offsets count from multiples of 16, so that a float is one granule.
+  uintptr_t low = static_begin & ~uintptr_t{15};
+  size_t offset = dynamic ? address - dynamic_begin + (static_end - low + 15 & ~size_t{15})
+                          : address - low;
+  uint16_t own = static_cast<uint16_t>(current - threads);
+  size_t last = (offset + bytes - 1) >> granule_shift;
+  for (size_t i = offset >> granule_shift; i <= last; ++i) {
+    if (access == Access::read)
+      note_read(cells[i], address, own, pc);
+    else
+      note_write(cells[i], address, bytes, own, pc, access == Access::atomic);
+  }
+}
+
+[[noreturn]] EMULATOR_RAW static void out_of_bounds(uintptr_t address, uint32_t bytes,
+                                                    const char* verb, uint32_t pc) {
+  const Range* nearest = nullptr;
+  uintptr_t best = 1 << 20;
+  for (int i = 0; i < range_count; ++i) {
+    uintptr_t gap = address < ranges[i].begin ? ranges[i].begin - address : address - ranges[i].end;
+    if (gap < best) best = gap, nearest = &ranges[i];
+  }
+  if (!nearest)
+    fail(EMULATOR_THREAD " %s %u bytes at {pc:%x} that belong to no argument",
+         EMULATOR_WHERE(current), verb, bytes, pc);
+  fail(EMULATOR_THREAD " %s %u bytes out of bounds at {pc:%x}: byte %ld of argument '%s', which "
+       "has %lu bytes",
+       EMULATOR_WHERE(current), verb, bytes, pc, static_cast<long>(address - nearest->begin),
+       nearest->name, static_cast<unsigned long>(nearest->end - nearest->begin));
+}
+
+EMULATOR_RAW static void check(uintptr_t address, uint32_t bytes, Access access, uintptr_t caller,
+                               bool natural = true) {
+  if (!current || !options.checked) return;
+  settle();
+  if (address - static_begin < static_end - static_begin ||
+      address - dynamic_begin < dynamic_end - dynamic_begin) {
+    note_shared(address, bytes, access, static_cast<uint32_t>(caller - library_base));
+    return;
+  }
+  uintptr_t stack = reinterpret_cast<uintptr_t>(stacks);
+  if (address - stack < stack_bytes * most_threads) return;
+  uint32_t pc = static_cast<uint32_t>(caller - library_base);
+  for (int i = 0; i < range_count; ++i) {
+    const Range& range = ranges[i];
+    if (address < range.begin || address >= range.end) continue;
+    if (address + bytes > range.end) break;
+    if (access != Access::read && !range.written)
+      fail(EMULATOR_THREAD " writes argument '%s' at {pc:%x}, which is an input",
+           EMULATOR_WHERE(current), range.name, pc);
+    if (natural && (address & (bytes - 1)))
+      fail(EMULATOR_THREAD " accesses %u bytes of argument '%s' at {pc:%x} at byte %lu, which is "
+           "not aligned",
+           EMULATOR_WHERE(current), bytes, range.name, pc,
+           static_cast<unsigned long>(address - range.begin));
+    return;
+  }
+  if (address >= library_begin && address < library_end) return;
+  out_of_bounds(address, bytes, access == Access::read ? "reads" : "writes", pc);
+}
+
+}  // namespace emulator
+
+#define EMULATOR_HOOK(name, bytes, access, natural)                                             \
+  extern "C" EMULATOR_RAW __attribute__((visibility("hidden"))) void __tsan_##name(void* p) {   \
+    emulator::check(reinterpret_cast<uintptr_t>(p), bytes, emulator::Access::access,            \
+                    reinterpret_cast<uintptr_t>(__builtin_return_address(0)), natural);         \
+  }
+#define EMULATOR_HOOKS(bytes)                          \
+  EMULATOR_HOOK(read##bytes, bytes, read, true)        \
+  EMULATOR_HOOK(write##bytes, bytes, write, true)      \
+  EMULATOR_HOOK(unaligned_read##bytes, bytes, read, false) \
+  EMULATOR_HOOK(unaligned_write##bytes, bytes, write, false)
+EMULATOR_HOOKS(1)
+EMULATOR_HOOKS(2)
+EMULATOR_HOOKS(4)
+EMULATOR_HOOKS(8)
+EMULATOR_HOOKS(16)
+#undef EMULATOR_HOOKS
+#undef EMULATOR_HOOK
+
+#define EMULATOR_RANGE_HOOK(name, access)                                                        \
+  extern "C" EMULATOR_RAW __attribute__((visibility("hidden"))) void __tsan_##name(void* p,      \
+                                                                                   size_t n) {   \
+    if (n)                                                                                       \
+      emulator::check(reinterpret_cast<uintptr_t>(p), static_cast<uint32_t>(n),                  \
+                      emulator::Access::access,                                                  \
+                      reinterpret_cast<uintptr_t>(__builtin_return_address(0)), false);          \
+  }
+EMULATOR_RANGE_HOOK(read_range, read)
+EMULATOR_RANGE_HOOK(write_range, write)
+#undef EMULATOR_RANGE_HOOK
+
+extern "C" {
+__attribute__((visibility("hidden"))) EMULATOR_RAW void __tsan_init() {}
+__attribute__((visibility("hidden"))) EMULATOR_RAW void __tsan_func_entry(void*) {}
+__attribute__((visibility("hidden"))) EMULATOR_RAW void __tsan_func_exit(void*) {}
+}

@@ -1,0 +1,80 @@
+// The rest of the device runtime: stopping, fences, clocks, address spaces.
+#pragma once
+
+#include "block.h"
+
+namespace emulator {
+
+// Writes `file:line` of an address of this library, as binutils tells it, or nothing.
+EMULATOR_RAW static int write_line(char* text, size_t size, unsigned long address) {
+  char command[4200];
+  snprintf(command, sizeof command, "addr2line -s -e '%s' 0x%lx 2>/dev/null", library_path,
+           address);
+  FILE* tool = popen(command, "r");
+  char line[160] = "";
+  if (tool) {
+    if (!fgets(line, sizeof line, tool)) line[0] = 0;
+    pclose(tool);
+  }
+  line[strcspn(line, " \n")] = 0;
+  if (!line[0] || line[0] == '?') return snprintf(text, size, "address 0x%lx", address);
+  return snprintf(text, size, "%s", line);
+}
+
+// The message with a source line in place of each {pc:address}.
+EMULATOR_RAW static const char* message_with_lines() {
+  static char text[sizeof message + 512];
+  size_t used = 0;
+  for (const char* at = message; *at && used + 256 < sizeof text;) {
+    unsigned long address;
+    int length = 0;
+    if (*at == '{' && sscanf(at, "{pc:%lx}%n", &address, &length) == 1 && length) {
+      // It is where the access returns to, which may be the next line already.
+      used += static_cast<size_t>(write_line(text + used, 200, address - 1));
+      at += length;
+    } else {
+      text[used++] = *at++;
+    }
+  }
+  text[used] = 0;
+  return text;
+}
+
+}  // namespace emulator
+
+// What went wrong in the launches since the last call, or null. Forgets it.
+extern "C" EMULATOR_RAW const char* autotune_fault() {
+  if (!emulator::failed) return nullptr;
+  emulator::failed = false;
+  return emulator::message_with_lines();
+}
+
+// In which order threads and blocks take turns from now on (0 first to last, 1 last to first, else
+// the seed of a random order), and whether memory accesses are watched.
+extern "C" EMULATOR_RAW void autotune_emulation(int order, int checked) {
+  emulator::options = {order, checked};
+}
+
+static inline void __trap(int line = __builtin_LINE()) {
+  emulator::fail("__trap in line %d: " EMULATOR_THREAD, line, EMULATOR_WHERE(emulator::current));
+}
+#undef assert
+#define assert(condition)                                                                   \
+  ((condition) ? static_cast<void>(0)                                                       \
+               : emulator::fail("assertion `%s` failed in line %d: " EMULATOR_THREAD,       \
+                                #condition, __LINE__, EMULATOR_WHERE(emulator::current)))
+
+static inline void __threadfence() {}
+static inline void __threadfence_block() {}
+static inline void __threadfence_system() {}
+static inline void __nanosleep(unsigned) {}
+static inline long long clock64() { return 0; }
+static inline size_t __cvta_generic_to_shared(const void* p) {
+  return reinterpret_cast<size_t>(p);
+}
+#define __builtin_assume(condition) static_cast<void>(0)
+#define CUDART_INF_F __builtin_inff()
+#define CUDART_NAN_F __builtin_nanf("")
+#define CUDART_PI_F 3.141592654f
+#define CUDART_INF __builtin_inf()
+#define CUDART_NAN __builtin_nan("")

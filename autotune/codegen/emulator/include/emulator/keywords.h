@@ -1,0 +1,30 @@
+// What CUDA C++ adds to the language, as macros for a host C++ compiler.
+#pragma once
+
+// A shared array is one object per block. Blocks run one after another on one host thread, so a
+// static object does; it is thread_local because the linker then gathers all such objects of a
+// library, and nothing else, in one segment that can be found, poisoned and watched.
+// `used` keeps the compiler from reasoning about who writes it.
+#define __shared__ static thread_local __attribute__((used))
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
+#define __forceinline__ inline __attribute__((always_inline))
+#ifndef __noinline__
+#define __noinline__ __attribute__((noinline))
+#endif
+
+#define AUTOTUNE_EMULATE 1
+#ifndef __CUDACC__
+#define __CUDACC__ 1
+#endif
+
+// Functions of the emulator itself: the compiler must not report their memory accesses to it.
+#define EMULATOR_RAW __attribute__((no_sanitize("thread"), noinline))

@@ -1,0 +1,147 @@
+// The state of the launch being emulated, and how a kernel is stopped with a message.
+#pragma once
+
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fibers.h"
+#include "vectors.h"
+
+static uint3 threadIdx;
+static uint3 blockIdx;
+static dim3 blockDim;
+static dim3 gridDim;
+static const int warpSize = 32;
+
+namespace emulator {
+
+enum class State : uint8_t { ready, at_barrier, at_warp, done };
+
+struct Copy {  // one asynchronous copy that was issued and not yet waited for
+  void* to;
+  const void* from;
+  uint32_t bytes, zeros;
+  uint32_t group;
+  uint32_t pc;
+};
+constexpr int most_copies = 256;
+
+struct Thread {
+  void* stack_pointer;
+  uint3 index;
+  int stack;
+  State state;
+  int line;           // of the barrier or warp function it waits in
+  uint32_t vote;      // for __syncthreads_count and its kind
+  const char* what;   // the warp function it waits in
+  int operation;
+  uint32_t mask;
+  uint64_t value;
+  uint64_t result;
+  int argument, width;
+  uint32_t copy_group;  // groups committed so far
+  int copy_count;
+  Copy* copies;
+};
+
+struct Range {  // one array argument
+  const char* name;
+  uintptr_t begin, end;
+  bool written;
+};
+
+struct Options {
+  int order;    // 0 forward, 1 reverse, else the seed of a random order
+  int checked;  // whether memory accesses are watched
+};
+
+static Thread threads[most_threads];
+static Thread* current = nullptr;
+static void* scheduler_stack = nullptr;
+static int thread_count, waiting_count, done_count;
+static uint32_t vote_result, vote_all, vote_any;
+static Options options = {0, 1};
+static bool failed = false;
+static char message[2048];
+static uint64_t random_state = 1;
+
+constexpr int most_ranges = 64;
+static Range ranges[most_ranges];
+static int range_count = 0;
+
+constexpr size_t most_dynamic_shared = 228 * 1024;
+alignas(1024) static unsigned char dynamic_shared[most_dynamic_shared];
+static thread_local char shared_anchor;  // makes sure the segment of shared objects exists
+static uintptr_t static_begin, static_end, dynamic_begin, dynamic_end;
+static uintptr_t library_begin, library_end, library_base;
+static char library_path[4096];
+
+// Both are what an uninitialised read returns: a NaN as floats, -1 as ints.
+constexpr int poison = 0xFF;
+
+EMULATOR_RAW static uint64_t next_random() {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return random_state;
+}
+
+// Keeps the first message only.
+EMULATOR_RAW static void set_message(const char* format, va_list values) {
+  if (failed) return;
+  failed = true;
+  vsnprintf(message, sizeof message, format, values);
+}
+
+// Ends the launch from inside a thread of the block. Never returns to the kernel.
+[[noreturn]] EMULATOR_RAW static void fail(const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  set_message(format, values);
+  va_end(values);
+  void* nowhere;
+  emulator_switch(&nowhere, scheduler_stack);
+  __builtin_unreachable();
+}
+
+// Ends the launch from the scheduler.
+EMULATOR_RAW static void give_up(const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  set_message(format, values);
+  va_end(values);
+}
+
+#define EMULATOR_THREAD "thread (%u,%u,%u) of block (%u,%u,%u)"
+#define EMULATOR_WHERE(t) \
+  (t)->index.x, (t)->index.y, (t)->index.z, blockIdx.x, blockIdx.y, blockIdx.z
+
+EMULATOR_RAW static int visit_library(dl_phdr_info* info, size_t, void*) {
+  uintptr_t own = reinterpret_cast<uintptr_t>(&visit_library);
+  uintptr_t low = ~uintptr_t{0}, high = 0, shared = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& segment = info->dlpi_phdr[i];
+    if (segment.p_type == PT_LOAD) {
+      uintptr_t begin = info->dlpi_addr + segment.p_vaddr, end = begin + segment.p_memsz;
+      if (begin < low) low = begin;
+      if (end > high) high = end;
+    }
+    if (segment.p_type == PT_TLS) shared = segment.p_memsz;
+  }
+  if (own < low || own >= high) return 0;
+  library_begin = low, library_end = high, library_base = info->dlpi_addr;
+  static_begin = reinterpret_cast<uintptr_t>(info->dlpi_tls_data);
+  static_end = static_begin + shared;
+  snprintf(library_path, sizeof library_path, "%s", info->dlpi_name);
+  return 1;
+}
+
+// Finds the static shared objects of this library; they are those of the calling host thread.
+EMULATOR_RAW static void find_library() {
+  *const_cast<volatile char*>(&shared_anchor) = 0;
+  dl_iterate_phdr(visit_library, nullptr);
+}
+
+}  // namespace emulator

@@ -1,0 +1,225 @@
+"""What is wrong on a device is reported by the emulator, with the place and the threads."""
+
+import numpy as np
+import pytest
+
+from autotune.codegen.emulator import run_emulated
+from autotune.errors import CompileError, DeviceError, KernelError
+from autotune.kernel import SourceKernel, arg
+
+
+def kernel(body, threads=64, blocks=1, shared_bytes=0, size=64, prelude=""):
+    text = f"""{prelude}
+extern "C" __global__ void entry(const float* __restrict__ a, float* __restrict__ b) {{
+  int t = threadIdx.x;
+{body}
+}}
+"""
+    args = [arg("a", (size,)), arg("b", (size,), role="out")]
+    source = SourceKernel(
+        "entry", text, args, grid=blocks, block=threads, shared_bytes=shared_bytes
+    )
+    return source.kernel("cuda")
+
+
+def run(body, size=64, orders=(0,), **options):
+    a, b = np.arange(size, dtype="float32"), np.zeros(size, "float32")
+    run_emulated(kernel(body, size=size, **options), [a, b], orders)
+    return b
+
+
+REVERSE = "  __shared__ float s[64];\n  s[t] = a[t];\n{}\n  b[t] = s[63 - t];"
+
+
+def test_a_barrier_between_write_and_read_is_enough():
+    result = run(REVERSE.format("  __syncthreads();"), orders=(0, 1, 2))
+    np.testing.assert_array_equal(result, np.arange(64)[::-1])
+
+
+def test_a_missing_barrier_is_a_race_with_both_lines():
+    with pytest.raises(
+        DeviceError,
+        match=r"race on shared memory.*read it at entry.cu:7 and.*wrote it at entry.cu:5",
+    ):
+        run(REVERSE.format(""))
+
+
+def test_a_missing_barrier_is_found_in_dynamic_shared_memory():
+    body = REVERSE.replace("__shared__ float s[64]", "extern __shared__ float s[]")
+    with pytest.raises(DeviceError, match="race on dynamic shared memory"):
+        run(body.format(""), shared_bytes=256)
+
+
+def test_writing_what_others_still_read_is_a_race():
+    body = """  __shared__ float s[64];
+  for (int i = 0; i < 2; ++i) {
+    s[t] = a[t] + i;
+    __syncthreads();
+    b[t] = s[63 - t];
+  }"""
+    with pytest.raises(DeviceError, match="race on shared memory"):
+        run(body)
+
+
+def test_two_threads_that_write_the_same_value_are_no_race():
+    body = """  __shared__ float s[1];
+  s[0] = a[5];
+  __syncthreads();
+  b[t] = s[0];"""
+    assert (run(body) == 5).all()
+
+
+def test_two_threads_that_write_different_values_are_a_race():
+    body = "  __shared__ float s[1];\n  s[0] = a[t];\n  __syncthreads();\n  b[t] = s[0];"
+    with pytest.raises(DeviceError, match=r"wrote it at .* wrote it at"):
+        run(body)
+
+
+def test_lanes_of_a_warp_are_ordered_by_syncwarp_but_warps_are_not():
+    body = "  __shared__ float s[64];\n  s[t] = a[t];\n  __syncwarp();\n  b[t] = s[t ^ {}];"
+    np.testing.assert_array_equal(run(body.format(1)), np.arange(64) ^ 1)
+    with pytest.raises(DeviceError, match="race"):
+        run(body.format(32))
+
+
+def test_a_shuffle_orders_no_memory():
+    body = """  __shared__ float s[64];
+  s[t] = a[t];
+  float v = __shfl_xor_sync(0xffffffffu, a[t], 1);
+  b[t] = s[t ^ 1] + v;"""
+    with pytest.raises(DeviceError, match="race"):
+        run(body)
+
+
+def test_halves_next_to_each_other_are_no_race():
+    body = """  __shared__ __half s[64];
+  s[t] = __float2half(a[t]);
+  __syncthreads();
+  b[t] = __half2float(s[63 - t]);"""
+    result = run(body, prelude="#include <cuda_fp16.h>", orders=(0, 1))
+    np.testing.assert_array_equal(result, np.arange(64)[::-1])
+
+
+def test_atomic_additions_to_shared_memory_are_no_race():
+    body = """  __shared__ int count;
+  if (t == 0) count = 0;
+  __syncthreads();
+  atomicAdd(&count, t);
+  __syncthreads();
+  b[t] = count;"""
+    assert (run(body, orders=(0, 1, 2)) == 63 * 32).all()
+
+
+def test_reading_a_counter_without_a_barrier_is_a_race():
+    body = """  __shared__ int count;
+  if (t == 0) count = 0;
+  __syncthreads();
+  atomicAdd(&count, t);
+  b[t] = count;"""
+    with pytest.raises(DeviceError, match="race"):
+        run(body)
+
+
+def test_a_thread_that_exits_before_a_barrier_is_reported():
+    body = "  if (t == 63) return;\n  __syncthreads();\n  b[t] = 1;"
+    with pytest.raises(
+        DeviceError,
+        match=r"divergent __syncthreads .*thread \(0,0,0\) waits in line 5 while "
+        r"thread \(63,0,0\) has exited",
+    ):
+        run(body)
+
+
+def test_threads_at_two_barriers_are_reported():
+    body = """  if (t < 32) __syncthreads();
+  else
+    __syncthreads();
+  b[t] = 1;"""
+    with pytest.raises(
+        DeviceError, match=r"waits in line 4 while thread .32,0,0. waits in line 6"
+    ):
+        run(body)
+
+
+def test_a_shuffle_that_a_lane_never_reaches_is_reported():
+    body = """  float v = 0;
+  if (t & 1) v = __shfl_sync(0xffffffffu, a[t], 1);
+  else __syncthreads();
+  b[t] = v;"""
+    with pytest.raises(DeviceError, match=r"divergent .*__shfl_sync\(0xffffffff\) in line 5"):
+        run(body)
+
+
+def test_a_lane_that_its_own_mask_does_not_name_is_reported():
+    with pytest.raises(DeviceError, match="lane 1, which the mask 0x00000001 does not name"):
+        run("  b[t] = __shfl_sync(1u, a[t], 0);")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("  b[t] = a[t + 1];", r"reads 4 bytes out of .*byte 256 of argument 'a'"),
+        ("  b[t - 1] = a[t];", "writes 4 bytes out of bounds .*byte -4 of argument 'b'"),
+        ("  const_cast<float*>(a)[t] = 0;", "writes argument 'a' at entry.cu:4, which"),
+        ("  *(float4*)(b + t) = float4{0, 0, 0, 0};", "not aligned|out of bounds"),
+        ("  __shared__ float s[4]; s[t] = a[t]; __syncthreads(); b[t] = s[0];", "belong to no arg|"
+         "past the end"),
+        ("  assert(t < 60);", "assertion `t < 60` failed in line 4: thread .60,0,0."),
+        ("  if (t == 7) __trap();", "__trap in line 4: thread .7,0,0."),
+    ],
+)  # fmt: skip
+def test_faults_name_the_access(body, message):
+    with pytest.raises(DeviceError, match=message):
+        run(body)
+
+
+def test_shared_memory_that_nobody_wrote_is_not_zero():
+    body = "  __shared__ float s[64];\n  __syncthreads();\n  b[t] = s[t];"
+    assert np.isnan(run(body)).all()
+
+
+def test_two_blocks_that_write_one_element_depend_on_the_order():
+    with pytest.raises(DeviceError, match="'b' depends on the order of threads: 64 elements"):
+        run("  b[t] = blockIdx.x;", blocks=2, orders=(0, 1))
+
+
+def test_an_asynchronous_copy_that_nobody_waits_for_has_not_arrived():
+    body = """  __shared__ __align__(16) float s[64];
+  __pipeline_memcpy_async(s + t, a + t, 4);
+  __pipeline_commit();
+{}
+  __syncthreads();
+  b[t] = s[63 - t];"""
+    prelude = "#include <cuda_pipeline.h>"
+    waited = run(body.format("  __pipeline_wait_prior(0);"), prelude=prelude, orders=(0, 1))
+    np.testing.assert_array_equal(waited, np.arange(64)[::-1])
+    assert np.isnan(run(body.format("  __pipeline_wait_prior(1);"), prelude=prelude)).all()
+
+
+def test_a_copy_into_what_others_still_read_is_a_race():
+    body = """  __shared__ float s[64];
+  s[t] = a[t];
+  __syncthreads();
+  b[t] = s[63 - t];
+  __pipeline_memcpy_async(s + t, a + 63 - t, 4);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);"""
+    for order in (0, 1):
+        with pytest.raises(DeviceError, match="race"):
+            run(body, orders=(order,))
+
+
+def test_what_the_compiler_says_keeps_the_line_of_the_kernel():
+    with pytest.raises(CompileError, match=r"entry.cu:4:.*undefined_name"):
+        run("  b[t] = undefined_name;")
+
+
+def test_inline_ptx_is_refused_with_advice():
+    with pytest.raises(CompileError, match="Inline PTX cannot be emulated"):
+        run('  asm volatile("bar.sync 0;");\n  b[t] = 1;')
+
+
+def test_only_cuda_is_emulated():
+    text = SourceKernel("f", "void f(float* b) {}", [arg("b", (1,), role="out")]).kernel("c")
+    with pytest.raises(KernelError, match="only CUDA text is emulated"):
+        run_emulated(text, [np.zeros(1, "float32")])
