@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from autotune.errors import SpaceError, TemplateError
 from autotune.target import Target
@@ -17,6 +17,7 @@ from autotune.task.errors import WorkloadError
 from autotune.task.workload import args_to_workload
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
 @dataclass
@@ -77,6 +78,12 @@ def register(name: str, func: Function | None = None, override: bool = False) ->
     return decorate if func is None else decorate(func)
 
 
+@overload
+def template(task_name: str, func: None = None) -> Callable[[F], F]: ...
+@overload
+def template(task_name: str, func: F) -> F: ...
+@overload
+def template(task_name: F) -> F: ...
 def template(task_name: str | Function, func: Function | None = None) -> Any:
     """Make a function a template: decorate it with ``@template("name")``.
 
