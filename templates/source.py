@@ -63,7 +63,8 @@ class Family(Protocol[S]):
 def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
     """Declare the knobs of a family for a shape, and return the kernel now chosen."""
     target = Target.current() or Target(default_target)
-    options, cfg = family.candidates(shape), get_config()
+    options = family.candidates(shape)
+    cfg: Any = get_config()
     if cfg.is_fallback:
         for name, value in family.default_choice(shape, target).items():
             cfg[name] = OtherOptionEntity(value)
