@@ -22,8 +22,6 @@ void faulty(const float *x, float *y) {
   for (int i = 0; i < 256; i++) y[i] = 2.0f * x[i] + KNOB * 0.0f;
 #ifdef FAULT_compile
   this is not C;
-#elif defined(FAULT_missing_entry)
-#define missing_entry
 #elif defined(FAULT_wrong)
   y[17] += 1.0f;
 #elif defined(FAULT_unwritten)
@@ -42,13 +40,12 @@ void faulty(const float *x, float *y) {
   kill(getpid(), SIGKILL);
 #elif defined(FAULT_smash)
   volatile char small[8];
-  volatile int beyond = 4096;
-  for (int i = 0; i < beyond; i++) small[i] = 0x5a;
-  y[0] += small[3] * 0.0f;
+  volatile char *volatile beyond = small;
+  for (int i = 0; i < 4096; i++) beyond[i] = 0x5a;
 #elif defined(FAULT_heap)
   for (int i = -64; i < 0; i++) y[i] = 1e30f;
 #elif defined(FAULT_hog)
-  for (;;) { char *p = malloc(1 << 26); memset(p, 1, 1 << 26); }
+  for (;;) { char *p = malloc(1 << 26); memset(p, 1, 1 << 16); }
 #elif defined(FAULT_stop)
   raise(SIGSTOP);
 #elif defined(FAULT_fork)
