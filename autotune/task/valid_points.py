@@ -10,6 +10,7 @@ import numpy as np
 from autotune.errors import SpaceError
 from autotune.task.component import Component, grouped
 from autotune.task.constraint import BoolArray, Constraint, Predicate
+from autotune.task.filters import constraints_of
 from autotune.task.radix import INT64_LIMIT, IndexArray, IntArray, Radix
 from autotune.task.transform_space import TransformSpace
 from autotune.utils.math import product
@@ -17,9 +18,9 @@ from autotune.utils.math import product
 # Up to this many candidates are all looked at: to count, to draw the last few, to prove that
 # nothing is left.
 EXHAUSTIVE_LIMIT = 1 << 21
-# Candidates drawn at once, and in all, before a draw is given up.
+# Candidates drawn at once, and in all where no check rejects them, before a draw is given up.
 ROUND = 1 << 17
-EFFORT = 1 << 21
+EFFORT = 1 << 22
 # Sample size of an estimated count.
 ESTIMATE = 1 << 16
 
@@ -40,7 +41,8 @@ class ValidPoints:
         self, spaces: Mapping[str, TransformSpace], predicates: Sequence[Predicate]
     ) -> None:
         self.radix = Radix([len(space) for space in spaces.values()])
-        self.constraints = [Constraint(predicate, spaces) for predicate in predicates]
+        self._names = list(spaces)
+        self.constraints = [c for filter in predicates for c in constraints_of(filter, spaces)]
         groups, self.checks = grouped(self.constraints, self.radix.dims)
         self._components = [Component(group, self.radix.dims) for group in groups]
         bound = {knob for component in self._components for knob in component.knobs}
@@ -97,7 +99,8 @@ class ValidPoints:
     ) -> tuple[IndexArray, bool]:
         found = self.radix.array([])
         spent, fresh_share = 0, 1.0
-        while len(found) < n and spent < max(EFFORT, 16 * n):
+        effort = min([check.effort for check in self.checks], default=EFFORT)
+        while len(found) < n and spent < max(effort, 16 * n):
             tries = min(ROUND, int((n - len(found)) / fresh_share * 1.1) + 16)
             spent += tries
             ranks = [rng.integers(total, size=tries) for total in self._totals]
@@ -165,8 +168,10 @@ class ValidPoints:
 
     def _nothing(self, verb: str) -> SpaceError:
         filters = "; ".join(
-            f"{c.origin}, which reads {', '.join(c.read_names) or 'no knob'}"
-            for c in self.constraints
+            dict.fromkeys(
+                f"{c.origin} reads {', '.join(self._names[k] for k in c.knobs) or 'no knob'}"
+                for c in self.constraints
+            )
         )
         return SpaceError(f"multi_filter {verb} ({filters}); relax it or define larger knobs")
 

@@ -63,7 +63,7 @@ class Elements(Sequence[Any]):
         raise Unread([self._name])
 
     # isinstance() in a filter sees what it would see of the real thing.
-    __class__ = property(lambda self: list)  # type: ignore[assignment]
+    __class__ = property(lambda self: list)
 
 
 class SplitView:
@@ -75,7 +75,7 @@ class SplitView:
         self.size = size
 
     # isinstance() in a filter sees what it would see of the real thing.
-    __class__ = property(lambda self: SplitEntity)  # type: ignore[assignment]
+    __class__ = property(lambda self: SplitEntity)
 
 
 class AnnotateView:
@@ -87,7 +87,7 @@ class AnnotateView:
         self.anns = anns
 
     # isinstance() in a filter sees what it would see of the real thing.
-    __class__ = property(lambda self: AnnotateEntity)  # type: ignore[assignment]
+    __class__ = property(lambda self: AnnotateEntity)
 
 
 class Shown(dict[str, Any]):

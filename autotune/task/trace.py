@@ -1,0 +1,249 @@
+"""What a filter computes, found by calling it with symbols.
+
+Where the filter needs to know whether a comparison holds, or the value of a knob that is no
+number, the call takes one outcome, and later calls take the others. The outcome is a decision tree
+over expressions, which is evaluated for many points at once and can be taken apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autotune.task.annotate_space import AnnotateSpace
+from autotune.task.entities import AnnotateEntity, SplitEntity
+from autotune.task.option_space import OtherOptionSpace
+from autotune.task.radix import IntArray
+from autotune.task.split_space import SplitSpace
+from autotune.task.symbols import Opaque, Symbol, leaf
+from autotune.task.transform_space import TransformSpace
+
+# A filter with more distinct paths than this is not followed.
+MAX_PATHS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A value that is no number, being looked at: each class of digits has its own.
+
+    Attributes:
+        knob: position of the knob.
+        position: which element of the knob's entity.
+        classes: the class of every digit.
+        values: the value of every class.
+    """
+
+    knob: int
+    position: int
+    classes: IntArray
+    values: tuple[Any, ...]
+
+
+Test = Symbol | Choice
+
+
+@dataclass(eq=False)
+class Decision:
+    """A test and what follows from each outcome; for a symbol: false, then true."""
+
+    test: Test
+    branches: list[Decision | bool | None]
+
+
+Tree = Decision | bool
+
+
+class Tracer:
+    """Calls a filter once for every path through it."""
+
+    def __init__(self, predicate: Callable[..., Any], spaces: Mapping[str, TransformSpace]):
+        self._predicate = predicate
+        self._spaces = spaces
+        self._script: list[int] = []
+        self._path: list[tuple[Decision, int]] = []
+        # Holds the tests too: an id is unique only while its object lives.
+        self._taken: dict[object, tuple[Test, int]] = {}
+        self._root: list[Tree | None] = [None]
+
+    def tree(self) -> Tree:
+        """Return the filter as a decision tree.
+
+        Raises:
+            Opaque: it does something that symbols cannot follow.
+        """
+        for _ in range(MAX_PATHS):
+            self._path, self._taken = [], {}
+            try:
+                result = bool(self._predicate(TracedKnobs(self._spaces, self)))
+            except Exception as error:  # the path may be one that no point takes
+                raise Opaque(f"{type(error).__name__}: {error}") from error
+            self._attach(result)
+            if not self._next_script():
+                assert self._root[0] is not None
+                return self._root[0]
+        raise Opaque(f"more than {MAX_PATHS} paths")
+
+    def holds(self, symbol: Symbol) -> bool:
+        """Decide whether a symbol is true on this path."""
+        return bool(self._take(symbol, id(symbol), 2))
+
+    def choose(self, choice: Choice) -> Any:
+        """Decide which value a knob has on this path."""
+        if len(choice.values) == 1:
+            return choice.values[0]
+        key = (choice.knob, choice.position)
+        return choice.values[self._take(choice, key, len(choice.values))]
+
+    def _take(self, test: Test, key: object, outcomes: int) -> int:
+        """Return the outcome of a test on this path; the same test keeps its outcome."""
+        if key in self._taken:  # `0 < x < 9 and ...` tests what `0 < x` returned twice
+            return self._taken[key][1]
+        depth = len(self._path)
+        if depth == len(self._script):
+            self._script.append(0)
+            self._attach(Decision(test, [None] * outcomes))
+        decision = self._slot()[0]
+        if not isinstance(decision, Decision) or len(decision.branches) != outcomes:
+            raise Opaque("the filter is not deterministic")
+        self._path.append((decision, self._script[depth]))
+        self._taken[key] = (test, self._script[depth])
+        return self._script[depth]
+
+    def _slot(self) -> list[Any]:
+        """Return where the path stands: a one-element view of the branch just taken."""
+        if not self._path:
+            return [self._root[0]]
+        decision, outcome = self._path[-1]
+        return [decision.branches[outcome]]
+
+    def _attach(self, tree: Tree) -> None:
+        if self._path:
+            decision, outcome = self._path[-1]
+            decision.branches[outcome] = tree
+        else:
+            self._root[0] = tree
+
+    def _next_script(self) -> bool:
+        while self._path:
+            decision, outcome = self._path.pop()
+            if outcome + 1 < len(decision.branches):
+                self._script = [*(taken for _, taken in self._path), outcome + 1]
+                return True
+        return False
+
+
+class TracedKnobs(Mapping[str, Any]):
+    """The mapping a traced filter is called with."""
+
+    def __init__(self, spaces: Mapping[str, TransformSpace], tracer: Tracer) -> None:
+        self._spaces = spaces
+        self._tracer = tracer
+        self._positions = {name: i for i, name in enumerate(spaces)}
+
+    def __getitem__(self, name: str) -> Any:
+        return _traced(self._spaces[name], self._positions[name], self._tracer)
+
+    def __iter__(self) -> Any:
+        return iter(self._spaces)
+
+    def __len__(self) -> int:
+        return len(self._spaces)
+
+
+class TracedSplit:
+    """A split whose sizes are symbols."""
+
+    __slots__ = ("size",)
+    __class__ = property(lambda self: SplitEntity)
+
+    def __init__(self, size: Elements) -> None:
+        self.size = size
+
+
+class TracedAnnotation:
+    """An annotation whose elements are chosen as they are looked at."""
+
+    __slots__ = ("anns",)
+    __class__ = property(lambda self: AnnotateEntity)
+
+    def __init__(self, anns: Elements) -> None:
+        self.anns = anns
+
+
+class TracedOption:
+    """An option whose value is a symbol, or chosen when it is looked at."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Callable[[], Any]) -> None:
+        self._value = value
+
+    @property
+    def val(self) -> Any:
+        """The value."""
+        return self._value()
+
+
+class Elements(Sequence[Any]):
+    """A list that makes its elements when they are asked for."""
+
+    __slots__ = ("_length", "_make")
+    __class__ = property(lambda self: list)
+
+    def __init__(self, length: int, make: Callable[[int], Any]) -> None:
+        self._length = length
+        self._make = make
+
+    def __getitem__(self, position: Any) -> Any:
+        if isinstance(position, slice):
+            return [self._make(i) for i in range(self._length)[position]]
+        return self._make(range(self._length)[position])
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __eq__(self, other: object) -> Any:
+        return list(self) == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _traced(space: TransformSpace, knob: int, tracer: Tracer) -> Any:
+    if isinstance(space, SplitSpace):
+        columns = [space.element_codes(i) for i in range(space.num_output)]
+        return TracedSplit(Elements(len(columns), lambda i: _symbol(knob, columns[i], tracer)))
+    if isinstance(space, AnnotateSpace):
+        return TracedAnnotation(
+            Elements(len(space[0].anns), lambda i: tracer.choose(_annotation(space, knob, i)))
+        )
+    if isinstance(space, OtherOptionSpace):
+        return TracedOption(lambda: _option(space, knob, tracer))
+    every = np.arange(len(space), dtype=np.int64)
+    if len(every) > MAX_PATHS:
+        raise Opaque("an order of loops with too many values")
+    return tracer.choose(Choice(knob, 0, every, tuple(space)))
+
+
+def _option(space: OtherOptionSpace, knob: int, tracer: Tracer) -> Any:
+    values = [space[i].val for i in range(len(space))]
+    if all(type(value) in (int, float) for value in values):
+        return _symbol(knob, np.array(values), tracer)
+    if len(values) > MAX_PATHS:
+        raise Opaque("a knob with too many values")
+    return tracer.choose(Choice(knob, 0, np.arange(len(values), dtype=np.int64), tuple(values)))
+
+
+def _annotation(space: AnnotateSpace, knob: int, position: int) -> Choice:
+    codes = space.element_codes(position)
+    values, members = np.unique(codes, return_index=True)
+    assert values.tolist() == list(range(len(values)))
+    return Choice(knob, position, codes, tuple(space[int(i)].anns[position] for i in members))
+
+
+def _symbol(knob: int, table: Any, tracer: Tracer) -> Any:
+    if len(table) == 1:
+        return table[0].item()
+    return leaf(knob, table, tracer.holds)
