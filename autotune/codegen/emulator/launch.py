@@ -110,8 +110,8 @@ def _check_same(kernel: Kernel, name: str, first: Array, again: Array, order: in
     if "atomic" in kernel.source and np.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True):
         return
     differ = np.flatnonzero(~((a == b) | (np.isnan(a) & np.isnan(b))))
+    where = f"{len(differ)} elements differ in order {order}, the first at {differ[:1].tolist()}"
     raise DeviceError(
-        f"kernel {kernel.name!r}: argument {name!r} depends on the order of threads: "
-        f"{len(differ)} elements differ in order {order}, the first at {differ[:1].tolist()}; a barrier is "
-        "missing, or two blocks write one element"
+        f"kernel {kernel.name!r}: argument {name!r} depends on the order of threads: {where}; "
+        "a barrier is missing, or two blocks write one element"
     )
