@@ -32,6 +32,8 @@ class Operand:
     """The Python operators: what an expression and an iteration variable have in common."""
 
     __slots__ = ()
+    # A numpy scalar on the left leaves the operator to us.
+    __array_ufunc__: ClassVar[None] = None
 
     def __add__(self, other: ExprLike) -> Expr:
         return binary(OPERATORS["+"], self, other)
@@ -390,10 +392,8 @@ def floor_remainder(a: Any, b: Any) -> Expr:
 def bitwise(logical: str, name: str, a: Any, b: Any) -> Expr:
     """Build a bitwise call; of two bools it is the logical operator of that symbol."""
     pair = match_types(a, b)
-    if pair is None:
-        return NotImplemented
-    if pair[0].dtype == "bool" and logical:
-        return OPERATORS[logical].fold(*pair)
-    if is_float(pair[0].dtype):
+    if pair and is_float(pair[0].dtype):
         raise ExpressionError(f"{name}: expected integers, got {pair[0].dtype}")
-    return Call(name, pair)
+    if pair and pair[0].dtype == "bool" and logical:
+        return OPERATORS[logical].fold(*pair)
+    return Call(name, pair) if pair else NotImplemented

@@ -59,10 +59,14 @@ from autotune.ir.stmt import (
 
 FLOAT_SUFFIX = {"float32": "f", "float16": "h", "bfloat16": "bf", "float64": ""}
 PRECEDENCE: dict[type[Expr], int] = {
-    Or: 1, And: 2, Add: 4, Sub: 4, Mul: 5, Div: 5, FloorDiv: 5, FloorMod: 5,
+    Or: 1, And: 2, Add: 4, Sub: 4, Mul: 5, Div: 5, TruncDiv: 5, TruncMod: 5,
 }  # fmt: skip
 COMPARE = 3
-CALLED = (Min, Max, TruncDiv, TruncMod)
+CALLED = (Min, Max, FloorDiv, FloorMod)
+# The text of an operator where it is not its symbol: ``/`` and ``%`` mean what they do in C.
+NAMES: dict[type[Expr], str] = {
+    TruncDiv: "/", TruncMod: "%", FloorDiv: "floordiv", FloorMod: "floormod",
+}  # fmt: skip
 
 
 class Printer:
@@ -90,7 +94,8 @@ class Printer:
             level = COMPARE if isinstance(node, CompareOp) else PRECEDENCE[type(node)]
             # a - (b + c), and a compare of a compare, keep their parentheses.
             left = self.expr(node.a, level + isinstance(node, CompareOp))
-            text = f"{left} {node.symbol} {self.expr(node.b, level + 1)}"
+            symbol = NAMES.get(type(node), node.symbol)
+            text = f"{left} {symbol} {self.expr(node.b, level + 1)}"
             return f"({text})" if level < within else text
         for kind, method in self._METHODS:
             if isinstance(node, kind):
@@ -120,7 +125,8 @@ class Printer:
         return f"{node.name}({self._all(node.args)})"
 
     def _called(self, node: BinaryOp) -> str:
-        return f"{node.symbol}({self.expr(node.a)}, {self.expr(node.b)})"
+        name = NAMES.get(type(node), node.symbol)
+        return f"{name}({self.expr(node.a)}, {self.expr(node.b)})"
 
     def _not(self, node: Not) -> str:
         return f"!({self.expr(node.a)})"

@@ -1,0 +1,99 @@
+"""Arithmetic on whole tensors, with numpy's broadcasting: each operator makes a new compute."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from autotune.errors import ExpressionError
+from autotune.ir import Expr, IterVar, as_expr, cast, same
+from autotune.te.declare import compute
+from autotune.te.location import user_line
+from autotune.te.tensor import BROADCAST, Extent, Tensor
+
+
+def broadcast_shape(what: str, a: Tensor, b: Tensor) -> tuple[Extent, ...]:
+    """Return the shape in which two tensors meet; dimensions are matched from the last one."""
+    ndim = max(a.ndim, b.ndim)
+    left = (1,) * (ndim - a.ndim) + a.shape
+    right = (1,) * (ndim - b.ndim) + b.shape
+    shape: list[Extent] = []
+    for x, y in zip(left, right, strict=True):
+        if not (_is_one(x) or _is_one(y) or same(as_expr(x), as_expr(y))):
+            raise ExpressionError(
+                f"{user_line()}: {what}: shapes do not fit: {a.name} has {a.shape}, {b.name} has "
+                f"{b.shape}"
+            )
+        shape.append(y if _is_one(x) else x)
+    return tuple(shape)
+
+
+def _is_one(extent: Extent) -> bool:
+    return isinstance(extent, int) and extent == 1
+
+
+def read_broadcast(tensor: Tensor, indices: tuple[Any, ...]) -> Expr:
+    """Read a tensor at the indices of a shape that it broadcasts to."""
+    own = indices[len(indices) - tensor.ndim :]
+    at = [0 if _is_one(n) else i for n, i in zip(tensor.shape, own, strict=True)]
+    value: Expr = tensor(*at)
+    return value
+
+
+def broadcast(
+    function: Callable[[Any, Any], Any], a: Any, b: Any, name: str, tag: str = "broadcast"
+) -> Tensor:
+    """Apply a function of two expressions to two tensors, or to a tensor and a number."""
+    for operand in (a, b):
+        if not isinstance(operand, Tensor | Expr | IterVar | int | float):
+            raise ExpressionError(
+                f"{user_line()}: {name}: expected a tensor or a number, got {operand!r}"
+            )
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        x, y = a, b
+        shape = broadcast_shape(name, x, y)
+        names = [f"ax{i}" for i in range(len(shape))]
+
+        def both(*i: Any) -> Any:
+            return function(read_broadcast(x, i), read_broadcast(y, i))
+
+        result: Tensor = compute(shape, both, name, tag, varargs_names=names)
+        return result
+    tensor = a if isinstance(a, Tensor) else b
+    names = [f"ax{i}" for i in range(tensor.ndim)]
+
+    def one(*i: Any) -> Any:
+        return function(tensor(*i), b) if tensor is a else function(a, tensor(*i))
+
+    result = compute(tensor.shape, one, name, "elemwise", varargs_names=names)
+    return result
+
+
+def _enter(key: str, function: Callable[[Any, Any], Any]) -> None:
+    BROADCAST[key] = lambda a, b: broadcast(function, a, b, f"T_{key}")
+
+
+def _cast(tensor: Any, dtype: Any) -> Tensor:
+    if tensor.dtype == dtype:
+        return tensor  # type: ignore[no-any-return]
+    names = [f"ax{i}" for i in range(tensor.ndim)]
+
+    def convert(*i: Any) -> Any:
+        return cast(tensor(*i), dtype)
+
+    result: Tensor = compute(tensor.shape, convert, "T_cast", "elemwise", varargs_names=names)
+    return result
+
+
+_enter("add", operator.add)
+_enter("subtract", operator.sub)
+_enter("multiply", operator.mul)
+_enter("divide", operator.truediv)
+_enter("floor_divide", operator.floordiv)
+_enter("floor_mod", operator.mod)
+_enter("less", operator.lt)
+_enter("less_equal", operator.le)
+_enter("greater", operator.gt)
+_enter("greater_equal", operator.ge)
+BROADCAST["cast"] = _cast

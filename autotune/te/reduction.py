@@ -1,0 +1,153 @@
+"""Reductions: their axes, and what combines the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from autotune.errors import ExpressionError
+from autotune.ir import (
+    Add,
+    Combiner,
+    Expr,
+    IterVar,
+    Max,
+    Min,
+    Range,
+    Reduce,
+    Var,
+    as_expr,
+    cast,
+    const,
+)
+from autotune.te.intrinsics import larger, max_value, min_value, smaller
+from autotune.te.location import user_line
+
+# Marks the variable of a reduction axis that the user gave no name.
+UNNAMED = "reduce, unnamed"
+
+
+def reduce_axis(dom: Any, name: str | None = None) -> IterVar:
+    """Make an axis to reduce over; ``dom`` is ``(min, end)``, as in ``range``, or an extent.
+
+    Example::
+
+        k = te.reduce_axis((0, 64), name="k")
+        B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k))
+    """
+    if isinstance(dom, Range):
+        extent_of = dom
+    elif isinstance(dom, tuple | list) and len(dom) == 2:
+        extent_of = Range(dom[0], as_expr(dom[1]) - as_expr(dom[0]))
+    else:
+        extent_of = Range(0, dom)
+    kind = "reduce" if name else UNNAMED
+    return IterVar(Var(name or "rv", "int32", kind), extent_of, "reduce")
+
+
+def comm_reducer(
+    fcombine: Callable[[Any, Any], Any], fidentity: Callable[..., Any], name: str = "custom"
+) -> Callable[..., Any]:
+    """Make a reduction from a commutative, associative function and its identity.
+
+    ``fcombine(x, y)`` combines two values, or two tuples of values; ``fidentity(*dtypes)`` gives
+    the value (or tuple) that changes nothing. The reduction is then called as `te.sum` is.
+
+    Example, the index and value of the largest element::
+
+        argmax = te.comm_reducer(
+            lambda x, y: (te.Select(x[1] >= y[1], x[0], y[0]), te.max(x[1], y[1])),
+            lambda t0, t1: (te.const(-1, t0), te.min_value(t1)),
+        )
+        I, V = te.compute((n,), lambda i: argmax((idx[i, k], val[i, k]), axis=k))
+    """
+
+    def reducer(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
+        single = not isinstance(expr, tuple | list)
+        sources = (as_expr(expr),) if single else tuple(map(as_expr, expr))
+        combiner = _custom(fcombine, fidentity, tuple(e.dtype for e in sources), single)
+        return make_reduce(combiner, sources, axis, where, init)
+
+    reducer.__name__ = name
+    return reducer
+
+
+def _custom(fcombine: Any, fidentity: Any, dtypes: tuple[str, ...], single: bool) -> Combiner:
+    lhs = tuple(Var(f"x{i}", dtype) for i, dtype in enumerate(dtypes))
+    rhs = tuple(Var(f"y{i}", dtype) for i, dtype in enumerate(dtypes))
+    result = fcombine(lhs[0], rhs[0]) if single else fcombine(lhs, rhs)
+    identity = fidentity(*dtypes)
+    results, identities = _as_tuple(result), _as_tuple(identity)
+    if len(results) != len(dtypes) or len(identities) != len(dtypes):
+        raise ExpressionError(
+            f"{user_line()}: comm_reducer: {len(dtypes)} values are reduced together, but the "
+            f"combiner returns {len(results)} and the identity {len(identities)}"
+        )
+    return Combiner(
+        "custom",
+        lhs,
+        rhs,
+        tuple(cast(as_expr(e), t) for e, t in zip(results, dtypes, strict=True)),
+        tuple(cast(as_expr(e), t) for e, t in zip(identities, dtypes, strict=True)),
+    )
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def make_reduce(
+    combiner: Combiner, sources: tuple[Expr, ...], axis: Any, where: Any, init: Any
+) -> Any:
+    """Build the reduction; several sources give a tuple of values. No axes: the sources as are."""
+    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    for each in axes:
+        if not isinstance(each, IterVar) or each.kind != "reduce":
+            raise ExpressionError(
+                f"{user_line()}: the axis of a reduction must come from te.reduce_axis, "
+                f"got {each!r}"
+            )
+    condition = const(True, "bool") if where is None else as_expr(where)
+    start = tuple(
+        cast(as_expr(e), source.dtype)
+        for e, source in zip(() if init is None else _as_tuple(init), sources, strict=False)
+    )
+    if not axes:
+        return sources[0] if len(sources) == 1 else sources
+    values = tuple(
+        Reduce(combiner, sources, axes, condition, i, start) for i in range(len(sources))
+    )
+    return values[0] if len(values) == 1 else values
+
+
+@cache
+def _simple(name: str, dtype: str) -> Combiner:
+    x, y = Var("x", dtype), Var("y", dtype)
+    result = {"sum": Add, "min": Min, "max": Max}[name](x, y)
+    identity = {"sum": lambda t: const(0, t), "min": max_value, "max": min_value}[name](dtype)
+    return Combiner(name, (x,), (y,), (result,), (identity,))
+
+
+def _reduce(name: str, expr: Any, axis: Any, where: Any, init: Any) -> Any:
+    source = as_expr(expr)
+    return make_reduce(_simple(name, source.dtype), (source,), axis, where, init)
+
+
+def sum(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
+    """Sum over one or more reduction axes, where ``where`` holds, beginning with ``init``."""
+    return _reduce("sum", expr, axis, where, init)
+
+
+def min(expr: Any, axis: Any, *more: Any, where: Any = None, init: Any = None) -> Any:
+    """Find the minimum over reduction axes; or, of two or more values, the smallest."""
+    if isinstance(axis, IterVar | list | tuple):
+        return _reduce("min", expr, axis, *(more or (where, init)))
+    return smaller(expr, axis, *more)
+
+
+def max(expr: Any, axis: Any, *more: Any, where: Any = None, init: Any = None) -> Any:
+    """Find the maximum over reduction axes; or, of two or more values, the largest."""
+    if isinstance(axis, IterVar | list | tuple):
+        return _reduce("max", expr, axis, *(more or (where, init)))
+    return larger(expr, axis, *more)

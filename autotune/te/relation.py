@@ -1,0 +1,117 @@
+"""How the axes of a stage come from one another, and what follows for extents and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from autotune.ir import Expr, IterVar, as_expr
+from autotune.utils.math import ceil_div
+
+
+@dataclass(frozen=True, eq=False)
+class SplitRelation:
+    """``parent`` was split; ``factor`` is the inner extent, or ``nparts`` the outer one."""
+
+    parent: IterVar
+    outer: IterVar
+    inner: IterVar
+    factor: int | None
+    nparts: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class FuseRelation:
+    """``outer`` and ``inner`` became one axis, ``fused``."""
+
+    outer: IterVar
+    inner: IterVar
+    fused: IterVar
+
+
+@dataclass(frozen=True, eq=False)
+class SingletonRelation:
+    """``iter`` is a loop of one iteration that no axis stands behind."""
+
+    iter: IterVar
+
+
+Relation = SplitRelation | FuseRelation | SingletonRelation
+
+
+def split_extents(relation: SplitRelation, extent: int) -> tuple[int, int]:
+    """Return the outer and inner extents of a split; neither exceeds the parent's extent."""
+    if relation.factor is not None:
+        inner = min(relation.factor, extent)
+        return ceil_div(extent, inner), inner
+    outer = min(relation.nparts or 1, extent)
+    return outer, ceil_div(extent, outer)
+
+
+def pass_down(relations: Sequence[Relation], extents: dict[IterVar, int]) -> None:
+    """Add to ``extents`` those of the axes derived from the ones it holds."""
+    for relation in relations:
+        match relation:
+            case SplitRelation(parent, outer, inner):
+                if parent in extents:
+                    extents[outer], extents[inner] = split_extents(relation, extents[parent])
+            case FuseRelation(outer, inner, fused):
+                if outer in extents and inner in extents:
+                    extents[fused] = extents[outer] * extents[inner]
+            case SingletonRelation(each):
+                extents[each] = 1
+
+
+def pass_up(
+    relations: Sequence[Relation], extents: dict[IterVar, int], values: dict[IterVar, Expr]
+) -> None:
+    """Add to ``values`` those of the axes from which the ones it holds were derived."""
+    for relation in reversed(relations):
+        match relation:
+            case SplitRelation(parent, outer, inner):
+                if outer in values and inner in values:
+                    values[parent] = values[outer] * extents[inner] + values[inner]
+            case FuseRelation(outer, inner, fused):
+                if fused in values:
+                    values[outer] = values[fused] // extents[inner]
+                    values[inner] = values[fused] % extents[inner]
+            case SingletonRelation():
+                pass
+
+
+def overruns(
+    relations: Sequence[Relation], extents: dict[IterVar, int]
+) -> Iterable[SplitRelation]:
+    """Yield the splits whose parts run past the end of their parent."""
+    for relation in relations:
+        if isinstance(relation, SplitRelation) and relation.parent in extents:
+            parts = extents[relation.outer] * extents[relation.inner]
+            if parts > extents[relation.parent]:
+                yield relation
+
+
+def touched(relations: Sequence[Relation], axis: IterVar) -> set[IterVar]:
+    """Return all axes related to ``axis``: what it came from, and all that comes of that."""
+    found = {axis}
+    while True:
+        before = len(found)
+        for relation in relations:
+            match relation:
+                case SplitRelation(parent, outer, inner):
+                    family = {parent, outer, inner}
+                case FuseRelation(outer, inner, fused):
+                    family = {outer, inner, fused}
+                case _:
+                    continue
+            if found & family:
+                found |= family
+        if len(found) == before:
+            return found
+
+
+def extent_of(axis: IterVar) -> int | None:
+    """Return the extent of an axis if it is known and constant."""
+    if axis.dom is None:
+        return None
+    extent = as_expr(axis.dom.extent)
+    return getattr(extent, "value", None)

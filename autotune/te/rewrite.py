@@ -1,0 +1,302 @@
+"""The rewrites of computes behind cache_read, cache_write, rfactor and compute_inline.
+
+A stage's operation is replaced by a new one; other operations may go on reading tensors of the old
+one, since a schedule finds the stage by any version of its operation. So nothing cascades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from autotune.errors import ScheduleError
+from autotune.ir import (
+    LT,
+    And,
+    Expr,
+    IterVar,
+    ProducerLoad,
+    Range,
+    Reduce,
+    Rewriter,
+    Var,
+    const,
+    substitute,
+)
+from autotune.te.intrinsics import if_then_else
+from autotune.te.relation import (
+    Relation,
+    extent_of,
+    overruns,
+    pass_down,
+    pass_up,
+    touched,
+)
+from autotune.te.stage_state import IterAttr, StageState
+from autotune.te.tensor import ComputeOp, Tensor
+
+if TYPE_CHECKING:
+    from autotune.te.schedule import Schedule
+    from autotune.te.stage import Stage
+
+
+class _ReadFrom(Rewriter):
+    """Makes reads of one output of a stage reads of another tensor."""
+
+    def __init__(self, schedule: Schedule, stage: Stage, value_index: int, new: Tensor) -> None:
+        self.stage_map = schedule.stage_map
+        self.stage = stage
+        self.value_index = value_index
+        self.new = new
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
+        indices = self.rewrite_all(node.indices)
+        tensor = node.tensor
+        if self.stage_map[tensor.op] is self.stage and tensor.value_index == self.value_index:
+            return ProducerLoad(self.new, indices)
+        return node if indices is node.indices else ProducerLoad(tensor, indices)
+
+
+def _with_body(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
+    return ComputeOp(op.name, op.tag, op.attrs, op.axis, body)
+
+
+def make_cache_read(
+    schedule: Schedule, stage: Stage, value_index: int, scope: str, readers: Sequence[Stage]
+) -> ComputeOp:
+    """Return the copying operation, and make the readers read its output."""
+    tensor = stage.op.outputs[value_index]
+    if not readers:
+        raise ScheduleError(f"cache_read({tensor.name}): expected at least one reader")
+    axis = tuple(
+        [
+            IterVar(Var(f"ax{i}", "int32", "data"), Range(0, extent), "data")
+            for i, extent in enumerate(tensor.shape)
+        ]
+    )
+    load = ProducerLoad(tensor, tuple([each.var for each in axis]))
+    cache = ComputeOp(f"{tensor.name}.{scope}", "", {}, axis, (load,))
+    rewriter = _ReadFrom(schedule, stage, value_index, cache.outputs[0])
+    new_ops = []
+    for reader in readers:
+        op = reader.op
+        body = rewriter.rewrite_all(op.body) if isinstance(op, ComputeOp) else ()
+        if not isinstance(op, ComputeOp) or body is op.body:
+            raise ScheduleError(
+                f"cache_read({tensor.name}): {reader.name} does not read {tensor.name}; expected "
+                "stages that do"
+            )
+        new_ops.append(_with_body(op, body))
+    for reader, new_op in zip(readers, new_ops, strict=True):
+        schedule.replace_op(reader, new_op)
+    return cache
+
+
+def make_cache_write(schedule: Schedule, stage: Stage, scope: str) -> tuple[ComputeOp, ComputeOp]:
+    """Return the operation that computes in the cache, and the one that copies from it.
+
+    The copy keeps the data axes; the cache gets new ones, called ``i.c``, and the reduction axes.
+    """
+    op = stage.check_compute("cache_write")
+    if stage.is_scheduled() or stage.attached():
+        raise ScheduleError(
+            f"cache_write({stage.name}): its loops are scheduled already; call cache_write first "
+            "and schedule the cache that it returns"
+        )
+    axis = tuple(
+        [IterVar(Var(f"{each.name}.c", "int32", "data"), each.dom, "data") for each in op.axis]
+    )
+    mapping: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axis, strict=True)}
+    body = _share_sources(tuple([substitute(each, mapping) for each in op.body]))
+    cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, axis, body)
+    own = tuple([each.var for each in op.axis])
+    copies = tuple([ProducerLoad(tensor, own) for tensor in cache.outputs])
+    return cache, ComputeOp(op.name, op.tag, {}, op.axis, copies)
+
+
+def _share_sources(body: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Let the outputs of one reduction share its sources again after a rewrite."""
+    first = body[0]
+    if len(body) == 1 or not isinstance(first, Reduce):
+        return body
+    return tuple(
+        [
+            Reduce(first.combiner, first.sources, first.axes, first.condition, i, first.init)
+            for i in range(len(body))
+        ]
+    )
+
+
+class _Inline(Rewriter):
+    """Puts the values of inlined stages where these are read."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.stage_map = schedule.stage_map
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
+        indices = self.rewrite_all(node.indices)
+        stage = self.stage_map[node.tensor.op]
+        if stage.attach_type == "inline":
+            op = stage.op
+            assert isinstance(op, ComputeOp)
+            variables = [axis.var for axis in op.axis]
+            mapping = dict(zip(variables, indices, strict=True))
+            value: Expr = op.body[node.tensor.value_index]
+            return substitute(value, mapping)
+        return node if indices is node.indices else ProducerLoad(node.tensor, indices)
+
+
+def inline_stages(schedule: Schedule) -> None:
+    """Put the inlined stages of a schedule into their readers."""
+    inline = [stage for stage in schedule.stages if stage.attach_type == "inline"]
+    for stage in inline:
+        for other in stage.attached():
+            raise ScheduleError(
+                f"compute_inline({stage.name}): {other.name} is computed at one of its loops, "
+                "which an inlined stage does not have"
+            )
+    if not inline:
+        return
+    rewriter = _Inline(schedule)
+    for stage in schedule.stages:
+        op = stage.op
+        if isinstance(op, ComputeOp):
+            body = rewriter.rewrite_all(op.body)
+            if body is not op.body:
+                schedule.replace_op(stage, _with_body(op, _share_sources(body)))
+
+
+@dataclass(frozen=True)
+class Factored:
+    """What comes of `make_rfactor`: both operations, and the loops of the first one's stage."""
+
+    factor_op: ComputeOp
+    final_op: ComputeOp
+    all_iter_vars: list[IterVar]
+    leaf_iter_vars: list[IterVar]
+    relations: list[Relation]
+    iter_attrs: dict[IterVar, IterAttr]
+
+
+def _check_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tuple[ComputeOp, int]:
+    op = stage.check_compute("rfactor")
+    stage.position("rfactor", axis)
+    stage.check_plain("rfactor", axis)
+    if axis.kind != "reduce":
+        raise ScheduleError(f"rfactor({stage.name}): expected a reduction axis, got {axis.name!r}")
+    data = [each for each in stage.leaf_iter_vars if each.kind == "data"]
+    if data != list(op.axis) or any(each in stage.iter_attrs for each in data):
+        raise ScheduleError(
+            f"rfactor({stage.name}): its data axes are scheduled already; call rfactor first"
+        )
+    if stage.attached():
+        raise ScheduleError(
+            f"rfactor({stage.name}): {stage.attached()[0].name} is computed at one of its loops; "
+            "call rfactor first"
+        )
+    ndim = len(op.axis)
+    if not -ndim - 1 <= factor_axis <= ndim:
+        raise ScheduleError(
+            f"rfactor({stage.name}): factor_axis must be in {-ndim - 1}..{ndim}, got {factor_axis}"
+        )
+    return op, factor_axis if factor_axis >= 0 else ndim + 1 + factor_axis
+
+
+def make_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> Factored:
+    """Split a reduction into one that keeps ``axis`` as a dimension, and one over that."""
+    op, place = _check_rfactor(stage, axis, factor_axis)
+    family = touched(stage.relations, axis)
+    extents, values, new_axis = _family_values(stage, op, family, axis)
+    mapping: dict[Var, Expr] = {}
+    for root in op.reduce_axis:
+        if root in family:
+            assert root.dom is not None
+            mapping[root.var] = values[root] + root.dom.min
+    first = op.body[0]
+    assert isinstance(first, Reduce)
+    condition = substitute(first.condition, mapping)
+    for split in overruns(stage.relations, extents):
+        limit = const(extents[split.parent])
+        condition = And.fold(condition, LT.fold(values[split.parent], limit))
+    sources = tuple([substitute(each, mapping) for each in first.sources])
+    leaves = [new_axis.get(each, each) for each in stage.leaf_iter_vars if each.kind == "reduce"]
+    leaves.remove(new_axis[axis])
+    untouched = [each for each in op.reduce_axis if each not in family]
+    reduce_axes = (*untouched, *[new for old, new in new_axis.items() if old is not axis])
+    factor_var = new_axis[axis]
+    data = (*op.axis[:place], factor_var, *op.axis[place:])
+    count = range(len(op.body))
+    if reduce_axes:
+        body: tuple[Any, ...] = tuple(
+            [Reduce(first.combiner, sources, reduce_axes, condition, i) for i in count]
+        )
+    else:
+        body = tuple([_guarded(first, condition, sources[i], i) for i in count])
+    factor_op = ComputeOp(f"{op.name}.rf", op.tag, op.attrs, data, body)
+    relations = [each for each in stage.relations if not _touches(each, family)]
+    kept = [each for each in stage.all_iter_vars if each not in family and each.kind == "reduce"]
+    derived = [each for each in kept if each not in op.reduce_axis]
+    attrs = {new_axis.get(each, each): attr for each, attr in stage.iter_attrs.items()}
+    return Factored(
+        factor_op,
+        _final_op(op, first, factor_op, factor_var, place),
+        [*data, *reduce_axes, *derived],
+        [*data, *leaves],
+        relations,
+        attrs,
+    )
+
+
+def _guarded(reduce: Reduce, condition: Expr, source: Expr, index: int) -> Expr:
+    """Return the one value that is left to reduce, or the identity where there is none."""
+    return if_then_else(condition, source, reduce.combiner.identity[index])
+
+
+def _touches(relation: Relation, family: set[IterVar]) -> bool:
+    names = ("parent", "outer", "inner", "fused", "iter")
+    return any(getattr(relation, name, None) in family for name in names)
+
+
+def _family_values(
+    stage: StageState, op: ComputeOp, family: set[IterVar], factor: IterVar
+) -> tuple[dict[IterVar, int], dict[IterVar, Expr], dict[IterVar, IterVar]]:
+    """Return extents and values of all axes of a family, in new axes that stand for its leaves."""
+    extents: dict[IterVar, int] = {}
+    for root in op.reduce_axis:
+        if root in family:
+            extent = extent_of(root)
+            if extent is None:
+                raise ScheduleError(
+                    f"rfactor({stage.name}): axis {root.name!r} must have a constant extent"
+                )
+            extents[root] = extent
+    pass_down(stage.relations, extents)
+    values: dict[IterVar, Expr] = {}
+    new_axis: dict[IterVar, IterVar] = {}
+    for leaf in stage.leaf_iter_vars:
+        if leaf in family:
+            kind = "data" if leaf is factor else "reduce"
+            var = Var(leaf.name, "int32", kind)
+            new_axis[leaf] = IterVar(var, Range(0, extents[leaf]), kind)
+            values[leaf] = var if extents[leaf] > 1 else const(0)
+    pass_up(stage.relations, extents, values)
+    return extents, values, new_axis
+
+
+def _final_op(
+    op: ComputeOp, first: Reduce, factor_op: ComputeOp, factor_var: IterVar, place: int
+) -> ComputeOp:
+    """Return the operation that reduces the factored tensors over the factored axis."""
+    axis = tuple([IterVar(Var(each.name, "int32", "data"), each.dom, "data") for each in op.axis])
+    over = IterVar(Var(f"{factor_var.name}.v", "int32", "reduce"), factor_var.dom, "reduce")
+    indices = [each.var for each in axis]
+    indices.insert(place, over.var)
+    sources = tuple([ProducerLoad(tensor, tuple(indices)) for tensor in factor_op.outputs])
+    mapping: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axis, strict=True)}
+    init = tuple([substitute(each, mapping) for each in first.init])
+    always = const(True, "bool")
+    body = tuple(
+        [Reduce(first.combiner, sources, (over,), always, i, init) for i in range(len(op.body))]
+    )
+    return ComputeOp(op.name, op.tag, op.attrs, axis, body)

@@ -1,0 +1,243 @@
+"""Schedules: the stages of a graph of computes, and the recorded steps that shaped them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from autotune.errors import ScheduleError
+from autotune.ir import IterVar
+from autotune.te.dag import dag_text, post_order
+from autotune.te.rewrite import inline_stages, make_cache_read, make_cache_write, make_rfactor
+from autotune.te.stage import SCOPES, Stage
+from autotune.te.stage_state import StageState
+from autotune.te.step import CacheRead, CacheWrite, Normalize, Rfactor, Step
+from autotune.te.tensor import Operation, Tensor
+
+
+class Schedule:
+    """How a graph of computes is carried out; made by `create_schedule`.
+
+    ``s[T]`` is the stage of a tensor or operation, whichever version of it one holds. Primitives
+    change stages in place, and each leaves a frozen `Step` in ``steps``; `replay` of these steps
+    gives an equal schedule. ``stages`` stand in the order of computation.
+    """
+
+    def __init__(self, outputs: Iterable[Operation]) -> None:
+        self.outputs: tuple[Operation, ...] = tuple(outputs)
+        self.stages: list[Stage] = [Stage(self, op) for op in post_order(self.outputs)]
+        self.stage_map: dict[Operation, Stage] = {stage.op: stage for stage in self.stages}
+        self._steps: list[Step] = []
+        for op in self.outputs:
+            self.stage_map[op].is_output = True
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps so far."""
+        return tuple(self._steps)
+
+    def record(self, step: Step) -> None:
+        """Append a step; the primitives call it, after their checks."""
+        self._steps.append(step)
+
+    def stage_of(self, tensor: Tensor) -> Stage:
+        """Return the stage that computes a tensor, also one of an earlier version of its op."""
+        return self[tensor]
+
+    def __getitem__(self, key: Any) -> Stage:
+        op = key.op if isinstance(key, Tensor) else key
+        stage = self.stage_map.get(op) if isinstance(op, Operation) else None
+        if stage is None:
+            what = getattr(key, "name", key)
+            names = ", ".join(each.name for each in self.stages)
+            raise ScheduleError(
+                f"{what!r} is no tensor or operation of this schedule, which has {names}"
+            )
+        return stage
+
+    def reads_from(self, reader: StageState, source: StageState) -> bool:
+        """Tell whether a stage reads another one, directly or through stages between."""
+        seen = {reader}
+        todo = [reader]
+        while todo:
+            for tensor in todo.pop().op.input_tensors:
+                stage = self.stage_map[tensor.op]
+                if stage is source:
+                    return True
+                if stage not in seen:
+                    seen.add(stage)
+                    todo.append(stage)
+        return False
+
+    def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+        """Let some stages read a copy of a tensor; return the copy.
+
+        for i: B[i] = A[i] + 1  ->  for i: A.shared[i] = A[i]
+                                    for i: B[i] = A.shared[i] + 1
+        """
+        stage = self[tensor]
+        _check_scope("cache_read", tensor.name, scope)
+        several = isinstance(readers, list | tuple)
+        reading = list(dict.fromkeys(self[each] for each in (readers if several else [readers])))
+        step = CacheRead(
+            stage.index, tensor.value_index, scope, tuple(each.index for each in reading)
+        )
+        op = make_cache_read(self, stage, tensor.value_index, scope, reading)
+        self.record(step)
+        cache = Stage(self, op)
+        cache.scope = scope
+        self._insert(stage.index + 1, cache)
+        return op.outputs[0]
+
+    def cache_write(self, tensor: Any, scope: str) -> Any:
+        """Compute a tensor in a cache, from which its stage copies; return the cache.
+
+        for i, k: C[i] += A[i, k]  ->  for i, k: C.local[i] += A[i, k]
+                                       for i: C[i] = C.local[i]
+
+        Of an operation with several outputs, give the list of all; a list comes back. It must be
+        the first primitive on the stage, as the loops move to the cache.
+        """
+        several = isinstance(tensor, list | tuple)
+        tensors = list(tensor) if several else [tensor]
+        stage = self[tensors[0]]
+        _check_scope("cache_write", stage.name, scope)
+        if [self[each] for each in tensors] != [stage] * stage.op.num_outputs:
+            raise ScheduleError(
+                f"cache_write({stage.name}): expected a list of all {stage.op.num_outputs} "
+                "outputs of one operation"
+            )
+        cache_op, copy_op = make_cache_write(self, stage, scope)
+        self.record(CacheWrite(stage.index, scope))
+        self._replace(stage, copy_op)
+        cache = Stage(self, cache_op)
+        cache.scope = scope
+        self._insert(stage.index, cache)
+        outputs = list(cache_op.outputs)
+        return outputs if several and len(outputs) > 1 else outputs[0]
+
+    def rfactor(self, tensor: Any, axis: IterVar, factor_axis: int = 0) -> Any:
+        """Reduce in two: along ``axis`` apart, then over it. Return the tensor in between.
+
+        for i:                   for k.inner, i:
+          for k.outer, k.inner:    for k.outer: B.rf[k.inner, i] += A[i, k]
+            B[i] += A[i, k]  ->  for i:
+                                   for k.inner: B[i] += B.rf[k.inner, i]
+
+        ``factor_axis`` is the place of the new dimension, counted from the end if negative. The
+        stage of ``tensor`` gets new axes; see ``s[B].op``. Its data axes must be unscheduled.
+        """
+        first = tensor[0] if isinstance(tensor, list | tuple) else tensor
+        stage = self[first]
+        factored = make_rfactor(stage, axis, factor_axis)
+        at = stage.position("rfactor", axis)
+        self.record(Rfactor(stage.index, at, factor_axis))
+        factor = Stage(self, factored.factor_op)
+        factor.all_iter_vars[:] = factored.all_iter_vars
+        factor.leaf_iter_vars[:] = factored.leaf_iter_vars
+        factor.relations[:] = factored.relations
+        factor.iter_attrs.update(factored.iter_attrs)
+        self._replace(stage, factored.final_op)
+        self._insert(stage.index, factor)
+        outputs = list(factored.factor_op.outputs)
+        return outputs if len(outputs) > 1 else outputs[0]
+
+    def normalize(self) -> Schedule:
+        """Return a copy in which what is computed inline stands in the bodies that read it."""
+        result = self.copy()
+        result.inline_now()
+        return result
+
+    def inline_now(self) -> None:
+        """Put what is computed inline into the bodies that read it."""
+        self.record(Normalize(0))
+        inline_stages(self)
+
+    def copy(self) -> Schedule:
+        """Return a schedule of its own state that shares the axes: both take the same ones."""
+        result = Schedule.__new__(Schedule)
+        result.__dict__.update(self.__dict__)
+        new = {id(stage): _copy_stage(stage, result) for stage in self.stages}
+        for stage in new.values():
+            if stage.attach_stage is not None:
+                stage.attach_stage = new[id(stage.attach_stage)]
+        result.stages = list(new.values())
+        result.stage_map = {op: new[id(stage)] for op, stage in self.stage_map.items()}
+        result._steps = list(self._steps)
+        return result
+
+    def _insert(self, at: int, stage: Stage) -> None:
+        self.stages.insert(at, stage)
+        self.stage_map[stage.op] = stage
+
+    def _replace(self, stage: Stage, op: Operation) -> None:
+        """Give a stage another operation, with fresh loops."""
+        self.replace_op(stage, op)
+        stage.all_iter_vars = [*op.axis, *op.reduce_axis]
+        stage.leaf_iter_vars = stage.all_iter_vars[:]
+        stage.relations = []
+        stage.iter_attrs = {}
+
+    def replace_op(self, stage: Stage, op: Operation) -> None:
+        """Give a stage a rewritten operation of the same axes."""
+        stage.op = op
+        self.stage_map[op] = stage
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        if self._steps != other._steps:
+            return False
+        return self.outputs == other.outputs or dag_text(self.outputs) == dag_text(other.outputs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.stages))
+
+    def __repr__(self) -> str:
+        outputs = ", ".join(op.name for op in self.outputs)
+        return f"Schedule({outputs}: {len(self.stages)} stages, {len(self._steps)} steps)"
+
+
+def _copy_stage(stage: Stage, schedule: Schedule) -> Stage:
+    new = Stage.__new__(Stage)
+    for name in StageState.__slots__:
+        value = getattr(stage, name)
+        setattr(new, name, value.copy() if isinstance(value, list | dict) else value)
+    new.schedule = schedule
+    return new
+
+
+def _check_scope(primitive: str, name: str, scope: Any) -> None:
+    if scope not in SCOPES:
+        raise ScheduleError(
+            f"{primitive}({name}): expected a scope of {', '.join(SCOPES)}, got {scope!r}"
+        )
+
+
+def create_schedule(ops: Any) -> Schedule:
+    """Make the plain schedule of one or more operations (or tensors) and all they read."""
+    several = isinstance(ops, list | tuple)
+    given = [each.op if isinstance(each, Tensor) else each for each in (ops if several else [ops])]
+    for op in given:
+        if not isinstance(op, Operation):
+            raise ScheduleError(f"create_schedule: expected operations or tensors, got {op!r}")
+    if not given:
+        raise ScheduleError("create_schedule: expected at least one operation")
+    return Schedule(dict.fromkeys(given))
+
+
+def replay(ops: Any, steps: Iterable[Step]) -> Schedule:
+    """Return the schedule that taking ``steps`` on the plain schedule of ``ops`` gives."""
+    schedule = create_schedule(ops)
+    for step in steps:
+        step.apply(schedule)
+    return schedule
+
+
+def inlined(schedule: Schedule) -> Schedule:
+    """Return a copy with inlined stages put into their readers and no step recorded."""
+    result = schedule.copy()
+    inline_stages(result)
+    return result

@@ -1,0 +1,223 @@
+"""A stage of a schedule: where it is computed and where its result lives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autotune.errors import ScheduleError
+from autotune.ir import Expr, ForKind, IterVar, as_expr
+from autotune.te.condition import condition_text, read_condition
+from autotune.te.stage_loops import LoopPrimitives
+from autotune.te.step import (
+    AsyncCopies,
+    ComputeAt,
+    ComputeInline,
+    ComputeRoot,
+    DoubleBuffer,
+    SetScope,
+    SetStorePredicate,
+    StorageAlign,
+)
+from autotune.te.tensor import ComputeOp
+
+SCOPES = ("global", "shared", "local", "warp")
+
+
+class Stage(LoopPrimitives):
+    """One operation of a schedule and how it is computed; see `StageState` for its fields."""
+
+    __slots__ = ()
+
+    def compute_at(self, parent: Stage, scope: IterVar) -> Stage:
+        """Compute the stage inside a loop of a stage that reads it, just what is read there.
+
+        for i: A[i] = ...         for i:
+        for i:                ->    A[i] = ...
+          B[i] = ... A[i] ...       B[i] = ... A[i] ...
+        """
+        self.check_compute("compute_at")
+        if not isinstance(parent, Stage) or parent.schedule is not self.schedule:
+            raise ScheduleError(
+                f"compute_at({self.name}): expected a stage of this schedule, s[T], got {parent!r}"
+            )
+        at = parent.position(f"compute_at({self.name})", scope)
+        if self.is_output:
+            raise ScheduleError(
+                f"compute_at({self.name}): it is an output of the schedule and stays at the root"
+            )
+        if not self.schedule.reads_from(parent, self):
+            raise ScheduleError(
+                f"compute_at({self.name}): {parent.name} does not read {self.name}; expected one "
+                "of the stages that do"
+            )
+        self.record(ComputeAt, parent.index, at)
+        self.attach_type = "at"
+        self.attach_stage = parent
+        self.attach_iter = scope
+        return self
+
+    def compute_inline(self) -> Stage:
+        """Compute each element where it is read, without storing it.
+
+        for i: A[i] = x[i] + 1  ->  for i:
+        for i: B[i] = A[i] * 2        B[i] = (x[i] + 1) * 2
+        """
+        op = self.check_compute("compute_inline")
+        if self.is_output or op.reduce_axis:
+            what = "an output of the schedule" if self.is_output else "a reduction"
+            raise ScheduleError(
+                f"compute_inline({self.name}): it is {what}; expected a compute between others "
+                "that gives one value for each element"
+            )
+        self.record(ComputeInline)
+        self._attach("inline")
+        return self
+
+    def compute_root(self) -> Stage:
+        """Compute the stage in loops of its own, before all that read it. So it is at first.
+
+        for i:                    for i: A[i] = ...
+          A[i] = ...          ->  for i:
+          B[i] = ... A[i] ...       B[i] = ... A[i] ...
+        """
+        self.check_compute("compute_root")
+        self.record(ComputeRoot)
+        self._attach("root")
+        return self
+
+    def _attach(self, kind: str) -> None:
+        self.attach_type = kind
+        self.attach_stage = None
+        self.attach_iter = None
+
+    def set_scope(self, scope: str) -> Stage:
+        """Say what memory holds the result: global, shared, local or warp.
+
+        for i: A[i] = ...  ->  for i: A[i] = ...  # A: float32[n] @shared
+        """
+        self.check_compute("set_scope")
+        if scope not in SCOPES:
+            raise ScheduleError(
+                f"set_scope({self.name}): expected one of {', '.join(SCOPES)}, got {scope!r}"
+            )
+        if self.is_output and scope != "global":
+            raise ScheduleError(
+                f"set_scope({self.name}): an output of the schedule lives in global memory, got "
+                f"{scope!r}; cache_write gives it a cache elsewhere"
+            )
+        self.record(SetScope, scope)
+        self.scope = scope
+        return self
+
+    def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
+        """Make the stride of a dimension ``offset`` modulo ``factor`` by padding what is inside.
+
+        A: float32[8, 32]        A: float32[8, 32] strides=[33, 1]
+        A[i, j] is A + 32i + j   A[i, j] is A + 33i + j      # storage_align(i, 32, 1)
+
+        So that threads that read a column of a shared array meet different banks.
+        """
+        op = self.check_compute("storage_align")
+        dimension = next((i for i, each in enumerate(op.axis) if each is axis), None)
+        if dimension is None:
+            names = ", ".join(each.name for each in op.axis)
+            raise ScheduleError(
+                f"storage_align({self.name}): expected one of its own dimensions ({names}), got "
+                f"{axis!r}"
+            )
+        if factor < 1 or not 0 <= offset < factor:
+            raise ScheduleError(
+                f"storage_align({self.name}): expected factor >= 1 and 0 <= offset < factor, got "
+                f"factor={factor}, offset={offset}"
+            )
+        self.record(StorageAlign, dimension, int(factor), int(offset))
+        self.alignments[dimension] = (int(factor), int(offset))
+
+    def double_buffer(self) -> None:
+        """Give the stage two buffers, so that the next block is fetched while one is in use.
+
+        for k:                      A[0] = ...
+          A = ... k ...         ->  for k:
+          B += ... A ...              A[(k + 1) % 2] = ... k + 1 ...
+                                      B += ... A[k % 2] ...
+        """
+        self.check_compute("double_buffer")
+        self._check_inner("double_buffer")
+        self.record(DoubleBuffer)
+        self.double_buffered = True
+
+    def async_copy(self, stages: int = 2) -> None:
+        """Fill a shared stage by copies that run ahead, in a ring of ``stages`` buffers.
+
+        for k:                      begin to copy blocks 0 .. stages - 2
+          A = ... k ...         ->  for k:
+          B += ... A ...              begin to copy block k + stages - 1
+                                      wait until block k has come
+                                      B += ... A[k % stages] ...
+        """
+        self.check_compute("async_copy")
+        self._check_inner("async_copy")
+        if self.scope != "shared":
+            raise ScheduleError(
+                f"async_copy({self.name}): expected a stage in shared memory, such as "
+                f"s.cache_read(T, 'shared', readers) makes; the scope is {self.scope or 'not set'}"
+            )
+        if not isinstance(stages, int) or stages < 2:
+            raise ScheduleError(
+                f"async_copy({self.name}): stages must be an int of at least 2, got {stages!r}"
+            )
+        self.record(AsyncCopies, stages)
+        self.pipeline_stages = stages
+
+    def _check_inner(self, primitive: str) -> None:
+        if self.is_output:
+            raise ScheduleError(
+                f"{primitive}({self.name}): an output of the schedule has one buffer, the caller's"
+            )
+
+    def set_store_predicate(self, condition: Any) -> None:
+        """Store the result only where a condition on thread axes and loops holds.
+
+        B[0] = ...  ->  if threadIdx.x == 0:
+                          B[0] = ...
+        """
+        self.check_compute("set_store_predicate")
+        predicate = as_expr(condition)
+        self.record(SetStorePredicate, condition_text(self, predicate))
+        self.store_predicate = predicate
+
+    def read_condition(self, text: str) -> Expr:
+        """Return the condition that a `SetStorePredicate` step wrote as text."""
+        return read_condition(self, text)
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {', '.join(self._notes())}"]
+        for depth, axis in enumerate(self.leaf_iter_vars, 1):
+            attr = self.attr(axis)
+            notes = [f"{key}={value}" for key, value in attr.pragmas]
+            if attr.kind is not ForKind.SERIAL:
+                notes.insert(0, attr.thread.thread_tag if attr.thread else attr.kind.value)
+            if axis.kind == "reduce":
+                notes.insert(0, "reduce")
+            lines.append(f"{'  ' * depth}for {axis.name}{_comment(notes)}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _notes(self) -> list[str]:
+        notes = ["root" if isinstance(self.op, ComputeOp) else "placeholder"]
+        if self.attach_type == "inline":
+            notes = ["inline"]
+        if self.attach_type == "at" and self.attach_iter is not None:
+            notes = [f"at {self.attach_iter.name} of {self.attach_stage.name}"]
+        notes += [self.scope] if self.scope else []
+        notes += [f"align {d} to {f} + {o}" for d, (f, o) in sorted(self.alignments.items())]
+        notes += ["double buffer"] if self.double_buffered else []
+        notes += [f"async copy in {self.pipeline_stages} stages"] if self.pipeline_stages else []
+        if self.store_predicate is not None:
+            notes.append(f"store where {self.store_predicate}")
+        return notes
+
+
+def _comment(notes: list[str]) -> str:
+    return f"  # {', '.join(notes)}" if notes else ""

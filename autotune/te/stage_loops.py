@@ -1,0 +1,279 @@
+"""The primitives that change the loops of a stage. Each checks, records, updates, returns."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from autotune.errors import ScheduleError
+from autotune.ir import Expr, ForKind, IntImm, IterVar, Range, Var
+from autotune.te.intrinsics import thread_axis
+from autotune.te.relation import FuseRelation, SingletonRelation, SplitRelation, extent_of
+from autotune.te.stage_state import PLAIN, IterAttr, StageState
+from autotune.te.step import Bind, Fuse, Parallel, Pragma, Reorder, Split, Unroll, Vectorize
+
+
+class LoopPrimitives(StageState):
+    """Split, fuse, reorder, bind and mark loops."""
+
+    __slots__ = ()
+
+    def split(
+        self, axis: IterVar, factor: Any = None, nparts: Any = None
+    ) -> tuple[IterVar, IterVar]:
+        """Split one loop in two; ``factor`` is the inner extent, or ``nparts`` the outer one.
+
+        for i in 0..n:  ->  for i.outer in 0..ceil(n / factor):
+          ...                 for i.inner in 0..factor:
+                                ...  # where i.outer * factor + i.inner < n
+        """
+        at = self.position("split", axis)
+        self.check_plain("split", axis)
+        if (factor is None) == (nparts is None):
+            raise ScheduleError(
+                f"split({axis.name!r}): expected either factor or nparts, got factor={factor}, "
+                f"nparts={nparts}"
+            )
+        by = _size(axis, "factor", factor)
+        parts = _size(axis, "nparts", nparts)
+        self.record(Split, at, by or 0, parts or 0)
+        kind = axis.kind
+        outer = IterVar(Var(axis.var.name + ".outer", axis.var.dtype, kind), None, kind)
+        inner = IterVar(Var(axis.var.name + ".inner", axis.var.dtype, kind), None, kind)
+        self.move_attached(axis, inner)
+        self.relations.append(SplitRelation(axis, outer, inner, by, parts))
+        self.all_iter_vars += (outer, inner)
+        self.leaf_iter_vars[at : at + 1] = (outer, inner)
+        self._move_pragmas(axis, outer)
+        return outer, inner
+
+    def fuse(self, *axes: Any) -> IterVar:
+        """Make one loop of neighbouring loops, given from outer to inner.
+
+        for i in 0..n:      ->  for i.j.fused in 0..n * m:
+          for j in 0..m:          ...
+
+        One loop stays what it is; of no loops comes a loop of one iteration, outermost.
+        """
+        if len(axes) == 1 and isinstance(axes[0], list | tuple):
+            axes = tuple(axes[0])
+        places = [self.position("fuse", axis) for axis in axes]
+        for axis in axes:
+            self.check_plain("fuse", axis)
+        self._check_fuse(axes, places)
+        self.record(Fuse, tuple(places))
+        if not axes:
+            single = IterVar(Var("singleton", "int32", "data"), Range(0, 1), "data")
+            self.relations.append(SingletonRelation(single))
+            self.all_iter_vars.append(single)
+            self.leaf_iter_vars.insert(0, single)
+            return single
+        fused: IterVar = axes[0]
+        for axis in axes[1:]:
+            name = f"{fused.var.name}.{axis.var.name}.fused"
+            both = IterVar(Var(name, fused.var.dtype, fused.kind), None, fused.kind)
+            self.relations.append(FuseRelation(fused, axis, both))
+            self.all_iter_vars.append(both)
+            self._move_pragmas(axis, both)
+            self._move_pragmas(fused, both)
+            fused = both
+        if len(axes) > 1:
+            self.move_attached(axes[-1], fused)
+            self.leaf_iter_vars[places[0] : places[0] + len(axes)] = (fused,)
+        return fused
+
+    def _check_fuse(self, axes: tuple[IterVar, ...], places: list[int]) -> None:
+        names = ", ".join(axis.name for axis in axes)
+        if any(b != a + 1 for a, b in pairwise(places)):
+            loops = ", ".join(leaf.name for leaf in self.leaf_iter_vars)
+            raise ScheduleError(
+                f"fuse({names}): expected neighbouring loops from outer to inner; the loops of "
+                f"{self.name} are now: {loops}"
+            )
+        if len({axis.kind for axis in axes}) > 1:
+            raise ScheduleError(
+                f"fuse({names}): a reduction axis of {self.name} cannot be fused with another kind"
+            )
+        for axis in axes[:-1]:
+            for stage in self.attached():
+                if stage.attach_iter is axis:
+                    raise ScheduleError(
+                        f"fuse({names}): {stage.name} is computed at {axis.name!r}; expected that "
+                        "to be the innermost of the fused loops"
+                    )
+
+    def tile(
+        self, x: IterVar, y: IterVar, x_factor: int, y_factor: int
+    ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
+        """Split two loops and put the inner parts inside; return outer x, outer y, inner x, y.
+
+        for x in 0..n:      ->  for x.outer in 0..n / x_factor:
+          for y in 0..m:          for y.outer in 0..m / y_factor:
+                                    for x.inner in 0..x_factor:
+                                      for y.inner in 0..y_factor:
+        """
+        x_outer, x_inner = self.split(x, x_factor)
+        y_outer, y_inner = self.split(y, y_factor)
+        self.reorder(x_outer, y_outer, x_inner, y_inner)
+        return x_outer, y_outer, x_inner, y_inner
+
+    def reorder(self, *axes: Any) -> None:
+        """Put the named loops in this order, in the places that they now take together.
+
+        for i in 0..n:      ->  for j in 0..m:      # reorder(j, i)
+          for j in 0..m:          for i in 0..n:
+        """
+        if len(axes) == 1 and isinstance(axes[0], list | tuple):
+            axes = tuple(axes[0])
+        places = [self.position("reorder", axis) for axis in axes]
+        if len(set(places)) < len(places):
+            names = ", ".join(axis.name for axis in axes)
+            raise ScheduleError(f"reorder({names}): expected each loop of {self.name} once")
+        self.record(Reorder, tuple(places))
+        for place, axis in zip(sorted(places), axes, strict=True):
+            self.leaf_iter_vars[place] = axis
+
+    def bind(self, axis: IterVar, thread: IterVar) -> None:
+        """Let the threads of a thread axis carry out the iterations of a loop.
+
+        for i in 0..n:  ->  i = threadIdx.x  # n threads
+          ...               ...
+
+        A loop over a reduction axis may be bound to ``threadIdx``: the threads of a block then
+        reduce together. Bound to ``blockIdx`` it would need `Schedule.rfactor`.
+        """
+        at = self.position("bind", axis)
+        self.check_plain("bind", axis)
+        if not isinstance(thread, IterVar) or not thread.thread_tag:
+            raise ScheduleError(
+                f"bind({axis.name!r}): expected a thread axis such as te.thread_axis("
+                f"'threadIdx.x'), got {thread!r}"
+            )
+        self.check_compute("bind")
+        tag = thread.thread_tag
+        if axis.kind == "reduce" and not tag.startswith("threadIdx"):
+            raise ScheduleError(
+                f"bind({axis.name!r}): a reduction axis of {self.name} can be bound to threadIdx "
+                f"only, got {tag}; rfactor makes a reduction axis a data axis"
+            )
+        extent = extent_of(thread)
+        own = extent_of(axis)
+        if extent is not None and own is not None and extent != own:
+            raise ScheduleError(
+                f"bind({axis.name!r}): {self.name} has {own} iterations, but the thread axis "
+                f"{tag} has an extent of {extent}"
+            )
+        virtual = tag == "vthread"
+        if not virtual:
+            self._check_free(axis, tag)
+        self.record(Bind, at, tag, extent or 0)
+        kind = ForKind.VTHREAD if virtual else ForKind.THREAD
+        self.iter_attrs[axis] = IterAttr(kind, thread, self.attr(axis).pragmas)
+
+    def _check_free(self, axis: IterVar, tag: str) -> None:
+        for other, attr in self.iter_attrs.items():
+            if attr.thread is not None and attr.thread.thread_tag == tag:
+                raise ScheduleError(
+                    f"bind({axis.name!r}): {tag} is taken by axis {other.name!r} of {self.name}; "
+                    "fuse the two, or take another thread axis"
+                )
+
+    def vthread(self, axis: IterVar) -> None:
+        """Bind a loop to a virtual thread: its iterations are interleaved in each thread.
+
+        for i in 0..2:  ->  do all of iteration 0 and of iteration 1, statement by statement
+          ...
+        """
+        self.bind(axis, thread_axis("vthread"))
+
+    def unroll(self, axis: IterVar) -> None:
+        """Write a loop out.
+
+        for i in 0..2:  ->  A[0] = ...
+          A[i] = ...        A[1] = ...
+        """
+        at = self._mark("unroll", axis, ForKind.UNROLLED)
+        self.record(Unroll, at)
+
+    def vectorize(self, axis: IterVar) -> None:
+        """Carry out a loop by vector operations; its extent must be a constant.
+
+        for i in 0..4:  ->  A[0:4] = ...
+          A[i] = ...
+        """
+        self._check_data("vectorize", axis)
+        at = self._mark("vectorize", axis, ForKind.VECTORIZED)
+        self.record(Vectorize, at)
+
+    def parallel(self, axis: IterVar) -> None:
+        """Share the iterations of a loop out to the threads of a CPU.
+
+        for i in 0..n:  ->  for i in 0..n:  # on all cores at once
+          ...                 ...
+        """
+        self._check_data("parallel", axis)
+        at = self._mark("parallel", axis, ForKind.PARALLEL)
+        self.record(Parallel, at)
+
+    def pragma(self, axis: IterVar, key: str, value: Any = None) -> None:
+        """Give a loop and all inside it a hint.
+
+        ``auto_unroll_max_step`` (an int) unrolls inner loops as long as no more statements than
+        that come of it; ``unroll_explicit`` (0 or 1) says whether we write them out or leave that
+        to the compiler. Other keys are kept and mean nothing yet.
+
+        for i in 0..n:  ->  for i in 0..n:  # auto_unroll_max_step=16
+          ...                 ...
+        """
+        at = self.position("pragma", axis)
+        setting = _setting(axis, key, value)
+        self.record(Pragma, at, key, setting)
+        old = self.attr(axis)
+        pragmas = (*[each for each in old.pragmas if each[0] != key], (key, setting))
+        self.iter_attrs[axis] = IterAttr(old.kind, old.thread, pragmas)
+
+    def _mark(self, primitive: str, axis: IterVar, kind: ForKind) -> int:
+        at = self.position(primitive, axis)
+        self.check_plain(primitive, axis)
+        self.check_compute(primitive)
+        self.iter_attrs[axis] = IterAttr(kind, None, self.attr(axis).pragmas)
+        return at
+
+    def _check_data(self, primitive: str, axis: IterVar) -> None:
+        self.position(primitive, axis)
+        if axis.kind == "reduce":
+            raise ScheduleError(
+                f"{primitive}({axis.name!r}): expected a data axis of {self.name}; its iterations "
+                "all add to one element; rfactor makes a reduction axis a data axis"
+            )
+
+    def _move_pragmas(self, old: IterVar, new: IterVar) -> None:
+        attr = self.iter_attrs.pop(old, None)
+        if attr is not None:
+            self.iter_attrs[new] = IterAttr(
+                ForKind.SERIAL, None, self.iter_attrs.get(new, PLAIN).pragmas + attr.pragmas
+            )
+
+
+def _size(axis: IterVar, what: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    number = value.value if isinstance(value, IntImm) else value
+    if isinstance(number, Expr) or not hasattr(number, "__index__"):
+        raise ScheduleError(f"split({axis.name!r}): {what} must be an int, got {value!r}")
+    number = int(number)
+    if number < 1:
+        raise ScheduleError(f"split({axis.name!r}): {what} must be at least 1, got {number}")
+    return number
+
+
+def _setting(axis: IterVar, key: str, value: Any) -> int | str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return 0
+    if not hasattr(value, "__index__"):
+        raise ScheduleError(
+            f"pragma({axis.name!r}, {key!r}): the value must be an int or a string, got {value!r}"
+        )
+    return int(value)

@@ -1,0 +1,145 @@
+"""The state of a stage, and the look-ups that every primitive begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from autotune.errors import ScheduleError
+from autotune.ir import Expr, ForKind, IterVar
+from autotune.te.relation import Relation
+from autotune.te.step import Step
+from autotune.te.tensor import ComputeOp, Operation
+
+if TYPE_CHECKING:
+    from autotune.te.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class IterAttr:
+    """How one loop is carried out: its kind, the thread axis it is bound to, its hints."""
+
+    kind: ForKind = ForKind.SERIAL
+    thread: IterVar | None = None
+    pragmas: tuple[tuple[str, int | str], ...] = ()
+
+
+PLAIN = IterAttr()
+
+
+class StageState:
+    """One operation of a schedule and how it is to be computed.
+
+    ``op`` is the operation as the schedule has rewritten it, ``origin_op`` what the stage began
+    with. ``leaf_iter_vars`` are the loops from outermost to innermost; ``relations`` say how they
+    come from the axes of ``op``. ``attach_type`` is ``"root"``, ``"inline"`` or ``"at"``; the last
+    means inside loop ``attach_iter`` of ``attach_stage``. ``scope`` is empty where it follows from
+    the place. ``alignments`` maps a dimension to its ``(factor, offset)``.
+    """
+
+    __slots__ = (
+        "alignments",
+        "all_iter_vars",
+        "attach_iter",
+        "attach_stage",
+        "attach_type",
+        "double_buffered",
+        "is_output",
+        "iter_attrs",
+        "leaf_iter_vars",
+        "op",
+        "origin_op",
+        "pipeline_stages",
+        "relations",
+        "schedule",
+        "scope",
+        "store_predicate",
+    )
+
+    def __init__(self, schedule: Schedule, op: Operation) -> None:
+        self.schedule = schedule
+        self.op = op
+        self.origin_op = op
+        self.all_iter_vars: list[IterVar] = [*op.axis, *op.reduce_axis]
+        self.leaf_iter_vars: list[IterVar] = self.all_iter_vars[:]
+        self.relations: list[Relation] = []
+        self.iter_attrs: dict[IterVar, IterAttr] = {}
+        self.attach_type = "root"
+        self.attach_stage: Any = None
+        self.attach_iter: IterVar | None = None
+        self.scope = ""
+        self.alignments: dict[int, tuple[int, int]] = {}
+        self.double_buffered = False
+        self.pipeline_stages = 0
+        self.store_predicate: Expr | None = None
+        self.is_output = False
+
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+        return self.op.name
+
+    def attr(self, axis: IterVar) -> IterAttr:
+        """Return how the loop of ``axis`` is carried out."""
+        return self.iter_attrs.get(axis, PLAIN)
+
+    def is_scheduled(self) -> bool:
+        """Tell whether any primitive has changed the loops of the stage."""
+        return bool(self.relations or self.iter_attrs) or (
+            self.leaf_iter_vars != [*self.op.axis, *self.op.reduce_axis]
+        )
+
+    def position(self, primitive: str, axis: Any) -> int:
+        """Return the place of a leaf axis among the loops; raise if it is none of them."""
+        for i, leaf in enumerate(self.leaf_iter_vars):
+            if leaf is axis:
+                return i
+        raise ScheduleError(f"{primitive}: {self._why_no_leaf(axis)}")
+
+    def _why_no_leaf(self, axis: Any) -> str:
+        leaves = ", ".join(leaf.name for leaf in self.leaf_iter_vars)
+        if not isinstance(axis, IterVar):
+            return f"expected an axis of {self.name} (one of {leaves}), got {axis!r}"
+        if any(each is axis for each in self.all_iter_vars):
+            what = "has been split or fused already"
+        else:
+            what = f"is no axis of {self.name}"
+        return f"axis {axis.name!r} {what}; the loops of {self.name} are now: {leaves or 'none'}"
+
+    def check_plain(self, primitive: str, axis: IterVar) -> None:
+        """Raise if a loop is bound, unrolled, vectorized or parallel already."""
+        attr = self.iter_attrs.get(axis)
+        if attr is None or attr.kind is ForKind.SERIAL:
+            return
+        how = f"bound to {attr.thread.thread_tag}" if attr.thread else attr.kind.value
+        raise ScheduleError(
+            f"{primitive}: axis {axis.name!r} of {self.name} is {how} already; do this before it"
+        )
+
+    def check_compute(self, primitive: str) -> ComputeOp:
+        """Return the stage's compute; raise if the stage is a placeholder."""
+        if not isinstance(self.op, ComputeOp):
+            raise ScheduleError(
+                f"{primitive}: {self.name} is a placeholder, which computes nothing; expected the "
+                "stage of a compute (cache_read makes one that copies a placeholder)"
+            )
+        return self.op
+
+    def record(self, cls: type[Step], *values: Any) -> None:
+        """Append a step on this stage to the schedule's steps."""
+        self.schedule.record(cls(self.index, *values))
+
+    @property
+    def index(self) -> int:
+        """The place of the stage in its schedule."""
+        return self.schedule.stages.index(self)  # type: ignore[arg-type]
+
+    def attached(self) -> list[Any]:
+        """Return the stages that are computed inside a loop of this one."""
+        return [each for each in self.schedule.stages if each.attach_stage is self]
+
+    def move_attached(self, old: IterVar, new: IterVar) -> None:
+        """Move what is computed at ``old``, which disappears, to ``new``."""
+        for stage in self.schedule.stages:
+            if stage.attach_iter is old and stage.attach_stage is self:
+                stage.attach_iter = new

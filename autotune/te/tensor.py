@@ -1,0 +1,266 @@
+"""Tensors and the operations that produce them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from autotune.errors import ExpressionError
+from autotune.ir import Expr, IntImm, IterVar, ProducerLoad, Reduce, Visitor, as_expr, is_int
+from autotune.te.location import user_line
+
+Extent = int | Expr
+Index = Any
+
+
+class Tensor:
+    """A value of some shape and dtype: output ``value_index`` of an operation.
+
+    ``T[i, j]`` or ``T(i, j)`` reads one element; fewer indices give a `TensorSlice`, which takes
+    the rest. The operators ``+ - * / // % < <= > >=`` work on whole tensors and broadcast as numpy
+    does; each makes a new compute. ``==`` asks whether two are the same tensor.
+    """
+
+    __slots__ = ("dtype", "name", "op", "shape", "value_index")
+    # A numpy scalar on the left leaves the operator to us.
+    __array_ufunc__: ClassVar[None] = None
+
+    def __init__(
+        self, op: Operation, value_index: int, shape: tuple[Extent, ...], dtype: str, name: str
+    ) -> None:
+        self.op = op
+        self.value_index = value_index
+        self.shape = shape
+        self.dtype = dtype
+        self.name = name
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def __getitem__(self, indices: Index) -> Any:
+        return _index(self, indices if isinstance(indices, tuple) else (indices,))
+
+    def __call__(self, *indices: Index) -> Any:
+        """Read the element at these indices, one for each dimension."""
+        return _index(self, indices, whole=True)
+
+    def astype(self, dtype: str) -> Tensor:
+        """Return the tensor of all elements converted to ``dtype``."""
+        return BROADCAST["cast"](self, dtype)
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        return f"Tensor({self.name}: {self.dtype}[{shape}])"
+
+    def __add__(self, other: Any) -> Tensor:
+        return BROADCAST["add"](self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return BROADCAST["add"](other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return BROADCAST["subtract"](self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return BROADCAST["subtract"](other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return BROADCAST["multiply"](self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return BROADCAST["multiply"](other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return BROADCAST["divide"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return BROADCAST["divide"](other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return BROADCAST["floor_divide"](self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return BROADCAST["floor_divide"](other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return BROADCAST["floor_mod"](self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return BROADCAST["floor_mod"](other, self)
+
+    def __neg__(self) -> Tensor:
+        return BROADCAST["multiply"](self, -1)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return BROADCAST["less"](self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return BROADCAST["less_equal"](self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return BROADCAST["greater"](self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return BROADCAST["greater_equal"](self, other)
+
+
+# Name -> function on whole tensors; `autotune.te.broadcast` enters them.
+BROADCAST: dict[str, Callable[[Any, Any], Tensor]] = {}
+
+
+class TensorSlice:
+    """A tensor with some of its leading indices given; index it to give the rest."""
+
+    __slots__ = ("indices", "tensor")
+
+    def __init__(self, tensor: Tensor, indices: tuple[Expr, ...]) -> None:
+        self.tensor = tensor
+        self.indices = indices
+
+    def __getitem__(self, indices: Index) -> Any:
+        more = indices if isinstance(indices, tuple) else (indices,)
+        return _index(self.tensor, self.indices + more)
+
+    def __repr__(self) -> str:
+        return f"{self.tensor.name}[{', '.join(map(str, self.indices))}, ...]"
+
+
+def _index(tensor: Tensor, indices: tuple[Any, ...], whole: bool = False) -> Any:
+    checked = []
+    for axis, index in enumerate(indices):
+        checked.append(_check_index(tensor, axis, index))
+    if len(indices) < len(tensor.shape) and not whole:
+        return TensorSlice(tensor, tuple(checked))
+    if len(indices) != len(tensor.shape):
+        raise ExpressionError(
+            f"{user_line()}: {tensor.name} has {len(tensor.shape)} dimensions "
+            f"{tensor.shape}, got {len(indices)} indices"
+        )
+    return ProducerLoad(tensor, tuple(checked))
+
+
+def _check_index(tensor: Tensor, axis: int, index: Any) -> Expr:
+    try:
+        expr = as_expr(index)
+    except ExpressionError:
+        raise ExpressionError(
+            f"{user_line()}: {tensor.name}: index {axis} must be an integer expression or an "
+            f"axis, got {index!r}"
+        ) from None
+    if expr.dtype != "int32" and not is_int(expr.dtype):
+        raise ExpressionError(
+            f"{user_line()}: {tensor.name}: index {axis} must be an integer, got {expr} of dtype "
+            f"{expr.dtype}; cast it with .astype('int32')"
+        )
+    if isinstance(expr, IntImm) and axis < len(tensor.shape):
+        extent = tensor.shape[axis]
+        if expr.value < 0 or (isinstance(extent, int) and expr.value >= extent):
+            raise ExpressionError(
+                f"{user_line()}: {tensor.name}: index {axis} must be in 0..{extent}, got "
+                f"{expr.value}; negative indices do not count from the end"
+            )
+    return expr
+
+
+class Operation:
+    """What produces tensors; two operations are never equal."""
+
+    __slots__ = ("_inputs", "attrs", "axis", "name", "outputs", "reduce_axis", "tag")
+    name: str
+    tag: str
+    attrs: dict[str, Any]
+    axis: tuple[IterVar, ...]
+    reduce_axis: tuple[IterVar, ...]
+    outputs: tuple[Tensor, ...]
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of tensors that the operation produces."""
+        return len(self.outputs)
+
+    def output(self, index: int) -> Tensor:
+        """Return the tensor that is output ``index``; always the same object."""
+        return self.outputs[index]
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """The distinct tensors that the operation reads, in the order of first use."""
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+
+class PlaceholderOp(Operation):
+    """An argument that comes from outside."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, shape: tuple[Extent, ...], dtype: str) -> None:
+        self.name = name
+        self.tag = ""
+        self.attrs = {}
+        self.axis = ()
+        self.reduce_axis = ()
+        self.outputs = (Tensor(self, 0, shape, dtype, name),)
+
+
+class ComputeOp(Operation):
+    """Elements computed one by one: ``body`` says each output's value at ``axis``."""
+
+    __slots__ = ("body",)
+    body: tuple[Expr, ...]
+
+    def __init__(
+        self,
+        name: str,
+        tag: str,
+        attrs: dict[str, Any],
+        axis: tuple[IterVar, ...],
+        body: tuple[Expr, ...],
+    ) -> None:
+        self.name = name
+        self.tag = tag
+        self.attrs = attrs
+        self.axis = axis
+        self.body = body
+        first = body[0]
+        self.reduce_axis = first.axes if isinstance(first, Reduce) else ()
+        shape = tuple([_plain(each.extent) for each in axis])
+        names = [name] if len(body) == 1 else [f"{name}.v{i}" for i in range(len(body))]
+        self.outputs = tuple(
+            [Tensor(self, i, shape, value.dtype, names[i]) for i, value in enumerate(body)]
+        )
+        self._inputs: tuple[Tensor, ...] | None = None
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """The distinct tensors that the body reads, in the order of first use."""
+        if self._inputs is None:
+            reads = _Reads()
+            for value in self.body:
+                reads.visit(value)
+            self._inputs = tuple(reads.found)
+        return self._inputs
+
+    @property
+    def root_iter_vars(self) -> tuple[IterVar, ...]:
+        """All axes: those of the output, then those of the reduction."""
+        return self.axis + self.reduce_axis
+
+
+def _plain(extent: Expr) -> Extent:
+    return extent.value if isinstance(extent, IntImm) else extent
+
+
+class _Reads(Visitor):
+    """Collects the tensors that are read, in the order of first use."""
+
+    def __init__(self) -> None:
+        self.found: dict[Tensor, None] = {}
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> None:
+        self.generic(node)
+        self.found[node.tensor] = None
