@@ -119,7 +119,18 @@ class RunStruct(ctypes.Structure):
 
 @cache
 def host_helper() -> ctypes.CDLL:
-    """Return the loaded library; the first call in a process compiles it or finds it cached."""
+    """Return the loaded library, with its threads started."""
+    library = loaded_helper()
+    library.autotune_threads()
+    return library
+
+
+@cache
+def loaded_helper() -> ctypes.CDLL:
+    """Load the library; the first call in a process compiles it or finds it cached.
+
+    Starts no threads, so a process that forks may call it before and share it with its forks.
+    """
     kernel = Kernel(
         name="autotune_helper",
         language="c",
@@ -137,5 +148,4 @@ def host_helper() -> ctypes.CDLL:
     library.autotune_flush.restype = None
     library.autotune_time.argtypes = [run, ctypes.c_int64, ctypes.c_int64]
     library.autotune_time.restype = ctypes.c_double
-    library.autotune_threads()
     return library
