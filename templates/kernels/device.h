@@ -1,6 +1,9 @@
 // Helpers shared by the CUDA kernels: asynchronous copies into shared memory, and sums over a
-// thread block cluster. Off the device (the emulator) and before sm_80 the copies are plain.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+// thread block cluster. Before sm_80 the copies are plain; the emulator has functions for them.
+#ifdef AUTOTUNE_EMULATE
+#include <cuda_pipeline_primitives.h>
+#define HAVE_ASYNC_COPY 0
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define HAVE_ASYNC_COPY 1
 #else
 #define HAVE_ASYNC_COPY 0
@@ -49,6 +52,8 @@ __device__ __forceinline__ void copy_async(float* dst, const float* src, bool va
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(src), "r"(bytes));
   }
+#elif defined(AUTOTUNE_EMULATE)
+  __pipeline_memcpy_async(dst, src, FLOATS * 4, valid ? 0 : FLOATS * 4);
 #else
   float v[FLOATS];
 #pragma unroll
@@ -61,6 +66,8 @@ __device__ __forceinline__ void copy_async(float* dst, const float* src, bool va
 __device__ __forceinline__ void copy_commit() {
 #if HAVE_ASYNC_COPY
   asm volatile("cp.async.commit_group;");
+#elif defined(AUTOTUNE_EMULATE)
+  __pipeline_commit();
 #endif
 }
 
@@ -69,6 +76,8 @@ template <int PENDING>
 __device__ __forceinline__ void copy_wait() {
 #if HAVE_ASYNC_COPY
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING));
+#elif defined(AUTOTUNE_EMULATE)
+  __pipeline_wait_prior(PENDING);
 #endif
 }
 

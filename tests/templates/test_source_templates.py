@@ -1,0 +1,116 @@
+"""The source templates compute what their references compute, for drawn configurations."""
+
+import ctypes
+import shutil
+import subprocess
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+
+from autotune.codegen.emulator import run_emulated
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+
+# Odd extents, so that every tile has a tail: name, arguments, how many configurations to run.
+SMALL = [
+    ("conv2d_nchw", (2, 5, 7, 6, 5, 3, 3, (1, 1), (1, 1), True, True), 4),
+    ("conv2d_nchw", (1, 9, 8, 5, 3, 5, 3, (2, 2), (2, 1)), 3),
+    ("conv2d_nchw", (1, 7, 6, 3, 6, 1, 1, 2, 0, True), 3),
+    ("gemm_nn", (13, 20, 17), 3),
+    ("gemm_nn", (1, 36, 32), 2),
+    ("gemm_nn", (9, 7, 12), 2),
+    ("softmax", (5, 77), 2),
+    ("softmax", (3, 260), 3),
+]
+LARGE = [
+    ("conv2d_nchw", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1), True, True)),
+    ("conv2d_nchw", (1, 224, 224, 64, 3, 7, 7, (2, 2), (3, 3))),
+    ("gemm_nn", (1024, 1024, 1024)),
+    ("softmax", (4096, 4096)),
+]
+
+
+def drawn(task, count, fits=lambda kernel: True):
+    """Draw configurations until `count` of them fit."""
+    space, rng = task.config_space, np.random.default_rng(0)
+    kernels = (task.instantiate(space.get(i)) for i in space.sample(400, rng))
+    return [k for k in kernels if fits(k.kernel(task.target.language))][:count]
+
+
+def arrays_of(source):
+    rng = np.random.default_rng(1)
+    return [
+        rng.standard_normal(a.shape).astype(np.float32)
+        if a.role == "in"
+        else np.full(a.shape, np.nan, np.float32)
+        for a in source.args
+    ]
+
+
+def check(source, arrays):
+    wanted = source.reference(*arrays[:-1])
+    np.testing.assert_allclose(arrays[-1], wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "args", "count"), SMALL)
+def test_c_kernels_match_their_reference(name, args, count, tmp_path):
+    compiler = shutil.which("cc")
+    assert compiler, "these tests need a C compiler"
+    for number, source in enumerate(drawn(create(f"{name}.cpu", args, "llvm"), count + 1)):
+        kernel, library = source.kernel("c"), tmp_path / f"k{number}.so"
+        library.with_suffix(".c").write_text(kernel.source)
+        flags = ["-O1", "-fopenmp", "-Wall", "-Werror", "-Wno-unused-function", "-shared", "-fPIC"]
+        subprocess.run(
+            [compiler, *flags, library.with_suffix(".c"), "-o", library, *kernel.flags], check=True
+        )
+        arrays = arrays_of(source)
+        by_name = {a.name: array for a, array in zip(source.args, arrays, strict=True)}
+        for one in kernel.calls:
+            pointers = [by_name[n].ctypes.data_as(ctypes.c_void_p) for n in one.args]
+            getattr(ctypes.CDLL(str(library)), one.entry)(*pointers)
+        check(source, arrays)
+
+
+@pytest.mark.parametrize(("name", "args", "count"), SMALL)
+def test_cuda_kernels_match_their_reference_in_the_emulator(name, args, count):
+    def small(kernel):
+        return all(c.launch.threads <= 256 for c in kernel.calls)
+
+    for source in drawn(create(f"{name}.cuda", args, "cuda -emulate"), count, small):
+        arrays = arrays_of(source)
+        run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+        check(source, arrays)
+
+
+@pytest.mark.parametrize(("name", "args"), LARGE)
+def test_every_valid_configuration_fits_the_device(name, args):
+    task = create(f"{name}.cuda", args, "cuda -arch=sm_90")
+    limits = Target("cuda -arch=sm_90").limits
+    sources = drawn(task, 50)
+    assert sources
+    assert all(launch_violation(s.kernel("cuda"), limits) is None for s in sources)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize(("name", "args"), LARGE)
+def test_cuda_text_compiles_for_hopper(name, args, tmp_path):
+    def clustered(kernel):
+        return name == "softmax" or "#define CLUSTER 1" in kernel.source
+
+    for source in drawn(create(f"{name}.cuda", args, "cuda -arch=sm_90"), 1, clustered):
+        text = tmp_path / "kernel.cu"
+        text.write_text(source.kernel("cuda").source)
+        command = ["nvcc", "-cubin", "-arch=sm_90", text, "-o", tmp_path / "kernel.cubin"]
+        assert subprocess.run(command, capture_output=True, text=True).stderr == ""
+
+
+@pytest.mark.parametrize("target", ["cuda -arch=sm_90", "cuda -arch=sm_75"])
+@pytest.mark.parametrize(("name", "args"), LARGE)
+def test_untuned_cuda_configuration_is_valid(name, args, target):
+    from autotune.templates import source
+
+    with Target(target) as used:
+        kernel = getattr(source, {"softmax": "softmax_rows"}.get(name, name) + "_cuda")(*args)
+    assert launch_violation(kernel.kernel("cuda"), used.limits) is None
