@@ -17,7 +17,8 @@ from autotune.measure.isolate import Died, in_fork
 from autotune.measure.jobs import Greeting, RaceJob, RunJob
 from autotune.measure.trial import Bench, Reply, Speak, failure, run_job
 from autotune.measure.types import MeasureErrorNo
-from autotune.runtime import Device, device, empty
+from autotune.runtime import Device, device, empty, summarize
+from autotune.runtime.host_helper import host_helper
 from autotune.target import Target
 from autotune.utils.child import Port
 
@@ -35,7 +36,9 @@ def main(port: Port) -> None:
         chosen = device(Target(greeting.target), greeting.device)
         bench = Bench(chosen)
         serve = _serve_forks if greeting.isolated else _serve_here
-        if not greeting.isolated:
+        if greeting.isolated:
+            _warm_up()
+        else:
             port.watch()
             _open(chosen)
     except AutotuneError as error:
@@ -48,6 +51,12 @@ def main(port: Port) -> None:
 def _open(chosen: Device) -> None:
     """Make the context now, so that no trial pays for it."""
     empty((1,), "int8", chosen)
+
+
+def _warm_up() -> None:
+    """Load what every fork would otherwise load anew."""
+    host_helper()
+    summarize([1.0, 2.0, 3.0], 1).to_json()
 
 
 def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:

@@ -78,7 +78,7 @@ void autotune_flush(const Run *run) {{
 #endif
 }}
 
-/* Keeps the OpenMP runtime of this compiler loaded, and starts its threads. */
+/* Makes this library need the OpenMP runtime, which so stays loaded. Nobody calls it. */
 int autotune_threads(void) {{
   int n = 0;
 #pragma omp parallel reduction(+ : n)
@@ -119,15 +119,7 @@ class RunStruct(ctypes.Structure):
 
 @cache
 def host_helper() -> ctypes.CDLL:
-    """Return the loaded library, with its threads started."""
-    library = loaded_helper()
-    library.autotune_threads()
-    return library
-
-
-@cache
-def loaded_helper() -> ctypes.CDLL:
-    """Load the library; the first call in a process compiles it or finds it cached.
+    """Return the loaded library; the first call in a process compiles it or finds it cached.
 
     Starts no threads, so a process that forks may call it before and share it with its forks.
     """
