@@ -1,5 +1,6 @@
 """From what a template returns to something that runs."""
 
+from autotune.driver.build import build
 from autotune.driver.kernel_of import kernel_of
 
-__all__ = ["kernel_of"]
+__all__ = ["build", "kernel_of"]

@@ -7,15 +7,18 @@ from autotune.runtime.compile import BuildOutput, compile_kernel
 from autotune.runtime.device import Device, cpu, cuda, device, gpu
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
+from autotune.runtime.module import BenchmarkResult, Module, load_module
 from autotune.runtime.timing import Clocks, Sampler, TimeOptions, Timing, summarize, take_timing
 
 __all__ = [
+    "BenchmarkResult",
     "Buffers",
     "BuildCache",
     "BuildOutput",
     "Clocks",
     "Device",
     "Executable",
+    "Module",
     "NDArray",
     "Sampler",
     "TimeOptions",
@@ -29,6 +32,7 @@ __all__ = [
     "from_dlpack",
     "gpu",
     "load",
+    "load_module",
     "random_inputs",
     "summarize",
     "take_timing",

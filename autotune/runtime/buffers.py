@@ -44,17 +44,29 @@ class Buffers:
         read = [a for a in self.args if a.role != "out"]
         _check_inputs(read, values)
         given = {a.name: value for a, value in zip(read, values, strict=True)}
-        self.sets: list[tuple[NDArray, ...]] = [
+        self._adopt(
             tuple(
                 array(given[a.name], device) if a.name in given else _made(a, device)
                 for a in self.args
             )
-        ]
+        )
+        self.poison()
+
+    @classmethod
+    def of(cls, args: Sequence[Argument], device: Device, arrays: Sequence[NDArray]) -> Buffers:
+        """Return buffers whose first set are arrays that exist, one for each argument."""
+        buffers = cls.__new__(cls)
+        buffers.args = tuple(args)
+        buffers.device = device
+        buffers._adopt(tuple(arrays))
+        return buffers
+
+    def _adopt(self, arrays: tuple[NDArray, ...]) -> None:
+        self.sets: list[tuple[NDArray, ...]] = [arrays]
         # What in-place arguments held before the first run.
         self._initial = {
-            i: array(given[a.name], device) for i, a in enumerate(self.args) if a.role == "inout"
+            i: arrays[i].copyto(self.device) for i, a in enumerate(self.args) if a.role == "inout"
         }
-        self.reset()
 
     @property
     def bytes(self) -> int:

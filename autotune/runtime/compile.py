@@ -23,7 +23,7 @@ from autotune.errors import (
 )
 from autotune.kernel import Kernel
 from autotune.runtime.build_cache import BuildCache, Entry
-from autotune.runtime.compilers import Recipe, c_recipe
+from autotune.runtime.compilers import Recipe, c_recipe, emulated_recipe
 from autotune.runtime.cuda_compilers import nvcc_recipe, nvrtc_recipe
 from autotune.runtime.elf import code_bytes, code_hash
 from autotune.runtime.resources import parse_ptxas, summary
@@ -66,6 +66,8 @@ _RECIPES: dict[tuple[str, bool, str], Callable[[Kernel, Target], Recipe]] = {
     ("c", False, "nvrtc"): c_recipe,
     ("cuda", False, "nvcc"): nvcc_recipe,
     ("cuda", False, "nvrtc"): nvrtc_recipe,
+    ("cuda", True, "nvcc"): emulated_recipe,
+    ("cuda", True, "nvrtc"): emulated_recipe,
 }
 
 
@@ -105,7 +107,7 @@ def compile_kernel(
         )
     recipe = make_recipe(kernel, target)
     store = (cache or BuildCache()) if use_cache else None
-    key = _key(kernel, recipe)
+    key = _key(recipe)
     entry = store.get(key) if store else None
     cached = entry is not None
     if entry is None:
@@ -157,8 +159,9 @@ def _place(artifact: bytes, folder: Path, name: str, suffix: str) -> str:
     return str(path)
 
 
-def _key(kernel: Kernel, recipe: Recipe) -> str:
+def _key(recipe: Recipe) -> str:
     """Digest everything that decides what the compiler makes of the kernel."""
+    kernel = recipe.kernel
     facts = [recipe.identity, sorted(environment.compiler_variables().items())]
     digest = hashlib.sha256(json.dumps(facts).encode())
     digest.update(kernel.source.encode())

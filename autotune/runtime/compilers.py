@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.codegen.emulator import emulated
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
 from autotune.kernel import Kernel
 from autotune.runtime.toolchain import Toolchain, host_cpu, host_toolchain
@@ -34,6 +35,7 @@ class Recipe:
     """One way to compile one kernel.
 
     Attributes:
+        kernel: whose text is compiled: the kernel asked for, or what the emulator makes of it.
         identity: everything besides the source that decides the result: compiler, version, flags,
             architecture. Part of the cache key.
         suffix: of the artifact.
@@ -41,6 +43,7 @@ class Recipe:
             folder and returns what the compiler printed, or raises `CompileError`.
     """
 
+    kernel: Kernel
     identity: tuple[str, ...]
     suffix: str
     compile: Callable[[Path, float], str]
@@ -53,11 +56,12 @@ def c_recipe(kernel: Kernel, target: Target) -> Recipe:
     return _host_recipe(kernel, toolchain, flags, "kernel.c")
 
 
-def cxx_recipe(kernel: Kernel, target: Target) -> Recipe:
-    """Compile C++ with the host compiler; what the CUDA emulator makes of a kernel is C++."""
+def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
+    """Compile a CUDA kernel for the CPU: the emulator makes C++ of it."""
     toolchain = host_toolchain(cxx=True)
-    flags = ("-x", "c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-pthread", *kernel.flags)
-    return _host_recipe(kernel, toolchain, flags, "kernel.cc")
+    on_host = emulated(kernel, target.arch)
+    flags = ("-x", "c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-pthread", *on_host.flags)
+    return _host_recipe(on_host, toolchain, flags, "kernel.cc")
 
 
 def _host_recipe(
@@ -70,7 +74,7 @@ def _host_recipe(
 
     cpu = host_cpu() if any(flag.endswith("=native") for flag in flags) else ""
     identity = ("host", *toolchain.command, toolchain.version, cpu, *flags)
-    return Recipe(identity, ".so", compile_in)
+    return Recipe(kernel, identity, ".so", compile_in)
 
 
 def run_compiler(name: str, argv: list[str], folder: Path, timeout_s: float) -> str:

@@ -61,7 +61,7 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
             (folder / "kernel.cubin").rename(out)
         return completed.output
 
-    return Recipe(("nvcc", nvcc, toolchain.version, *options), ".cubin", compile_in)
+    return Recipe(kernel, ("nvcc", nvcc, toolchain.version, *options), ".cubin", compile_in)
 
 
 def nvrtc_recipe(kernel: Kernel, target: Target) -> Recipe:
@@ -93,7 +93,7 @@ def nvrtc_recipe(kernel: Kernel, target: Target) -> Recipe:
         return completed.output
 
     identity = ("nvrtc", str(library), f"{status.st_size} {status.st_mtime_ns}", *options)
-    return Recipe(identity, ".cubin", compile_in)
+    return Recipe(kernel, identity, ".cubin", compile_in)
 
 
 def find_nvrtc() -> Path:

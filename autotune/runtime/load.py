@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from autotune.codegen.emulator import emulated
 from autotune.errors import DeviceError
 from autotune.kernel import Kernel
 from autotune.runtime.cpu import CpuExecutable
@@ -13,9 +14,17 @@ from autotune.runtime.device import Device, DeviceKind, device
 from autotune.runtime.executable import Executable
 from autotune.target import Target
 
-_LOADERS: dict[tuple[str, DeviceKind], Callable[[str, Kernel, Device], Executable]] = {
-    (".so", "cpu"): CpuExecutable,
-    (".cubin", "cuda"): CudaExecutable,
+
+def _emulated(artifact: str, kernel: Kernel, where: Device) -> Executable:
+    # The library has the entry points that the emulator gave it.
+    return CpuExecutable(artifact, emulated(kernel), where)
+
+
+# By suffix, language of the kernel, and kind of the device.
+_LOADERS: dict[tuple[str, str, DeviceKind], Callable[[str, Kernel, Device], Executable]] = {
+    (".so", "c", "cpu"): CpuExecutable,
+    (".so", "cuda", "cpu"): _emulated,
+    (".cubin", "cuda", "cuda"): CudaExecutable,
 }
 
 
@@ -34,7 +43,7 @@ def load(
     """
     chosen = where if isinstance(where, Device) else device(where)
     suffix = os.path.splitext(artifact)[1]
-    loader = _LOADERS.get((suffix, chosen.kind))
+    loader = _LOADERS.get((suffix, kernel.language, chosen.kind))
     if loader is None:
         raise DeviceError(f"kernel {kernel.name!r}: a {suffix!r} file does not run on {chosen}")
     return loader(os.fspath(artifact), kernel, chosen)

@@ -91,6 +91,10 @@ def memory_of(device: Device) -> Memory:
     Raises:
         DeviceError: there is no such device here.
     """
-    if not device.exist or device.kind not in _MEMORIES:
+    if not device.exist:
         raise DeviceError(f"{device}: there is no such device here")
+    if device.kind not in _MEMORIES:
+        raise DeviceError(
+            f"{device}: PyCUDA is needed to use it; install it with `pip install 'autotune[cuda]'`"
+        )
     return _MEMORIES[device.kind]

@@ -1,0 +1,84 @@
+"""Built functions in files: an archive of the machine code and of what it takes to launch it."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from autotune.errors import KernelError
+from autotune.kernel import Argument, Kernel, KernelCall, Launch, Workspace
+from autotune.target import Target
+
+_HEAD = "kernel.json"
+_ARTIFACT = "artifact"
+_VERSION = 1
+
+
+def pack(
+    path: Path,
+    kernel: Kernel,
+    target: Target,
+    artifact: bytes,
+    suffix: str,
+    resources: dict[str, int],
+) -> None:
+    """Write a built function to ``path``."""
+    head = {
+        "version": _VERSION,
+        "kernel": asdict(kernel),
+        "target": str(target),
+        "suffix": suffix,
+        "resources": resources,
+    }
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_HEAD, json.dumps(head))
+        archive.writestr(_ARTIFACT, artifact)
+
+
+def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, dict[str, int]]:
+    """Read what `pack` wrote.
+
+    Raises:
+        KernelError: the file is missing or is not one of ours.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            head = json.loads(archive.read(_HEAD))
+            artifact = archive.read(_ARTIFACT)
+        if head["version"] != _VERSION:
+            raise KernelError(f"{path}: written by another version of autotune; build it again")
+        return (
+            _kernel(head["kernel"]),
+            Target(head["target"]),
+            artifact,
+            head["suffix"],
+            head["resources"],
+        )
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+        if isinstance(error, KernelError):
+            raise
+        raise KernelError(f"{path}: not a file of export_library: {error}") from error
+
+
+def _kernel(facts: dict[str, Any]) -> Kernel:
+    facts["args"] = tuple(_shaped(Argument, a) for a in facts["args"])
+    facts["workspace"] = tuple(_shaped(Workspace, w) for w in facts["workspace"])
+    facts["flags"] = tuple(facts["flags"])
+    facts["calls"] = tuple(_call(c) for c in facts["calls"])
+    return Kernel(**facts)
+
+
+def _shaped(kind: Any, facts: dict[str, Any]) -> Any:
+    return kind(**{**facts, "shape": tuple(facts["shape"])})
+
+
+def _call(facts: dict[str, Any]) -> KernelCall:
+    launch = facts["launch"]
+    grid, block = tuple(launch["grid"]), tuple(launch["block"])
+    return KernelCall(
+        facts["entry"], tuple(facts["args"]), Launch(grid, block, launch["shared_bytes"])
+    )

@@ -1,0 +1,274 @@
+"""A built function as users hold it: call it, time it, read its source, keep it in a file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import KernelError
+from autotune.kernel import Kernel
+from autotune.runtime.bind import bind
+from autotune.runtime.buffers import Buffers
+from autotune.runtime.device import Device, device
+from autotune.runtime.executable import Executable
+from autotune.runtime.export import pack, unpack
+from autotune.runtime.load import load
+from autotune.runtime.timing import TimeOptions, Timing
+from autotune.target import Target
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """What a time evaluator measured; all times are seconds per run.
+
+    Attributes:
+        results: one entry for each repeat.
+        timing: everything else that is known of them.
+    """
+
+    results: tuple[float, ...]
+    timing: Timing
+
+    @property
+    def mean(self) -> float:
+        """Mean of the results."""
+        return float(np.mean(self.results))
+
+    @property
+    def median(self) -> float:
+        """Median of the results."""
+        return float(np.median(self.results))
+
+    @property
+    def min(self) -> float:
+        """Least result."""
+        return min(self.results)
+
+    @property
+    def max(self) -> float:
+        """Greatest result."""
+        return max(self.results)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the results."""
+        return float(np.std(self.results))
+
+    def __str__(self) -> str:
+        numbers = (self.mean, self.median, self.max, self.min, self.std)
+        names = ("mean", "median", "max", "min", "std")
+        cells = (f"{n} {x * 1e3:.4f} ms" for n, x in zip(names, numbers, strict=True))
+        return "  ".join(cells)
+
+
+class DeviceModule:
+    """The device part of a module: its source text."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    @property
+    def type_key(self) -> str:
+        """The language of the text, ``"cuda"`` or ``"c"``."""
+        return self._kernel.language
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the source text.
+
+        Args:
+            fmt: empty, or the language it is in.
+
+        Raises:
+            KernelError: another format is asked for.
+        """
+        if fmt not in ("", "cu", self._kernel.language):
+            raise KernelError(
+                f"{self._kernel.name}: the source is kept as {self._kernel.language!r} only, "
+                f"not as {fmt!r}"
+            )
+        return self._kernel.source
+
+
+class Module:
+    """A built function. Made by `autotune.build` and `load_module`.
+
+    It is loaded on its first call, so that building needs no device. Calling it takes one array
+    for each argument: ours, numpy's, torch's, or any with ``__dlpack__``; it returns None when
+    the results are there.
+
+    Args:
+        kernel: what was built.
+        target: for what.
+        artifact: the bytes of the cubin or shared object.
+        suffix: which of the two, ``".cubin"`` or ``".so"``.
+        resources: registers, shared bytes, ... as the compiler reported them.
+
+    Example::
+
+        func = autotune.build(s, [A, B, C], target="cuda", name="matmul")
+        func(a, b, c)
+        print(func.time_evaluator(func.entry_name, dev, number=10)(a, b, c).mean)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        target: Target,
+        artifact: bytes,
+        suffix: str,
+        resources: dict[str, int] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.target = target
+        self.artifact = artifact
+        self.suffix = suffix
+        self.resources = dict(resources or {})
+        self._executable: Executable | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self.kernel.name
+
+    @property
+    def entry_name(self) -> str:
+        """Name of the function, by which `time_evaluator` is asked for it."""
+        return self.kernel.name
+
+    @property
+    def entry_func(self) -> Module:
+        """The function itself: a module has one."""
+        return self
+
+    @property
+    def device(self) -> Device:
+        """Where it runs."""
+        return device(self.target)
+
+    @property
+    def imported_modules(self) -> list[DeviceModule]:
+        """The device code in it, as TVM's modules give it."""
+        return [DeviceModule(self.kernel)]
+
+    @property
+    def executable(self) -> Executable:
+        """The loaded kernel.
+
+        Raises:
+            DeviceError: there is no device for it here.
+        """
+        if self._executable is None:
+            with tempfile.TemporaryDirectory(prefix="autotune-load-") as folder:
+                path = Path(folder, f"{self.name}{self.suffix}")
+                path.write_bytes(self.artifact)
+                self._executable = load(path, self.kernel, self.device)
+        return self._executable
+
+    def __call__(self, *args: object) -> None:
+        """Run once on these arrays, and wait.
+
+        Raises:
+            KernelError: they do not fit the arguments.
+            DeviceError: the kernel failed.
+        """
+        bound = bind(self.kernel, args, self.device)
+        self.executable.call(bound.arrays)
+        bound.finish()
+
+    def __getitem__(self, name: str) -> Module:
+        """Return the function called ``name``.
+
+        Raises:
+            KernelError: it has another name.
+        """
+        if name != self.kernel.name:
+            raise KernelError(f"the module has one function, {self.kernel.name!r}, not {name!r}")
+        return self
+
+    def get_function(self, name: str) -> Module:
+        """Return the function called ``name``."""
+        return self[name]
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the source text; see `DeviceModule.get_source`."""
+        return DeviceModule(self.kernel).get_source(fmt)
+
+    def time_evaluator(
+        self,
+        func_name: str,
+        dev: Device | None = None,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        cache_flush_bytes: int = 0,
+        f_preproc: str = "",
+    ) -> Callable[..., BenchmarkResult]:
+        """Return a function that takes the arrays and times the kernel on them.
+
+        Args:
+            func_name: `entry_name`.
+            dev: the device of the module.
+            number: runs in one measurement, after a first one that is not counted.
+            repeat: how many measurements.
+            min_repeat_ms: least milliseconds of one; ``number`` is raised for it.
+            limit_zero_time_iterations: accepted for TVM scripts; raising always ends.
+            cooldown_interval_ms: pause between measurements.
+            repeats_to_cooldown: after how many of them.
+            cache_flush_bytes: if not 0, every run finds cold caches.
+            f_preproc: ``"cache_flush_cpu_non_first_arg"`` means cold caches as well.
+
+        Raises:
+            KernelError: the function or the device is another.
+        """
+        self[func_name]
+        if dev is not None and dev != self.device:
+            raise KernelError(f"{self.name} runs on {self.device}; time_evaluator was given {dev}")
+        options = TimeOptions(
+            number=number,
+            repeat=repeat,
+            min_repeat_ms=min_repeat_ms,
+            cooldown_interval_s=cooldown_interval_ms * 1e-3,
+            repeats_to_cooldown=repeats_to_cooldown,
+            flush_cache=bool(cache_flush_bytes or f_preproc),
+            input_sets=1,
+        )
+        return lambda *args: self._evaluated(args, options)
+
+    def _evaluated(self, args: tuple[object, ...], options: TimeOptions) -> BenchmarkResult:
+        bound = bind(self.kernel, args, self.device)
+        buffers = Buffers.of(self.kernel.args, self.device, bound.arrays)
+        timing = self.executable.time(buffers, options)
+        bound.finish()
+        return BenchmarkResult(timing.samples_s, timing)
+
+    def export_library(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the built function to one file, from which `load_module` makes it again.
+
+        Args:
+            path: where to.
+            options: accepted for TVM scripts (``fcompile``, ``cc``); everything is compiled.
+        """
+        pack(Path(path), self.kernel, self.target, self.artifact, self.suffix, self.resources)
+
+    export = export_library
+
+    def __repr__(self) -> str:
+        return f"Module({self.kernel.name!r}, target={str(self.target)!r})"
+
+
+def load_module(path: str | os.PathLike[str]) -> Module:
+    """Return a function that `Module.export_library` wrote.
+
+    Raises:
+        KernelError: the file is missing or is not one of these.
+    """
+    return Module(*unpack(path))

@@ -1,0 +1,85 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from autotune.runtime.build_cache import BuildCache, Entry
+
+
+def key(i):
+    return f"{i:02x}" * 32
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return BuildCache(tmp_path / "build", max_bytes=100_000)
+
+
+def test_an_entry_comes_back_as_it_was_put(cache):
+    entry = Entry(b"\x00\n{bytes}\n", "", "said", {"k": {"registers": 7}}, "abc")
+    cache.put(key(1), entry)
+    assert cache.get(key(1)) == entry
+    assert cache.get(key(2)) is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}\n", b"not json\nxx", None])
+def test_a_damaged_entry_is_no_entry(cache, damage):
+    cache.put(key(1), Entry(b"code"))
+    path = cache.folder / key(1)[:2] / key(1)
+    path.write_bytes(path.read_bytes()[:-1] if damage is None else damage)
+    assert cache.get(key(1)) is None
+    cache.put(key(1), Entry(b"code"))
+    assert cache.get(key(1)) == Entry(b"code")
+
+
+def test_the_folder_stays_within_its_bound(cache):
+    for i in range(64):
+        cache.put(key(i), Entry(os.urandom(5_000)))
+    total = sum(p.stat().st_size for p in cache.folder.glob("*/*"))
+    assert 0 < total <= cache.max_bytes
+
+
+def test_what_was_used_last_is_evicted_last(cache):
+    for i in range(15):
+        cache.put(key(i), Entry(b"x" * 6_000))
+        path = cache.folder / key(i)[:2] / key(i)
+        os.utime(path, (1000 + i, 1000 + i))
+    assert cache.get(key(0))
+    cache.put(key(90), Entry(b"x" * 20_000))
+    cache.evict()
+    assert cache.get(key(0))
+    assert cache.get(key(90))
+    assert cache.get(key(1)) is None
+
+
+def test_an_entry_larger_than_the_bound_is_not_kept(cache):
+    cache.put(key(1), Entry(b"x" * 200_000))
+    assert cache.get(key(1)) is None
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    cache = BuildCache(tmp_path / "file" / "build")
+    cache.put(key(1), Entry(b"code"))
+    assert cache.get(key(1)) is None
+
+
+def test_many_processes_share_a_folder_without_seeing_half_an_entry(tmp_path):
+    program = """
+import sys
+from pathlib import Path
+from autotune.runtime.build_cache import BuildCache, Entry
+cache, seed = BuildCache(Path(sys.argv[1]), max_bytes=60_000), int(sys.argv[2])
+for i in range(150):
+    key = f"{(i * 7 + seed) % 24:02x}" * 32
+    found = cache.get(key)
+    assert found is None or found.artifact == key.encode() * 50, "torn entry"
+    cache.put(key, Entry(key.encode() * 50))
+"""
+    argv = [sys.executable, "-c", program, str(tmp_path / "build")]
+    children = [subprocess.Popen([*argv, str(i)]) for i in range(4)]
+    assert [child.wait(60) for child in children] == [0] * 4
+    names = [p.name for p in (tmp_path / "build").glob("*/*")]
+    assert names
+    assert not [name for name in names if name.startswith(".")]

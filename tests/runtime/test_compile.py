@@ -1,0 +1,174 @@
+import os
+import stat
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune.errors import CompileError, CompilerCrashed, CompilerMissing, CompileTimeout
+from autotune.kernel import SourceKernel, arg
+from autotune.runtime import BuildCache, compile_kernel
+from autotune.target import Target
+
+C = Target("c")
+SCALE = """
+void scale(const float *x, float *y) {
+  for (int i = 0; i < N; i++) y[i] = FACTOR * x[i];
+}
+"""
+
+
+def scale(factor="2.0f", n=64, **options):
+    args = [arg("x", (n,)), arg("y", (n,), role="out")]
+    defines = {"N": n, "FACTOR": factor}
+    return SourceKernel("scale", SCALE, args, defines, **options).kernel("c")
+
+
+def fake_compiler(folder, body):
+    """A program called cc that answers --version and otherwise runs `body` (Python)."""
+    path = folder / "fakecc"
+    path.write_text(
+        f"#!{sys.executable}\nimport os, sys, time, signal, subprocess\n"
+        f"if '--version' in sys.argv: print('fake 1'); sys.exit()\n"
+        f"if any('probe' in a for a in sys.argv): sys.exit(1)\n{body}\n"
+    )
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_a_kernel_becomes_a_shared_object_with_its_code_size(tmp_path):
+    output = compile_kernel(scale(), C, out_dir=tmp_path)
+    assert output.artifact.endswith(".so")
+    assert Path(output.artifact).read_bytes()[:4] == b"\x7fELF"
+    assert output.resources["code_bytes"] > 0
+
+
+def test_the_second_compilation_runs_no_compiler(tmp_path):
+    kernel = scale("3.25f")
+    first = compile_kernel(kernel, C, out_dir=tmp_path)
+    second = compile_kernel(kernel, C, out_dir=tmp_path)
+    assert (first.cached, second.cached) == (False, True)
+    assert first.artifact != second.artifact
+    assert Path(first.artifact).read_bytes() == Path(second.artifact).read_bytes()
+    assert first.code_hash == second.code_hash
+
+
+def test_without_the_cache_nothing_is_looked_up_or_kept(tmp_path):
+    kernel, cache = scale("3.5f"), BuildCache(tmp_path / "cache")
+    for _ in range(2):
+        output = compile_kernel(kernel, C, out_dir=tmp_path, cache=cache, use_cache=False)
+        assert not output.cached
+    assert not list(cache.folder.glob("*/*"))
+
+
+def test_flags_and_source_are_part_of_the_key(tmp_path):
+    compile_kernel(scale("4.0f"), C, out_dir=tmp_path)
+    assert not compile_kernel(scale("5.0f"), C, out_dir=tmp_path).cached
+    assert not compile_kernel(scale("4.0f", flags=["-O1"]), C, out_dir=tmp_path).cached
+
+
+def test_a_changed_header_of_the_user_compiles_anew(tmp_path):
+    header, inner = tmp_path / "factor.h", tmp_path / "inner.h"
+    header.write_text('#include "inner.h"\n')
+    inner.write_text("#define FROM_HEADER 2.0f\n")
+    kernel = scale("FROM_HEADER", flags=[f"-I{tmp_path}"])
+    kernel = replace(kernel, source='#include "factor.h"\n' + kernel.source)
+    assert not compile_kernel(kernel, C, out_dir=tmp_path).cached
+    assert compile_kernel(kernel, C, out_dir=tmp_path).cached
+    inner.write_text("#define FROM_HEADER 3.0f\n")
+    assert not compile_kernel(kernel, C, out_dir=tmp_path).cached
+
+
+def test_equal_code_under_different_text_has_one_hash(tmp_path):
+    plain = compile_kernel(scale("2.0f"), C, out_dir=tmp_path)
+    other = compile_kernel(scale("(1.0f + 1.0f)"), C, out_dir=tmp_path)
+    different = compile_kernel(scale("2.5f"), C, out_dir=tmp_path)
+    assert plain.code_hash == other.code_hash != different.code_hash
+
+
+def test_a_refused_source_raises_the_compilers_words_and_is_remembered(tmp_path):
+    kernel, cache = scale("undeclared_name"), BuildCache(tmp_path / "cache")
+    texts = []
+    for _ in range(2):
+        with pytest.raises(CompileError, match=r"kernel 'scale'[\s\S]*undeclared_name") as caught:
+            compile_kernel(kernel, C, out_dir=tmp_path, cache=cache)
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+    assert not isinstance(caught.value, CompilerCrashed)
+    assert len(list(cache.folder.glob("*/*"))) == 1
+
+
+def test_a_missing_compiler_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(CompilerMissing, match=r"\$CC, cc, gcc, clang; install one"):
+        compile_kernel(scale(), C, out_dir=tmp_path)
+
+
+def test_a_hanging_compiler_is_killed_with_its_children(tmp_path, monkeypatch):
+    pids = tmp_path / "pids"
+    body = (
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\ntime.sleep(60)"
+    )
+    monkeypatch.setenv("CC", fake_compiler(tmp_path, body))
+    cache = BuildCache(tmp_path / "cache")
+    started = time.monotonic()
+    with pytest.raises(CompileTimeout, match="killed after"):
+        compile_kernel(scale(), C, out_dir=tmp_path, timeout_s=1.0, cache=cache)
+    assert time.monotonic() - started < 10
+    for pid in map(int, pids.read_text().split()):
+        assert not _running(pid)
+    assert not list(cache.folder.glob("*/*"))
+
+
+def _running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_killed_compiler_is_no_verdict_on_the_source(tmp_path, monkeypatch):
+    body = "os.kill(os.getpid(), signal.SIGKILL)"
+    monkeypatch.setenv("CC", fake_compiler(tmp_path, body))
+    cache = BuildCache(tmp_path / "cache")
+    with pytest.raises(CompilerCrashed, match="exit status -9"):
+        compile_kernel(scale(), C, out_dir=tmp_path, cache=cache)
+    assert not list(cache.folder.glob("*/*"))
+
+
+@pytest.mark.parametrize(
+    "words", ["cc1: out of memory", "write error: No space left on device", "died due to signal 9"]
+)
+def test_a_full_machine_is_no_verdict_on_the_source(tmp_path, monkeypatch, words):
+    monkeypatch.setenv("CC", fake_compiler(tmp_path, f"print({words!r}); sys.exit(1)"))
+    with pytest.raises(CompilerCrashed, match=words):
+        compile_kernel(scale(), C, out_dir=tmp_path, cache=BuildCache(tmp_path / "cache"))
+
+
+def test_a_compiler_without_openmp_or_native_still_compiles(tmp_path, monkeypatch):
+    body = (
+        "if '-fopenmp' in sys.argv or '-march=native' in sys.argv: sys.exit('unsupported')\n"
+        "sys.exit(subprocess.call(['cc', *sys.argv[1:]]))"
+    )
+    monkeypatch.setenv("CC", fake_compiler(tmp_path, body))
+    assert compile_kernel(scale("6.0f"), C, out_dir=tmp_path).artifact
+
+
+def test_an_output_folder_that_cannot_be_written_is_named(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(CompilerCrashed, match=f"cannot write {blocked}"):
+        compile_kernel(scale(), C, out_dir=blocked)
+
+
+def test_the_temporary_folder_is_left_empty(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    os.mkdir(tmp_path / "tmp")
+    with pytest.raises(CompileError):
+        compile_kernel(scale("oops"), C, out_dir=tmp_path / "out", use_cache=False)
+    compile_kernel(scale(), C, out_dir=tmp_path / "out", use_cache=False)
+    assert not os.listdir(tmp_path / "tmp")
