@@ -70,9 +70,13 @@ NAMES: dict[type[Expr], str] = {
 
 
 class Printer:
-    """Prints nodes; one printer gives one name to one variable or buffer."""
+    """Prints nodes; one printer gives one name to one variable or buffer.
 
-    def __init__(self) -> None:
+    ``tensors`` names tensors that should not go by their own name.
+    """
+
+    def __init__(self, tensors: dict[Any, str] | None = None) -> None:
+        self._tensors = tensors or {}
         self._names: dict[Any, str] = {}
         self._taken: dict[str, int] = {}
 
@@ -139,7 +143,8 @@ class Printer:
         return f"{self.name_of(node.buffer)}[{self._all(node.indices)}]"
 
     def _producer_load(self, node: ProducerLoad) -> str:
-        return f"{node.tensor.name}[{self._all(node.indices)}]"
+        name = self._tensors.get(node.tensor, node.tensor.name)
+        return f"{name}[{self._all(node.indices)}]"
 
     def _reduce(self, node: Reduce) -> str:
         axes = ", ".join(self.expr(axis.var) for axis in node.axes)

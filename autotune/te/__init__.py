@@ -4,6 +4,7 @@ from autotune.ir import Cast, IterVar, Range, Var, cast, const
 from autotune.te.broadcast import broadcast, broadcast_shape, read_broadcast
 from autotune.te.dag import dag_text, post_order
 from autotune.te.declare import check_shape, compute, placeholder, tag_scope
+from autotune.te.flop import FlopError, compute_flop
 from autotune.te.intrinsics import (
     all,
     any,
@@ -75,6 +76,7 @@ __all__ = [
     "STEPS",
     "Cast",
     "ComputeOp",
+    "FlopError",
     "FuseRelation",
     "IterAttr",
     "IterVar",
@@ -105,6 +107,7 @@ __all__ = [
     "check_shape",
     "comm_reducer",
     "compute",
+    "compute_flop",
     "const",
     "copysign",
     "cos",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autotune.te.tensor import ComputeOp, Operation
+from autotune.ir import Printer
+from autotune.te.tensor import ComputeOp, Operation, Tensor
 
 
 def post_order(outputs: Iterable[Operation]) -> list[Operation]:
@@ -26,15 +27,34 @@ def post_order(outputs: Iterable[Operation]) -> list[Operation]:
 def dag_text(outputs: Iterable[Operation]) -> str:
     """Return the computes behind ``outputs`` as text, one line for each tensor.
 
-    Two graphs of the same text compute the same.
+    Tensors of one name are told apart by a number. Graphs of the same text compute the same.
     """
+    order = post_order(outputs)
+    names = _distinct_names(order)
     lines = []
-    for op in post_order(outputs):
+    for op in order:
         shape = ", ".join(str(n) for n in op.outputs[0].shape)
         if not isinstance(op, ComputeOp):
-            lines.append(f"{op.name} = PLACEHOLDER {op.outputs[0].dtype}[{shape}]")
+            lines.append(f"{names[op.outputs[0]]} = PLACEHOLDER {op.outputs[0].dtype}[{shape}]")
             continue
-        axes = ", ".join(axis.name for axis in op.axis)
+        printer = Printer(names)
+        axes = ", ".join(printer.expr(axis.var) for axis in op.axis)
         for tensor, value in zip(op.outputs, op.body, strict=True):
-            lines.append(f"{tensor.name}({axes}) = {value}  # {tensor.dtype}[{shape}]")
+            text = printer.expr(value)
+            lines.append(f"{names[tensor]}({axes}) = {text}  # {tensor.dtype}[{shape}]")
     return "\n".join(lines)
+
+
+def _distinct_names(order: Iterable[Operation]) -> dict[Tensor, str]:
+    names: dict[Tensor, str] = {}
+    taken: set[str] = set()
+    for op in order:
+        for tensor in op.outputs:
+            name = tensor.name
+            count = 0
+            while name in taken:
+                count += 1
+                name = f"{tensor.name}.{count}"
+            taken.add(name)
+            names[tensor] = name
+    return names

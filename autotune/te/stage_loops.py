@@ -9,7 +9,7 @@ from autotune.errors import ScheduleError
 from autotune.ir import Expr, ForKind, IntImm, IterVar, Range, Var
 from autotune.te.intrinsics import thread_axis
 from autotune.te.relation import FuseRelation, SingletonRelation, SplitRelation, extent_of
-from autotune.te.stage_state import PLAIN, IterAttr, StageState
+from autotune.te.stage_state import IterAttr, StageState
 from autotune.te.step import Bind, Fuse, Parallel, Pragma, Reorder, Split, Unroll, Vectorize
 
 
@@ -250,9 +250,8 @@ class LoopPrimitives(StageState):
     def _move_pragmas(self, old: IterVar, new: IterVar) -> None:
         attr = self.iter_attrs.pop(old, None)
         if attr is not None:
-            self.iter_attrs[new] = IterAttr(
-                ForKind.SERIAL, None, self.iter_attrs.get(new, PLAIN).pragmas + attr.pragmas
-            )
+            hints = {**dict(self.attr(new).pragmas), **dict(attr.pragmas)}
+            self.iter_attrs[new] = IterAttr(ForKind.SERIAL, None, tuple(hints.items()))
 
 
 def _size(axis: IterVar, what: str, value: Any) -> int | None:
