@@ -1,1 +1,33 @@
-"""Logs, databases and the replay of their best."""
+"""Logs of trials: the line codec, reading and appending, databases, and the best of history."""
+
+from autotune.record.codec import AUTOTVM_LOG_VERSION, decode, encode, measure_str_key
+from autotune.record.database import Database, DummyDatabase, SqliteDatabase, filter_inputs
+from autotune.record.fields import Pair
+from autotune.record.history import ApplyHistoryBest
+from autotune.record.reader import LogReader, load_from_buffer, load_from_file
+from autotune.record.tools import compact, pick_best, split_workload, write_log
+from autotune.record.writer import LogWriter
+
+apply_history_best = ApplyHistoryBest
+
+__all__ = [
+    "AUTOTVM_LOG_VERSION",
+    "ApplyHistoryBest",
+    "Database",
+    "DummyDatabase",
+    "LogReader",
+    "LogWriter",
+    "Pair",
+    "SqliteDatabase",
+    "apply_history_best",
+    "compact",
+    "decode",
+    "encode",
+    "filter_inputs",
+    "load_from_buffer",
+    "load_from_file",
+    "measure_str_key",
+    "pick_best",
+    "split_workload",
+    "write_log",
+]

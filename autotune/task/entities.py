@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Union
 
 from autotune.errors import SpaceError
 from autotune.task.errors import KnobValueError
+from autotune.te import thread_axis
 from autotune.utils.math import product
 
 # Position of each annotation in its one-hot code; the order is that of AutoTVM's features.
@@ -240,8 +241,6 @@ def _annotate(stage: Any, loops: list[Any], position: int, ann: Any) -> None:
             raise SpaceError("annotation 'fuse': there is no inner loop to fuse the last one with")
         loops[position + 1] = stage.fuse(loop, loops[position + 1])
     elif ann in ANNOTATIONS:
-        from autotune.te import thread_axis
-
         stage.bind(loop, thread_axis(ann))
     else:
         raise SpaceError(f"Invalid annotation {ann!r}; expected one of {', '.join(ANNOTATIONS)}")

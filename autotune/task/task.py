@@ -59,8 +59,8 @@ class Task:
         self.name = name
         self.args = serialize_args(args)
         self.kwargs: dict[str, Any] = {}
-        self.target = None if target is None else Target(target)
-        self.target_host = None if target_host is None else Target(target_host)
+        self.target = _target(target)
+        self.target_host = _target(target_host)
 
     @property
     def workload(self) -> Workload:
@@ -179,6 +179,10 @@ def function_of(entry: TaskTemplate, name: str) -> Function:
     if entry.fcustomized is None:
         raise TemplateError(f"task {name!r}: only its compute half is registered")
     return entry.fcustomized
+
+
+def _target(spec: str | Target | None) -> Target | None:
+    return spec if spec is None or isinstance(spec, Target) else Target(spec)
 
 
 def _schedule(output: Any) -> Any:

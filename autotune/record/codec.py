@@ -1,0 +1,116 @@
+"""One record, one line: AutoTVM's JSON, version 0.2, and what older versions wrote.
+
+A line is ``{"input": [target, task, args, kwargs], "config": {...}, "result": [...], "version":
+0.2, "tvm_version": ...}``. What we know beyond that stands in further keys, which TVM's reader
+ignores: ``error_msg`` and every key of `MeasureResult.extra`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import numpy as np
+
+from autotune.errors import AutotuneError, RecordError
+from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.record.fields import Pair, result_from_json, target_of
+from autotune.record.legacy import decode_version_0_1
+from autotune.record.pickled import decode_pickle
+from autotune.task import ConfigEntity, Task
+from autotune.task.workload import tuples
+
+AUTOTVM_LOG_VERSION = 0.2
+# The version of TVM whose rows ours equal.
+TVM_VERSION = "0.12.0"
+# What AutoTVM writes where there is no cost.
+FAILED_COST = 1e9
+
+Protocol = Literal["json", "pickle"]
+
+_KEYS = ("input", "config", "result", "version", "tvm_version", "error_msg")
+
+
+def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json") -> str:
+    """Return the line of one trial, without the newline.
+
+    Raises:
+        RecordError: something in it has no JSON form, or another protocol is asked for.
+    """
+    if protocol != "json":
+        raise RecordError(f"records are written as 'json', not as {protocol!r}")
+    taken = sorted(set(result.extra) & set(_KEYS))
+    if taken:
+        raise RecordError(f"extra keys {', '.join(taken)} would hide those of the record itself")
+    costs = list(result.costs) if result.error_no == 0 else [FAILED_COST]
+    row: dict[str, Any] = {
+        "input": [str(inp.target), inp.task.name, inp.task.args, inp.task.kwargs],
+        "config": inp.config.to_json_dict(),
+        "result": [costs, int(result.error_no), result.all_cost, result.timestamp],
+        "version": AUTOTVM_LOG_VERSION,
+        "tvm_version": TVM_VERSION,
+    }
+    if result.error_msg:
+        row["error_msg"] = result.error_msg
+    try:
+        return json.dumps({**row, **result.extra}, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"task {inp.task.name!r}: no JSON form: {error}") from error
+
+
+def decode(row: str, protocol: Protocol = "json") -> Pair | None:
+    """Read one line; None for a comment or an empty line.
+
+    Reads JSON of versions 0.2 and 0.1 and, with ``protocol="pickle"``, the older tab-separated
+    rows, of which nothing but plain data and AutoTVM's own four entities is ever unpickled.
+
+    Raises:
+        RecordError: the line is none of these.
+    """
+    text = row.strip()
+    if not text or text.startswith("#"):
+        return None
+    try:
+        if protocol == "pickle":
+            return decode_pickle(text)
+        return _decode_json(json.loads(text))
+    except RecordError:
+        raise
+    except json.JSONDecodeError as error:
+        raise RecordError(f"not JSON ({error.msg} at character {error.pos + 1})") from error
+    except (AutotuneError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise RecordError(f"not a record: {type(error).__name__}: {error}") from error
+
+
+def measure_str_key(inp: MeasureInput, include_config: bool = True) -> str:
+    """Return a text that is equal for equal trials, as AutoTVM's databases use it."""
+    config = str(inp.config) if include_config else ""
+    return f"{inp.target}{inp.task.name}{inp.task.args}{inp.task.kwargs}{config}"
+
+
+def _decode_json(row: Any) -> Pair:
+    if not isinstance(row, dict):
+        raise RecordError(f"expected a JSON object, got {type(row).__name__}")
+    version = row.get("v", row.get("version"))
+    if version == 0.1:
+        return decode_version_0_1(row)
+    if isinstance(version, str):
+        raise RecordError(f"an auto_scheduler record ({version}), not one of a template")
+    if version != AUTOTVM_LOG_VERSION:
+        raise RecordError(f"unknown version {version!r}; expected 0.1 or 0.2")
+    target, name, args, _ = row["input"]
+    config = ConfigEntity.from_json_dict(row["config"])
+    extra = {key: value for key, value in row.items() if key not in _KEYS}
+    result = result_from_json(row["result"], row.get("error_msg", ""), extra)
+    config.cost = float(np.mean(row["result"][0]))
+    target = target_of(target)
+    return MeasureInput(target, Task(name, tuples(args), target), config), result
+
+
+def _plain(value: Any) -> Any:
+    """Return the JSON form of what numpy computed."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} {value!r}")

@@ -1,0 +1,167 @@
+"""Configurations from logs: what was measured best."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any
+
+from autotune.errors import RecordError, TargetError
+from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.record.fields import Pair
+from autotune.record.reader import load_from_buffer, load_from_file
+from autotune.target import Target
+from autotune.task.dispatcher import Config, DispatchContext, warn_once
+from autotune.task.workload import Workload
+
+# Other shapes or targets named in an explanation.
+NAMED = 3
+UNKNOWN_MODEL = "unknown"
+
+Records = str | bytes | Path | IO[str] | Iterable[Any] | None
+Key = tuple[str, Workload]
+
+
+class NoTargetError(TargetError, RuntimeError):
+    """A configuration was asked for without saying for which target."""
+
+
+class ApplyHistoryBest(DispatchContext):
+    """Give each workload the configuration that was measured fastest.
+
+    Args:
+        records: a path, an open text file, pairs of `MeasureInput` and `MeasureResult`, or a list
+            of any of these; None to load later.
+
+    A workload is looked up by the target's model, then by its architecture, then by each of its
+    keys. Failed trials are passed over.
+
+    Attributes:
+        best_by_targetkey: best pair by (key of the target, workload).
+        best_by_model: best pair by (model, workload).
+    """
+
+    def __init__(self, records: Records = None) -> None:
+        self.best_by_targetkey: dict[Key, Pair] = {}
+        self.best_by_model: dict[Key, Pair] = {}
+        self._best_by_arch: dict[Key, Pair] = {}
+        self._chosen: dict[Key, Config] = {}
+        self._sources: list[str] = []
+        if records is not None:
+            self.load(records)
+
+    def load(self, records: Records) -> None:
+        """Take in more records; the faster one of a workload stays.
+
+        Raises:
+            RecordError: this is nothing records can be read from.
+        """
+        for inp, result in self._pairs(records):
+            if result.error_no != 0 or not result.costs:
+                continue
+            for table, key in self._places(inp.target):
+                _keep_faster(table, (key, inp.task.workload), (inp, result))
+
+    def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
+        """Use ``cfg`` for this workload from now on, whatever was measured."""
+        target = _given(target)
+        for _, key in self._places(target):
+            self._chosen[key, workload] = cfg
+
+    def explain_miss(self, target: Target | None, workload: Workload | None) -> str:
+        """Say what the log holds instead."""
+        if workload is None:
+            return ""
+        source = ", ".join(self._sources) or "the history"
+        held = [*self.best_by_targetkey.values(), *self.best_by_model.values()]
+        same = {str(inp.target) for inp, _ in held if inp.task.workload == workload}
+        if same:
+            return (
+                f"{source} holds this workload for another target ({'; '.join(sorted(same))}); "
+                f"enter that target, or tune for {target}."
+            )
+        workloads = dict.fromkeys(inp.task.workload for inp, _ in held)
+        shapes = [w for w in workloads if w[0] == workload[0]]
+        if shapes:
+            some = "; ".join(str(w[1:]) for w in shapes[:NAMED])
+            return (
+                f"{source} holds no record for these arguments of {workload[0]!r}; it has "
+                f"{len(shapes)} other workloads of it: {some}"
+                f"{'; ...' if len(shapes) > NAMED else '.'}"
+            )
+        names = Counter(name for name, *_ in workloads)
+        some = ", ".join(f"{name} ({count})" for name, count in names.most_common())
+        return f"there is no record for {workload[0]!r} in {source}; it holds {some or 'nothing'}."
+
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
+        if workload is None:
+            return None
+        target = _given(target)
+        for table, key in self._places(target):
+            if (key, workload) in self._chosen:
+                return self._chosen[key, workload]
+            if (key, workload) in table:
+                found = table[key, workload][0]
+                _note_other_arch(found.target, target, workload)
+                return found.config
+        return None
+
+    def _places(self, target: Target) -> list[tuple[dict[Key, Pair], str]]:
+        """Return where records for a target are kept, the most specific place first."""
+        places = [(self.best_by_model, target.model)] if target.model != UNKNOWN_MODEL else []
+        if "arch" in target.attrs:
+            places.append((self._best_by_arch, target.arch))
+        return places + [(self.best_by_targetkey, key) for key in target.keys]
+
+    def _pairs(self, records: Any) -> Iterable[Pair]:
+        if isinstance(records, bytes):
+            records = records.decode()
+        if isinstance(records, (str, Path)):
+            self._sources.append(str(records))
+            yield from load_from_file(records)
+        elif hasattr(records, "read"):
+            self._sources.append(str(getattr(records, "name", "the given file")))
+            yield from load_from_buffer(records)
+        elif _is_pair(records):
+            yield records
+        elif isinstance(records, Iterable):
+            for one in records:
+                yield from self._pairs(one)
+        else:
+            raise RecordError(
+                f"expected a path, a file, pairs of (MeasureInput, MeasureResult) or a list of "
+                f"these, got {type(records).__name__}"
+            )
+
+
+def _is_pair(value: Any) -> bool:
+    return (
+        isinstance(value, (tuple, list))
+        and len(value) == 2
+        and isinstance(value[0], MeasureInput)
+        and isinstance(value[1], MeasureResult)
+    )
+
+
+def _keep_faster(table: dict[Key, Pair], key: Key, pair: Pair) -> None:
+    if key not in table or pair[1].mean < table[key][1].mean:
+        table[key] = pair
+
+
+def _given(target: Target | None) -> Target:
+    if target is None:
+        raise NoTargetError(
+            "Need a target context to find the history best: wrap the call in "
+            "`with Target('cuda'):` inside `with apply_history_best(log):`"
+        )
+    return target
+
+
+def _note_other_arch(found: Target, asked: Target, workload: Workload) -> None:
+    measured, wanted = found.attrs.get("arch"), asked.attrs.get("arch")
+    if measured and wanted and measured != wanted:
+        warn_once(
+            f"{workload[0]!r} is not tuned for {wanted}; the best configuration of {measured} is "
+            f"used, workload={workload}"
+        )

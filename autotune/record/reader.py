@@ -1,0 +1,122 @@
+"""Reading logs as they are found: with comments, garbage, and a line cut short."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from autotune.errors import RecordError
+from autotune.record.codec import Protocol, decode
+from autotune.record.fields import Pair
+
+logger = logging.getLogger("autotvm")
+
+# Unreadable lines named one by one in a warning.
+NAMED = 3
+
+
+class LogMissingError(RecordError, FileNotFoundError):
+    """A log that does not exist, or cannot be opened."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A line that holds no record."""
+
+    line: int
+    reason: str
+    torn: bool = False
+
+
+class LogReader(Iterable[Pair]):
+    """The records of a log, in order; lines that hold none are noted and passed over.
+
+    When an iteration ends, one warning names how many lines were unreadable and the first few.
+
+    Args:
+        lines: lines with their newlines, as a file gives them.
+        name: the log's name in messages.
+
+    Attributes:
+        problems: the unreadable lines met so far.
+    """
+
+    def __init__(self, lines: Iterable[str], name: str) -> None:
+        self._lines = lines
+        self._name = name
+        self.problems: list[Problem] = []
+        self._read = 0
+
+    def __iter__(self) -> Iterator[Pair]:
+        for number, line in enumerate(self._lines, start=1):
+            try:
+                pair = decode(line, _protocol(line))
+            except RecordError as error:
+                # Only the last line of a file has no newline.
+                self.problems.append(Problem(number, str(error), torn=not line.endswith("\n")))
+                continue
+            if pair is not None:
+                self._read += 1
+                yield pair
+        if self.problems:
+            logger.warning(self.report())
+
+    def report(self) -> str:
+        """Say what could not be read; an empty string when all could."""
+        if not self.problems:
+            return ""
+        total = self._read + len(self.problems)
+        named = "; ".join(f"line {p.line}: {_why(p)}" for p in self.problems[:NAMED])
+        more = len(self.problems) - NAMED
+        return (
+            f"log {self._name}: {len(self.problems)} of {total} records could not be read "
+            f"({named}{f'; and {more} more' if more > 0 else ''}); the others are used. "
+            f"`autotune log compact` removes such lines"
+        )
+
+
+def load_from_file(filepath: str | Path) -> Iterator[Pair]:
+    """Yield the records of a log.
+
+    Raises:
+        LogMissingError: the file cannot be opened.
+    """
+    path = Path(filepath)
+    # Opened here, not at the first next(), so that a wrong path shows where it was written.
+    return _closing(open_log(path), str(path))
+
+
+def load_from_buffer(buffer: IO[str]) -> Iterator[Pair]:
+    """Yield the records of an open text file."""
+    return iter(LogReader(buffer, str(getattr(buffer, "name", "the given file"))))
+
+
+def open_log(path: Path) -> IO[str]:
+    """Open a log for reading; bytes that are no UTF-8 are replaced, not fatal."""
+    try:
+        return path.open(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise LogMissingError(
+            f"cannot read the log {path}: {error.strerror}; check the path, or tune first"
+        ) from error
+
+
+def _closing(file: IO[str], name: str) -> Iterator[Pair]:
+    with file:
+        yield from LogReader(file, name)
+
+
+def _protocol(line: str) -> Protocol:
+    return "json" if line.lstrip()[:1] in ("{", "#", "", "[") or "\t" not in line else "pickle"
+
+
+def _why(problem: Problem) -> str:
+    if problem.torn:
+        return f"cut short, its writer was interrupted ({problem.reason})"
+    return problem.reason

@@ -1,0 +1,102 @@
+"""Appending to logs: whole lines, from any number of processes, never losing one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from autotune.errors import RecordError
+from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.record.codec import encode
+
+
+class LogWriter:
+    """Appends records to a log.
+
+    Each call is one write in append mode, which the kernel keeps whole, so many processes may
+    share a log on a local disk without a lock. Where the file ends in the middle of a line,
+    because a writer was killed there, a newline is put first.
+
+    When the disk is full, the rows are saved to a rescue file and a `RecordError` says so; they
+    are also kept, and the next call tries to write them again.
+
+    Args:
+        path: the log; made with its folders when missing.
+        fsync: whether to wait until each row is on the disk: it then survives a power cut.
+    """
+
+    def __init__(self, path: str | Path, fsync: bool = False) -> None:
+        self.path = Path(path)
+        self._fsync = fsync
+        self._pending: list[str] = []
+        self._rescue: Path | None = None
+        self._lock = threading.Lock()
+
+    def append(self, inp: MeasureInput, result: MeasureResult) -> None:
+        """Append one trial; see `extend`."""
+        self.extend([(inp, result)])
+
+    def extend(self, pairs: Iterable[tuple[MeasureInput, MeasureResult]]) -> None:
+        """Append trials in one write.
+
+        Raises:
+            RecordError: the log cannot be written; nothing is lost, the message says where to
+                find the rows.
+        """
+        rows = [encode(inp, result) + "\n" for inp, result in pairs]
+        with self._lock:
+            self._pending += rows
+            if not self._pending:
+                return
+            try:
+                _append(self.path, self._pending, self._fsync)
+            except OSError as error:
+                raise self._rescued(rows, error) from error
+            self._pending = []
+            self._discard_rescue()
+
+    def _rescued(self, rows: Sequence[str], cause: OSError) -> RecordError:
+        """Save rows that could not be written, and return the error to raise."""
+        problem = f"cannot append to the log {self.path}: {cause.strerror}."
+        if self._rescue is None:
+            name = f"autotune-rescue-{self.path.name}-{os.getpid()}.log"
+            self._rescue = Path(tempfile.gettempdir()) / name
+        try:
+            _append(self._rescue, rows, fsync=True)
+        except OSError:
+            text = "".join(self._pending)
+            return RecordError(f"{problem} Copy these rows by hand, they are kept here:\n{text}")
+        return RecordError(
+            f"{problem} {len(self._pending)} rows are kept in {self._rescue}: make room, then "
+            f"`cat {self._rescue} >> {self.path}`"
+        )
+
+    def _discard_rescue(self) -> None:
+        """Remove the rescue file once its rows are in the log."""
+        if self._rescue is not None:
+            self._rescue.unlink(missing_ok=True)
+            self._rescue = None
+
+
+def _append(path: Path, rows: Sequence[str], fsync: bool) -> None:
+    """Append rows in one write; on failure the file is as before, but for a fragment at its end.
+
+    A fragment stays when the disk filled up in the middle of the write. It is not cut off,
+    because another process may have appended behind it; the next row starts on a new line.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        data = b"\n" * torn + "".join(rows).encode()
+        written = os.write(descriptor, data)
+        if written < len(data):
+            raise OSError(28, "No space left on device")
+        if fsync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
