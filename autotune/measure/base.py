@@ -11,6 +11,7 @@ from autotune.errors import MeasureError
 from autotune.measure.batcher import Batcher
 from autotune.measure.gate import HostGate
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
+from autotune.runtime import Timing, summarize
 from autotune.target import Target
 from autotune.task import Task
 
@@ -80,6 +81,9 @@ class Builder:
             self._batcher = Batcher(self.build, self.n_parallel, f"{type(self).__name__}.build")
         return self._batcher.submit(measure_input)
 
+    def discard(self, build_result: BuildResult) -> None:
+        """Called when a build result will not be used again; here nothing happens."""
+
     def pause(self) -> None:
         """Let no work be done on this host until `resume`; a CPU kernel is about to be timed."""
 
@@ -144,6 +148,33 @@ class Runner:
 
     def _run_pairs(self, pairs: list[tuple[MeasureInput, BuildResult]]) -> Sequence[MeasureResult]:
         return self.run([i for i, _ in pairs], [b for _, b in pairs])
+
+    def race_devices(self) -> Sequence[int | None]:
+        """Return the devices a race is run on, one after another; None is the runner's choice."""
+        return (None,)
+
+    def race(
+        self,
+        candidates: Sequence[tuple[MeasureInput, BuildResult]],
+        rounds: int,
+        least_s: float,
+        device: int | None = None,
+    ) -> list[Timing]:
+        """Time built candidates against each other; here, one batch a round.
+
+        A runner that can time them closer together overrides this.
+
+        Raises:
+            MeasureError: a candidate failed.
+        """
+        seconds: list[list[float]] = [[] for _ in candidates]
+        for _ in range(rounds):
+            results = self.run([i for i, _ in candidates], [b for _, b in candidates])
+            for kept, result in zip(seconds, results, strict=True):
+                if result.error_no:
+                    raise MeasureError(f"the race failed: {result}")
+                kept.append(result.mean)
+        return [summarize(one, 1) for one in seconds]
 
     def close(self) -> None:
         """End all processes and threads; the runner can be used again."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import queue
 import shutil
 import tempfile
@@ -113,6 +115,11 @@ class LocalBuilder(Builder):
     ) -> Sequence[BuildResult | MeasureResult]:
         """Build a batch and wait for it."""
         return [future.result() for future in [self.submit(inp) for inp in measure_inputs]]
+
+    def discard(self, build_result: BuildResult) -> None:
+        """Remove an artifact; a long run would fill the disk otherwise."""
+        with contextlib.suppress(OSError):
+            os.unlink(build_result.artifact)
 
     def pause(self) -> None:
         """Stop all compiling where it stands."""

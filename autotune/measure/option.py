@@ -53,6 +53,10 @@ class _MeasureBatch:
             results += [result for _, result in self._pipeline.next_results()]
         return results
 
+    def close(self) -> None:
+        """End all processes; they end by themselves with the builder and the runner."""
+        self._pipeline.close()
+
 
 def create_measure_batch(task: Task, option: Mapping[str, Any]) -> _MeasureBatch:
     """Return a function that measures a batch, with AutoTVM's ``n_parallel`` attribute."""

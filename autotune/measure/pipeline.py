@@ -99,14 +99,15 @@ class Pipeline:
             built = future.result()
             if isinstance(built, BuildResult) and built.ok:
                 ran = self._runner.submit(trial.measure_input, built)
-                ran.add_done_callback(partial(self._on_run, trial))
+                ran.add_done_callback(partial(self._on_run, trial, built))
             else:
                 trial.finish(as_result(built))
         except (Exception, CancelledError) as error:  # raised again in `next_results`
             trial.fail(error)
 
-    @staticmethod
-    def _on_run(trial: _Trial, future: Future[MeasureResult]) -> None:
+    def _on_run(self, trial: _Trial, built: BuildResult, future: Future[MeasureResult]) -> None:
+        """Let the trial end. Called in a thread of the runner."""
+        self._builder.discard(built)
         try:
             trial.finish(as_result(future.result()))
         except (Exception, CancelledError) as error:  # raised again in `next_results`

@@ -127,6 +127,10 @@ class LocalRunner(Runner):
         pairs = zip(measure_inputs, build_results, strict=True)
         return [future.result() for future in [self.submit(i, b) for i, b in pairs]]
 
+    def race_devices(self) -> Sequence[int | None]:
+        """Return all devices of this runner: a winner must win on each."""
+        return self.devices
+
     def race(
         self,
         candidates: Sequence[tuple[MeasureInput, BuildResult]],

@@ -68,9 +68,11 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
         sampler = executable.sampler(buffers, options)
         speak("quiet")
         timing = take_samples(sampler, job.timing, job.best_s)
-        speak("done")
+        wrong = None
         checked = _must_check(job, timing)
-        wrong = _wrong(bench, job, executable) if checked else None
+        if checked:
+            speak("done")
+            wrong = _wrong(bench, job, executable)
     if wrong:
         return failure(wrong, MeasureErrorNo.WRONG_ANSWER)
     return {"error_no": 0, "timing": timing.to_json(), "verified": checked}
@@ -118,7 +120,6 @@ def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
             samplers.append(executable.sampler(buffers, options))
         speak("quiet")
         timings = race_rounds(samplers, job.rounds, job.least_s, job.seed)
-        speak("done")
     finally:
         for executable in executables:
             executable.close()

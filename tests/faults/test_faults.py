@@ -11,7 +11,6 @@ import autotune.task as at
 from autotune.measure import (
     LocalBuilder,
     LocalRunner,
-    MeasureErrorNo,
     MeasureInput,
     Pipeline,
     measure_option,

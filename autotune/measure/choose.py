@@ -1,0 +1,62 @@
+"""Which of several equally fast candidates wins: a fixed rule, so that the choice stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autotune.errors import MeasureError
+
+# Candidates this near to the fastest are equal, and those farther than the second never are. In
+# between, the widest gap parts them: where candidates lie close together, noise decides on which
+# side of a fixed bound they fall, and with them the winner.
+LEAST_TIE = 0.01
+MOST_TIE = 0.03
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What the choice is made from.
+
+    Attributes:
+        index: of the configuration.
+        median: seconds.
+        low, high: confidence interval of the median.
+        registers, shared_bytes: what the kernel takes of the device; 0 where nobody says.
+    """
+
+    index: int
+    median: float
+    low: float = 0.0
+    high: float = 0.0
+    registers: int = 0
+    shared_bytes: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """The fixed rule: fewer registers, less shared memory, lower index."""
+        return self.registers, self.shared_bytes, self.index
+
+
+def tie_set(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that are as fast as the fastest, fastest first.
+
+    Raises:
+        MeasureError: there are none to choose from.
+    """
+    if not candidates:
+        raise MeasureError("choose: there is no candidate; all trials failed or none was given")
+    ordered = sorted(candidates, key=lambda c: (c.median, c.index))
+    best = ordered[0].median
+    excess = [c.median / best - 1 for c in ordered]
+    certain = sum(e <= LEAST_TIE for e in excess)
+    possible = sum(e <= MOST_TIE for e in excess)
+    # The gap above candidate k - 1 is what a cut at k would use.
+    bounded = [*excess[:possible], max(MOST_TIE, excess[possible - 1])]
+    cut = max(range(certain, possible + 1), key=lambda k: (bounded[k] - bounded[k - 1], -k))
+    return ordered[:cut]
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the winner: of all that tie with the fastest, the first by `Candidate.rank`."""
+    return min(tie_set(candidates), key=lambda c: c.rank)

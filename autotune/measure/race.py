@@ -1,0 +1,122 @@
+"""The final race: the best candidates once more, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.measure.base import Builder, Runner
+from autotune.measure.choose import Candidate, choose, tie_set
+from autotune.measure.types import BuildResult, MeasureInput
+from autotune.runtime import Timing
+
+Pair = tuple[MeasureInput, BuildResult]
+
+
+@dataclass(frozen=True)
+class RaceResult:
+    """How a race ended.
+
+    Attributes:
+        winner: the input chosen by the fixed rule of `autotune.measure.choose`.
+        candidates: what every finalist did, in the order given; those that failed to build are
+            missing.
+        tied: indices of the configurations that are as fast as the fastest.
+        timings: for each candidate, its timing on each device.
+    """
+
+    winner: MeasureInput
+    candidates: tuple[Candidate, ...]
+    tied: tuple[int, ...]
+    timings: tuple[tuple[Timing, ...], ...]
+
+    def certificate(self) -> dict[str, Any]:
+        """Return the proof of the choice as plain data, for the winner's record."""
+        return {
+            "tied": list(self.tied),
+            "candidates": [
+                {
+                    "index": c.index,
+                    "median": c.median,
+                    "ci95": [c.low, c.high],
+                    "noise_floor": [t.noise_floor for t in timings],
+                    "samples": [len(t.samples_s) for t in timings],
+                }
+                for c, timings in zip(self.candidates, self.timings, strict=True)
+            ],
+        }
+
+
+def race(
+    measure_inputs: Sequence[MeasureInput],
+    measure_option: Mapping[str, Any],
+    *,
+    rounds: int = 15,
+    least_s: float = 2e-3,
+) -> RaceResult:
+    """Time finalists interleaved, on every device of the runner, and choose the winner.
+
+    Each round times every finalist once, in an order drawn anew, so that a drifting clock or a
+    warming chip favours nobody.
+
+    Args:
+        measure_inputs: the finalists, of one task.
+        measure_option: who builds and runs.
+        rounds: samples of each finalist.
+        least_s: least duration of one sample.
+
+    Raises:
+        MeasureError: no finalist could be built, or the race could not be run.
+    """
+    if not measure_inputs:
+        raise MeasureError("race: there are no finalists")
+    builder: Builder = measure_option["builder"]
+    runner: Runner = measure_option["runner"]
+    task = measure_inputs[0].task
+    runner.set_task(task)
+    builder.set_task(task, runner.get_build_kwargs())
+    built = builder.build(measure_inputs)
+    pairs: list[Pair] = [
+        (inp, result)
+        for inp, result in zip(measure_inputs, built, strict=True)
+        if isinstance(result, BuildResult) and result.ok
+    ]
+    if not pairs:
+        raise MeasureError(f"race: no finalist could be built; the first says: {built[0]}")
+    timings = [runner.race(pairs, rounds, least_s, device) for device in runner.race_devices()]
+    candidates = _joined(pairs, timings)
+    winner = choose(candidates)
+    return RaceResult(
+        winner=pairs[candidates.index(winner)][0],
+        candidates=tuple(candidates),
+        tied=tuple(c.index for c in tie_set(candidates)),
+        timings=tuple(zip(*timings, strict=True)),
+    )
+
+
+def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[Candidate]:
+    """Join what all devices say: each counts by its own ratios, at the pace of the first."""
+    paces = [min(t.median for t in one) for one in timings]
+    candidates = []
+    for i, (inp, built) in enumerate(pairs):
+        scales = [paces[0] / pace for pace in paces]
+        row = [one[i] for one in timings]
+        candidates.append(
+            Candidate(
+                index=inp.config.index,
+                median=_mean([t.median * s for t, s in zip(row, scales, strict=True)]),
+                low=_mean([t.ci95[0] * s for t, s in zip(row, scales, strict=True)]),
+                high=_mean([t.ci95[1] * s for t, s in zip(row, scales, strict=True)]),
+                registers=built.resources.get("registers", 0),
+                shared_bytes=built.resources.get("shared_bytes", 0),
+            )
+        )
+    return candidates
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the geometric mean."""
+    return math.exp(math.fsum(map(math.log, values)) / len(values))

@@ -1,0 +1,210 @@
+"""The pipeline: overlap, order, barrier, and who may fail how."""
+
+import time
+
+import pytest
+
+import autotune.task as at
+from autotune.errors import MeasureError
+from autotune.measure import (
+    Builder,
+    LocalBuilder,
+    LocalRunner,
+    MeasureErrorNo,
+    MeasureInput,
+    Pipeline,
+    Runner,
+    create_measure_batch,
+    measure_option,
+)
+from tests.measure import kernels  # noqa: F401 - registers the templates
+from tests.measure.doubles import PlainBuilder, PlainRunner
+
+
+@pytest.fixture
+def task():
+    return at.create("measure_test.scale", (64, 64), target="c")
+
+
+def inputs_of(task, indices):
+    return [MeasureInput(task.target, task, task.config_space.get(i)) for i in indices]
+
+
+def drained(pipeline):
+    pairs = []
+    while pipeline.outstanding:
+        pairs += pipeline.next_results()
+    return pairs
+
+
+def test_results_come_in_the_order_of_submission(task):
+    option = measure_option(PlainBuilder(n_parallel=3), PlainRunner())
+    order = [5, 2, 9, 1, 0, 7, 3]
+    with Pipeline(task, option) as pipeline:
+        pipeline.submit(inputs_of(task, order))
+        pairs = drained(pipeline)
+    assert [inp.config.index for inp, _ in pairs] == order
+    assert [round(res.mean * 1e3) - 1 for _, res in pairs] == order
+
+
+def test_building_overlaps_running_for_script_builders_too(task):
+    builder, runner = PlainBuilder(n_parallel=2, delay_s=0.05), PlainRunner(delay_s=0.05)
+    with Pipeline(task, measure_option(builder, runner)) as pipeline:
+        started = time.perf_counter()
+        pipeline.submit(inputs_of(task, range(12)))
+        drained(pipeline)
+        seconds = time.perf_counter() - started
+    serial = sum(b - a for a, b in builder.spans + runner.spans)
+    assert seconds < 0.8 * serial
+    overlap = sum(
+        max(0.0, min(b1, b2) - max(a1, a2)) for a1, b1 in builder.spans for a2, b2 in runner.spans
+    )
+    assert overlap > 0.1
+
+
+def test_a_batch_of_a_script_builder_is_never_larger_than_n_parallel(task):
+    builder = PlainBuilder(n_parallel=3, delay_s=0.02)
+    with Pipeline(task, measure_option(builder, PlainRunner())) as pipeline:
+        pipeline.submit(inputs_of(task, range(10)))
+        drained(pipeline)
+    assert max(map(len, builder.batches)) == 3
+    assert [index for batch in builder.batches for index in batch] == list(range(10))
+
+
+def test_room_is_bounded_and_grows_with_results(task):
+    option = measure_option(PlainBuilder(n_parallel=2), PlainRunner())
+    with Pipeline(task, option) as pipeline:
+        assert pipeline.room() == pipeline.capacity == 6
+        pipeline.submit(inputs_of(task, range(6)))
+        assert pipeline.room() == 0
+        taken = len(pipeline.next_results())
+        assert pipeline.room() == taken > 0
+
+
+def test_reproducible_means_whole_batches(task):
+    option = measure_option(PlainBuilder(n_parallel=2, delay_s=0.01), PlainRunner())
+    with Pipeline(task, option, reproducible=True, batch_size=5) as pipeline:
+        for first in (0, 5):
+            assert pipeline.room() == 5
+            pipeline.submit(inputs_of(task, range(first, first + 5)))
+            assert pipeline.room() == 0
+            assert len(pipeline.next_results()) == 5
+
+
+def test_nothing_outstanding_gives_nothing(task):
+    with Pipeline(task, measure_option(PlainBuilder(), PlainRunner())) as pipeline:
+        assert pipeline.next_results() == []
+
+
+def test_failures_of_script_builders_and_runners_become_text(task):
+    option = measure_option(PlainBuilder(failing=[1]), PlainRunner(failing=[2]))
+    with Pipeline(task, option) as pipeline:
+        pipeline.submit(inputs_of(task, range(4)))
+        results = [result for _, result in drained(pipeline)]
+    assert [r.error_no for r in results] == [0, 2, 4, 0]
+    assert results[1].costs == results[2].costs == ()
+    assert results[1].error_msg == "refused\na traceback"
+    assert results[2].error_msg == "device lost"
+
+
+def test_an_exception_in_a_script_runner_reaches_the_caller(task):
+    class Broken(Runner):
+        def run(self, measure_inputs, build_results):
+            raise KeyError("a bug in the script")
+
+    with Pipeline(task, measure_option(PlainBuilder(), Broken())) as pipeline:
+        pipeline.submit(inputs_of(task, [0]))
+        with pytest.raises(KeyError, match="a bug in the script"):
+            pipeline.next_results()
+
+
+def test_a_builder_that_loses_results_is_told_so(task):
+    class Lossy(Builder):
+        def build(self, measure_inputs):
+            return []
+
+    with Pipeline(task, measure_option(Lossy(), PlainRunner())) as pipeline:
+        pipeline.submit(inputs_of(task, [0]))
+        with pytest.raises(MeasureError, match=r"Lossy\.build: expected one result for each"):
+            pipeline.next_results()
+
+
+def test_what_the_runner_knows_of_the_device_reaches_the_builder(task):
+    builder = PlainBuilder()
+    Pipeline(task, measure_option(builder, PlainRunner())).close()
+    assert builder.build_kwargs == {"from_runner": True}
+    assert builder.task is task
+
+
+def test_measure_batch_measures_a_list(task):
+    option = measure_option(PlainBuilder(n_parallel=3), PlainRunner())
+    measure_batch = create_measure_batch(task, option)
+    assert measure_batch.n_parallel == 3
+    assert measure_batch.attach_objects == (option["builder"], option["runner"])
+    for _ in range(2):
+        results = measure_batch(inputs_of(task, [4, 2]))
+        assert [round(r.mean * 1e3) for r in results] == [5, 3]
+    measure_batch.close()
+
+
+def test_strings_stand_for_local():
+    option = measure_option("local", "local")
+    assert isinstance(option["builder"], LocalBuilder)
+    assert isinstance(option["runner"], LocalRunner)
+
+
+def test_bad_options_are_refused_in_words(task):
+    with pytest.raises(MeasureError, match="builder must be an object or 'local', got 'remote'"):
+        measure_option("remote", "local")
+    with pytest.raises(MeasureError, match="'runner' must be a Runner"):
+        Pipeline(task, {"builder": PlainBuilder(), "runner": None})
+    untargeted = at.Task("measure_test.scale", (64, 64))
+    with pytest.raises(MeasureError, match="has no target"):
+        Pipeline(untargeted, measure_option(PlainBuilder(), PlainRunner()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"timeout": 0}, "timeout must be positive"),
+        ({"n_parallel": 0}, "n_parallel must be at least 1"),
+        ({"build_func": "ndk"}, "build_func must be 'default'"),
+        ({"compiler": "icc"}, "compiler must be nvcc or nvrtc"),
+    ],
+)
+def test_a_local_builder_refuses_bad_arguments(arguments, message):
+    with pytest.raises(MeasureError, match=message):
+        LocalBuilder(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"timeout": -1}, "timeout must be positive"),
+        ({"number": 0}, "number and repeat must be at least 1"),
+        ({"module_loader": object()}, "module_loader is for remote devices"),
+        ({"devices": [0, 0]}, "devices must be distinct"),
+        ({"verify": "some"}, "verify: expected"),
+    ],
+)
+def test_a_local_runner_refuses_bad_arguments(arguments, message):
+    with pytest.raises(MeasureError, match=message):
+        LocalRunner(**arguments)
+
+
+def test_autotvm_arguments_keep_their_places():
+    builder = LocalBuilder(20, 2, {"a": 1}, "default", True, None)
+    assert (builder.timeout, builder.n_parallel) == (20, 2)
+    runner = LocalRunner(5, 6, 7, 8, 0.5, True)
+    timing = runner.options.timing
+    assert (runner.timeout, timing.number, timing.repeat, timing.min_repeat_ms) == (5, 6, 7, 8)
+    assert (runner.options.cooldown_s, runner.options.flush) == (0.5, True)
+
+
+def test_errors_of_the_template_are_instantiation_errors(task):
+    bad = at.create("measure_test.faulty", (["none", "refused"],), target="c")
+    with Pipeline(bad, measure_option(LocalBuilder(), PlainRunner())) as pipeline:
+        pipeline.submit(inputs_of(bad, [1]))
+        ((_, result),) = drained(pipeline)
+    assert result.error_no == MeasureErrorNo.INSTANTIATION_ERROR
+    assert "refused by its template" in result.error_msg
