@@ -1,0 +1,139 @@
+"""What can watch a run: called with the tuner, the inputs and the results of each group."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from io import TextIOBase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.errors import TunerError
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.record import Database, LogWriter, encode
+from autotune.tuner.tuner import Tuner
+from autotune.utils.si import scale
+
+Watcher = Callable[[Tuner, Sequence[MeasureInput], Sequence[MeasureResult]], None]
+
+
+def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "json") -> Watcher:
+    """Append every trial to a log.
+
+    Args:
+        file_out: a path, which many processes may append to, or an open text file.
+        protocol: "json".
+
+    Raises:
+        TunerError: another protocol.
+    """
+    if protocol != "json":
+        raise TunerError(f"log_to_file: protocol must be 'json', got {protocol!r}")
+    if isinstance(file_out, (str, os.PathLike)):
+        writer = LogWriter(Path(file_out))
+        return lambda _, inputs, results: writer.extend(zip(inputs, results, strict=True))
+    stream = file_out
+
+    def write(_: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        rows = [encode(i, r) + "\n" for i, r in zip(inputs, results, strict=True)]
+        stream.write("".join(rows))
+        stream.flush()
+
+    return write
+
+
+def log_to_database(db: Database) -> Watcher:
+    """Save every trial in a database."""
+
+    def save(_: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        for inp, res in zip(inputs, results, strict=True):
+            db.save(inp, res)
+
+    return save
+
+
+class Monitor:
+    """Keeps the rate and the time stamp of every trial.
+
+    Attributes:
+        scores: operations per second, 0 for failures.
+        timestamps: when each trial ended, in seconds since the epoch.
+    """
+
+    def __init__(self) -> None:
+        self.scores: list[float] = []
+        self.timestamps: list[float] = []
+
+    def __call__(
+        self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+    ) -> None:
+        """Take note of results."""
+        self.scores += [tuner.flops(result) for result in results]
+        self.timestamps += [result.timestamp for result in results]
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.scores, self.timestamps = [], []
+
+    def trial_scores(self) -> npt.NDArray[np.float64]:
+        """Return the rates, in order."""
+        return np.array(self.scores, dtype=np.float64)
+
+    def trial_timestamps(self) -> npt.NDArray[np.float64]:
+        """Return the time stamps, in order."""
+        return np.array(self.timestamps, dtype=np.float64)
+
+
+class _ProgressBar:
+    def __init__(self, total: int, prefix: str, si_prefix: str, stream: Any) -> None:
+        self.total, self.prefix, self.si_prefix, self.stream = total, prefix, si_prefix, stream
+        self.done = 0
+        self.start = time.time()
+        self._write(0.0, 0.0)
+
+    def __call__(
+        self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+    ) -> None:
+        self.done += len(results)
+        current = max((tuner.flops(result) for result in results), default=0.0)
+        self._write(current, tuner.best_flops)
+        if self.done >= self.total:
+            self.stream.write(" Done.\n")
+        self.stream.flush()
+
+    def _write(self, current: float, best: float) -> None:
+        unit = self.si_prefix
+        self.stream.write(
+            f"\r{self.prefix} Current/Best: {scale(current, unit):7.2f}/{scale(best, unit):7.2f} "
+            f"{unit}FLOPS | Progress: ({self.done}/{self.total}) | "
+            f"{time.time() - self.start:.2f} s"
+        )
+
+
+def progress_bar(
+    total: int, prefix: str = "", si_prefix: str = "G", stream: Any = None
+) -> Watcher:
+    """Show how far a run is, in one line.
+
+    Args:
+        total: trials in all.
+        prefix: text in front.
+        si_prefix: unit of the rates.
+        stream: where to write; standard output by default.
+
+    Raises:
+        TunerError: an unknown unit.
+    """
+    try:
+        scale(1.0, si_prefix)
+    except ValueError as error:
+        raise TunerError(f"progress_bar: {error}") from error
+    return _ProgressBar(total, prefix, si_prefix, stream or sys.stdout)
+
+
+__all__ = ["Monitor", "log_to_database", "log_to_file", "progress_bar"]

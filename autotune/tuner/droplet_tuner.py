@@ -1,0 +1,94 @@
+"""Coordinate descent: from the best point, one knob a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from scipy.stats import ttest_ind
+
+from autotune.errors import TunerError
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.task import Task
+from autotune.task.radix import IntArray
+from autotune.tuner.points import PointTuner, valid_rows
+
+
+class DropletTuner(PointTuner):
+    """Tries the points one step away from the best in each knob, and moves to a faster one.
+
+    When no step of length 1 is faster it tries longer ones; when none is left, or nothing around
+    it runs, it starts again from a random point. Times must differ significantly to count as
+    faster: by Welch's test where both were measured at least three times.
+
+    Args:
+        task: what is tuned.
+        start_position: the digit of each knob to start from; a random valid point by default.
+        pvalue: largest chance of a difference being noise.
+        seed: of random choices.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        start_position: Sequence[int] | None = None,
+        pvalue: float = 0.05,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(task, seed)
+        self.pvalue = pvalue
+        self._here: tuple[IntArray, tuple[float, ...]] | None = None
+        self._step = 0
+        self._queue: list[int] = []
+        if start_position is not None:
+            self._queue = [self._start(start_position)]
+
+    def _start(self, position: Sequence[int]) -> int:
+        dims = self.space.dims
+        fits = len(position) == len(dims) and all(
+            0 <= d < n for d, n in zip(position, dims, strict=True)
+        )
+        index = self.space.knob2point(position) if fits else -1
+        if not self.space.is_index_valid(index):
+            raise TunerError(
+                f"DropletTuner: start_position must be one digit for each of {self.space.names}, "
+                f"below {dims}, and pass the filters; got {list(position)}"
+            )
+        return index
+
+    def propose(self, n: int) -> Iterable[int]:
+        """Return untried points around the best; a random one where there is none."""
+        while len(self._queue) < n and self._here is not None:
+            self._step += 1
+            if self._step >= max(self.space.dims):
+                self._here = None  # nothing around it is faster: leave it
+                break
+            self._queue += self._around(self._here[0], self._step)
+        if not self._queue:
+            self._queue = [int(i) for i in self.space.sample(1, self.rng, self.visited)]
+        batch, self._queue = self._queue[:n], self._queue[n:]
+        return batch
+
+    def _around(self, digits: IntArray, step: int) -> list[int]:
+        knobs = len(digits)
+        moves = np.concatenate([np.eye(knobs, dtype=np.int64), -np.eye(knobs, dtype=np.int64)])
+        rows = digits + step * moves
+        inside = ((rows >= 0) & (rows < np.array(self.space.dims))).all(axis=1)
+        near = valid_rows(self.space, rows[inside])
+        return [int(i) for i in self.rng.permutation(near) if int(i) not in self.visited]
+
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Move to what is faster."""
+        super().update(inputs, results)
+        for inp, res in zip(inputs, results, strict=True):
+            costs = tuple(res.costs)
+            if res.ok and (self._here is None or self._faster(costs, self._here[1])):
+                self._here = (self.space.knobs([inp.config.index])[0], costs)
+                self._queue, self._step = [], 0
+
+    def _faster(self, costs: tuple[float, ...], than: tuple[float, ...]) -> bool:
+        if np.mean(costs) >= np.mean(than):
+            return False
+        if min(len(costs), len(than)) < 3 or np.ptp(costs) == np.ptp(than) == 0:
+            return True
+        return bool(ttest_ind(costs, than, equal_var=False).pvalue < self.pvalue)

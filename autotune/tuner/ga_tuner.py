@@ -1,0 +1,102 @@
+"""A genetic algorithm on knobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from autotune.errors import TunerError
+from autotune.task import Task
+from autotune.task.radix import IntArray
+from autotune.tuner.points import FloatArray, PointTuner, valid_rows
+
+# Rounds of breeding before random points fill what is missing.
+PATIENCE = 20
+
+
+class GATuner(PointTuner):
+    """Crosses and mutates the fastest configurations.
+
+    A generation is `pop_size` new points. Their parents are drawn from the generation before and
+    the `elite_num` best of all, with probability proportional to their rate.
+
+    Args:
+        task: what is tuned.
+        pop_size: points of a generation.
+        elite_num: best points that stay parents.
+        mutation_prob: chance of each knob of a child to be drawn anew.
+        seed: of random choices.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        pop_size: int = 100,
+        elite_num: int = 3,
+        mutation_prob: float = 0.1,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(task, seed)
+        if pop_size < 2 or not 0 <= elite_num <= pop_size or not 0 <= mutation_prob <= 1:
+            raise TunerError(
+                "GATuner: expected pop_size >= 2, elite_num within 0 to pop_size and "
+                f"mutation_prob within 0 to 1, got {pop_size}, {elite_num}, {mutation_prob}"
+            )
+        self.pop_size, self.elite_num, self.mutation_prob = pop_size, elite_num, mutation_prob
+        self._queue: list[int] = []
+        self._generation: dict[int, float] = {}
+        self._elites: dict[int, float] = {}
+
+    def propose(self, n: int) -> Iterable[int]:
+        """Return the next points of the generation."""
+        while len(self._queue) < n:
+            bred = self._bred(self.pop_size)
+            if not bred:
+                break
+            self._queue += bred
+        batch, self._queue = self._queue[:n], self._queue[n:]
+        return batch
+
+    def learn(self, indices: Sequence[int], rates: FloatArray) -> None:
+        """Count the points as parents; keep the elites."""
+        for index, rate in zip(indices, rates.tolist(), strict=True):
+            self._generation[index] = rate
+            self._elites[index] = rate
+        best = sorted(self._elites, key=lambda i: (-self._elites[i], i))[: self.elite_num]
+        self._elites = {index: self._elites[index] for index in best}
+        for index in list(self._generation)[: -self.pop_size]:
+            del self._generation[index]
+
+    def _bred(self, n: int) -> list[int]:
+        """Return up to ``n`` new points; random ones before anything ran."""
+        taken = self.visited | set(self._queue)
+        parents = {**self._generation, **self._elites}
+        parents = {index: rate for index, rate in parents.items() if rate > 0}
+        children: dict[int, None] = {}
+        if len(parents) >= 2:
+            genes = self.space.knobs(list(parents))
+            weights = np.array(list(parents.values()))
+            for _ in range(PATIENCE):
+                bred = valid_rows(self.space, self._children(genes, weights, n)).tolist()
+                children |= dict.fromkeys(i for i in bred if i not in taken)
+                if len(children) >= n:
+                    break
+        found = list(children)[:n]
+        if len(found) < n:
+            more = self.space.sample(n - len(found), self.rng, taken | set(found))
+            found += [int(i) for i in more]
+        return found
+
+    def _children(self, genes: IntArray, weights: FloatArray, n: int) -> IntArray:
+        """Cross pairs of different parents at one point each, and mutate."""
+        rng, knobs = self.rng, genes.shape[1]
+        chance = weights / weights.sum()
+        first = rng.choice(len(genes), size=n, p=chance)
+        second = rng.choice(len(genes), size=n, p=chance)
+        second = np.where(second == first, (second + 1) % len(genes), second)
+        cut = rng.integers(0, knobs + 1, size=(n, 1))
+        children = np.where(np.arange(knobs) < cut, genes[first], genes[second])
+        anew = rng.integers(0, np.array(self.space.dims), size=(n, knobs))
+        mutated = rng.random((n, knobs)) < self.mutation_prob
+        return np.where(mutated, anew, children)

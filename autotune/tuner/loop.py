@@ -1,0 +1,203 @@
+"""The loop of a tuner: proposals go into the pipeline, results come out and are learned from."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autotune.measure import MeasureInput, MeasureResult, Pipeline
+from autotune.record import load_from_file
+from autotune.task import ConfigEntity
+from autotune.tuner.failures import Failures
+from autotune.utils.si import scale
+
+if TYPE_CHECKING:
+    from autotune.tuner.tuner import Tuner
+
+logger = logging.getLogger("autotvm")
+
+# Trials before failures are first summed up.
+FIRST_REPORT = 16
+
+Pair = tuple[MeasureInput, MeasureResult]
+Callback = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a loop ends; see `Tuner.tune`."""
+
+    n_trial: int
+    early_stopping: int | None
+    stop_at: float | None
+    timeout_s: float | None
+    fail_fast: int | None
+
+
+class Loop:
+    """One call of `Tuner.tune`.
+
+    Args:
+        tuner: the strategy.
+        stop: when to end.
+        callbacks: called with the tuner, inputs and results.
+        si_prefix: unit of rates in messages.
+    """
+
+    def __init__(
+        self, tuner: Tuner, stop: Stop, callbacks: Sequence[Callback], si_prefix: str
+    ) -> None:
+        self.tuner = tuner
+        self.stop = stop
+        self.callbacks = callbacks
+        self.si_prefix = si_prefix
+        self.failures = Failures()
+        self.submitted = self.measured = 0
+        self._since_success = 0
+        self._warned = False
+        self._why = ""
+
+    # ---- resuming
+
+    def resume(self, records: str | os.PathLike[str] | Iterable[Pair]) -> None:
+        """Learn from an earlier run of the same task, as if it had just been measured."""
+        if isinstance(records, (str, os.PathLike)):
+            if not os.path.exists(records):
+                return  # the first start of a run that is always started with resume=
+            records = load_from_file(Path(records))
+        mine = self._of_this_task(records)
+        if not mine:
+            return
+        self._take_note(mine)
+        self.tuner.update([inp for inp, _ in mine], [res for _, res in mine])
+        self.submitted = self.measured
+        logger.info("resumed from %d trials of %s", len(mine), self.tuner.task.name)
+
+    def _of_this_task(self, records: Iterable[Pair]) -> list[Pair]:
+        """Return the records of this task and space, each configuration once."""
+        task, space, strangers = self.tuner.task, self.tuner.space, 0
+        mine: dict[int, Pair] = {}
+        for inp, res in records:
+            index = inp.config.index
+            if inp.task != task or index in mine:
+                continue
+            if space.is_index_valid(index) and _same_choices(space.get(index), inp.config):
+                mine[index] = (inp._replace(task=task), res)
+            else:
+                strangers += 1
+        if strangers:
+            logger.warning(
+                "resume: %d records of %s are not in its space as it is now; ignored",
+                strangers, task.name,
+            )  # fmt: skip
+        return list(mine.values())
+
+    # ---- running
+
+    def run(self, measure_option: Mapping[str, Any], reproducible: bool) -> None:
+        """Measure until a reason to stop is met."""
+        deadline = None if self.stop.timeout_s is None else time.time() + self.stop.timeout_s
+        if self._may_go_on(deadline) and self.tuner.has_next():
+            try:
+                with Pipeline(self.tuner.task, measure_option, reproducible=reproducible) as line:
+                    self._feed(line, deadline)
+            except KeyboardInterrupt:
+                logger.warning(
+                    "interrupted after %d trials; the log is complete, continue it with resume=",
+                    self.measured,
+                )
+                raise
+        self._report()
+
+    def _feed(self, line: Pipeline, deadline: float | None) -> None:
+        first_report = min(max(line.capacity, FIRST_REPORT), self.stop.n_trial)
+        while self._may_go_on(deadline):
+            self._fill(line)
+            pairs = line.next_results()
+            if not pairs:
+                return  # nothing outstanding, nothing proposed: the space is exhausted
+            self._take_note(pairs)
+            inputs, results = [inp for inp, _ in pairs], [res for _, res in pairs]
+            with line.host_work():
+                self.tuner.update(inputs, results)
+            for callback in self.callbacks:
+                callback(self.tuner, inputs, results)
+            if first_report and self.measured >= first_report:
+                first_report = 0
+                self.failures.print_summary(self.measured, final=False)
+
+    def _fill(self, line: Pipeline) -> None:
+        """Propose as much as there is room for."""
+        while (room := min(line.room(), self.stop.n_trial - self.submitted)) > 0:
+            if not self.tuner.has_next():
+                return
+            with line.host_work():
+                configs = self.tuner.next_batch(room)
+            if not configs:
+                return
+            task = self.tuner.task
+            line.submit([MeasureInput(task.target, task, config) for config in configs])  # type: ignore[arg-type]
+            self.submitted += len(configs)
+
+    def _take_note(self, pairs: Sequence[Pair]) -> None:
+        tuner = self.tuner
+        for inp, res in pairs:
+            tuner.note(self.measured, inp, res)
+            self.failures.add(res)
+            self._since_success = 0 if res.ok else self._since_success + 1
+            self.measured += 1
+            unit = self.si_prefix
+            logger.debug(
+                "No: %d\t%sFLOPS: %.2f/%.2f\tresult: %s\t%s", self.measured, unit,
+                scale(tuner.flops(res), unit), scale(tuner.best_flops, unit), res, inp.config,
+            )  # fmt: skip
+        if self._since_success > tuner.error_ct_threshold and not self._warned:
+            self._warned = True
+            logger.warning("%d trials in a row failed", self._since_success)
+            self.failures.print_summary(self.measured, final=False)
+
+    def _may_go_on(self, deadline: float | None) -> bool:
+        """Return whether another trial may be measured; note why not."""
+        stop, tuner = self.stop, self.tuner
+        limits = [stop.n_trial]
+        if stop.early_stopping is not None:
+            limits.append(tuner.best_iter + stop.early_stopping)
+        tuner.ttl = max(0, min(limits) - self.measured)
+        if self.measured >= stop.n_trial:
+            return False
+        if stop.early_stopping is not None and self.measured >= limits[-1] > 0:
+            self._why = f"early stopping: the best is trial {tuner.best_iter + 1}"
+        elif deadline is not None and time.time() >= deadline:
+            self._why = f"the time of {stop.timeout_s:g} s is used up"
+        elif stop.stop_at is not None and self._fraction() >= stop.stop_at:
+            self._why = f"the best reaches {self._fraction():.0%} of the device's ceiling"
+        elif stop.fail_fast and self.measured == self.failures.alike >= stop.fail_fast:
+            self._why = f"the first {self.measured} trials all failed with the same message"
+            logger.warning("stopped: %s; mend that first, then tune again", self._why)
+        return not self._why
+
+    def _fraction(self) -> float:
+        """Return the fraction of the device's ceiling that the best trial reached."""
+        best = self.tuner.best_measure_pair
+        return float(best[1].extra.get("roofline", 0.0)) if best else 0.0
+
+    def _report(self) -> None:
+        tuner = self.tuner
+        if self._why:
+            logger.info("stopped after %d trials: %s", self.measured, self._why)
+        self.failures.print_summary(self.measured, final=True)
+        if self.measured and tuner.best_config is None:
+            self.failures.report_all_failed(tuner.task)
+
+
+def _same_choices(ours: ConfigEntity, theirs: ConfigEntity) -> bool:
+    return dict(_choices(ours)) == dict(_choices(theirs))
+
+
+def _choices(config: ConfigEntity) -> list[tuple[str, str]]:
+    return [(name, repr(config[name])) for name in config]

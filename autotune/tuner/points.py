@@ -1,0 +1,76 @@
+"""A tuner that works on indices: keeps what was proposed, and never proposes it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.task import ConfigEntity, ConfigSpace, Task
+from autotune.task.radix import IndexArray, IntArray
+from autotune.tuner.tuner import Tuner
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class PointTuner(Tuner):
+    """Base of the strategies here: `propose` gives indices, `learn` gets rates.
+
+    What `propose` repeats is dropped, and what it leaves open is filled with random points, so a
+    strategy need not care about the end of a space.
+
+    Attributes:
+        visited: indices proposed or measured so far.
+    """
+
+    def __init__(self, task: Task, seed: int | None = None) -> None:
+        super().__init__(task, seed)
+        self.visited: set[int] = set()
+        self._exhausted = False
+
+    def propose(self, n: int) -> Iterable[int]:
+        """Return up to ``n`` valid indices to try next, best first."""
+        raise NotImplementedError(f"{type(self).__name__} must define propose(n)")
+
+    def learn(self, indices: Sequence[int], rates: FloatArray) -> None:
+        """Take note of measured points: 1 / seconds, 0 for a failure."""
+
+    def has_next(self) -> bool:
+        """Return whether a valid point may be left that was not proposed."""
+        if self.space.len_is_exact and len(self.visited) >= self.space.valid_count:
+            self._exhausted = True
+        return not self._exhausted
+
+    def next_batch(self, batch_size: int) -> list[ConfigEntity]:
+        """Propose up to ``batch_size`` new configurations; fewer only when no more are left."""
+        if not self.has_next():
+            return []
+        chosen: list[int] = []
+        for index in map(int, self.propose(batch_size)):
+            if index not in self.visited and len(chosen) < batch_size:
+                self.visited.add(index)
+                chosen.append(index)
+        if len(chosen) < batch_size:
+            chosen += self._fill(batch_size - len(chosen))
+        self._exhausted = self._exhausted or len(chosen) < batch_size
+        return [self.space.get(index) for index in chosen]
+
+    def _fill(self, n: int) -> list[int]:
+        drawn = [int(i) for i in self.space.sample(n, self.rng, self.visited)]
+        self.visited.update(drawn)
+        return drawn
+
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Learn from measured trials."""
+        indices = [int(inp.config.index) for inp in inputs]
+        self.visited.update(indices)
+        rates = np.array([1.0 / r.mean if r.ok and r.mean > 0 else 0.0 for r in results])
+        self.learn(indices, rates)
+
+
+def valid_rows(space: ConfigSpace, digits: IntArray) -> IndexArray:
+    """Return the indices of those rows of digits that are valid, in order."""
+    indices = space.indices(digits)
+    return indices[space.is_valid(indices)]

@@ -1,0 +1,153 @@
+"""The base of all tuners: what a strategy must define, and the loop that feeds it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import TunerError
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.task import ConfigEntity, Task
+from autotune.tuner.loop import Loop, Stop
+from autotune.utils.si import scale
+
+Pair = tuple[MeasureInput, MeasureResult]
+Callback = Callable[["Tuner", list[MeasureInput], list[MeasureResult]], None]
+Records = str | os.PathLike[str] | Iterable[Pair]
+
+
+class Tuner:
+    """Finds the fastest configuration of a task.
+
+    A strategy defines three methods. `next_batch` proposes configurations that were not proposed
+    before; `update` learns from what was measured; `has_next` says whether anything is left. The
+    loop calls `next_batch` whenever the pipeline has room, so results of earlier proposals may
+    still be outstanding then.
+
+    Args:
+        task: what is tuned.
+        seed: makes the sequence of proposals repeatable; drawn from the system when None.
+
+    Attributes:
+        space: the task's configurations.
+        rng: source of all randomness of the strategy.
+        best_config: fastest configuration so far, or None.
+        best_flops: its operations per second (1 / seconds when the task declares none).
+        best_measure_pair: its input and result.
+        best_iter: how many trials came before it.
+        ttl: trials left until the loop gives up, by count or by `early_stopping`.
+        n_trial, early_stopping: arguments of the running `tune`.
+    """
+
+    def __init__(self, task: Task, seed: int | None = None) -> None:
+        self.task = task
+        self.space = task.config_space
+        self.seed = seed
+        self.rng = np.random.default_rng(seed)
+        self.best_config: ConfigEntity | None = None
+        self.best_flops: float = 0.0
+        self.best_measure_pair: Pair | None = None
+        self.best_iter = 0
+        self.ttl: int | None = None
+        self.n_trial: int | None = None
+        self.early_stopping: int | None = None
+        self.error_ct_threshold = 150
+
+    # ---- what a strategy defines
+
+    def has_next(self) -> bool:
+        """Return whether there is anything left to propose."""
+        raise NotImplementedError(f"{type(self).__name__} must define has_next()")
+
+    def next_batch(self, batch_size: int) -> Sequence[ConfigEntity]:
+        """Propose up to ``batch_size`` configurations; none when the space is exhausted."""
+        raise NotImplementedError(f"{type(self).__name__} must define next_batch(batch_size)")
+
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Learn from measured trials, in the order they were proposed."""
+
+    def load_history(self, data_set: Iterable[Pair], min_seed_records: int = 500) -> None:
+        """Learn from earlier records, of this task or of others of the same template.
+
+        Strategies that cannot use them ignore them.
+        """
+
+    def reset(self) -> None:
+        """Forget the best configuration and the state of the last run."""
+        self.best_config, self.best_flops, self.best_measure_pair = None, 0.0, None
+        self.best_iter, self.ttl = 0, None
+
+    def set_error_threshold(self, threshold: int) -> None:
+        """Set after how many failures in a row a warning is given."""
+        self.error_ct_threshold = threshold
+
+    # ---- the loop
+
+    @property
+    def work(self) -> float:
+        """Operations of one run; 1 where the task does not declare them."""
+        return self.task.flop or 1.0
+
+    def flops(self, result: MeasureResult) -> float:
+        """Return the operations per second of a result; 0 when it failed."""
+        return self.work / result.mean if result.ok and result.mean > 0 else 0.0
+
+    def note(self, position: int, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Keep a trial if it is the best so far; the loop calls it with every result."""
+        flops = self.flops(result)
+        if flops > self.best_flops:
+            self.best_flops = flops
+            self.best_config = measure_input.config
+            self.best_measure_pair = (measure_input, result)
+            self.best_iter = position
+
+    def tune(
+        self,
+        n_trial: int,
+        measure_option: Mapping[str, Any],
+        early_stopping: int | None = None,
+        callbacks: Sequence[Callback] = (),
+        si_prefix: str = "G",
+        *,
+        reproducible: bool = False,
+        resume: Records | None = None,
+        stop_at: float | None = None,
+        timeout_s: float | None = None,
+        fail_fast: int | None = 32,
+    ) -> None:
+        """Propose, measure and learn until the trials are used up or nothing is left.
+
+        Args:
+            n_trial: most trials in all, those of ``resume`` included.
+            measure_option: builder and runner, see `autotune.measure.measure_option`.
+            early_stopping: stop after this many trials without a better one.
+            callbacks: called with ``(tuner, inputs, results)`` for each group of results.
+            si_prefix: unit of the rates in messages, such as "G" for GFLOPS.
+            reproducible: build and run in whole batches, so that the same seed and the same
+                measured values give the same proposals.
+            resume: a log, or pairs of input and result, of an interrupted run of this task. What
+                it holds counts as measured: it is learned from, and not measured again.
+            stop_at: stop when a trial reaches this fraction of the device's ceiling.
+            timeout_s: stop proposing after this many seconds.
+            fail_fast: stop when the first so many trials all fail with one message.
+
+        Raises:
+            TunerError: an argument makes no sense.
+            KeyboardInterrupt: raised again after everything was closed; callbacks have seen every
+                result that had arrived, so a log is complete and can be given to ``resume``.
+        """
+        try:
+            scale(1.0, si_prefix)
+        except ValueError as error:
+            raise TunerError(str(error)) from error
+        if n_trial < 1:
+            raise TunerError(f"tune(n_trial=...): expected at least 1, got {n_trial}")
+        self.n_trial, self.early_stopping = n_trial, early_stopping
+        stop = Stop(n_trial, early_stopping, stop_at, timeout_s, fail_fast)
+        loop = Loop(self, stop, tuple(callbacks), si_prefix)
+        if resume is not None:
+            loop.resume(resume)
+        loop.run(measure_option, reproducible)
