@@ -27,7 +27,7 @@ ROWS = [
 ]
 # The one package each outside library is imported from.
 DOORS = {
-    "pycuda": {"runtime/cuda.py", "measure/build_worker.py"},
+    "pycuda": {"runtime/cuda_driver.py", "measure/build_worker.py"},
     "xgboost": {"cost_model/xgb.py"},
     "tornado": {"dashboard/server.py"},
     "dask": set(),

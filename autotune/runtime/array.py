@@ -35,7 +35,10 @@ def dtype_name(dtype: npt.DTypeLike) -> str:
     Raises:
         KernelError: kernels have no such element type.
     """
-    name = str(dtype) if str(dtype) == "bfloat16" else np.dtype(dtype).name
+    try:
+        name = str(dtype) if str(dtype) == "bfloat16" else np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
     if name not in ITEM_BYTES:
         raise KernelError(f"dtype {name!r} is unknown; expected one of {', '.join(ITEM_BYTES)}")
     return name
@@ -182,7 +185,7 @@ class NDArray:
 
 def empty(
     shape: Sequence[int] | int,
-    dtype: str = "float32",
+    dtype: npt.DTypeLike = "float32",
     device: Device | None = None,
     ctx: Device | None = None,
 ) -> NDArray:
@@ -195,7 +198,7 @@ def empty(
     """
     where = device or ctx or cpu()
     extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
-    name = dtype_name(numpy_dtype(str(dtype)) if str(dtype) in ITEM_BYTES else dtype)
+    name = dtype_name(dtype)
     size = product(extents) * item_bytes(name)
     return NDArray(where, extents, name, memory_of(where).allocate(where, size))
 

@@ -100,7 +100,7 @@ def compile_kernel(
     """
     started = time.perf_counter()
     make_recipe = _RECIPES.get((kernel.language, target.emulate, compiler))
-    if make_recipe is None:
+    if make_recipe is None or kernel.language != target.language:
         raise KernelError(
             f"kernel {kernel.name!r}: nothing compiles language {kernel.language!r} with "
             f"{compiler!r} for target {target}"

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from autotune.errors import CompilerMissing
 from autotune.kernel import Kernel
-from autotune.runtime import cuda
+from autotune.runtime import cuda_driver
 from autotune.runtime.compilers import Recipe, check_compiler
 from autotune.runtime.nvrtc_headers import HEADERS
 from autotune.runtime.toolchain import nvcc_toolchain
@@ -44,8 +44,8 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
 
     def compile_in(folder: Path, timeout_s: float) -> str:
         started = time.monotonic()
-        if cuda.has_pycuda():
-            argv, completed, cubin = cuda.nvcc_through_pycuda(
+        if cuda_driver.has_pycuda():
+            argv, completed, cubin = cuda_driver.nvcc_through_pycuda(
                 kernel.source, nvcc, options, folder, timeout_s
             )
         else:

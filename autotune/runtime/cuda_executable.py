@@ -10,9 +10,9 @@ from typing import Any
 
 from autotune.errors import DeviceError
 from autotune.kernel import Kernel, KernelCall
-from autotune.runtime import cuda
 from autotune.runtime.array import NDArray, empty
 from autotune.runtime.buffers import Buffers
+from autotune.runtime.cuda_driver import activated, driver
 from autotune.runtime.cuda_graph import Graph
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
@@ -46,15 +46,15 @@ class CudaExecutable(Executable):
 
     def __init__(self, artifact: str, kernel: Kernel, device: Device) -> None:
         super().__init__(kernel, device)
-        with cuda.activated(device.index):
-            self._module: Any = cuda.driver.module_from_file(artifact)
+        with activated(device.index):
+            self._module: Any = driver.module_from_file(artifact)
             self._functions = [self._function(one) for one in kernel.calls]
-            self.stream = cuda.driver.Stream()
+            self.stream = driver.Stream()
         self._zeroed = [self.workspaces[w.name] for w in kernel.workspace if w.zero]
 
     def _function(self, one: KernelCall) -> Any:
         function = self._module.get_function(one.entry)
-        attribute = cuda.driver.function_attribute
+        attribute = driver.function_attribute
         static = function.get_attribute(attribute.SHARED_SIZE_BYTES)
         dynamic = one.launch.shared_bytes
         if dynamic and static + dynamic > _FREE_SHARED_BYTES:
@@ -71,14 +71,14 @@ class CudaExecutable(Executable):
     def call(self, arrays: Sequence[NDArray]) -> None:
         """Run once and wait."""
         pointers = self._arguments(arrays)
-        with cuda.activated(self.device.index):
+        with activated(self.device.index):
             self.queue(pointers)
             self.stream.synchronize()
 
     def queue(self, pointers: Sequence[Sequence[int]]) -> None:
         """Queue one run; ``pointers`` are the arguments of each call. A context is current."""
         for one in self._zeroed:
-            cuda.driver.memset_d8_async(one.pointer, 0, one.nbytes, self.stream)
+            driver.memset_d8_async(one.pointer, 0, one.nbytes, self.stream)
         for function, call, args in zip(self._functions, self.kernel.calls, pointers, strict=True):
             launch = call.launch
             function.prepared_async_call(
@@ -97,7 +97,7 @@ class CudaExecutable(Executable):
         """Unload the module and free the workspaces."""
         super().close()
         self._zeroed = []
-        with cuda.activated(self.device.index):
+        with activated(self.device.index):
             self._functions = []
             self._module = None
 
@@ -126,13 +126,13 @@ class CudaSampler:
         # Goes on from sample to sample, or a sample of few runs would always find warm sets.
         self._turn = itertools.cycle(range(self.input_sets))
         self._graphs: dict[tuple[int, ...], Graph] = {}
-        with cuda.activated(self._index):
-            self._events = cuda.driver.Event(), cuda.driver.Event()
-            self._bus = cuda.driver.Device(self._index).pci_bus_id()
+        with activated(self._index):
+            self._events = driver.Event(), driver.Event()
+            self._bus = driver.Device(self._index).pci_bus_id()
 
     def sample(self, number: int) -> float:
         """Run ``number`` times; return the seconds they took on the device."""
-        with cuda.activated(self._index):
+        with activated(self._index):
             if self._alone:
                 return self._each(number)
             if self._use_graph is None:
@@ -176,7 +176,7 @@ class CudaSampler:
             self._executable.queue(self._pointers[index])
 
     def _each(self, number: int) -> float:
-        event = cuda.driver.Event
+        event = driver.Event
         # One more, not counted: where the caches stay warm, the head start has cooled the first.
         pairs = [(event(), event()) for _ in range(number + (not self._cold))]
         # A device that is busy meanwhile lets Python queue ahead; else it would wait for Python
@@ -186,7 +186,7 @@ class CudaSampler:
         for start, end in pairs:
             index = next(self._turn)
             for target, source, size in self._restores[index]:
-                cuda.driver.memcpy_dtod_async(target, source, size, self._stream)
+                driver.memcpy_dtod_async(target, source, size, self._stream)
             if self._cold:
                 self._clear()
             start.record(self._stream)
@@ -196,7 +196,7 @@ class CudaSampler:
         return sum(float(start.time_till(end)) for start, end in pairs[-number:]) * 1e-3
 
     def _clear(self) -> None:
-        cuda.driver.memset_d8_async(self._flush.pointer, 0, self._flush.nbytes, self._stream)
+        driver.memset_d8_async(self._flush.pointer, 0, self._flush.nbytes, self._stream)
 
     def clocks(self) -> Clocks | None:
         """Ask NVML."""

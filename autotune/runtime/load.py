@@ -8,7 +8,7 @@ from collections.abc import Callable
 from autotune.codegen.emulator import emulated
 from autotune.errors import DeviceError
 from autotune.kernel import Kernel
-from autotune.runtime.cpu import CpuExecutable
+from autotune.runtime.cpu_executable import CpuExecutable
 from autotune.runtime.cuda_executable import CudaExecutable
 from autotune.runtime.device import Device, DeviceKind, device
 from autotune.runtime.executable import Executable

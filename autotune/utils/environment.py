@@ -54,9 +54,3 @@ def toolkit_roots() -> list[Path]:
 def compiler_variables() -> dict[str, str]:
     """Return the variables that silently change what compilers produce; part of cache keys."""
     return {name: os.environ[name] for name in _COMPILER_VARIABLES if name in os.environ}
-
-
-def thread_count() -> int | None:
-    """Return ``OMP_NUM_THREADS`` where it is one number, else None."""
-    text = os.environ.get("OMP_NUM_THREADS", "")
-    return int(text) if text.isdigit() and int(text) > 0 else None

@@ -42,9 +42,7 @@ class CpuExecutable(Executable):
         try:
             self._library = ctypes.CDLL(artifact)
         except OSError as error:
-            raise DeviceError(
-                f"kernel {kernel.name!r}: cannot load {artifact}: {error}"
-            ) from error
+            raise DeviceError(f"kernel {kernel.name!r}: cannot be loaded: {error}") from error
         self._entries = [self._entry(one.entry, len(one.args)) for one in kernel.calls]
         # The emulator says here what it saw go wrong: a race, a barrier not all threads reach.
         self._fault: Any = getattr(self._library, "autotune_fault", None)

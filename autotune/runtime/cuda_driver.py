@@ -75,14 +75,14 @@ def _context(index: int) -> Any:
 
 @cache
 def _retained(index: int) -> Any:
-    if driver is None:
-        raise DeviceError(
-            f"cuda:{index}: PyCUDA cannot be used ({_missing}); install it with "
-            "`pip install 'autotune[cuda]'` on a machine with an NVIDIA driver"
-        )
     if index >= cuda_device_count():
         raise DeviceError(
             f"cuda:{index}: there is no such device; {cuda_device_count()} are visible"
+        )
+    if driver is None:
+        raise DeviceError(
+            f"cuda:{index}: PyCUDA cannot be used ({_missing}); install it with "
+            "`pip install 'autotune[cuda]'`"
         )
     try:
         driver.init()

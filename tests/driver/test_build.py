@@ -1,0 +1,89 @@
+import sys
+
+import numpy as np
+import pytest
+
+import autotune.driver as driver
+from autotune.errors import InstantiationError, KernelError, TargetError
+from autotune.kernel import SourceKernel, arg
+from autotune.runtime.toolchain import find_nvcc
+from autotune.target import Target
+
+DOUBLE = SourceKernel(
+    "twice",
+    "void twice(const float *x, float *y) { for (int i = 0; i < 8; i++) y[i] = 2 * x[i]; }",
+    [arg("x", (8,)), arg("y", (8,), role="out")],
+)
+CUDA = SourceKernel(
+    "twice",
+    'extern "C" __global__ void twice(const float *x, float *y) '
+    "{ y[threadIdx.x] = 2 * x[threadIdx.x]; }",
+    [arg("x", (8,)), arg("y", (8,), role="out")],
+    block=8,
+)
+
+
+def test_a_source_kernel_is_built_and_called():
+    func = driver.build(DOUBLE, target="c")
+    x, y = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    func(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_the_target_of_the_context_is_used():
+    with Target("llvm"):
+        func = driver.build(DOUBLE)
+    assert func.target == Target("llvm")
+    with pytest.raises(TargetError, match=r"pass target= or wrap the call in `with Target"):
+        driver.build(DOUBLE)
+
+
+def test_a_name_given_names_the_function():
+    func = driver.build(DOUBLE, target="c", name="other")
+    assert func.entry_name == "other"
+    x, y = np.ones(8, "float32"), np.zeros(8, "float32")
+    func(x, y)
+    assert (y == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"block": 2048}, "threads per block is 2048, the device allows 1024"),
+        ({"block": (1, 1, 128)}, "block.z is 128, the device allows 64"),
+        ({"shared_bytes": 1 << 20}, "dynamic shared bytes per block is 1048576"),
+        ({"grid": (1, 1 << 17)}, "grid.y is 131072, the device allows 65535"),
+    ],
+)
+def test_a_launch_over_a_limit_is_refused_before_compiling(options, message, monkeypatch):
+    monkeypatch.setattr(sys.modules["autotune.driver.build"], "compile_kernel", pytest.fail)
+    kernel = SourceKernel("twice", CUDA.source, CUDA.args, **options)
+    with pytest.raises(InstantiationError, match=f"'twice' for cuda .*{message}"):
+        driver.build(kernel, target="cuda -arch=sm_80")
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+def test_a_cuda_function_is_built_without_a_device():
+    func = driver.build(CUDA, target="cuda -arch=sm_90")
+    assert func.suffix == ".cubin"
+    assert func.resources["registers"] > 0
+    assert "__global__" in func.imported_modules[0].get_source()
+
+
+def test_a_cuda_function_is_emulated_where_the_target_says_so():
+    func = driver.build(CUDA, target="cuda -emulate")
+    x, y = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    func(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_what_is_no_kernel_is_named():
+    with pytest.raises(KernelError, match="got int"):
+        driver.build(3, target="c")
+    with pytest.raises(KernelError, match=r"'twice' is written in"):
+        driver.build(SourceKernel("twice", CUDA.source, CUDA.args, language="cuda"), target="c")
+
+
+def test_a_kernel_for_another_language_is_refused():
+    with pytest.raises(KernelError, match="language 'cuda'"):
+        driver.build(CUDA.kernel("cuda"), target="c")

@@ -1,0 +1,199 @@
+import gc
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import autotune.runtime as runtime
+from autotune.errors import DeviceError, KernelError
+from autotune.kernel.kernel import ITEM_BYTES
+from autotune.runtime import array, cpu, device, dlpack, empty, from_dlpack, nd
+from autotune.runtime.array import numpy_dtype
+from autotune.target import Target
+
+
+def values(dtype, shape=(2, 3)):
+    return np.arange(1, 1 + np.prod(shape)).reshape(shape).astype(numpy_dtype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ITEM_BYTES)
+def test_values_survive_the_way_there_and_back(dtype):
+    expected = values(dtype)
+    ours = array(expected)
+    assert (ours.shape, ours.dtype, ours.ndim, ours.size) == ((2, 3), dtype, 2, 6)
+    assert ours.nbytes == expected.nbytes
+    np.testing.assert_array_equal(ours.numpy(), expected)
+    np.testing.assert_array_equal(ours.asnumpy(), expected)
+
+
+def test_an_array_is_a_copy_of_what_it_was_made_from():
+    source = values("float32")
+    ours = array(source)
+    source[:] = 0
+    ours.numpy()[:] = 0
+    assert ours.numpy().sum() == 21
+
+
+def test_arrays_are_made_from_lists_and_by_the_old_name_of_the_device():
+    assert array([1.0, 2.0]).dtype == "float64"
+    assert array(np.zeros(2, "int8"), ctx=cpu(0)).ctx == cpu()
+    assert nd.empty((4,), "float16", device=cpu()).shape == (4,)
+    assert empty(5).shape == (5,)
+    assert empty(()).numpy().shape == ()
+
+
+def test_host_memory_is_aligned_for_vectors():
+    assert all(empty((n,), "int8").pointer % 64 == 0 for n in (1, 3, 100, 4097))
+
+
+def test_copies_check_the_shape_and_convert_the_dtype():
+    target = empty((2, 3))
+    assert target.copyfrom(values("int64")) is target
+    assert target.numpy().tolist() == [[1, 2, 3], [4, 5, 6]]
+    other = target.copyto(empty((2, 3), "float64"))
+    np.testing.assert_array_equal(other.numpy(), target.numpy())
+    assert target.copyto(cpu()).pointer != target.pointer
+    with pytest.raises(KernelError, match=r"shape \(2, 3\) was given values of shape \(3, 2\)"):
+        target.copyfrom(np.zeros((3, 2)))
+
+
+def test_copyfrom_takes_arrays_that_are_not_contiguous():
+    source = values("float32", (4, 6))[::2, ::-1]
+    np.testing.assert_array_equal(array(source).numpy(), source)
+
+
+def test_an_unknown_dtype_is_named():
+    with pytest.raises(KernelError, match="complex64"):
+        array(np.zeros(2, "complex64"))
+    with pytest.raises(KernelError, match="float8"):
+        empty((2,), "float8")
+
+
+def test_numpy_shares_our_memory_by_dlpack():
+    ours = array(values("float32"))
+    theirs = np.from_dlpack(ours)
+    theirs[0, 0] = 42
+    assert ours.numpy()[0, 0] == 42
+    assert theirs.ctypes.data == ours.pointer
+
+
+def test_we_share_numpys_memory_by_dlpack():
+    theirs = values("int32")
+    ours = from_dlpack(theirs)
+    theirs[1, 2] = 42
+    assert ours.numpy()[1, 2] == 42
+    assert (ours.shape, ours.dtype, ours.device) == ((2, 3), "int32", cpu())
+
+
+def test_lent_memory_lives_as_long_as_it_is_used():
+    ours = array(values("float32", (1000, 100)))
+    theirs = np.from_dlpack(ours)
+    del ours
+    gc.collect()
+    assert theirs.sum() == pytest.approx(100_000 * 100_001 / 2, rel=1e-3)
+    assert len(dlpack._lent) == 1
+    del theirs
+    gc.collect()
+    assert not dlpack._lent
+
+
+def test_borrowed_memory_is_given_back():
+    lender = array(values("float64"))
+    borrowed = from_dlpack(lender)
+    assert borrowed.pointer == lender.pointer
+    assert len(dlpack._lent) == 1
+    del borrowed
+    gc.collect()
+    assert not dlpack._lent
+
+
+def test_a_capsule_nobody_takes_is_given_back():
+    capsule = array(values("float64")).__dlpack__()
+    assert len(dlpack._lent) == 1
+    del capsule
+    gc.collect()
+    assert not dlpack._lent
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "bool", "float16", "uint8"])
+def test_dlpack_carries_dtypes_that_numpy_does_not(dtype):
+    ours = array(values(dtype))
+    again = from_dlpack(ours)
+    assert again.dtype == dtype
+    assert again.pointer == ours.pointer
+
+
+def test_dlpack_refuses_what_is_not_dense():
+    with pytest.raises(KernelError, match="not dense row-major; pass a contiguous copy"):
+        from_dlpack(values("float32", (4, 6))[:, ::2])
+    with pytest.raises(KernelError, match="expected an array with __dlpack__, got list"):
+        from_dlpack([1, 2])
+    read_only = values("float32")
+    read_only.flags.writeable = False
+    with pytest.raises(KernelError, match="does not lend its memory"):
+        from_dlpack(read_only)
+
+
+def test_a_capsule_is_taken_once():
+    capsule = array(values("float32")).__dlpack__()
+    kept = from_dlpack(capsule)
+    with pytest.raises(KernelError, match="used before"):
+        from_dlpack(capsule)
+    assert kept.numpy().sum() == 21
+
+
+def test_dlpack_does_not_copy_behind_the_callers_back():
+    with pytest.raises(BufferError, match="copyto"):
+        array(values("float32")).__dlpack__(copy=True)
+    with pytest.raises(BufferError, match="copyto"):
+        array(values("float32")).__dlpack__(dl_device=(2, 0))
+
+
+def test_torch_shares_memory_both_ways():
+    torch = pytest.importorskip("torch")
+    ours = array(values("float32"))
+    theirs = torch.from_dlpack(ours)
+    theirs[0, 0] = 42
+    assert ours.numpy()[0, 0] == 42
+    half = torch.ones(3, dtype=torch.bfloat16)
+    assert from_dlpack(half).numpy().astype("float32").tolist() == [1, 1, 1]
+
+
+def test_numpy_reads_our_arrays():
+    ours = array(values("float32"))
+    np.testing.assert_array_equal(np.asarray(ours), values("float32"))
+    assert np.asarray(ours, dtype="float64").dtype == np.float64
+    assert len(ours) == 2
+    assert "shape=(2, 3), dtype='float32', device=cpu:0" in repr(ours)
+    with pytest.raises(ValueError, match="copied"):
+        np.asarray(ours, copy=False)
+
+
+def test_devices_are_named_as_in_tvm():
+    assert device("cpu", 0) == device("llvm") == device(Target("c")) == cpu(0)
+    assert device("cuda:1") == device("cuda", 1) == runtime.cuda(1) == runtime.gpu(1)
+    assert str(runtime.cuda(1)) == "cuda:1"
+    assert cpu().exist
+    assert not device("cuda", 1000).exist
+    assert (cpu().device_type, runtime.cuda(3).device_type, runtime.cuda(3).device_id) == (1, 2, 3)
+    assert cpu().multi_processor_count >= 1
+    assert cpu().device_name
+    with pytest.raises(DeviceError, match="'tpu': expected one of c, cpu, cuda"):
+        device("tpu")
+
+
+def test_the_device_of_an_emulated_target_is_the_cpu():
+    assert device(Target("cuda -emulate")) == cpu()
+    assert device("cuda -emulate=1") == cpu()
+
+
+def test_a_device_that_is_not_there_is_named():
+    with pytest.raises(DeviceError, match="cuda:1000: there is no such device"):
+        empty((2,), "float32", runtime.cuda(1000))
+    with pytest.raises(DeviceError, match="cuda:1000"):
+        _ = runtime.cuda(1000).max_threads_per_block
+
+
+def test_bfloat16_keeps_its_name():
+    assert array(np.ones(2, ml_dtypes.bfloat16)).dtype == "bfloat16"
+    assert array(np.ones(2, "float32")).copyto(empty((2,), "bfloat16")).dtype == "bfloat16"

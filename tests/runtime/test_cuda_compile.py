@@ -1,0 +1,194 @@
+"""CUDA text is compiled without a device; needs nvcc, which CI machines may lack."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune.errors import CompileError, CompilerMissing, CompileTimeout, DeviceError
+from autotune.kernel import SourceKernel, arg, call
+from autotune.runtime import compile_kernel, cuda, load
+from autotune.runtime.cuda_compilers import _nvrtc_flags, find_nvrtc
+from autotune.runtime.elf import code_bytes, sections
+from autotune.runtime.resources import parse_ptxas, summary
+from autotune.runtime.toolchain import find_nvcc
+from autotune.target import Target
+from autotune.target.query import cuda_device_count
+
+SM90 = Target("cuda -arch=sm_90")
+SOURCE = """
+#include <cuda_fp16.h>
+extern "C" __global__ void reverse(const float *x, float *y) {
+  __shared__ float tile[N];
+  tile[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = FACTOR * tile[N - 1 - threadIdx.x];
+}
+"""
+needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+
+
+def has_nvrtc():
+    try:
+        return bool(find_nvrtc())
+    except CompilerMissing:
+        return False
+
+
+COMPILERS = [
+    pytest.param("nvcc", marks=needs_nvcc),
+    pytest.param("nvrtc", marks=pytest.mark.skipif(not has_nvrtc(), reason="no NVRTC")),
+]
+
+
+def reverse(factor="2.0f", **options):
+    args = [arg("x", (64,)), arg("y", (64,), role="out")]
+    return SourceKernel(
+        "reverse", SOURCE, args, {"N": 64, "FACTOR": factor}, block=64, **options
+    ).kernel("cuda")
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_cubin_and_its_resources_come_out(compiler, tmp_path):
+    output = compile_kernel(reverse(), SM90, out_dir=tmp_path, compiler=compiler)
+    assert output.artifact.endswith(".cubin")
+    assert ".text.reverse" in [s.name for s in sections(Path(output.artifact).read_bytes())]
+    assert output.resources["shared_bytes"] == 256
+    assert 0 < output.resources["registers"] < 255
+    assert output.resources["spill_bytes"] == 0
+    assert output.entries["reverse"]["registers"] == output.resources["registers"]
+    again = compile_kernel(reverse(), SM90, out_dir=tmp_path, compiler=compiler)
+    assert again.cached
+    assert again.resources == output.resources
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_spills_are_reported_and_dynamic_shared_memory_is_added(compiler, tmp_path):
+    source = """
+    extern "C" __global__ void spill(const float *x, float *y) {
+      extern __shared__ float s[];
+      float r[64];
+      #pragma unroll
+      for (int i = 0; i < 64; i++) r[i] = x[i * 32 + threadIdx.x];
+      __syncthreads();
+      #pragma unroll
+      for (int i = 0; i < 64; i++) y[i * 32 + threadIdx.x] = r[63 - i] * r[i] + s[0];
+    }
+    """
+    args = [arg("x", (2048,)), arg("y", (2048,), role="out")]
+    kernel = SourceKernel(
+        "spill", source, args, block=32, shared_bytes=1024, flags=["-maxrregcount=24"]
+    ).kernel("cuda")
+    resources = compile_kernel(kernel, SM90, out_dir=tmp_path, compiler=compiler).resources
+    assert resources["spill_bytes"] == (
+        resources["spill_store_bytes"] + resources["spill_load_bytes"]
+    )
+    assert resources["spill_bytes"] > 0
+    assert resources["shared_bytes"] == 1024
+    assert resources["registers"] <= 24
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_flags_choose_another_architecture(compiler, tmp_path):
+    source = 'extern "C" __global__ void f(int *y) { y[0] = ARCH_CHECK; }'
+    kernel = SourceKernel(
+        "f",
+        "#if __CUDA_ARCH_FEAT_SM90_ALL\n#define ARCH_CHECK 1\n#endif\n" + source,
+        [arg("y", (1,), "int32", role="out")],
+        flags=["-gencode=arch=compute_90a,code=sm_90a"],
+    ).kernel("cuda")
+    assert compile_kernel(kernel, SM90, out_dir=tmp_path, compiler=compiler).artifact
+    with pytest.raises(CompileError, match="ARCH_CHECK"):
+        compile_kernel(replace(kernel, flags=()), SM90, out_dir=tmp_path, compiler=compiler)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_refusal_has_the_line_and_a_timeout_is_another_thing(compiler, tmp_path):
+    with pytest.raises(CompileError, match=r'kernel.cu\(\d+\): error: identifier "oops"'):
+        compile_kernel(reverse("oops"), SM90, out_dir=tmp_path, compiler=compiler)
+    with pytest.raises(CompileTimeout):
+        compile_kernel(reverse("9.0f"), SM90, out_dir=tmp_path, compiler=compiler, timeout_s=0.01)
+    assert compile_kernel(reverse("9.0f"), SM90, out_dir=tmp_path, compiler=compiler).artifact
+
+
+@needs_nvcc
+def test_code_that_is_equal_has_one_hash_unless_it_is_launched_differently(tmp_path):
+    def code_hash(kernel):
+        return compile_kernel(kernel, SM90, out_dir=tmp_path).code_hash
+
+    base = reverse()
+    assert code_hash(base) == code_hash(reverse("(1.0f + 1.0f)")) != code_hash(reverse("3.0f"))
+    moved = replace(base, calls=(call("reverse", ["x", "y"], 2, 64),))
+    assert code_hash(moved) != code_hash(base)
+
+
+def test_without_nvrtc_the_message_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.runtime.cuda_compilers._wheel_roots", list)
+    monkeypatch.setattr("autotune.utils.environment.toolkit_roots", lambda: [tmp_path])
+    with pytest.raises(CompilerMissing, match=r"autotune\[nvrtc\]"):
+        compile_kernel(reverse(), SM90, out_dir=tmp_path, compiler="nvrtc")
+
+
+def test_without_nvcc_the_message_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("autotune.utils.environment.toolkit_roots", lambda: [tmp_path])
+    with pytest.raises(CompilerMissing, match="install the CUDA toolkit"):
+        compile_kernel(reverse(), SM90, out_dir=tmp_path)
+
+
+def test_flags_of_nvcc_are_spelled_for_nvrtc():
+    flags = (
+        "-O3",
+        "-Xptxas",
+        "-O1",
+        "-DX=1",
+        "-arch",
+        "sm_80",
+        "-gencode=arch=a,code=b",
+        "-lineinfo",
+    )
+    assert _nvrtc_flags(flags) == ["--ptxas-options=-O1", "-DX=1", "-lineinfo"]
+
+
+LOG = """\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'second' for 'sm_90'
+ptxas info    : Function properties for second
+    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 40 registers, used 1 barriers, 8 bytes cumulative stack size, 512 bytes smem
+ptxas info    : Function properties for _Z6helperv
+    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Compiling entry function 'first' for 'sm_90'
+ptxas info    : Function properties for first
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 10 registers, used 0 barriers
+"""
+
+
+def test_the_report_of_ptxas_is_read_per_entry():
+    entries = parse_ptxas(LOG)
+    assert entries["second"] == {
+        "registers": 40, "shared_bytes": 512, "stack_bytes": 16,
+        "spill_store_bytes": 4, "spill_load_bytes": 12,
+    }  # fmt: skip
+    assert entries["first"]["registers"] == 10
+    kernel = replace(
+        reverse(), calls=(call("first", ["x"], shared_bytes=600), call("second", ["y"]))
+    )
+    needs = summary(entries, kernel)
+    assert (needs["registers"], needs["shared_bytes"], needs["spill_bytes"]) == (40, 600, 16)
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + b"\0" * 20, b"MZ" * 40])
+def test_what_is_no_elf_file_is_refused(damaged):
+    with pytest.raises(ValueError, match=r"ELF file"):
+        list(sections(damaged))
+    assert code_bytes(damaged) == 0
+
+
+@pytest.mark.skipif(cuda_device_count() > 0, reason="there is a device")
+@needs_nvcc
+def test_loading_without_a_device_says_so(tmp_path):
+    output = compile_kernel(reverse(), SM90, out_dir=tmp_path)
+    with pytest.raises(DeviceError, match="cuda:0: there is no such device"):
+        load(output.artifact, reverse(), cuda())

@@ -1,0 +1,222 @@
+import gc
+
+import numpy as np
+import pytest
+
+from autotune.errors import DeviceError, KernelError
+from autotune.kernel import SourceKernel, arg
+from autotune.runtime import Module, array, compile_kernel, cpu, cuda, empty, load_module
+from autotune.target import Target
+
+C = Target("c")
+
+
+def built(kernel, target, folder):
+    output = compile_kernel(kernel, target, out_dir=folder)
+    with open(output.artifact, "rb") as file:
+        suffix = output.artifact[output.artifact.rindex(".") :]
+        return Module(kernel, target, file.read(), suffix, output.resources)
+
+
+@pytest.fixture
+def axpy(tmp_path):
+    kernel = SourceKernel(
+        "axpy",
+        "void axpy(const float *x, float *y, int *calls) {\n"
+        "  for (int i = 0; i < 12; i++) y[i] += 2 * x[i];\n  calls[0] = 7; }",
+        [
+            arg("x", (3, 4)),
+            arg("y", (3, 4), role="inout"),
+            arg("calls", (1,), "int32", role="out"),
+        ],
+    ).kernel("c")
+    return built(kernel, C, tmp_path)
+
+
+@pytest.fixture
+def x():
+    return np.arange(12, dtype="float32").reshape(3, 4)
+
+
+def test_numpy_arrays_are_used_in_place(axpy, x):
+    y, calls = np.ones((3, 4), "float32"), np.zeros(1, "int32")
+    assert axpy(x, y, calls) is None
+    np.testing.assert_array_equal(y, 1 + 2 * x)
+    assert calls[0] == 7
+
+
+def test_our_arrays_are_used_in_place(axpy, x):
+    y, calls = array(np.ones((3, 4), "float32")), empty((1,), "int32")
+    axpy(array(x), y, calls)
+    np.testing.assert_array_equal(y.numpy(), 1 + 2 * x)
+    assert calls.numpy()[0] == 7
+
+
+def test_arrays_that_are_not_contiguous_are_copied_and_written_back(axpy, x):
+    whole = np.ones((4, 6), "float32", order="F")
+    axpy(x[::-1], whole[1:, 1:5], np.zeros(1, "int32"))
+    np.testing.assert_array_equal(whole[1:, 1:5], 1 + 2 * x[::-1])
+    assert (whole[0] == 1).all()
+    assert (whole[:, 5] == 1).all()
+
+
+def test_arrays_that_are_not_aligned_are_copied_and_written_back(axpy, x):
+    raw = np.zeros(12 * 4 + 4, "uint8")
+    y = raw[4:].view("float32").reshape(3, 4)
+    axpy(x, y, np.zeros(1, "int32"))
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_arrays_of_other_libraries_are_used_in_place(axpy, x):
+    class Foreign:
+        def __init__(self, values):
+            self.values = values
+
+        def __dlpack__(self, **options):
+            return array(self.values).__dlpack__() if options else self.values.__dlpack__()
+
+        def __dlpack_device__(self):
+            return self.values.__dlpack_device__()
+
+    y = np.zeros((3, 4), "float32")
+    axpy(Foreign(x), Foreign(y), Foreign(np.zeros(1, "int32")))
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_torch_tensors_are_used_in_place(axpy, x):
+    torch = pytest.importorskip("torch")
+    y = torch.ones(3, 4)
+    axpy(torch.from_numpy(x), y, torch.zeros(1, dtype=torch.int32))
+    np.testing.assert_array_equal(y.numpy(), 1 + 2 * x)
+
+
+BAD = [
+    ((), r"axpy: expected 3 arrays \(x, y, calls\), got 0"),
+    ((0, 1, 2), "argument 'x': expected an array .* got int"),
+    ((np.ones((4, 3), "f4"),) * 3, r"argument 'x': expected shape \(3, 4\), got \(4, 3\)"),
+    ((np.ones((3, 4)),) * 3, "argument 'x': expected dtype float32, got float64"),
+]
+
+
+@pytest.mark.parametrize(("args", "message"), BAD)
+def test_what_does_not_fit_is_named(axpy, args, message):
+    with pytest.raises(KernelError, match=message):
+        axpy(*args)
+
+
+def test_a_written_argument_must_be_writeable(axpy, x):
+    y = np.ones((3, 4), "float32")
+    y.flags.writeable = False
+    with pytest.raises(KernelError, match="'y': it is written by the kernel"):
+        axpy(x, y, np.zeros(1, "int32"))
+
+
+def test_the_time_evaluator_is_tvms(axpy, x):
+    y, calls = array(np.ones((3, 4), "float32")), empty((1,), "int32")
+    evaluator = axpy.time_evaluator(axpy.entry_name, cpu(0), number=5, repeat=4, min_repeat_ms=0)
+    result = evaluator(array(x), y, calls)
+    assert len(result.results) == 4
+    assert 0 < result.min <= result.median <= result.max < 1
+    assert result.mean == pytest.approx(np.mean(result.results))
+    assert result.std >= 0
+    assert "median" in str(result)
+    # In-place arguments were restored before each run.
+    np.testing.assert_array_equal(y.numpy(), 1 + 2 * x)
+    assert calls.numpy()[0] == 7
+
+
+def test_the_time_evaluator_checks_whom_it_is_asked_for(axpy):
+    with pytest.raises(KernelError, match="one function, 'axpy', not 'other'"):
+        axpy.time_evaluator("other", cpu())
+    with pytest.raises(KernelError, match="runs on cpu:0; time_evaluator was given cuda:0"):
+        axpy.time_evaluator("axpy", cuda())
+
+
+def test_the_parts_of_a_module_have_tvms_names(axpy):
+    assert axpy.entry_func is axpy
+    assert axpy["axpy"] is axpy.get_function("axpy") is axpy
+    assert "void axpy" in axpy.get_source()
+    assert axpy.imported_modules[0].get_source() == axpy.get_source("c")
+    assert axpy.imported_modules[0].type_key == "c"
+    assert axpy.resources["code_bytes"] > 0
+    with pytest.raises(KernelError, match="kept as 'c' only, not as 'ptx'"):
+        axpy.get_source("ptx")
+    assert repr(axpy) == "Module('axpy', target='c -keys=cpu')"
+
+
+def test_a_module_is_written_to_a_file_and_read_back(axpy, x, tmp_path):
+    axpy.export_library(tmp_path / "axpy.atm")
+    name, kernel = axpy.name, axpy.kernel
+    del axpy
+    gc.collect()
+    again = load_module(tmp_path / "axpy.atm")
+    assert (again.name, again.kernel, again.target) == (name, kernel, C)
+    y = np.zeros((3, 4), "float32")
+    again(x, y, np.zeros(1, "int32"))
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_a_file_that_is_no_module_is_refused(tmp_path):
+    with pytest.raises(KernelError, match="not a file of export_library"):
+        load_module(tmp_path / "missing")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(KernelError, match="not a file of export_library"):
+        load_module(tmp_path / "text")
+
+
+# ---- CUDA text on the emulator -----------------------------------------------------------------
+
+EMULATED = Target("cuda -emulate")
+REVERSE = """
+extern "C" __global__ void reverse(const float *x, float *y) {
+  __shared__ float tile[N];
+  int i = blockIdx.x * N + threadIdx.x;
+  tile[threadIdx.x] = x[i];
+  BARRIER
+  y[i] = tile[N - 1 - threadIdx.x];
+}
+"""
+
+
+def reverse(barrier="__syncthreads();"):
+    args = [arg("x", (4, 64)), arg("y", (4, 64), role="out")]
+    defines = {"N": 64, "BARRIER": barrier}
+    return SourceKernel("reverse", REVERSE, args, defines, grid=4, block=64).kernel("cuda")
+
+
+def test_an_emulated_module_computes_on_host_arrays(tmp_path):
+    module = built(reverse(), EMULATED, tmp_path)
+    x = np.arange(256, dtype="float32").reshape(4, 64)
+    y = np.zeros_like(x)
+    module(x, y)
+    np.testing.assert_array_equal(y, x[:, ::-1])
+    assert module.device == cpu()
+    assert "__global__" in module.get_source()
+
+
+def test_a_race_in_an_emulated_kernel_is_reported(tmp_path):
+    module = built(reverse(barrier=""), EMULATED, tmp_path)
+    x = np.ones((4, 64), "float32")
+    with pytest.raises(DeviceError, match=r"kernel 'reverse': .*race"):
+        module(x, np.zeros_like(x))
+
+
+def test_workspaces_and_several_calls_are_emulated(tmp_path):
+    from autotune.kernel import call, workspace
+
+    source = """
+    extern "C" __global__ void part(const float *x, float *w) { atomicAdd(w, x[threadIdx.x]); }
+    extern "C" __global__ void out(const float *w, float *y) { y[0] = 2 * w[0]; }
+    """
+    kernel = SourceKernel(
+        "total",
+        source,
+        [arg("x", (32,)), arg("y", (1,), role="out")],
+        calls=[call("part", ["x", "w"], 1, 32), call("out", ["w", "y"], 1, 1)],
+        workspace=[workspace("w", (1,), zero=True)],
+    ).kernel("cuda")
+    module = built(kernel, EMULATED, tmp_path)
+    y = np.zeros(1, "float32")
+    for _ in range(2):
+        module(np.ones(32, "float32"), y)
+        assert y[0] == 64

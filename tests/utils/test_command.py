@@ -1,0 +1,88 @@
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from autotune.utils import environment
+from autotune.utils.command import run
+from autotune.utils.files import write_atomically
+
+
+def python(text):
+    return [sys.executable, "-c", text]
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_output_errors_and_status_come_back():
+    completed = run(python("import sys; print('out', flush=True); sys.exit('err')"))
+    assert completed.returncode == 1
+    assert completed.output == "out\nerr\n"
+    assert not completed.timed_out
+
+
+def test_input_is_passed_and_is_empty_otherwise():
+    assert run(["cat"], stdin="text").output == "text"
+    assert run(["cat"]).output == ""
+
+
+def test_death_by_a_signal_is_told():
+    completed = run(python("import os; os.kill(os.getpid(), 11)"))
+    assert completed.returncode == -signal.SIGSEGV
+
+
+def test_a_missing_program_is_an_error():
+    with pytest.raises(FileNotFoundError):
+        run(["no-such-program-anywhere"])
+
+
+def test_a_timeout_kills_the_whole_tree_and_keeps_what_was_said():
+    text = (
+        "import subprocess, sys, time\n"
+        "c = 'import os, time; os.write(1, b\"%d \" % os.getpid()); time.sleep(60)'\n"
+        "for _ in range(3): subprocess.Popen([sys.executable, '-c', c])\n"
+        "time.sleep(60)"
+    )
+    started = time.monotonic()
+    completed = run(python(text), timeout_s=1.5)
+    assert completed.timed_out
+    assert time.monotonic() - started < 5
+    pids = [int(word) for word in completed.output.split()]
+    assert len(pids) == 3
+    assert not any(map(alive, pids))
+
+
+def test_a_command_stays_in_the_process_group_of_its_caller():
+    completed = run(python("import os; print(os.getpgrp())"))
+    assert int(completed.output) == os.getpgrp()
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "deep" / "file"
+    write_atomically(path, b"one")
+    write_atomically(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert os.listdir(path.parent) == ["file"]
+    blocked = path / "below-a-file"
+    write_atomically(blocked, b"x", missing_ok=True)
+    with pytest.raises(OSError, match=r"below-a-file|Not a directory|exists"):
+        write_atomically(blocked, b"x")
+
+
+def test_the_cache_folder_is_the_users_choice_or_the_platforms(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
+    assert environment.cache_dir() == tmp_path
+    monkeypatch.delenv("AUTOTUNE_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert environment.cache_dir() == Path("/somewhere/autotune")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert environment.cache_dir() == Path.home() / ".cache" / "autotune"
