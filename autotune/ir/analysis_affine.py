@@ -101,9 +101,13 @@ class Affine:
             self._vars = frozenset().union(*[atom.vars for atom in self.terms])
         return self._vars
 
-    def coefficient(self, atom: Atom) -> int:
-        """Return what ``atom`` is multiplied by; 0 if it does not occur."""
-        return self.terms.get(atom, 0)
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is made of variables alone, with no opaque atom anywhere inside."""
+        for atom in self.terms:
+            if atom.kind is AtomKind.OPAQUE or (atom.form and not atom.form.is_plain):
+                return False
+        return True
 
 
 ZERO = Affine({}, 0)

@@ -131,6 +131,10 @@ class Simplifier(AffineSpace):
         form = self._form.get(expr)
         return self.form(expr) if form is None else form
 
+    def known_form(self, expr: Expr) -> Affine | None:
+        """Return the form of an expression that this simplifier built, else None."""
+        return self._form.get(expr)
+
     def expr(self, value: Value) -> Expr:
         """Return the expression of a form; equal forms give the same object."""
         if not isinstance(value, Affine):

@@ -1,0 +1,221 @@
+"""Barriers where, and only where, threads would race for shared memory.
+
+The pass walks each sequence with the accesses made since the last barrier. A statement that reads
+what another thread may have written since, or writes what another may have read, gets a barrier
+before it. For a loop the end of one iteration meets the start of the next. Two accesses do not
+race if they are seen to touch an element from the same thread, or different slots of a pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from autotune.errors import LoweringError
+from autotune.ir.expr import Expr, Load, Var
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import (
+    Allocate,
+    AsyncCopy,
+    Barrier,
+    Buffer,
+    Evaluate,
+    For,
+    If,
+    LetStmt,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+)
+from autotune.ir.structure import children
+from autotune.lower.ownership import Owner, Slot, find_slot, owner_of
+from autotune.lower.plan import Thread
+from autotune.lower.uses import Uses
+
+
+@dataclass(frozen=True)
+class Access:
+    """One read or write of a shared buffer; owner and slot are None where they are unknown."""
+
+    buffer: Buffer
+    is_write: bool
+    owner: Owner | None
+    slot: Slot | None
+
+
+@dataclass
+class _Flow:
+    """The accesses of a statement: those before its first barrier, and those after its last."""
+
+    exposed: list[Access] = field(default_factory=list)
+    pending: list[Access] = field(default_factory=list)
+    has_barrier: bool = False
+
+
+def insert_barriers(stmt: Stmt, simplifier: Simplifier, threads: Sequence[Thread], name: str) -> Stmt:
+    """Return the body of a kernel with the barriers that it needs; ``name`` is for messages."""
+    block = [thread for thread in threads if thread.tag.startswith("threadIdx")]
+    if not block:
+        return stmt
+    return _Planner(simplifier, block, name).visit(stmt)[0]
+
+
+class _Planner:
+    """Inserts barriers into the body of one kernel."""
+
+    def __init__(self, simplifier: Simplifier, block: Sequence[Thread], name: str) -> None:
+        self.simplifier = simplifier
+        self.uses = Uses(simplifier)
+        self.block = block
+        self.block_vars = {thread.var for thread in block}
+        self.name = name
+        self.around: list[Var] = []
+
+    def visit(self, stmt: Stmt) -> tuple[Stmt, _Flow]:
+        """Return the statement with barriers inside, and the accesses it is seen to make."""
+        match stmt:
+            case Seq(stmts):
+                return self._sequence(stmts)
+            case For():
+                return self._loop(stmt)
+            case If():
+                return self._branch(stmt)
+            case Allocate(buffer, body):
+                new, flow = self.visit(body)
+                return Allocate(buffer, new), flow
+            case LetStmt(var, value, body):
+                new, flow = self.visit(body)
+                reads = self._reads(value, None, None)
+                flow.exposed[:0] = reads
+                if not flow.has_barrier:
+                    flow.pending[:0] = reads
+                return LetStmt(var, value, new), flow
+            case Barrier():
+                return stmt, _Flow(has_barrier=True)
+            case _:
+                accesses = self._accesses(stmt)
+                return stmt, _Flow(accesses, list(accesses))
+
+    def _accesses(self, stmt: Stmt) -> list[Access]:
+        match stmt:
+            case Store(buffer, (index,), value):
+                found = self._reads(value, buffer, index) + self._reads(index, None, None)
+                if buffer.scope == "shared":
+                    found.append(self._access(buffer, index, True))
+                return found
+            case AsyncCopy(dst, dst_index, _, src_index):
+                return [*self._reads(src_index, None, None), self._access(dst, dst_index, True)]
+            case Evaluate(value):
+                return self._reads(value, None, None)
+            case _:
+                return []
+
+    def _reads(self, expr: Expr, own: Buffer | None, place: Expr | None) -> list[Access]:
+        """Return the reads of shared memory in an expression.
+
+        A store that updates the very element it reads is one access, not two.
+        """
+        if not any(buffer.scope == "shared" for buffer in self.uses.of(expr).buffers):
+            return []
+        found = []
+        for node in children(expr):
+            if isinstance(node, Expr):
+                found += self._reads(node, own, place)
+        if isinstance(expr, Load) and expr.buffer.scope == "shared":
+            (index,) = expr.indices
+            if expr.buffer is not own or index is not place:
+                found.append(self._access(expr.buffer, index, False))
+        return found
+
+    def _access(self, buffer: Buffer, index: Expr, is_write: bool) -> Access:
+        base, lanes = vector_base(index)
+        form = self.simplifier.form_of(base)
+        owner = owner_of(form, lanes, self.block)
+        return Access(buffer, is_write, owner, find_slot(form))
+
+    # Statements made of statements.
+
+    def _sequence(self, stmts: Sequence[Stmt]) -> tuple[Stmt, _Flow]:
+        total = _Flow()
+        result: list[Stmt] = []
+        for stmt in stmts:
+            new, flow = self.visit(stmt)
+            if self._races(total.pending, flow.exposed, None, 0):
+                result.append(Barrier("shared"))
+                total.has_barrier = True
+                total.pending = []
+            if not total.has_barrier:
+                total.exposed += flow.exposed
+            total.pending = flow.pending if flow.has_barrier else total.pending + flow.pending
+            total.has_barrier = total.has_barrier or flow.has_barrier
+            result.append(new)
+        return seq(*result), total
+
+    def _loop(self, stmt: For) -> tuple[Stmt, _Flow]:
+        self.around.append(stmt.var)
+        body, flow = self.visit(stmt.body)
+        self.around.pop()
+        # Without a barrier inside, iterations any distance apart may meet.
+        step = 1 if flow.has_barrier else None
+        if _extent(stmt) > 1 and self._races(flow.pending, flow.exposed, stmt.var, step):
+            body = seq(Barrier("shared"), body)
+            pending = flow.pending
+            flow = _Flow([], pending, True)
+        if body is stmt.body:
+            return stmt, flow
+        new = For(stmt.var, stmt.extent, stmt.kind, body, stmt.thread, stmt.annotations)
+        return new, flow
+
+    def _branch(self, stmt: If) -> tuple[Stmt, _Flow]:
+        then, flow = self.visit(stmt.then)
+        other, rest = self.visit(stmt.other) if stmt.other is not None else (None, _Flow())
+        if flow.has_barrier or rest.has_barrier:
+            self._check_uniform(stmt)
+        # The branch may not be taken, so its barriers keep nothing apart for what comes after.
+        exposed = flow.exposed + rest.exposed
+        total = _Flow(exposed, [*exposed, *flow.pending, *rest.pending], False)
+        new = stmt if then is stmt.then and other is stmt.other else If(stmt.cond, then, other)
+        return new, total
+
+    def _races(
+        self, before: Sequence[Access], after: Sequence[Access], var: Var | None, step: int | None
+    ) -> bool:
+        """Tell whether accesses of different threads may meet.
+
+        ``after`` comes ``step`` iterations of the loop over ``var`` later; a step of None stands
+        for any number of iterations.
+        """
+        return any(self._race(a, b, var, step) for a in before for b in after)
+
+    def _race(self, a: Access, b: Access, var: Var | None, step: int | None) -> bool:
+        if a.buffer is not b.buffer or a.is_write == b.is_write:
+            # Two stages never write one buffer, and one stage writes an element from one thread.
+            return False
+        if a.owner is not None and a.owner == b.owner:
+            return False
+        if a.slot is None or b.slot is None or step is None:
+            return True
+        if a.slot.var is var:
+            return not a.slot.differs(b.slot, step)
+        return a.slot.var not in self.around or not a.slot.differs(b.slot, 0)
+
+    def _check_uniform(self, stmt: If) -> None:
+        used = self.uses.of(stmt.cond)
+        if used.vars.isdisjoint(self.block_vars) and not used.buffers:
+            return
+        raise LoweringError(
+            f"{self.name}: threads that take the branch `if {stmt.cond}` need a barrier inside it, "
+            "which the others would never reach; make the bound extents divide evenly, or compute "
+            "the shared stage further out"
+        )
+
+
+def vector_base(index: Expr) -> tuple[Expr, int]:
+    """Return the first element and the number of elements that an index names."""
+    base, lanes = getattr(index, "base", None), getattr(index, "lanes", 1)
+    return (index, 1) if base is None else (base, lanes)
+
+
+def _extent(loop: For) -> int:
+    return int(loop.extent)  # type: ignore[call-overload, no-any-return]

@@ -1,0 +1,95 @@
+"""Evaluating the bodies of computes: inlined stages put in, indices brought to affine form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from autotune.errors import LoweringError
+from autotune.ir.analysis_affine import Affine
+from autotune.ir.expr import Expr, IntImm, ProducerLoad, Ramp, Reduce, Var
+from autotune.ir.simplify import Simplifier, Value
+from autotune.ir.visitor import Visitor
+from autotune.lower.plan import Body
+from autotune.te.stage import Stage
+from autotune.te.tensor import ComputeOp, Operation, Tensor
+
+
+class BodySimplifier(Simplifier):
+    """A simplifier that replaces reads of inlined tensors by what those tensors are."""
+
+    def __init__(self, stage_of: Mapping[Operation, Stage]) -> None:
+        super().__init__()
+        self.stage_of = stage_of
+        self._inlining: list[Stage] = []
+
+    def handlers(self) -> Mapping[type[Expr], Callable[[Any], Value]]:
+        """Add reads of tensors to what can be evaluated."""
+        return {**super().handlers(), ProducerLoad: self._eval_read}
+
+    def _eval_read(self, load: ProducerLoad) -> Value:
+        tensor = load.tensor
+        indices = [self._as_form(self._eval(index)) for index in load.indices]
+        stage = self.stage_of[tensor.op]
+        if stage.attach_type == "inline":
+            return self._inlined(stage, tensor, indices)
+        built = tuple([self.expr(index) for index in indices])
+        return ProducerLoad(tensor, built)
+
+    def _inlined(self, stage: Stage, tensor: Tensor, indices: Sequence[Affine]) -> Value:
+        op = stage.op
+        if not isinstance(op, ComputeOp) or isinstance(op.body[0], Reduce):
+            raise LoweringError(
+                f"compute_inline: {stage.op.name} is a reduction or an argument; only a stage that "
+                "computes each element on its own can be inlined"
+            )
+        if stage in self._inlining:
+            raise LoweringError(f"compute_inline: {stage.op.name} is inlined into itself")
+        outer = self._env
+        self._env = {axis.var: index for axis, index in zip(op.axis, indices, strict=True)}
+        self._inlining.append(stage)
+        try:
+            return self._eval(op.body[tensor.value_index])
+        finally:
+            self._env = outer
+            self._inlining.pop()
+
+    def body(self, op: ComputeOp, env: Mapping[Var, Affine]) -> Body:
+        """Return the values of a compute, its axes replaced by their values in terms of loops."""
+        first = op.body[0]
+        if not isinstance(first, Reduce):
+            return Body(tuple([self.simplify(value, env) for value in op.body]))
+        condition = self.simplify(first.condition, env)
+        always = isinstance(condition, IntImm) and condition.value != 0
+        return Body(
+            tuple([self.simplify(value, env) for value in first.sources]),
+            first,
+            None if always else condition,
+            tuple([self.simplify(value, env) for value in first.init]),
+        )
+
+
+class Reads(Visitor):
+    """Collects the reads of tensors in an expression."""
+
+    def __init__(self) -> None:
+        self.found: list[ProducerLoad] = []
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> None:
+        """Note the read, and those inside its indices."""
+        self.found.append(node)
+        for index in node.indices:
+            self.visit(index)
+
+    def visit_Ramp(self, node: Ramp) -> None:
+        """Skip a vector index, which reads nothing."""
+
+
+def reads_of(body: Body) -> list[ProducerLoad]:
+    """Return the reads of tensors that a body makes."""
+    reads = Reads()
+    for value in (*body.values, *body.init):
+        reads.visit(value)
+    if body.condition is not None:
+        reads.visit(body.condition)
+    return reads.found

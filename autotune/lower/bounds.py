@@ -1,0 +1,308 @@
+"""Bound inference: which region of every tensor is computed, in which loops, under which conditions.
+
+Stages are visited from the outputs to the arguments. The region of a stage that is attached
+inside a loop of its reader is what the reads made inside that loop cover, while the loops outside
+keep their values. Memory decides about threads: what lies in shared memory must hold what all
+threads of the block read, what is local only what one thread reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from autotune.errors import LoweringError
+from autotune.ir.analysis_affine import Affine, constant, shifted
+from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Var
+from autotune.lower.axes import axis_values, constant_extent, loop_extents, overrun_conditions
+from autotune.lower.bodies import BodySimplifier, reads_of
+from autotune.lower.plan import Body, Plan, StagePlan, Thread
+from autotune.lower.regions import Region, clip, cover, relax, whole
+from autotune.te.schedule import Schedule
+from autotune.te.stage import Stage
+from autotune.te.tensor import ComputeOp, Tensor
+
+Read = tuple[StagePlan, ProducerLoad]
+
+
+def infer_bounds(
+    schedule: Schedule, simplifier: BodySimplifier, kept: Sequence[Stage], gpu: bool
+) -> Plan:
+    """Plan all stages that are computed; ``kept`` are those whose result the caller gets."""
+    return _Inference(schedule, simplifier, set(kept), gpu).run()
+
+
+class _Inference:
+    """The state of one inference: plans and reads found so far."""
+
+    def __init__(
+        self, schedule: Schedule, simplifier: BodySimplifier, kept: set[Stage], gpu: bool
+    ) -> None:
+        self.schedule = schedule
+        self.simplifier = simplifier
+        self.kept = kept
+        self.gpu = gpu
+        self.plans: dict[Stage, StagePlan] = {}
+        self.threads: dict[tuple[Stage, str], Thread] = {}
+        self.virtual: dict[tuple[Stage, IterVar], Thread] = {}
+        self.reads: dict[Stage, list[Read]] = {}
+        self.thread_of: dict[Var, Thread] = {}
+
+    def run(self) -> Plan:
+        """Plan stage by stage, readers before what they read."""
+        for stage in reversed(self.schedule.stages):
+            if not isinstance(stage.op, ComputeOp):
+                continue
+            if stage.attach_type == "inline":
+                self._check_inlined(stage)
+            elif stage in self.kept or stage in self.reads:
+                self._add(stage)
+        return Plan(self.schedule, self.gpu, self.plans, self.threads)
+
+    def _check_inlined(self, stage: Stage) -> None:
+        if stage in self.kept:
+            raise LoweringError(
+                f"compute_inline: {stage.op.name} is an output or argument of the function, so it "
+                "has to be stored; do not inline it"
+            )
+
+    def _add(self, stage: Stage) -> None:
+        op = stage.op
+        assert isinstance(op, ComputeOp)
+        chain = list(_attach_chain(stage))
+        root = chain[-1][0] if chain else stage
+        outside = self._outside(stage)
+        scope = self._scope(stage, root)
+        regions = self._regions(stage, scope, outside)
+        roots = {axis: region.extent for axis, region in zip(op.axis, regions, strict=True)}
+        roots |= {axis: constant_extent(op.name, axis) for axis in op.reduce_axis}
+        bound = [leaf for leaf in stage.leaf_iter_vars if _thread_axis(stage, leaf) is not None]
+        extents = loop_extents(stage.relations, roots, bound)
+        loops, threads = self._loops(stage, root, extents)
+        values = axis_values(self.simplifier, stage.relations, extents, loops)
+        overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
+        conditions = [condition for _, condition in overruns]
+        conditions += self._edges(op, regions, values)
+        env = self._environment(op, regions, values)
+        body = self.simplifier.body(op, env)
+        plan = StagePlan(
+            stage=stage,
+            root=root,
+            scope="global" if stage in self.kept else scope,
+            compact=root is not stage and stage not in self.kept,
+            regions=regions,
+            extents=extents,
+            loops=loops,
+            threads=threads,
+            values=values,
+            conditions=tuple(c for c in conditions if not isinstance(c, IntImm)),
+            outside=outside,
+            body=body,
+        )
+        self.plans[stage] = plan
+        self._note_reads(plan)
+
+    def _note_reads(self, plan: StagePlan) -> None:
+        for load in reads_of(plan.body):
+            producer = self.simplifier.stage_of[load.tensor.op]
+            self.reads.setdefault(producer, []).append((plan, load))
+
+    def _environment(
+        self, op: ComputeOp, regions: Sequence[Region], values: dict[IterVar, Affine]
+    ) -> dict[Var, Affine]:
+        env = {}
+        for axis, region in zip(op.axis, regions, strict=True):
+            env[axis.var] = self.simplifier.add(region.low, values[axis])
+        for axis in op.reduce_axis:
+            low = self.simplifier.form(axis.dom.min) if axis.dom is not None else constant(0)
+            env[axis.var] = self.simplifier.add(low, values[axis])
+        return env
+
+    def _edges(
+        self, op: ComputeOp, regions: Sequence[Region], values: dict[IterVar, Affine]
+    ) -> list[Expr]:
+        """Return the conditions that keep a region inside its tensor, where it may reach out."""
+        found = []
+        for axis, region in zip(op.axis, regions, strict=True):
+            extent = constant_extent(op.name, axis)
+            low, high = region.low.bounds
+            index = self.simplifier.add(region.low, values[axis])
+            if low < 0:
+                found.append(self.simplifier.condition(">=", index))
+            if high + region.extent > extent:
+                found.append(self.simplifier.condition("<", shifted(index, -extent)))
+        return found
+
+    # Where a stage is computed, and where its result lives.
+
+    def _outside(self, stage: Stage) -> frozenset[Var]:
+        if stage.attach_type != "at":
+            return frozenset()
+        target, at = stage.attach_stage, stage.attach_iter
+        plan = self.plans.get(target)
+        if plan is None:
+            raise LoweringError(
+                f"compute_at: {stage.op.name} is attached to {target.op.name}, which is inlined, "
+                "never read, or attached inside it; attach it to a stage that reads it"
+            )
+        if at not in target.leaf_iter_vars:
+            raise LoweringError(
+                f"compute_at: {stage.op.name} is attached to axis {at.var.name!r} of "
+                f"{target.op.name}, which was split, fused or replaced since; attach it last"
+            )
+        position = target.leaf_iter_vars.index(at)
+        around = [plan.loops[leaf] for leaf in target.leaf_iter_vars[: position + 1]]
+        return plan.outside.union(*[form.vars for form in around])
+
+    def _scope(self, stage: Stage, root: Stage) -> str:
+        """Return the memory of a stage: what was asked for, or what fits where it is computed."""
+        asked = stage.scope or "global"
+        if root is stage or not self.gpu:
+            if root is stage and self.gpu and asked != "global":
+                raise LoweringError(
+                    f"set_scope: {stage.op.name} has scope {asked!r} but is computed in loops of "
+                    "its own; attach it inside a kernel with compute_at"
+                )
+            return "global" if root is stage else "local"
+        if asked != "global":
+            return asked
+        tags = _tags_around(stage)
+        if any(not tag.startswith("blockIdx") for tag in tags):
+            return "local"
+        return "shared" if tags else "local"
+
+    def _regions(self, stage: Stage, scope: str, outside: frozenset[Var]) -> tuple[Region, ...]:
+        op = stage.op
+        extents = [constant_extent(op.name, axis) for axis in op.axis]
+        if stage.attach_type != "at":
+            return tuple(map(whole, extents))
+        regions: list[Region | None] | None = None
+        for reader, load in self.reads.get(stage, ()):
+            self._check_reader(stage, reader)
+            part = [self._relaxed(index, scope, outside) for index in load.indices]
+            regions = part if regions is None else list(map(self._cover, regions, part))
+        found: list[Region | None] = regions or [None] * len(extents)
+        return tuple(
+            whole(extent) if region is None else clip(region, extent)
+            for region, extent in zip(found, extents, strict=True)
+        )
+
+    def _cover(self, a: Region | None, b: Region | None) -> Region | None:
+        return None if a is None or b is None else cover(self.simplifier, a, b)
+
+    def _relaxed(self, index: Expr, scope: str, outside: frozenset[Var]) -> Region | None:
+        form = self.simplifier.form_of(index)
+        ranged = {var for var in form.vars if self._ranges(var, scope, outside)}
+        return relax(self.simplifier, form, ranged)
+
+    def _ranges(self, var: Var, scope: str, outside: frozenset[Var]) -> bool:
+        """Tell whether a stage must hold what is read for all values of a loop variable."""
+        thread = self.thread_of.get(var)
+        if thread is None or (thread.is_virtual and scope == "local"):
+            return var not in outside
+        if thread.tag.startswith("blockIdx"):
+            return False
+        return scope != "local"
+
+    def _check_reader(self, stage: Stage, reader: StagePlan) -> None:
+        """Raise unless the reader is computed inside the loop that the stage is attached to."""
+        target, at = stage.attach_stage, stage.attach_iter
+        if reader.stage is target:
+            return
+        for holder, inner in _attach_chain(reader.stage):
+            leaves = holder.leaf_iter_vars
+            if holder is target and inner in leaves and leaves.index(inner) >= leaves.index(at):
+                return
+        raise LoweringError(
+            f"compute_at: {stage.op.name} is attached to axis {at.var.name!r} of "
+            f"{target.op.name}, but {reader.stage.op.name} reads it outside that loop; attach it "
+            "further out, or compute it at the root"
+        )
+
+    # Loops and threads.
+
+    def _loops(
+        self, stage: Stage, root: Stage, extents: dict[IterVar, int]
+    ) -> tuple[dict[IterVar, Affine], dict[IterVar, Thread]]:
+        loops: dict[IterVar, Affine] = {}
+        threads: dict[IterVar, Thread] = {}
+        for leaf in stage.leaf_iter_vars:
+            axis = _thread_axis(stage, leaf)
+            extent = extents[leaf]
+            if axis is None:
+                loops[leaf] = self.simplifier.bind(leaf.var, 0, extent - 1)
+                continue
+            if extent == 1:
+                loops[leaf] = constant(0)
+            else:
+                threads[leaf] = self._thread(stage, root, axis, leaf, extent)
+                loops[leaf] = self.simplifier.var(threads[leaf].var)
+        return loops, threads
+
+    def _thread(
+        self, stage: Stage, root: Stage, axis: IterVar, leaf: IterVar, extent: int
+    ) -> Thread:
+        """Return the kernel's thread axis for a bound loop; all stages must agree on its extent."""
+        name = stage.op.name
+        tag = axis.thread_tag
+        self._check_declared(name, axis, leaf, extent)
+        known = self._known_thread(root, axis)
+        if known is None:
+            var = Var(leaf.var.name if tag == "vthread" else tag, "int32", "thread")
+            known = Thread(tag, var, extent, name)
+            self.simplifier.bind(var, 0, extent - 1)
+            self.thread_of[var] = known
+            if known.is_virtual:
+                self.virtual[root, axis] = known
+            else:
+                self.threads[root, tag] = known
+        elif extent != known.extent:
+            raise LoweringError(
+                f"bind: axis {leaf.var.name!r} of {name} has {extent} iterations, but {tag} of "
+                f"the same kernel has {known.extent} (from {known.stage}); split it so that both "
+                "agree"
+            )
+        return known
+
+    def _known_thread(self, root: Stage, axis: IterVar) -> Thread | None:
+        if axis.thread_tag == "vthread":
+            return self.virtual.get((root, axis))
+        return self.threads.get((root, axis.thread_tag))
+
+    def _check_declared(self, name: str, axis: IterVar, leaf: IterVar, extent: int) -> None:
+        declared = axis.dom.extent if axis.dom is not None else None
+        if isinstance(declared, IntImm) and extent != declared.value:
+            raise LoweringError(
+                f"bind: axis {leaf.var.name!r} of {name} has {extent} iterations, but the thread "
+                f"axis {axis.thread_tag} was declared with {declared.value}"
+            )
+
+
+def _thread_axis(stage: Stage, leaf: IterVar) -> IterVar | None:
+    """Return the thread axis that a loop is bound to."""
+    attr = stage.iter_attrs.get(leaf)
+    return attr.thread if attr is not None else None
+
+
+def _tags_around(stage: Stage) -> set[str]:
+    """Return the tags of the thread axes that the loops around a stage are bound to."""
+    tags = set()
+    for target, at in _attach_chain(stage):
+        for leaf in target.leaf_iter_vars:
+            axis = _thread_axis(target, leaf)
+            if axis is not None:
+                tags.add(axis.thread_tag)
+            if leaf is at:
+                break
+    return tags
+
+
+def _attach_chain(stage: Stage) -> Iterator[tuple[Stage, IterVar]]:
+    """Yield the loops a stage is attached to, from the inside out."""
+    seen = {stage}
+    while stage.attach_type == "at":
+        target, at = stage.attach_stage, stage.attach_iter
+        if target in seen:
+            raise LoweringError(f"compute_at: {stage.op.name} is attached inside itself")
+        seen.add(target)
+        yield target, at
+        stage = target

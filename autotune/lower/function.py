@@ -1,0 +1,99 @@
+"""What lowering ends in: functions of one or more kernels, ready to be written as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotune.ir.dtype import bits_of, element_of
+from autotune.ir.printer import Printer
+from autotune.ir.stmt import Buffer, Stmt
+from autotune.utils.math import product
+
+Extents = tuple[int, int, int]
+
+
+def buffer_bytes(buffer: Buffer) -> int:
+    """Return the size of a buffer in bytes."""
+    size = buffer.shape[0] * buffer.strides[0] if buffer.shape else 1
+    return size * max(bits_of(element_of(buffer.dtype)) // 8, 1)
+
+
+@dataclass(frozen=True)
+class LoweredKernel:
+    """One kernel, or for a CPU the whole function.
+
+    Attributes:
+        name: of the entry.
+        params: the global buffers it takes, in order.
+        grid, block: the launch, in x, y, z; all ones on a CPU.
+        body: flat loads and stores; thread axes are the free variables ``threadIdx.x`` and so on.
+        shared: the shared buffers that the body allocates.
+        local: the private buffers that the body allocates.
+        vthreads: copies of the innermost statements that virtual threads made, at most.
+    """
+
+    name: str
+    params: tuple[Buffer, ...]
+    grid: Extents
+    block: Extents
+    body: Stmt
+    shared: tuple[Buffer, ...] = ()
+    local: tuple[Buffer, ...] = ()
+    vthreads: int = 1
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of one block, each buffer aligned to 16 bytes."""
+        return sum(-(-buffer_bytes(buffer) // 16) * 16 for buffer in self.shared)
+
+    @property
+    def local_bytes(self) -> int:
+        """Private memory of one thread, registers where it fits."""
+        return sum(map(buffer_bytes, self.local))
+
+    @property
+    def threads(self) -> int:
+        """Threads of one block."""
+        return product(self.block)
+
+
+@dataclass(frozen=True)
+class LoweredFunction:
+    """A function that a caller gives its arguments; ``str`` shows its loops.
+
+    Attributes:
+        name: what the user calls it.
+        args: the arguments, in the caller's order.
+        roles: ``"in"``, ``"out"`` or ``"inout"`` for each argument.
+        workspaces: global buffers between the kernels.
+        kernels: in the order they run.
+        target_kind: ``"cuda"`` or ``"c"``.
+    """
+
+    name: str
+    args: tuple[Buffer, ...]
+    roles: tuple[str, ...]
+    workspaces: tuple[Buffer, ...]
+    kernels: tuple[LoweredKernel, ...]
+    target_kind: str
+
+    def __str__(self) -> str:
+        printer = Printer()
+        args = ", ".join(
+            f"{printer.name_of(buffer)}: {role} {_typed(buffer)}"
+            for buffer, role in zip(self.args, self.roles, strict=True)
+        )
+        lines = [f"fn {self.name}({args}):"]
+        for buffer in self.workspaces:
+            lines.append(f"  workspace {printer.name_of(buffer)}: {_typed(buffer)}")
+        for kernel in self.kernels:
+            indent = "  "
+            if self.target_kind == "cuda":
+                lines.append(f"  launch {kernel.name} grid={kernel.grid} block={kernel.block}:")
+                indent = "    "
+            lines += printer.stmt(kernel.body, indent)
+        return "\n".join(lines)
+
+
+def _typed(buffer: Buffer) -> str:
+    return f"{buffer.dtype}[{', '.join(map(str, buffer.shape))}]"

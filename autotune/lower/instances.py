@@ -1,0 +1,251 @@
+"""Copies of a statement for given values of some of its variables, made fast.
+
+Unrolling and virtual threads write one statement out many times, up to a few thousand times in a
+kernel. A `Template` looks at the statement once: it knows for each index how it changes with the
+variables, so that a copy costs a few dictionary lookups instead of simplifying every index anew.
+Equal loads of different copies are one object, as equal indices are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from autotune.ir.analysis_affine import Affine, AtomKind, constant
+from autotune.ir.expr import (
+    BinaryOp,
+    Call,
+    Cast,
+    CompareOp,
+    Conditional,
+    Expr,
+    Load,
+    LogicalOp,
+    Not,
+    Ramp,
+    Var,
+)
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import Allocate, AsyncCopy, Evaluate, For, If, LetStmt, Seq, Stmt, Store, seq
+from autotune.ir.structure import variables
+
+Values = tuple[int, ...]
+MakeExpr = Callable[[Values], Expr]
+MakeStmts = Callable[[Values], list[Stmt]]
+
+
+class Templates:
+    """Makes templates; what is known of an expression is kept for all of them."""
+
+    def __init__(self, simplifier: Simplifier, unrolls: Callable[[For], bool]) -> None:
+        self.simplifier = simplifier
+        self.unrolls = unrolls
+        self._exprs: dict[tuple[Expr, tuple[Var, ...]], MakeExpr | None] = {}
+
+    def copies(self, stmt: Stmt, free: tuple[Var, ...]) -> MakeStmts:
+        """Return what gives the copy of ``stmt`` for values of the variables ``free``.
+
+        Loops inside that are to be unrolled are written out in each copy.
+        """
+        match stmt:
+            case Seq(stmts):
+                parts = [self.copies(each, free) for each in stmts]
+                return lambda values: [new for part in parts for new in part(values)]
+            case For() if self.unrolls(stmt):
+                return self._unrolled(stmt, free)
+            case For():
+                body = self.copies(stmt.body, free)
+                return lambda values: [_with_body(stmt, seq(*body(values)))]
+            case Store():
+                return self._store(stmt, free)
+            case If():
+                return self._if(stmt, free)
+            case Allocate(buffer, inner):
+                scope = self.copies(inner, free)
+                return lambda values: [Allocate(buffer, seq(*scope(values)))]
+            case LetStmt(var, value, inner):
+                make = self.expr(value, free)
+                let = self.copies(inner, free)
+                return lambda values: [LetStmt(var, make(values), seq(*let(values)))]
+            case Evaluate(value):
+                make = self.expr(value, free)
+                return lambda values: [Evaluate(make(values))]
+            case AsyncCopy():
+                return self._async_copy(stmt, free)
+            case _:
+                return lambda values: [stmt]
+
+    def _unrolled(self, stmt: For, free: tuple[Var, ...]) -> MakeStmts:
+        body = self.copies(stmt.body, (*free, stmt.var))
+        steps = range(int(stmt.extent))  # type: ignore[call-overload]
+        return lambda values: [new for i in steps for new in body((*values, i))]
+
+    def _store(self, stmt: Store, free: tuple[Var, ...]) -> MakeStmts:
+        buffer = stmt.buffer
+        index, value = self.expr(stmt.indices[0], free), self.expr(stmt.value, free)
+        return lambda values: [Store(buffer, (index(values),), value(values))]
+
+    def _if(self, stmt: If, free: tuple[Var, ...]) -> MakeStmts:
+        cond, then = self.expr(stmt.cond, free), self.copies(stmt.then, free)
+        other = self.copies(stmt.other, free) if stmt.other is not None else None
+
+        def make(values: Values) -> list[Stmt]:
+            test = cond(values)
+            constant_test = getattr(test, "value", None)
+            if isinstance(constant_test, int):
+                chosen = then if constant_test else other
+                return chosen(values) if chosen is not None else []
+            return [If(test, seq(*then(values)), seq(*other(values)) if other else None)]
+
+        return make
+
+    def _async_copy(self, stmt: AsyncCopy, free: tuple[Var, ...]) -> MakeStmts:
+        to, source = self.expr(stmt.dst_index, free), self.expr(stmt.src_index, free)
+        dst, src, size = stmt.dst, stmt.src, stmt.bytes
+        return lambda values: [AsyncCopy(dst, to(values), src, source(values), size)]
+
+    def expr(self, expr: Expr, free: tuple[Var, ...]) -> MakeExpr:
+        """Return what gives the copy of an expression for values of ``free``."""
+        memo = (expr, free)
+        if memo in self._exprs:
+            make = self._exprs[memo]
+        else:
+            make = self._exprs[memo] = self._make(expr, free)
+        return (lambda values: expr) if make is None else make
+
+    def _make(self, expr: Expr, free: tuple[Var, ...]) -> MakeExpr | None:
+        """Return how the expression is copied; None if it does not change."""
+        form = self.simplifier.known_form(expr)
+        if form is not None:
+            return self._index(form, free)
+        match expr:
+            case Load(buffer, (index,)):
+                return self._load(buffer, self._sub(index, free))
+            case BinaryOp(a, b):
+                return self._binary(expr, a, b, free)
+            case CompareOp() | LogicalOp() | Not():
+                return self._simplified(expr, free)
+            case Conditional():
+                return self._conditional(expr, free)
+            case Cast(value, dtype):
+                inner = self._sub(value, free)
+                return inner and (lambda values: Cast(inner(values), dtype))
+            case Ramp(base, stride, lanes):
+                inner = self._sub(base, free)
+                return inner and (lambda values: Ramp(inner(values), stride, lanes))
+            case Call(name, args, dtype):
+                makes = [self.expr(arg, free) for arg in args]
+                if all(self._sub(arg, free) is None for arg in args):
+                    return None
+                return lambda values: Call(name, tuple([m(values) for m in makes]), dtype)
+            case _:
+                return self._simplified(expr, free)
+
+    def _sub(self, expr: Expr, free: tuple[Var, ...]) -> MakeExpr | None:
+        memo = (expr, free)
+        if memo not in self._exprs:
+            self._exprs[memo] = self._make(expr, free)
+        return self._exprs[memo]
+
+    def _load(self, buffer: object, index: MakeExpr | None) -> MakeExpr | None:
+        if index is None:
+            return None
+        made: dict[Expr, Load] = {}
+
+        def make(values: Values) -> Expr:
+            at = index(values)
+            load = made.get(at)
+            if load is None:
+                load = made[at] = Load(buffer, (at,))
+            return load
+
+        return make
+
+    def _binary(
+        self, expr: BinaryOp, a: Expr, b: Expr, free: tuple[Var, ...]
+    ) -> MakeExpr | None:
+        left, right = self._sub(a, free), self._sub(b, free)
+        if left is None and right is None:
+            return None
+        cls = type(expr)
+        if left is None:
+            assert right is not None
+            return lambda values: cls(a, right(values))
+        if right is None:
+            return lambda values: cls(left(values), b)
+        return lambda values: cls(left(values), right(values))
+
+    def _conditional(self, expr: Conditional, free: tuple[Var, ...]) -> MakeExpr | None:
+        parts = (expr.cond, expr.then, expr.other)
+        if all(self._sub(part, free) is None for part in parts):
+            return None
+        cls = type(expr)
+        cond, then, other = (self.expr(part, free) for part in parts)
+        return lambda values: cls.fold(cond(values), then(values), other(values))
+
+    def _index(self, form: Affine, free: tuple[Var, ...]) -> MakeExpr | None:
+        """Copy an index; where the variables only shift it, by a sum and a lookup."""
+        if form.vars.isdisjoint(free):
+            return None
+        plain = {}
+        for atom, k in form.terms.items():
+            if atom.vars.isdisjoint(free):
+                continue
+            if atom.kind is not AtomKind.VAR:
+                return self._substituted(form, free)
+            plain[atom] = k
+        base = Affine({a: k for a, k in form.terms.items() if a not in plain}, 0)
+        factors = {var: k for atom, k in plain.items() for var in atom.vars}
+        return self._shifted(base, form.const, [factors.get(var, 0) for var in free])
+
+    def _shifted(self, base: Affine, const: int, factors: list[int]) -> MakeExpr:
+        made: dict[int, Expr] = {}
+        pairs = [(i, k) for i, k in enumerate(factors) if k]
+        build = self.simplifier.expr
+
+        def make(values: Values) -> Expr:
+            offset = const
+            for i, k in pairs:
+                offset += k * values[i]
+            expr = made.get(offset)
+            if expr is None:
+                expr = made[offset] = build(Affine(base.terms, offset))
+            return expr
+
+        return make
+
+    def _substituted(self, form: Affine, free: tuple[Var, ...]) -> MakeExpr:
+        simplifier = self.simplifier
+        used = [i for i, var in enumerate(free) if var in form.vars]
+        made: dict[Values, Expr] = {}
+
+        def make(values: Values) -> Expr:
+            key = tuple([values[i] for i in used])
+            expr = made.get(key)
+            if expr is None:
+                env = {free[i]: constant(values[i]) for i in used}
+                expr = made[key] = simplifier.expr(simplifier.substitute(form, env))
+            return expr
+
+        return make
+
+    def _simplified(self, expr: Expr, free: tuple[Var, ...]) -> MakeExpr | None:
+        simplifier = self.simplifier
+        inside = set(variables(expr))
+        used = [i for i, var in enumerate(free) if var in inside]
+        if not used:
+            return None
+        made: dict[Values, Expr] = {}
+
+        def make(values: Values) -> Expr:
+            key = tuple([values[i] for i in used])
+            new = made.get(key)
+            if new is None:
+                env = {free[i]: constant(values[i]) for i in used}
+                new = made[key] = simplifier.simplify(expr, env)
+            return new
+
+        return make
+
+
+def _with_body(loop: For, body: Stmt) -> For:
+    return For(loop.var, loop.extent, loop.kind, body, loop.thread, loop.annotations)

@@ -1,0 +1,220 @@
+"""Lowering: a schedule becomes a function, by passes that run one after another.
+
+Each pass takes valid statements and leaves valid statements. A hook sees what every pass leaves,
+and how long it took; printing and timing hang on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+
+from autotune.errors import LoweringError
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import Buffer, Stmt, seq
+from autotune.lower.barriers import insert_barriers
+from autotune.lower.bodies import BodySimplifier
+from autotune.lower.bounds import infer_bounds
+from autotune.lower.buffers import Homes
+from autotune.lower.finish import check_bound, finish_kernel
+from autotune.lower.function import LoweredFunction, LoweredKernel
+from autotune.lower.nest import make_nests
+from autotune.lower.plan import Plan, Thread
+from autotune.lower.storage import hoist_allocations
+from autotune.lower.unroll import unroll_loops
+from autotune.lower.vthread import inject_vthreads
+from autotune.te.schedule import Schedule
+from autotune.te.stage import Stage
+from autotune.te.tensor import ComputeOp, Tensor
+
+# Called after each pass with its name, what it left, and the seconds it took.
+Hook = Callable[[str, Any, float], None]
+
+
+def lower(
+    schedule: Schedule, args: Sequence[Tensor], simple_mode: bool = True, name: str = "main"
+) -> LoweredFunction:
+    """Return the loops of a schedule; printing the result shows them.
+
+    Args:
+        schedule: what to lower; it is not changed.
+        args: the tensors that the function takes, inputs and outputs, in the caller's order.
+        simple_mode: kept for AutoTVM's signature; the text is always the simple one.
+        name: of the function.
+
+    Example::
+
+        print(lower(s, [A, B, C]))
+    """
+    del simple_mode
+    return lower_schedule(schedule, args, name=name)
+
+
+def lower_schedule(
+    schedule: Schedule,
+    args: Sequence[Tensor],
+    name: str = "main",
+    target_kind: str | None = None,
+    hook: Hook | None = None,
+) -> LoweredFunction:
+    """Lower a schedule for a kind of target.
+
+    Args:
+        schedule: what to lower.
+        args: the tensors that the function takes.
+        name: of the function; its kernels are called after it.
+        target_kind: ``"cuda"`` or ``"c"``; by default what the bound thread axes say.
+        hook: sees what each pass leaves.
+
+    Raises:
+        LoweringError: the schedule cannot be lowered; the message says which stage and why.
+    """
+    return _Lowering(schedule, args, name, target_kind, hook).run()
+
+
+class _Lowering:
+    """One run of all passes."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        args: Sequence[Tensor],
+        name: str,
+        target_kind: str | None,
+        hook: Hook | None,
+    ) -> None:
+        self.schedule = schedule
+        self.args = args
+        self.name = name
+        self.hook = hook
+        self.gpu = _binds_threads(schedule) if target_kind is None else target_kind == "cuda"
+        self.simplifier = BodySimplifier(schedule.stage_map)
+        self.clock = perf_counter()
+
+    def run(self) -> LoweredFunction:
+        """Run all passes."""
+        kept = self._kept()
+        plan = infer_bounds(self.schedule, self.simplifier, [stage for stage, _ in kept], self.gpu)
+        self._seen("infer_bounds", plan)
+        buffers = self._argument_buffers(plan)
+        given = {place: buffer for place, buffer in zip(self._places(), buffers, strict=True)}
+        homes = Homes(plan, self.simplifier, self.schedule.stage_map, given)
+        nests = make_nests(plan, self.simplifier, homes)
+        workspaces = self._workspaces(plan, homes, set(given))
+        self._seen("make_nests", nests)
+        kernels = self._kernels(plan, nests, [*buffers, *workspaces])
+        return LoweredFunction(
+            name=self.name,
+            args=tuple(buffers),
+            roles=tuple(self._roles(plan)),
+            workspaces=tuple(workspaces),
+            kernels=tuple(kernels),
+            target_kind="cuda" if self.gpu else "c",
+        )
+
+    def _seen(self, name: str, left: Any) -> None:
+        if self.hook is not None:
+            now = perf_counter()
+            self.hook(name, left, now - self.clock)
+            self.clock = perf_counter()
+
+    # Arguments.
+
+    def _places(self) -> list[tuple[Stage, int]]:
+        return [(self.schedule[tensor], tensor.value_index) for tensor in self.args]
+
+    def _kept(self) -> list[tuple[Stage, int]]:
+        """Return the computed stages whose result the caller gets."""
+        places = self._places()
+        if len(set(places)) < len(places):
+            names = ", ".join(tensor.name for tensor in self.args)
+            raise LoweringError(f"{self.name}: an argument is given twice: {names}")
+        for op in self.schedule.outputs:
+            for i in range(op.num_outputs):
+                if (self.schedule[op], i) not in places:
+                    raise LoweringError(
+                        f"{self.name}: output {op.outputs[i].name} of the schedule is not among "
+                        "the arguments; add it to the argument list"
+                    )
+        return [place for place in places if isinstance(place[0].op, ComputeOp)]
+
+    def _argument_buffers(self, plan: Plan) -> list[Buffer]:
+        buffers = []
+        for tensor in self.args:
+            shape = tuple(_constant(tensor, extent) for extent in tensor.shape)
+            buffers.append(Buffer(tensor.name, shape, tensor.dtype))
+        return buffers
+
+    def _roles(self, plan: Plan) -> list[str]:
+        return ["out" if isinstance(s.op, ComputeOp) else "in" for s, _ in self._places()]
+
+    def _workspaces(
+        self, plan: Plan, homes: Homes, given: set[tuple[Stage, int]]
+    ) -> list[Buffer]:
+        found = []
+        for stage, stage_plan in reversed(list(plan.stages.items())):
+            for tensor in stage.op.outputs:
+                if not stage_plan.compact and (stage, tensor.value_index) not in given:
+                    found.append(homes.of(tensor).buffer)
+        return found
+
+    # Kernels.
+
+    def _kernels(
+        self, plan: Plan, nests: list[tuple[Stage, Stmt]], buffers: list[Buffer]
+    ) -> list[LoweredKernel]:
+        if not self.gpu:
+            body = self._passes(seq(*[nest for _, nest in nests]), [], self.name)
+            return [finish_kernel(self.name, body, [], buffers, False)]
+        kernels = []
+        for i, (stage, nest) in enumerate(nests):
+            threads = [t for (root, _), t in plan.threads.items() if root is stage]
+            if not _binds_threads_of(plan, stage):
+                check_bound(stage.op.name, threads)
+            body = self._passes(nest, threads, stage.op.name)
+            kernel = finish_kernel(f"{self.name}_kernel{i}", body, threads, buffers, True)
+            kernels.append(kernel)
+        self._seen("finish", kernels)
+        return kernels
+
+    def _passes(self, stmt: Stmt, threads: Sequence[Thread], stage: str) -> Stmt:
+        simplifier: Simplifier = self.simplifier
+        passes: list[tuple[str, Callable[[Stmt], Stmt]]] = [
+            ("vthread", lambda s: inject_vthreads(s, simplifier)),
+            ("storage", hoist_allocations),
+            ("barriers", lambda s: insert_barriers(s, simplifier, threads, stage)),
+            ("unroll", lambda s: unroll_loops(s, simplifier)),
+        ]
+        for name, run in passes:
+            stmt = run(stmt)
+            self._seen(name, stmt)
+        return stmt
+
+
+def _constant(tensor: Tensor, extent: Any) -> int:
+    if isinstance(extent, int):
+        return extent
+    raise LoweringError(
+        f"{tensor.name}: its shape {tensor.shape} must be constant to be lowered, got {extent}"
+    )
+
+
+def _binds_threads(schedule: Schedule) -> bool:
+    return any(
+        attr.thread is not None and attr.thread.thread_tag != "vthread"
+        for stage in schedule.stages
+        for attr in stage.iter_attrs.values()
+    )
+
+
+def _binds_threads_of(plan: Plan, root: Stage) -> bool:
+    """Tell whether any stage of a kernel is bound, be it to a single thread."""
+    return any(
+        attr.thread is not None
+        for stage, stage_plan in plan.stages.items()
+        if stage_plan.root is root
+        for attr in stage.iter_attrs.values()
+    )
+
+

@@ -1,0 +1,85 @@
+"""Which thread touches an element of a shared buffer, as far as the index tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autotune.ir.analysis_affine import Affine, AtomKind
+from autotune.ir.expr import Var
+from autotune.lower.plan import Thread
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The threads in the order of their digits in the index, with their weights and extents.
+
+    Element ``e`` belongs to the thread whose digits those of ``e % span`` are.
+    """
+
+    digits: tuple[tuple[Var, int, int], ...]
+    span: int
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One of ``count`` copies of a pipelined buffer: number ``(var + offset) % count``."""
+
+    var: Var
+    offset: int
+    count: int
+
+    def differs(self, later: Slot, step: int) -> bool:
+        """Tell whether this and the slot used ``step`` iterations later are never the same."""
+        if self.var is not later.var or self.count != later.count:
+            return False
+        return (later.offset + step - self.offset) % self.count != 0
+
+
+def owner_of(form: Affine, lanes: int, block: Sequence[Thread]) -> Owner | None:
+    """Return the owner of the elements that ``form`` and the lanes after it name, if it is known.
+
+    The threads' terms must be digits of a mixed-radix number; all else is either below the
+    smallest of them, or a multiple of them all.
+    """
+    weights = {}
+    extents = {thread.var: thread.extent for thread in block}
+    for atom, k in form.terms.items():
+        if atom.vars.isdisjoint(extents):
+            continue
+        if atom.kind is not AtomKind.VAR or k <= 0:
+            return None
+        (var,) = atom.vars
+        weights[var] = k
+    if len(weights) != len(extents):
+        return None
+    digits = sorted(((v, k, extents[v]) for v, k in weights.items()), key=lambda digit: digit[1])
+    step = digits[0][1]
+    span = step
+    for _, weight, extent in digits:
+        if weight != span:
+            return None
+        span *= extent
+    low = high = form.const
+    for atom, k in form.terms.items():
+        if not atom.vars.isdisjoint(extents) or k % span == 0:
+            continue
+        low += int(k * (atom.low if k > 0 else atom.high))
+        high += int(k * (atom.high if k > 0 else atom.low))
+    if low < 0 or high + lanes > step:
+        return None
+    return Owner(tuple(digits), span)
+
+
+def find_slot(form: Affine) -> Slot | None:
+    """Return which slot of a pipelined buffer an index is in, if it names a slot."""
+    for atom, k in form.terms.items():
+        if atom.kind is not AtomKind.MOD or atom.form is None or len(atom.form.terms) != 1:
+            continue
+        ((inner, factor),) = atom.form.terms.items()
+        rest_low = form.bounds[0] - k * atom.low
+        rest_high = form.bounds[1] - k * atom.high
+        if inner.kind is AtomKind.VAR and factor == 1 and rest_low >= 0 and rest_high < k:
+            (var,) = inner.vars
+            return Slot(var, atom.form.const, atom.divisor)
+    return None

@@ -1,0 +1,87 @@
+"""What bound inference finds out: for every stage its region, loops, values and conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from autotune.ir.analysis_affine import Affine
+from autotune.ir.expr import Expr, IterVar, Reduce, Var
+from autotune.lower.regions import Region
+from autotune.te.schedule import Schedule
+from autotune.te.stage import Stage
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread axis of one kernel: the variable that all its stages share, and its extent."""
+
+    tag: str
+    var: Var
+    extent: int
+    stage: str
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether it is a virtual thread, which lowering turns into interleaved copies."""
+        return self.tag == "vthread"
+
+
+@dataclass(frozen=True)
+class Body:
+    """The values that a stage stores, with inlined stages put in and indices simplified.
+
+    Attributes:
+        values: what is stored, or for a reduction what is combined.
+        reduction: the reduction the values belong to, or None.
+        condition: where the values of a reduction count.
+        init: what a reduction begins with, if not with its identity.
+    """
+
+    values: tuple[Expr, ...]
+    reduction: Reduce | None = None
+    condition: Expr | None = None
+    init: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """All that is known of one stage before loops are made.
+
+    Attributes:
+        stage: the stage itself.
+        root: the stage in whose loops, at the outermost, this one is computed.
+        scope: the memory that its result lives in.
+        compact: whether the buffer holds just the region, or the whole tensor.
+        regions: for each dimension what is computed.
+        extents: of all axes, those of loops among them.
+        loops: the value of each loop, by leaf axis.
+        threads: the thread axes that leaf axes are bound to.
+        values: of all axes; those of the output count from the start of the region.
+        conditions: which iterations are inside: tails of splits, ends of the tensor.
+        outside: the variables of the loops around the stage.
+        body: what is computed.
+    """
+
+    stage: Stage
+    root: Stage
+    scope: str
+    compact: bool
+    regions: tuple[Region, ...]
+    extents: Mapping[IterVar, int]
+    loops: Mapping[IterVar, Affine]
+    threads: Mapping[IterVar, Thread]
+    values: Mapping[IterVar, Affine]
+    conditions: tuple[Expr, ...]
+    outside: frozenset[Var]
+    body: Body
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plans of all stages that are computed, and the thread axes of each kernel."""
+
+    schedule: Schedule
+    gpu: bool
+    stages: Mapping[Stage, StagePlan]
+    threads: Mapping[tuple[Stage, str], Thread] = field(default_factory=dict)

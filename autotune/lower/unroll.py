@@ -1,0 +1,147 @@
+"""Unrolling: loops marked so, and short inner loops as far as ``auto_unroll_max_step`` allows.
+
+The count follows AutoTVM's, so that its knob values keep their meaning: a loop is unrolled if it
+holds no loop that is not, and its iterations times the stores inside are at most the limit.
+``unroll_explicit`` decides whether the loops are written out here, or marked for the compiler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import (
+    Allocate,
+    AsyncCopy,
+    For,
+    ForKind,
+    If,
+    LetStmt,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+)
+from autotune.lower.instances import Templates
+
+MAX_STEP = "auto_unroll_max_step"
+EXPLICIT = "unroll_explicit"
+MOST_DEPTH = 8
+
+
+@dataclass(frozen=True)
+class _Count:
+    """What a statement amounts to: stores, unrolled loops inside one another, and other loops."""
+
+    steps: int = 0
+    depth: int = 0
+    loops: int = 0
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What the pragmas around a statement say."""
+
+    max_step: int = 0
+    explicit: bool = True
+
+
+def unroll_loops(stmt: Stmt, simplifier: Simplifier) -> Stmt:
+    """Return the statement with loops unrolled, written out or marked."""
+    marked = _Marker()
+    stmt, _ = marked.visit(stmt, _Setting())
+    if not marked.written_out:
+        return stmt
+    templates = Templates(simplifier, lambda loop: loop in marked.written_out)
+    return _write_out(stmt, templates)
+
+
+def _write_out(stmt: Stmt, templates: Templates) -> Stmt:
+    """Replace the outermost unrolled loops by their iterations."""
+    match stmt:
+        case For() if templates.unrolls(stmt):
+            return seq(*templates.copies(stmt, ())(()))
+        case For():
+            body = _write_out(stmt.body, templates)
+            return stmt if body is stmt.body else _rebuilt(stmt, body)
+        case Seq(stmts):
+            return seq(*[_write_out(each, templates) for each in stmts])
+        case If(cond, then, other):
+            rest = _write_out(other, templates) if other is not None else None
+            return If(cond, _write_out(then, templates), rest)
+        case Allocate(buffer, body):
+            return Allocate(buffer, _write_out(body, templates))
+        case LetStmt(var, value, body):
+            return LetStmt(var, value, _write_out(body, templates))
+        case _:
+            return stmt
+
+
+class _Marker:
+    """Decides about every loop, from the inside out."""
+
+    def __init__(self) -> None:
+        self.written_out: set[For] = set()
+
+    def visit(self, stmt: Stmt, setting: _Setting) -> tuple[Stmt, _Count]:
+        """Return the statement with its unrolled loops marked, and what it amounts to."""
+        match stmt:
+            case For():
+                return self._loop(stmt, _inside(stmt, setting))
+            case Seq(stmts):
+                parts = [self.visit(each, setting) for each in stmts]
+                counts = [count for _, count in parts]
+                total = _Count(
+                    sum(count.steps for count in counts),
+                    max(count.depth for count in counts),
+                    max(count.loops for count in counts),
+                )
+                return seq(*[new for new, _ in parts]), total
+            case If(cond, then, other):
+                new, count = self.visit(then, setting)
+                if other is None:
+                    return If(cond, new), count
+                rest, more = self.visit(other, setting)
+                steps = count.steps + more.steps
+                depth, loops = max(count.depth, more.depth), max(count.loops, more.loops)
+                return If(cond, new, rest), _Count(steps, depth, loops)
+            case Allocate(buffer, body):
+                new, count = self.visit(body, setting)
+                return Allocate(buffer, new), count
+            case LetStmt(var, value, body):
+                new, count = self.visit(body, setting)
+                return LetStmt(var, value, new), count
+            case Store() | AsyncCopy():
+                return stmt, _Count(1)
+            case _:
+                return stmt, _Count()
+
+    def _loop(self, stmt: For, setting: _Setting) -> tuple[Stmt, _Count]:
+        body, count = self.visit(stmt.body, setting)
+        extent = int(stmt.extent)  # type: ignore[call-overload]
+        if extent == 1:
+            return body, count
+        unrolled = stmt.kind is ForKind.UNROLLED
+        if stmt.kind is ForKind.SERIAL and count.loops == 0 and count.depth <= MOST_DEPTH:
+            unrolled = count.steps * extent <= setting.max_step
+        if not unrolled:
+            new = stmt if body is stmt.body else _rebuilt(stmt, body)
+            return new, _Count(count.steps, count.depth, count.loops + 1)
+        loop = For(stmt.var, stmt.extent, ForKind.UNROLLED, body)
+        if setting.explicit:
+            self.written_out.add(loop)
+        return loop, _Count(count.steps * extent, count.depth + 1, count.loops)
+
+
+def _inside(loop: For, outer: _Setting) -> _Setting:
+    """Return the setting inside a loop, whose own pragmas hold for it too."""
+    if not loop.annotations:
+        return outer
+    step = int(loop.annotations.get(MAX_STEP, outer.max_step))
+    explicit = bool(loop.annotations.get(EXPLICIT, outer.explicit))
+    return _Setting(step, explicit)
+
+
+def _rebuilt(loop: For, body: Stmt) -> For:
+    return For(loop.var, loop.extent, loop.kind, body, loop.thread, loop.annotations)
+
