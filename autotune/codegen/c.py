@@ -1,0 +1,102 @@
+"""C11 with OpenMP: the dialect that the others differ from."""
+
+from __future__ import annotations
+
+from autotune.codegen.dialect import Dialect, Scalar
+from autotune.codegen.functions import floor_helpers, real_functions
+
+_STDINT = ("stdint.h",)
+_COLUMNS = {"int": "int", "long": "int64_t", "uint": "uint32_t", "ulong": "uint64_t"}
+
+
+def _integers() -> dict[str, Scalar]:
+    scalars = {
+        "bool": Scalar("bool", "bool", needs=("stdbool.h",)),
+        "int32": Scalar("int", "int"),
+        "int64": Scalar("int64_t", "int64_t", functions="long", needs=_STDINT),
+        "uint32": Scalar("uint32_t", "uint32_t", functions="uint", needs=_STDINT),
+        "uint64": Scalar("uint64_t", "uint64_t", functions="ulong", needs=_STDINT),
+    }
+    for name in ("int8", "int16", "uint8", "uint16"):
+        scalars[name] = Scalar(f"{name}_t", f"{name}_t", promotes=True, needs=_STDINT)
+    return scalars
+
+
+# 16-bit floats are computed in float, and rounded where they are stored or cast.
+SCALARS = _integers() | {
+    "float32": Scalar("float", "float", functions="float"),
+    "float64": Scalar("double", "double", functions="double"),
+    "float16": Scalar("_Float16", "float", "(float){}", "(_Float16){}", functions="float"),
+    "bfloat16": Scalar(
+        "uint16_t",
+        "float",
+        "bf16_to_float({})",
+        "float_to_bf16({})",
+        functions="float",
+        needs=("stdint.h", "string.h", "bf16_to_float", "float_to_bf16"),
+    ),
+}
+
+_MIN_MAX = """static inline {type} {name}_{short}({type} a, {type} b) {{
+  return a {op} b ? a : b;
+}}
+"""
+_WIDEN = """static inline float bf16_to_float(uint16_t bits) {
+  uint32_t wide = (uint32_t)bits << 16;
+  float value;
+  memcpy(&value, &wide, sizeof value);
+  return value;
+}
+"""
+_NARROW = """static inline uint16_t float_to_bf16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
+  return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+"""
+
+
+def _helpers() -> dict[str, str]:
+    types = {"float": "float", "double": "double", **_COLUMNS}
+    helpers = {
+        f"{name}_{short}": _MIN_MAX.format(type=kind, name=name, short=short, op=op)
+        for name, op in (("min", "<"), ("max", ">"))
+        for short, kind in types.items()
+    }
+    helpers |= floor_helpers("static inline", "int64_t")
+    return helpers | {"bf16_to_float": _WIDEN, "float_to_bf16": _NARROW}
+
+
+def _functions() -> dict[str, dict[str, str]]:
+    table = real_functions()
+    for name in ("min", "max"):
+        table[name] = {
+            short: f"#{name}_{short}({{0}}, {{1}})" for short in ("float", "double", *_COLUMNS)
+        }
+    table["abs"] |= {"long": "llabs({0})"}
+    table["popcount"] = {
+        "long": "__builtin_popcountll({0})",
+        "ulong": "__builtin_popcountll({0})",
+        "*": "__builtin_popcount({0})",
+    }
+    return table
+
+
+C = Dialect(
+    scalars=SCALARS,
+    functions=_functions(),
+    helpers=_helpers(),
+    headers=("math.h", "stdbool.h", "stdint.h", "stdlib.h", "string.h"),
+    entry="void {name}({params}) {{",
+    restrict="restrict",
+    unroll="#pragma GCC unroll {}",
+    casts={
+        ("*", "bool"): "(({0}) != 0)",
+        ("*", "float16"): "((float)(_Float16)({0}))",
+        ("*", "bfloat16"): "bf16_to_float(float_to_bf16((float)({0})))",
+    },
+    infinity={"float": "INFINITY", "double": "INFINITY"},
+    nan={"float": "NAN", "double": "NAN"},
+    heap_bytes=64 * 1024,
+)

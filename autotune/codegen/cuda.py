@@ -1,0 +1,103 @@
+"""CUDA C++, as what differs from C."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autotune.codegen.c import C
+from autotune.codegen.dialect import Scalar
+from autotune.codegen.functions import floor_helpers, real_functions
+
+_SCALARS = {
+    "bool": Scalar("bool", "bool"),
+    "int8": Scalar("signed char", "signed char", promotes=True),
+    "int16": Scalar("short", "short", promotes=True),
+    "int32": Scalar("int", "int"),
+    "int64": Scalar("long long", "long long", functions="long"),
+    "uint8": Scalar("unsigned char", "unsigned char", promotes=True),
+    "uint16": Scalar("unsigned short", "unsigned short", promotes=True),
+    "uint32": Scalar("unsigned int", "unsigned int"),
+    "uint64": Scalar("unsigned long long", "unsigned long long", functions="long"),
+    "float32": Scalar("float", "float", functions="float"),
+    "float64": Scalar("double", "double", functions="double"),
+    "float16": Scalar(
+        "__half", "__half", literal="__float2half({})", functions="half", needs=("cuda_fp16.h",)
+    ),
+    "bfloat16": Scalar(
+        "__nv_bfloat16",
+        "__nv_bfloat16",
+        literal="__float2bfloat16({})",
+        functions="bf16",
+        needs=("cuda_bf16.h",),
+    ),
+}
+_TO_SMALL = {"half": "__float2half", "bf16": "__float2bfloat16"}
+_FROM_SMALL = {"half": "__half2float", "bf16": "__bfloat162float"}
+# Exact in 16 bits, or done by the hardware as well as in 32.
+_NATIVE = {"min": "__hmin({0}, {1})", "max": "__hmax({0}, {1})", "abs": "__habs({0})"}
+_TESTS = ("isnan", "isinf", "isfinite")
+
+
+def _small(column: str, name: str, text: str) -> str:
+    """Return a float function for 16-bit numbers: widened, computed, rounded."""
+    wide = _FROM_SMALL[column]
+    inside = text.replace("{0}", f"{wide}({{0}})").replace("{1}", f"{wide}({{1}})")
+    return inside if name in _TESTS else f"{_TO_SMALL[column]}({inside})"
+
+
+def _functions() -> dict[str, dict[str, str]]:
+    table = real_functions()
+    table["rsqrt"] = {"float": "rsqrtf({0})", "double": "rsqrt({0})"}
+    table["exp10"] = {"float": "exp10f({0})", "double": "exp10({0})"}
+    for name, row in table.items():
+        row |= {column: _small(column, name, row["float"]) for column in _TO_SMALL}
+    for name in ("min", "max"):
+        table[name] = {"float": f"f{name}f({{0}}, {{1}})", "*": f"{name}({{0}}, {{1}})"}
+    for name, text in _NATIVE.items():
+        table[name] |= dict.fromkeys(_TO_SMALL, text)
+    table["abs"] |= {"long": "llabs({0})"}
+    table["popcount"] = {"long": "__popcll({0})", "*": "__popc({0})"}
+    for name in ("shfl", "shfl_up", "shfl_down", "shfl_xor"):
+        table[name] = {"*": f"__{name}_sync(0xffffffffu, {{0}}, {{1}}, {{2}})"}
+    return table
+
+
+def _casts() -> dict[tuple[str, str], str]:
+    small = {"float16": ("half", "bfloat16"), "bfloat16": ("bf16", "float16")}
+    casts = {}
+    for dtype, (column, other) in small.items():
+        to, wide = _TO_SMALL[column], _FROM_SMALL[column]
+        casts[dtype, "float32"] = f"{wide}({{0}})"
+        casts[dtype, "*"] = f"({{type}}){wide}({{0}})"
+        casts["float32", dtype] = f"{to}({{0}})"
+        casts["*", dtype] = f"{to}((float)({{0}}))"
+        casts[dtype, other] = f"{_TO_SMALL[small[other][0]]}({wide}({{0}}))"
+    return casts
+
+
+CUDA = replace(
+    C,
+    scalars=_SCALARS,
+    functions=_functions(),
+    casts=_casts(),
+    helpers=floor_helpers("static __device__ __forceinline__", "long long"),
+    headers=("cuda_fp16.h", "cuda_bf16.h", "cuda_pipeline.h"),
+    entry='extern "C" __global__ void __launch_bounds__({threads})\n{name}({params}) {{',
+    restrict="__restrict__",
+    unroll="#pragma unroll",
+    vector_bytes=16,
+    barriers={"shared": "__syncthreads();", "warp": "__syncwarp();"},
+    infinity={
+        "float": "__int_as_float(0x7f800000)",
+        "double": "__longlong_as_double(0x7ff0000000000000ll)",
+        "half": "__int_as_float(0x7f800000)",
+        "bf16": "__int_as_float(0x7f800000)",
+    },
+    nan={
+        "float": "__int_as_float(0x7fffffff)",
+        "double": "__longlong_as_double(0x7fffffffffffffffll)",
+        "half": "__int_as_float(0x7fffffff)",
+        "bf16": "__int_as_float(0x7fffffff)",
+    },
+    heap_bytes=0,
+)

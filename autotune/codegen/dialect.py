@@ -1,0 +1,66 @@
+"""What a dialect of C is: tables of types, functions, words. The printers know no dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """How values of one dtype are written.
+
+    Attributes:
+        storage: type of an element in memory.
+        value: type of a value in an expression; it may be wider, then ``load`` and ``store`` go
+            between the two, ``{}`` being the text.
+        literal: how a constant that is written as a float (or int) literal becomes a value.
+        functions: the column of the function table that its math functions are in.
+        promotes: whether C computes with it as ``int``, so that results must be narrowed.
+        needs: headers or helpers that the text then needs.
+    """
+
+    storage: str
+    value: str
+    load: str = "{}"
+    store: str = "{}"
+    literal: str = "{}"
+    functions: str = "int"
+    promotes: bool = False
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A dialect of C, as the differences that the printers ask for.
+
+    Attributes:
+        scalars: by dtype.
+        functions: by name and column (`Scalar.functions`); ``"*"`` is the column of all others.
+            ``{0}``, ``{1}`` are the arguments and stand in parentheses or between commas, and the
+            whole text is a call or in parentheses. ``#`` in front marks a helper of ours.
+        casts: by (from, to) dtype, where a plain C cast does not do; ``"*"`` is any other dtype.
+        helpers: text of each helper function that expressions may need, by name.
+        headers: in the order they are written; only those that are needed are.
+        entry: head of a function; ``{threads}``, ``{name}``, ``{params}``.
+        restrict: the word for a pointer that has no alias.
+        unroll: pragma in front of a loop to unroll; ``{}`` is the extent.
+        vector_bytes: widest vector load or store; 0 for a dialect without.
+        barriers: statement by scope.
+        infinity, nan: by column of the function table.
+        heap_bytes: a local array of more bytes is taken from the heap; 0 for never.
+    """
+
+    scalars: Mapping[str, Scalar]
+    functions: Mapping[str, Mapping[str, str]]
+    entry: str
+    restrict: str
+    unroll: str
+    casts: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    helpers: Mapping[str, str] = field(default_factory=dict)
+    headers: tuple[str, ...] = ()
+    vector_bytes: int = 0
+    barriers: Mapping[str, str] = field(default_factory=dict)
+    infinity: Mapping[str, str] = field(default_factory=dict)
+    nan: Mapping[str, str] = field(default_factory=dict)
+    heap_bytes: int = 0

@@ -1,0 +1,272 @@
+"""Expressions as C text, with no more parentheses than a careful author writes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from autotune.codegen.dialect import Dialect
+from autotune.codegen.literals import float_text, int_text
+from autotune.codegen.names import Names
+from autotune.errors import LoweringError
+from autotune.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Conditional,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IfThenElse,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Sub,
+    TruncDiv,
+    TruncMod,
+    Var,
+    is_float,
+)
+
+Text = tuple[str, int]  # what is written, and how tightly its outermost operator binds
+
+ATOM, UNARY, PRODUCT, SUM, SHIFT, COMPARE, EQUAL, BIT_AND, BIT_XOR, BIT_OR, AND, OR, CHOICE = (
+    16, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3,
+)  # fmt: skip
+
+# class -> (operator, binding of the result, least binding of the left and right operand)
+INFIX: dict[type[BinaryOp], tuple[str, int, int, int]] = {
+    Add: ("+", SUM, SUM, SUM),
+    Sub: ("-", SUM, SUM, PRODUCT),
+    Mul: ("*", PRODUCT, PRODUCT, PRODUCT),
+    Div: ("/", PRODUCT, PRODUCT, UNARY),
+    TruncDiv: ("/", PRODUCT, PRODUCT, UNARY),
+    TruncMod: ("%", PRODUCT, PRODUCT, UNARY),
+    LT: ("<", COMPARE, SHIFT, SHIFT),
+    LE: ("<=", COMPARE, SHIFT, SHIFT),
+    GT: (">", COMPARE, SHIFT, SHIFT),
+    GE: (">=", COMPARE, SHIFT, SHIFT),
+    EQ: ("==", EQUAL, SHIFT, SHIFT),
+    NE: ("!=", EQUAL, SHIFT, SHIFT),
+    And: ("&&", AND, AND, AND),
+    Or: ("||", OR, EQUAL, EQUAL),
+}
+BITWISE = {
+    "bitwise_and": ("&", BIT_AND),
+    "bitwise_or": ("|", BIT_OR),
+    "bitwise_xor": ("^", BIT_XOR),
+    "shift_left": ("<<", SHIFT),
+    "shift_right": (">>", SHIFT),
+}
+THREADS = {f"{word}Idx.{d}": word[0] + d for word in ("block", "thread") for d in "xyz"}
+# Not associative when rounded: a + (b + c) of floats keeps its parentheses.
+_ROUNDED = (Add, Mul)
+
+
+class ExpressionPrinter:
+    """Prints scalar expressions. Equal nodes are printed once: the text of each is kept.
+
+    Args:
+        dialect: the tables.
+        names: of variables and buffers.
+        needs: collects the headers and helpers that the text needs.
+    """
+
+    _methods: ClassVar[dict[type[Expr], Callable[[Any, Any], Text]]] = {}
+
+    def __init__(self, dialect: Dialect, names: Names, needs: set[str]) -> None:
+        self.dialect = dialect
+        self.names = names
+        self.needs = needs
+        self.kept: dict[Expr, Text] = {}
+        self.threads: set[str] = set()  # the thread indices that occurred
+
+    def text(self, expr: Expr, least: int = 0) -> str:
+        """Return an expression as text that binds at least as tightly as ``least``."""
+        text, binding = self.kept.get(expr) or self.print(expr)
+        return text if binding >= least else f"({text})"
+
+    def print(self, expr: Expr) -> Text:
+        """Return the text of an expression and keep it."""
+        method = self._methods.get(type(expr))
+        if method is None:
+            raise LoweringError(f"no C text for {type(expr).__name__} in {expr}")
+        result = self.kept[expr] = method(self, expr)
+        return result
+
+    def scalar_of(self, dtype: str) -> Any:
+        """Return how values of ``dtype`` are written, and note what that needs."""
+        scalar = self.dialect.scalars.get(dtype)
+        if scalar is None:
+            raise LoweringError(f"no C type for dtype {dtype!r}")
+        self.needs.update(scalar.needs)
+        return scalar
+
+    # -- leaves ------------------------------------------------------------------------------
+
+    def var(self, node: Var) -> Text:
+        """A variable, which a loop or a let has named, or a thread index."""
+        if node in self.names:
+            return self.names[node], ATOM
+        short = THREADS.get(node.name)
+        if short is None:
+            raise LoweringError(f"variable {node.name!r} is used outside of what defines it")
+        self.threads.add(node.name)
+        return short, ATOM
+
+    def int_imm(self, node: IntImm) -> Text:
+        """An integer constant."""
+        text = int_text(node.value, node.dtype)
+        return text, UNARY if node.value < 0 else ATOM
+
+    def float_imm(self, node: FloatImm) -> Text:
+        """A floating-point constant; infinity and NaN go by name."""
+        scalar = self.scalar_of(node.dtype)
+        column, value = scalar.functions, node.value
+        if math.isnan(value):
+            self.needs.add("math.h")
+            text = self.dialect.nan[column]
+        elif math.isinf(value):
+            self.needs.add("math.h")
+            text = ("-" if value < 0 else "") + self.dialect.infinity[column]
+        else:
+            text = float_text(value, column != "double")
+        if scalar.literal != "{}":
+            return scalar.literal.format(text), ATOM
+        return text, UNARY if text.startswith("-") else ATOM
+
+    def load(self, node: Load) -> Text:
+        """A read of one element."""
+        scalar = self.scalar_of(node.buffer.dtype)
+        text = scalar.load.format(self.element(node.buffer, node.indices[0]))
+        return text, UNARY if text.startswith("(") else ATOM
+
+    def element(self, buffer: Any, index: Expr) -> str:
+        """Return the text of an element of a buffer, as it stands in memory."""
+        return f"{self.names[buffer]}[{self.text(index)}]"
+
+    # -- operators ---------------------------------------------------------------------------
+
+    def infix(self, node: BinaryOp) -> Text:
+        """An operator that C writes between its operands."""
+        symbol, binding, left, right = INFIX[type(node)]
+        kind = type(node)
+        a, b = node.a, node.b
+        if kind in _ROUNDED and (is_float(node.dtype) or type(b) in (TruncDiv, TruncMod)):
+            right = binding + 1
+        if kind is Add and isinstance(b, IntImm) and b.value < 0:
+            symbol, b = "-", IntImm(-b.value, b.dtype)
+        elif kind is Mul and isinstance(b, IntImm | FloatImm) and b.value == -1:
+            return f"-{self.text(a, ATOM)}", UNARY
+        text = f"{self.text(a, left)} {symbol} {self.text(b, right)}"
+        if self.scalar_of(node.dtype).promotes and symbol in "+-*":
+            return f"({self.scalar_of(node.dtype).value})({text})", UNARY
+        return text, binding
+
+    def floor_division(self, node: FloorDiv | FloorMod) -> Text:
+        """Division that rounds down: a shift or mask if it can be, else a helper function."""
+        is_division = isinstance(node, FloorDiv)
+        if isinstance(node.b, IntImm) and node.b.value > 0:
+            value = node.b.value
+            if value & (value - 1) == 0:
+                a = self.text(node.a, UNARY)
+                if is_division:
+                    return f"{a} >> {value.bit_length() - 1}", SHIFT
+                return f"{a} & {value - 1}", BIT_AND
+        helper = ("floor_div" if is_division else "floor_mod") + (
+            "_i64" if node.dtype.endswith("64") else "_i32"
+        )
+        self.needs.add(helper)
+        return f"{helper}({self.text(node.a)}, {self.text(node.b)})", ATOM
+
+    def min_max(self, node: Min | Max) -> Text:
+        """The smaller or larger of two values, by the function table."""
+        return self.call(Call("min" if isinstance(node, Min) else "max", (node.a, node.b)))
+
+    def negation(self, node: Not) -> Text:
+        """Logical negation."""
+        return f"!{self.text(node.a, ATOM)}", UNARY
+
+    def choice(self, node: Conditional) -> Text:
+        """A choice between two values."""
+        condition = self.text(node.cond, UNARY)
+        then, other = self.text(node.then, CHOICE + 1), self.text(node.other, CHOICE)
+        return f"{condition} ? {then} : {other}", CHOICE
+
+    # -- calls and conversions ---------------------------------------------------------------
+
+    def call(self, node: Call) -> Text:
+        """A function of the function table, or a bitwise operator."""
+        if node.name in BITWISE:
+            symbol, binding = BITWISE[node.name]
+            a, b = (self.text(arg, UNARY) for arg in node.args)
+            return f"{a} {symbol} {b}", binding
+        if node.name == "bitwise_not":
+            return f"~{self.text(node.args[0], UNARY)}", UNARY
+        dtype = node.args[0].dtype
+        row = self.dialect.functions.get(node.name, {})
+        template = row.get(self.scalar_of(dtype).functions) or row.get("*")
+        if template is None:
+            raise LoweringError(f"no C function for {node.name} of {dtype}, in {node}")
+        if template.startswith("#"):  # a helper of ours, written in front
+            template = template[1:]
+            self.needs.add(template.partition("(")[0])
+        else:
+            self.needs.add("math.h")
+        return template.format(*map(self.text, node.args)), ATOM
+
+    def cast(self, node: Cast) -> Text:
+        """A conversion: by the table of casts, or as C does it."""
+        source, target = node.value.dtype, node.dtype
+        scalar, casts = self.scalar_of(target), self.dialect.casts
+        for pair in ((source, target), ("*", target), (source, "*")):
+            if pair in casts:
+                text = casts[pair].format(self.text(node.value), type=scalar.value)
+                return text, UNARY if text.startswith("(") else ATOM
+        if is_float(source) and self.scalar_of(source).value == scalar.value:
+            return self.print(node.value)  # a 16-bit float that is computed in float
+        return f"({scalar.value}){self.text(node.value, UNARY)}", UNARY
+
+    def vector(self, node: Ramp | Broadcast) -> Text:
+        """Vectors have no text of their own: `VectorPrinter` takes them apart."""
+        raise LoweringError(f"a vector where one value is expected: {node}")
+
+
+ExpressionPrinter._methods.update(
+    {
+        Var: ExpressionPrinter.var,
+        IntImm: ExpressionPrinter.int_imm,
+        FloatImm: ExpressionPrinter.float_imm,
+        Load: ExpressionPrinter.load,
+        **dict.fromkeys(INFIX, ExpressionPrinter.infix),
+        FloorDiv: ExpressionPrinter.floor_division,
+        FloorMod: ExpressionPrinter.floor_division,
+        Min: ExpressionPrinter.min_max,
+        Max: ExpressionPrinter.min_max,
+        Not: ExpressionPrinter.negation,
+        Select: ExpressionPrinter.choice,
+        IfThenElse: ExpressionPrinter.choice,
+        Call: ExpressionPrinter.call,
+        Cast: ExpressionPrinter.cast,
+        Ramp: ExpressionPrinter.vector,
+        Broadcast: ExpressionPrinter.vector,
+    }
+)

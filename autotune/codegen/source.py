@@ -1,0 +1,172 @@
+"""A lowered function as a `Kernel`: complete text, arguments, launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from autotune.codegen.c import C
+from autotune.codegen.cuda import CUDA
+from autotune.codegen.dialect import Dialect
+from autotune.codegen.expressions import THREADS
+from autotune.codegen.names import Names, legal
+from autotune.codegen.statements import INDENT, StatementPrinter, elements_of
+from autotune.ir import Buffer
+from autotune.kernel import Argument, Kernel, KernelCall, Launch, Workspace
+from autotune.kernel.kernel import Role, item_bytes
+from autotune.lower import LoweredFunction, LoweredKernel, lower_schedule
+from autotune.target import Language, Target
+from autotune.te import Schedule, Tensor
+
+DIALECTS: dict[Language, Dialect] = {"c": C, "cuda": CUDA}
+# More static shared memory than this is refused by the compiler; beyond it is asked for at launch.
+_STATIC_SHARED_BYTES = 48 * 1024
+_ALIGNMENT = 16
+_LINE = 80
+
+
+def kernel_of_schedule(
+    schedule: Schedule, args: Sequence[Tensor], target: Target, name: str = "main"
+) -> Kernel:
+    """Lower a schedule and print it in the language of a target.
+
+    Args:
+        schedule: what to build; it is not changed.
+        args: the tensors that the function takes, inputs and outputs, in the caller's order.
+        target: decides the language; limits are checked elsewhere.
+        name: of the function.
+
+    Raises:
+        LoweringError: the schedule cannot be lowered for the target.
+    """
+    language = target.language
+    return kernel_of_function(lower_schedule(schedule, args, name, language), language)
+
+
+def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
+    """Print a lowered function in a language, ``"c"`` or ``"cuda"``."""
+    dialect = DIALECTS[language]
+    needs: set[str] = set()
+    names = Names()
+    buffers = (*function.args, *function.workspaces)
+    for buffer in buffers:
+        names.declare(buffer, buffer.name)
+    texts, calls = [], []
+    for one in function.kernels:
+        printer = _KernelPrinter(one, function, dialect, names, needs)
+        texts.append(printer.text())
+        calls.append(printer.call())
+    return Kernel(
+        name=function.name,
+        language=language,
+        source="\n".join([*_preamble(dialect, needs), *texts]),
+        args=tuple(
+            Argument(names[b], b.shape, b.dtype, cast(Role, role))
+            for b, role in zip(function.args, function.roles, strict=True)
+        ),
+        calls=tuple(calls),
+        workspace=tuple(Workspace(names[b], b.shape, b.dtype) for b in function.workspaces),
+    )
+
+
+def _preamble(dialect: Dialect, needs: set[str]) -> Iterator[str]:
+    """Yield headers and helper functions that the text needs."""
+    headers = [f"#include <{name}>\n" for name in dialect.headers if name in needs]
+    if headers:
+        yield "".join(headers)
+    yield from (text for name, text in dialect.helpers.items() if name in needs)
+
+
+class _KernelPrinter:
+    """Prints one kernel of a function."""
+
+    def __init__(
+        self,
+        kernel: LoweredKernel,
+        function: LoweredFunction,
+        dialect: Dialect,
+        outer: Names,
+        needs: set[str],
+    ) -> None:
+        self.kernel = kernel
+        self.entry = legal(kernel.name)
+        self.dialect = dialect
+        self.names = Names()
+        self.inputs = {
+            b for b, role in zip(function.args, function.roles, strict=True) if role == "in"
+        }
+        for buffer in kernel.params:
+            self.names.set(buffer, outer[buffer])
+        wide = any(elements_of(b) >= 1 << 31 for b in kernel.params)
+        index_type = dialect.scalars["int64" if wide else "int32"].value
+        if wide:
+            needs.update(dialect.scalars["int64"].needs)
+        self.body = StatementPrinter(dialect, self.names, needs, index_type)
+        self.dynamic_bytes = 0
+
+    def text(self) -> str:
+        """Return the text of the kernel."""
+        self.body.body(self.kernel.body)
+        threads = 1
+        for n in self.kernel.block:
+            threads *= n
+        head = self.dialect.entry.format(
+            threads=threads,
+            name=self.entry,
+            params=_joined([self._parameter(b) for b in self.kernel.params]),
+        )
+        lines = [*self._shared_arrays(), *self._thread_indices(), *self.body.lines]
+        return "\n".join([head, *lines, "}", ""])
+
+    def call(self) -> KernelCall:
+        """Return how the kernel is called; to be asked for after the text."""
+        launch = Launch(self.kernel.grid, self.kernel.block, self.dynamic_bytes)
+        return KernelCall(self.entry, tuple(self.names[b] for b in self.kernel.params), launch)
+
+    def _parameter(self, buffer: Buffer) -> str:
+        kind = self.body.expressions.scalar_of(buffer.dtype).storage
+        const = "const " if buffer in self.inputs else ""
+        return f"{const}{kind}* {self.dialect.restrict} {self.names[buffer]}"
+
+    def _thread_indices(self) -> Iterator[str]:
+        used = self.body.expressions.threads
+        kind = self.body.index_type
+        for name, short in THREADS.items():
+            if name in used:
+                yield f"{INDENT}const {kind} {short} = {name};"
+
+    def _shared_arrays(self) -> Iterator[str]:
+        """Yield declarations of shared arrays: static, or carved out of one dynamic array."""
+        sizes = [_aligned(elements_of(b) * item_bytes(b.dtype)) for b in self.body.shared]
+        if sum(sizes) > _STATIC_SHARED_BYTES:
+            yield from self._dynamic_arrays(sizes)
+            return
+        for buffer in self.body.shared:
+            align = f"__align__({_ALIGNMENT}) " if buffer in self.body.aligned else ""
+            kind = self.body.expressions.scalar_of(buffer.dtype).storage
+            yield f"{INDENT}__shared__ {align}{kind} {self.names[buffer]}[{elements_of(buffer)}];"
+
+    def _dynamic_arrays(self, sizes: Sequence[int]) -> Iterator[str]:
+        yield f"{INDENT}extern __shared__ __align__({_ALIGNMENT}) unsigned char dynamic_shared[];"
+        for buffer, size in zip(self.body.shared, sizes, strict=True):
+            kind = self.body.expressions.scalar_of(buffer.dtype).storage
+            place = (
+                f"dynamic_shared + {self.dynamic_bytes}"
+                if self.dynamic_bytes
+                else "dynamic_shared"
+            )
+            value = f"({kind}*)({place})"
+            yield f"{INDENT}{kind}* const {self.names[buffer]} = {value};"
+            self.dynamic_bytes += size
+
+
+def _joined(params: list[str]) -> str:
+    """Join parameters in one line, or each in its own if they are many."""
+    line = ", ".join(params)
+    if len(line) <= _LINE:
+        return line
+    return "\n" + ",\n".join(f"{INDENT * 2}{param}" for param in params)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

@@ -1,0 +1,273 @@
+"""Statements as C text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from autotune.codegen.dialect import Dialect
+from autotune.codegen.expressions import SUM, UNARY, ExpressionPrinter
+from autotune.codegen.names import Names
+from autotune.codegen.vectors import VectorPrinter, lanes_stored
+from autotune.errors import LoweringError
+from autotune.ir import (
+    Add,
+    Allocate,
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    Buffer,
+    Cast,
+    Evaluate,
+    Expr,
+    For,
+    ForKind,
+    If,
+    IntImm,
+    LetStmt,
+    Load,
+    Mul,
+    Seq,
+    Stmt,
+    Store,
+    Sub,
+)
+from autotune.kernel.kernel import item_bytes
+
+INDENT = "  "
+# Operators whose assignment form says the same in fewer words.
+_UPDATES = {Add: "+", Sub: "-", Mul: "*"}
+
+
+class StatementPrinter:
+    """Prints the body of one function.
+
+    Args:
+        dialect: the tables.
+        names: holds the parameters and thread indices already.
+        needs: collects the headers and helpers that the text needs.
+        index_type: C type of loop variables.
+
+    Attributes:
+        lines: the text so far.
+        aligned: the buffers that vectors or asynchronous copies touch.
+        shared: the shared arrays met, whose declarations belong at the top of the kernel.
+    """
+
+    _methods: ClassVar[dict[type[Stmt], Callable[[Any, Any], None]]] = {}
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        names: Names,
+        needs: set[str],
+        index_type: str = "int",
+    ) -> None:
+        self.dialect = dialect
+        self.names = names
+        self.needs = needs
+        self.aligned: set[Buffer] = set()
+        self.shared: list[Buffer] = []
+        self.index_type = index_type
+        self.expressions = ExpressionPrinter(dialect, names, needs)
+        self.vectors = VectorPrinter(self.expressions, self)
+        self.lines: list[str] = []
+        self.depth = 1
+        self.freed: list[list[str]] = []
+        self.in_parallel = False
+
+    def line(self, text: str) -> None:
+        """Write one line at the present depth."""
+        self.lines.append(INDENT * self.depth + text)
+
+    def print(self, stmt: Stmt) -> None:
+        """Write a statement."""
+        method = self._methods.get(type(stmt))
+        if method is None:
+            raise LoweringError(f"no C text for the statement {type(stmt).__name__}")
+        method(self, stmt)
+
+    def body(self, stmt: Stmt) -> None:
+        """Write the body of the function."""
+        self.depth -= 1
+        self.block(stmt)
+
+    def block(self, stmt: Stmt) -> None:
+        """Write a statement one level deeper, in a scope of its own."""
+        self.open()
+        self.print(stmt)
+        self.close()
+
+    def open(self) -> None:
+        """Begin a scope."""
+        self.depth += 1
+        self.names.enter()
+        self.freed.append([])
+
+    def close(self) -> None:
+        """End a scope: what was taken from the heap in it is given back."""
+        for name in reversed(self.freed.pop()):
+            self.line(f"free({name});")
+        self.names.leave()
+        self.depth -= 1
+
+    # -- structure ---------------------------------------------------------------------------
+
+    def seq(self, node: Seq) -> None:
+        """Write statements one after another."""
+        for stmt in node.stmts:
+            self.print(stmt)
+
+    def loop(self, node: For) -> None:
+        """Write a loop; its kind is a pragma in front."""
+        if node.kind in (ForKind.THREAD, ForKind.VTHREAD):
+            raise LoweringError(f"loop {node.var.name!r} is still bound to {node.thread!r}")
+        extent = self.expressions.text(node.extent)
+        outermost_parallel = node.kind is ForKind.PARALLEL and not self.in_parallel
+        if outermost_parallel:
+            self.line("#pragma omp parallel for")
+        elif node.kind is ForKind.VECTORIZED:
+            self.line("#pragma omp simd")
+        elif node.kind is ForKind.UNROLLED:
+            self.line(self.dialect.unroll.format(extent))
+        self.names.enter()
+        i = self.declare(node.var, node.var.name)
+        self.line(f"for ({self.index_type} {i} = 0; {i} < {extent}; ++{i}) {{")
+        before, self.in_parallel = self.in_parallel, self.in_parallel or outermost_parallel
+        self.block(node.body)
+        self.in_parallel = before
+        self.line("}")
+        self.names.leave()
+
+    def condition(self, node: If) -> None:
+        """Write an if; an else that is an if goes on in the same line."""
+        self.line(f"if ({self.expressions.text(node.cond)}) {{")
+        self.block(node.then)
+        other = node.other
+        while isinstance(other, If):
+            self.line(f"}} else if ({self.expressions.text(other.cond)}) {{")
+            self.block(other.then)
+            other = other.other
+        if other is not None:
+            self.line("} else {")
+            self.block(other)
+        self.line("}")
+
+    def let(self, node: LetStmt) -> None:
+        """Write a named value."""
+        value = self.expressions.text(node.value)
+        kind = self.expressions.scalar_of(node.var.dtype).value
+        kind = self.index_type if node.var.dtype == "int32" else kind
+        self.vectors.define(node.var, node.value)
+        self.line(f"const {kind} {self.declare(node.var, node.var.name)} = {value};")
+        self.print(node.body)
+
+    def declare(self, thing: Any, wanted: str) -> str:
+        """Name a variable; texts kept under an earlier name of it are forgotten."""
+        before = self.names.get(thing)
+        name = self.names.declare(thing, wanted)
+        if before is not None and before != name:
+            self.expressions.kept.clear()
+        return name
+
+    def allocation(self, node: Allocate) -> None:
+        """Write the declaration of a local array, then what uses it."""
+        if node.buffer.scope == "shared":
+            self.names.declare(node.buffer, node.buffer.name, outermost=True)
+            self.shared.append(node.buffer)
+        else:
+            self.local_array(node.buffer)
+        self.print(node.body)
+
+    def local_array(self, buffer: Buffer) -> None:
+        """Declare an array of this function; a large one is taken from the heap."""
+        scalar = self.expressions.scalar_of(buffer.dtype)
+        size = elements_of(buffer)
+        name = self.declare(buffer, buffer.name)
+        if not 0 < self.dialect.heap_bytes < size * item_bytes(buffer.dtype):
+            self.line(f"{scalar.storage} {name}[{size}];")
+            return
+        self.needs.add("stdlib.h")
+        kind = scalar.storage
+        self.line(f"{kind}* const {name} = ({kind}*)malloc(sizeof({kind}) * {size});")
+        self.freed[-1].append(name)
+
+    # -- effects -----------------------------------------------------------------------------
+
+    def store(self, node: Store) -> None:
+        """Write a store; a vector is taken apart."""
+        if lanes_stored(node) > 1:
+            self.vectors.store(node)
+            return
+        scalar = self.expressions.scalar_of(node.buffer.dtype)
+        target = self.expressions.element(node.buffer, node.indices[0])
+        value = node.value
+        if scalar.store == "{}":
+            self.line(self._update(target, value) or f"{target} = {self.expressions.text(value)};")
+            return
+        if isinstance(value, Cast) and scalar.value == "float" and value.value.dtype == "float32":
+            value = value.value  # storing rounds anyway
+        self.line(f"{target} = {scalar.store.format(self.expressions.text(value, UNARY))};")
+
+    def _update(self, target: str, value: Expr) -> str | None:
+        """Return ``a += b;`` for ``a = a + b``, if it is one."""
+        symbol = _UPDATES.get(type(value))  # type: ignore[arg-type]
+        if symbol is None or self.expressions.scalar_of(value.dtype).promotes:
+            return None
+        first = value.a  # type: ignore[attr-defined]
+        if not isinstance(first, Load) or self.expressions.text(first) != target:
+            return None
+        return f"{target} {symbol}= {self.expressions.text(value.b)};"  # type: ignore[attr-defined]
+
+    def evaluation(self, node: Evaluate) -> None:
+        """Write an expression for its effect; a constant has none."""
+        if not isinstance(node.value, IntImm):
+            self.line(f"{self.expressions.text(node.value)};")
+
+    def barrier(self, node: Barrier) -> None:
+        """Write a barrier."""
+        text = self.dialect.barriers.get(node.scope)
+        if text is None:
+            raise LoweringError(f"no barrier of scope {node.scope!r} on this target")
+        self.line(text)
+
+    def async_copy(self, node: AsyncCopy) -> None:
+        """Write the beginning of an asynchronous copy."""
+        self.needs.add("cuda_pipeline.h")
+        self.aligned |= {node.dst, node.src}
+        to, source = (
+            f"{self.names[buffer]} + {self.expressions.text(index, SUM)}"
+            for buffer, index in ((node.dst, node.dst_index), (node.src, node.src_index))
+        )
+        self.line(f"__pipeline_memcpy_async({to}, {source}, {node.bytes});")
+
+    def async_commit(self, node: AsyncCommit) -> None:
+        """Write the end of a group of asynchronous copies."""
+        self.line("__pipeline_commit();")
+
+    def async_wait(self, node: AsyncWait) -> None:
+        """Write the wait for groups of asynchronous copies."""
+        self.line(f"__pipeline_wait_prior({node.pending});")
+
+
+def elements_of(buffer: Buffer) -> int:
+    """Return how many elements a buffer spans, gaps between its rows included."""
+    return buffer.shape[0] * buffer.strides[0] if buffer.shape else 1
+
+
+StatementPrinter._methods.update(
+    {
+        Seq: StatementPrinter.seq,
+        For: StatementPrinter.loop,
+        If: StatementPrinter.condition,
+        LetStmt: StatementPrinter.let,
+        Allocate: StatementPrinter.allocation,
+        Store: StatementPrinter.store,
+        Evaluate: StatementPrinter.evaluation,
+        Barrier: StatementPrinter.barrier,
+        AsyncCopy: StatementPrinter.async_copy,
+        AsyncCommit: StatementPrinter.async_commit,
+        AsyncWait: StatementPrinter.async_wait,
+    }
+)
