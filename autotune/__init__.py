@@ -1,5 +1,178 @@
-"""autotune: a stand-alone kernel autotuner in the style of AutoTVM."""
+"""autotune: a stand-alone kernel autotuner in the style of AutoTVM, for CUDA and C.
+
+One namespace serves both ``import autotune as autotvm`` and ``import autotune as tvm``: tasks,
+tuners and logs stand here beside tensor expressions, arrays and `build`. Names are loaded when
+first used, so that importing the package costs next to nothing.
+
+Example::
+
+    import autotune
+    import autotune.templates
+
+    task = autotune.create("gemm_nn.cpu", args=(512, 512, 512), target="llvm")
+    tuner = autotune.tuner.XGBTuner(task)
+    tuner.tune(100, autotune.measure_option("local", "local"),
+               callbacks=[autotune.callback.log_to_file("gemm.log")])
+    with autotune.apply_history_best("gemm.log"), autotune.target.Target("llvm"):
+        multiply = autotune.build(autotune.templates.source.gemm_nn_cpu(512, 512, 512))
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from autotune.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from autotune import (
+        driver,
+        errors,
+        features,
+        kernel,
+        measure,
+        record,
+        runtime,
+        target,
+        task,
+        te,
+        testing,
+        topi,
+        tuner,
+        utils,
+    )
+    from autotune.driver import build, lower
+    from autotune.errors import AutotuneError, InstantiationError
+    from autotune.kernel import SourceKernel, arg, call, workspace
+    from autotune.measure import (
+        LocalBuilder,
+        LocalRunner,
+        MeasureErrorNo,
+        MeasureInput,
+        MeasureResult,
+        measure_option,
+    )
+    from autotune.record import apply_history_best
+    from autotune.runtime import NDArray, cpu, cuda, device, gpu, nd
+    from autotune.target import Target
+    from autotune.task import (
+        ApplyFixedConfig,
+        ConfigEntity,
+        ConfigSpace,
+        DispatchContext,
+        FallbackContext,
+        Task,
+        create,
+        get_config,
+        template,
+    )
+    from autotune.tuner import callback
+
+# Public name -> where it lives; "module:name" for a thing in a module, "module" for a module.
+_HOMES = {
+    **{
+        name: f"autotune.{name}"
+        for name in (
+            "driver", "errors", "features", "kernel", "measure", "record", "runtime", "target",
+            "task", "te", "testing", "topi", "tuner", "utils",
+        )
+    },
+    "ApplyFixedConfig": "autotune.task:ApplyFixedConfig",
+    "AutotuneError": "autotune.errors:AutotuneError",
+    "ConfigEntity": "autotune.task:ConfigEntity",
+    "ConfigSpace": "autotune.task:ConfigSpace",
+    "DispatchContext": "autotune.task:DispatchContext",
+    "FallbackContext": "autotune.task:FallbackContext",
+    "InstantiationError": "autotune.errors:InstantiationError",
+    "LocalBuilder": "autotune.measure:LocalBuilder",
+    "LocalRunner": "autotune.measure:LocalRunner",
+    "MeasureErrorNo": "autotune.measure:MeasureErrorNo",
+    "MeasureInput": "autotune.measure:MeasureInput",
+    "MeasureResult": "autotune.measure:MeasureResult",
+    "NDArray": "autotune.runtime:NDArray",
+    "SourceKernel": "autotune.kernel:SourceKernel",
+    "Target": "autotune.target:Target",
+    "Task": "autotune.task:Task",
+    "apply_history_best": "autotune.record:apply_history_best",
+    "arg": "autotune.kernel:arg",
+    "build": "autotune.driver:build",
+    "call": "autotune.kernel:call",
+    "callback": "autotune.tuner.callback",
+    "cpu": "autotune.runtime:cpu",
+    "create": "autotune.task:create",
+    "cuda": "autotune.runtime:cuda",
+    "device": "autotune.runtime:device",
+    "get_config": "autotune.task:get_config",
+    "gpu": "autotune.runtime:gpu",
+    "lower": "autotune.driver:lower",
+    "measure_option": "autotune.measure:measure_option",
+    "nd": "autotune.runtime.nd",
+    "template": "autotune.task:template",
+    "workspace": "autotune.kernel:workspace",
+}  # fmt: skip
+
+__all__ = [
+    "ApplyFixedConfig",
+    "AutotuneError",
+    "ConfigEntity",
+    "ConfigSpace",
+    "DispatchContext",
+    "FallbackContext",
+    "InstantiationError",
+    "LocalBuilder",
+    "LocalRunner",
+    "MeasureErrorNo",
+    "MeasureInput",
+    "MeasureResult",
+    "NDArray",
+    "SourceKernel",
+    "Target",
+    "Task",
+    "__version__",
+    "apply_history_best",
+    "arg",
+    "build",
+    "call",
+    "callback",
+    "cpu",
+    "create",
+    "cuda",
+    "device",
+    "driver",
+    "errors",
+    "features",
+    "get_config",
+    "gpu",
+    "kernel",
+    "lower",
+    "measure",
+    "measure_option",
+    "nd",
+    "record",
+    "runtime",
+    "target",
+    "task",
+    "te",
+    "template",
+    "testing",
+    "topi",
+    "tuner",
+    "utils",
+    "workspace",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'autotune' has no attribute {name!r}")
+    module, _, attribute = _HOMES[name].partition(":")
+    value = import_module(module)
+    if attribute:
+        value = getattr(value, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,32 @@
+"""What a user sees of the package is exactly what was meant to be seen."""
+
+import subprocess
+import sys
+
+import pytest
+
+import autotune
+
+
+def test_every_public_name_loads():
+    for name in autotune.__all__:
+        assert getattr(autotune, name) is not None
+
+
+def test_the_public_names_are_listed_in_order_and_once():
+    assert autotune.__all__ == sorted(set(autotune.__all__))
+
+
+def test_every_home_is_public_and_every_public_name_has_a_home():
+    assert set(autotune._HOMES) == set(autotune.__all__) - {"__version__"}
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'relay'"):
+        _ = autotune.relay
+
+
+@pytest.mark.parametrize("heavy", ["numpy", "xgboost", "scipy", "autotune.templates"])
+def test_importing_the_package_loads_nothing_heavy(heavy):
+    code = f"import autotune, sys; sys.exit({heavy!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
