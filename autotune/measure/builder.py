@@ -214,13 +214,20 @@ class _Pool:
     def _built(self, worker: Worker, job: BuildJob, timeout_s: float) -> BuildResult:
         started = time.perf_counter() - self._paused()
         try:
-            reply = worker.ask(job, timeout_s, paused_s=self._paused)
+            reply = self._asked(worker, job, timeout_s)
         except ChildTimeout:
             message = f"compiling took longer than {timeout_s:g} s and was killed"
             reply = {"error": "timeout", "message": message}
         except ChildDied as error:
             reply = {"error": "compile", "message": f"the process that compiled died: {error}"}
         return _result(job, reply, time.perf_counter() - self._paused() - started)
+
+    def _asked(self, worker: Worker, job: BuildJob, timeout_s: float) -> dict[str, Any]:
+        """Ask a worker; compilers run beside it, so when it dies the job is rarely to blame."""
+        try:
+            return worker.ask(job, timeout_s, paused_s=self._paused)
+        except ChildDied:
+            return worker.ask(job, timeout_s, paused_s=self._paused)
 
     def _paused(self) -> float:
         """Seconds of pauses so far; a running one counts as it goes."""

@@ -39,13 +39,14 @@ class Station:
     def run(self, job: RunJob | RaceJob) -> dict[str, Any]:
         """Do a job; whatever happens to the process becomes part of the reply."""
         reply = self._attempt(job)
-        if reply.get("died") and reply["stale"]:
-            # An earlier trial may have left the process ready to fall over: ask a fresh one.
+        if reply.get("died") and reply["blameless"]:
             reply = self._attempt(job)
         return reply
 
     def _attempt(self, job: RunJob | RaceJob) -> dict[str, Any]:
-        stale = not self._isolated and self.worker.answered > 0
+        # A process that forks its trials does not die of them; one that runs them itself may have
+        # been left ready to fall over by an earlier one. A fresh process decides.
+        blameless = self._isolated or self.worker.answered > 0
         grace_s = _GRACE_S if self._isolated else 0.0
         with ExitStack() as quiet:
             try:
@@ -62,7 +63,7 @@ class Station:
                     "error_no": int(MeasureErrorNo.RUNTIME_DEVICE),
                     "message": f"the process that runs kernels died: {error}",
                     "died": True,
-                    "stale": stale,
+                    "blameless": blameless,
                 }
         if reply.get("leaving"):
             self.worker.close()

@@ -48,6 +48,11 @@ void faulty(const float *x, float *y) {
   for (;;) { char *p = malloc(1 << 26); memset(p, 1, 1 << 16); }
 #elif defined(FAULT_stop)
   raise(SIGSTOP);
+#elif defined(FAULT_slow)
+  usleep(300000);
+#elif defined(FAULT_kills_parent)
+  kill(getppid(), SIGKILL);
+  for (;;) pause();
 #elif defined(FAULT_fork)
   if (fork() == 0) for (;;) pause();
 #elif defined(FAULT_prints)

@@ -1,0 +1,196 @@
+"""What is killed, hangs or is missing around a trial: compilers, workers, disk, the caller."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import autotune.task as at
+from autotune.errors import CompilerMissing
+from autotune.measure import (
+    LocalBuilder,
+    LocalRunner,
+    MeasureErrorNo,
+    MeasureInput,
+    Pipeline,
+    measure_option,
+)
+from tests.faults.test_faults import children_of, gone
+from tests.measure import kernels  # noqa: F401 - registers the templates
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def inputs_of(task, indices):
+    return [MeasureInput(task.target, task, task.config_space.get(int(i))) for i in indices]
+
+
+def drained(pipeline):
+    pairs = []
+    while pipeline.outstanding:
+        pairs += pipeline.next_results()
+    return [result for _, result in pairs]
+
+
+def faulty(*faults):
+    return at.create("measure_test.faulty", (list(faults),), target="c")
+
+
+@pytest.fixture
+def fake_compiler(tmp_path, monkeypatch):
+    """Make a C compiler that does as told for some sources and compiles the others."""
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
+
+    def install(marker, action):
+        path = tmp_path / "fakecc"
+        path.write_text(
+            f"#!/bin/sh\nif grep -q '{marker}' kernel.c 2>/dev/null; then\n{action}\nfi\n"
+            'exec cc "$@"\n'
+        )
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("CC", str(path))
+
+    return install
+
+
+def built(task, indices, **options):
+    builder = LocalBuilder(**options)
+    builder.set_task(task, {})
+    try:
+        return builder.build(inputs_of(task, indices))
+    finally:
+        builder.close()
+
+
+def test_a_compiler_that_hangs_is_killed_with_its_children(fake_compiler, tmp_path):
+    pids = tmp_path / "pids"
+    fake_compiler("define KNOB 1", f"sleep 61 & echo $$ $! > {pids}; wait")
+    task = faulty("none")
+    results = built(task, range(3), timeout=0.5, n_parallel=1, cache=False)
+    assert [r.error_no for r in results] == [0, MeasureErrorNo.BUILD_TIMEOUT, 0]
+    assert "0.5 s" in results[1].error_msg
+    assert all(gone(int(pid)) for pid in pids.read_text().split())
+
+
+def test_a_compiler_that_is_killed_costs_one_trial_and_is_not_remembered(fake_compiler, tmp_path):
+    once = tmp_path / "once"
+    fake_compiler("define KNOB 1", f"[ -e {once} ] || {{ touch {once}; kill -9 $$; }}")
+    task = faulty("none")
+    results = built(task, range(3), n_parallel=1)
+    assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
+    assert "fakecc failed" in results[1].error_msg
+    assert built(task, [1], n_parallel=1)[0].ok
+
+
+def test_a_full_disk_costs_the_trial_and_says_so(fake_compiler):
+    fake_compiler("define KNOB 1", "echo 'x.s: No space left on device' >&2; exit 1")
+    results = built(faulty("none"), range(3), n_parallel=2)
+    assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
+    assert "No space left on device" in results[1].error_msg
+
+
+def test_a_missing_compiler_stops_before_the_first_trial(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    option = measure_option(LocalBuilder(), LocalRunner())
+    with pytest.raises(CompilerMissing, match=r"no C compiler.*install"):
+        Pipeline(faulty("none"), option)
+
+
+def test_a_builder_killed_at_work_costs_one_trial(fake_compiler):
+    fake_compiler("define KNOB 1", "kill -9 $PPID; sleep 5")
+    results = built(faulty("none"), range(3), n_parallel=1)
+    assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
+    assert "killed by SIGKILL" in results[1].error_msg
+
+
+def test_workers_killed_while_idle_cost_nothing():
+    task = faulty("none")
+    option = measure_option(LocalBuilder(n_parallel=1, cache=False), LocalRunner())
+    with Pipeline(task, option) as pipeline:
+        for index in range(3):
+            pipeline.submit(inputs_of(task, [index]))
+            assert drained(pipeline)[0].ok
+            for pid in option["builder"].pids + option["runner"].pids:
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_a_runner_killed_mid_trial_is_replaced_and_the_trial_done_again():
+    task = faulty("slow", "none")
+    runner = LocalRunner(timeout=30, cooldown_interval=0)
+    with Pipeline(task, measure_option(LocalBuilder(), runner)) as pipeline:
+        pipeline.submit(inputs_of(task, [1]))
+        assert drained(pipeline)[0].ok
+        pipeline.submit(inputs_of(task, [0, 3]))
+        first = runner.pids[0]
+        while not children_of(first):
+            time.sleep(0.01)
+        os.kill(first, signal.SIGKILL)
+        results = drained(pipeline)
+        assert runner.pids[0] != first
+    assert [r.error_no for r in results] == [0, 0]
+
+
+def test_a_runner_killed_again_and_again_costs_one_trial():
+    task = faulty("kills_parent", "none")
+    with Pipeline(task, measure_option(LocalBuilder(), LocalRunner())) as pipeline:
+        pipeline.submit(inputs_of(task, [1, 0, 3]))
+        results = drained(pipeline)
+    assert [r.error_no for r in results] == [0, MeasureErrorNo.RUNTIME_DEVICE, 0]
+    assert "the process that runs kernels died" in results[1].error_msg
+    assert "killed by SIGKILL" in results[1].error_msg
+
+
+SCRIPT = """
+    import sys
+    import autotune.task as at
+    from autotune.measure import *
+    from tests.measure import kernels
+    task = at.create("measure_test.faulty", (["loop", "none"],), target="c")
+    option = measure_option(LocalBuilder(n_parallel=2), LocalRunner(timeout=60))
+    pipeline = Pipeline(task, option)
+    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in (1, 0, 3)]
+    pipeline.submit(inputs[:1])
+    pipeline.next_results()
+    pipeline.submit(inputs[1:])
+    print(*option["builder"].pids, *option["runner"].pids, flush=True)
+    {ending}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sent", "ending"),
+    [
+        (signal.SIGINT, "\n    with pipeline: pipeline.next_results()"),
+        (signal.SIGINT, "pipeline.next_results()"),
+        (signal.SIGKILL, "pipeline.next_results()"),
+        (None, "pass"),
+    ],
+    ids=["ctrl-c", "ctrl-c without with", "kill", "a script that just ends"],
+)
+def test_nothing_outlives_the_caller(tmp_path, sent, ending):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    script = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SCRIPT).format(ending=textwrap.dedent(ending))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+    )
+    with script:
+        pids = [int(word) for word in script.stdout.readline().split()]
+        assert pids
+        if sent is not None:
+            time.sleep(0.3)
+            script.send_signal(sent)
+        assert script.wait(timeout=20) is not None
+    assert all(gone(pid) for pid in pids)
+    if sent is not signal.SIGKILL:
+        assert list(tmp_path.iterdir()) == []
