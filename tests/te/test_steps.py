@@ -1,0 +1,221 @@
+"""Schedules as recorded steps: printing, comparing, JSON, replay."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune import te
+from autotune.errors import ScheduleError
+from tests.te.graphs import chain, matmul, padded_convolution, row_sum
+
+
+def every_primitive():
+    """Return a schedule in which each primitive was used."""
+    a, b, c = matmul()
+    d = te.compute((64, 32), lambda i, j: c[i, j] + 1, name="D")
+    e = te.compute((64, 32), lambda i, j: d[i, j] * 2, name="E")
+    s = te.create_schedule(e.op)
+    s[d].compute_inline()
+    _, inner = s[c].split(c.op.reduce_axis[0], 16)
+    factored = s.rfactor(c, inner, 1)
+    x, y, xi, yi = s[e].tile(*e.op.axis, 8, 4)
+    s[e].bind(s[e].fuse(x, y), te.thread_axis("blockIdx.x"))
+    s[e].bind(xi, te.thread_axis(8, "threadIdx.x"))
+    s[e].vectorize(yi)
+    s[c].compute_at(s[e], xi)
+    s[c].unroll(s[c].op.reduce_axis[0])
+    s[c].set_scope("local")
+    local = s.cache_write(factored, "local")
+    shared = s.cache_read(a, "shared", [local])
+    s[shared].compute_at(s[local], s[local].op.reduce_axis[0])
+    s[shared].storage_align(s[shared].op.axis[0], 32, 1)
+    s[shared].double_buffer()
+    s[shared].pragma(s[shared].op.axis[0], "auto_unroll_max_step", 16)
+    other = s.cache_read(b, "shared", [local])
+    s[other].compute_at(s[local], s[local].op.reduce_axis[0])
+    s[other].async_copy(3)
+    s[other].compute_root()
+    s[other].vthread(s[other].op.axis[0])
+    s[factored].parallel(s[factored].op.axis[0])
+    s[c].set_store_predicate(te.thread_axis("threadIdx.x").var.equal(0))
+    return s.normalize()
+
+
+def test_every_kind_of_step_is_recorded_by_its_primitive():
+    recorded = {type(step).tag for step in every_primitive().steps}
+    assert recorded == {*te.STEPS} - {""}
+
+
+def test_replay_gives_an_equal_schedule_of_the_same_text():
+    s = every_primitive()
+    again = te.replay(s.outputs, s.steps)
+    assert again == s
+    assert str(again) == str(s)
+    assert te.dag_text([again.stages[-1].op]) == te.dag_text([s.stages[-1].op])
+
+
+def test_steps_go_through_json():
+    s = every_primitive()
+    text = json.dumps([step.to_json() for step in s.steps])
+    assert tuple(te.step_from_json(row) for row in json.loads(text)) == s.steps
+
+
+def test_steps_hold_nothing_but_integers_and_strings():
+    def plain(value):
+        return isinstance(value, int | str) or all(isinstance(v, int | str) for v in value)
+
+    for step in every_primitive().steps:
+        assert all(plain(value) for value in step.to_json())
+        hash(step)
+
+
+def test_a_step_prints_what_it_does():
+    _, _, c = matmul()
+    s = te.create_schedule(c.op)
+    s[c].split(c.op.axis[1], 8)
+    assert str(s.steps[0]) == "Split(stage=2, axis=1, factor=8, nparts=0)"
+    assert s.steps[0].to_json() == ["split", 2, 1, 8, 0]
+
+
+def test_a_failed_primitive_leaves_no_step():
+    _, _, c = matmul()
+    s = te.create_schedule(c.op)
+    with pytest.raises(ScheduleError):
+        s[c].bind(c.op.reduce_axis[0], te.thread_axis("blockIdx.x"))
+    with pytest.raises(ScheduleError):
+        s.cache_read(c, "shared", [c])
+    assert s.steps == ()
+
+
+def test_schedules_of_equal_graphs_and_steps_are_equal():
+    def scheduled(n, factor):
+        *_, d = chain(n)
+        s = te.create_schedule(d.op)
+        s[d].split(d.op.axis[0], factor)
+        return s
+
+    assert scheduled(64, 8) == scheduled(64, 8)
+    assert scheduled(64, 8) != scheduled(64, 4)
+    assert scheduled(64, 8) != scheduled(32, 8)
+    assert scheduled(64, 8) != "schedule"
+
+
+def test_tensors_of_one_name_do_not_make_different_graphs_equal():
+    def graph(swap):
+        a = te.placeholder((4,), name="T")
+        b = te.compute((4,), lambda i: a[i] + 1, name="T")
+        return te.compute((4,), lambda i: (a if swap else b)[i] - (b if swap else a)[i], name="U")
+
+    one, other = graph(False), graph(True)
+    assert te.dag_text([one.op]) != te.dag_text([other.op])
+    assert te.create_schedule(one) != te.create_schedule(other)
+
+
+def test_an_unknown_step_is_refused():
+    with pytest.raises(ScheduleError, match="step 'splat' is unknown; expected one of split"):
+        te.step_from_json(["splat", 1])
+    with pytest.raises(ScheduleError, match="step 'split': expected stage, axis, factor, nparts"):
+        te.step_from_json(["split", 1])
+
+
+def test_a_step_for_another_graph_says_what_is_missing():
+    _, _, c = matmul()
+    with pytest.raises(ScheduleError, match=r"Split\(stage=9.* has only 3 stages"):
+        te.replay(c, [te.step_from_json(["split", 9, 0, 2, 0])])
+    with pytest.raises(ScheduleError, match=r"Unroll\(stage=2, axis=7\): C has only 3 axes"):
+        te.replay(c, [te.step_from_json(["unroll", 2, 7])])
+
+
+def test_the_text_of_a_schedule_shows_stages_and_loops():
+    _, b = row_sum()
+    s = te.create_schedule(b.op)
+    outer, _ = s[b].split(b.op.axis[0], 4)
+    s[b].bind(outer, te.thread_axis("blockIdx.x"))
+    s[b].pragma(outer, "note", 1)
+    cache = s.cache_read(b.op.input_tensors[0], "shared", [b])
+    s[cache].compute_at(s[b], outer)
+    s[cache].storage_align(s[cache].op.axis[0], 32, 1)
+    expected = """\
+A: placeholder
+A.shared: at i.outer of B, shared, align 0 to 32 + 1
+  for ax0
+    for ax1
+B: root
+  for i.outer  # blockIdx.x, note=1
+    for i.inner
+      for k  # reduce"""
+    assert str(s) == expected
+    assert repr(s) == "Schedule(B: 3 stages, 6 steps)"
+
+
+STAGES = st.integers(0, 20)
+PICK = st.integers(0, 20)
+
+
+KINDS = [
+    *("split", "nparts", "fuse", "reorder", "bind", "unroll", "vectorize", "pragma"),
+    *("at", "inline", "root", "read", "write", "rfactor", "align"),
+]
+MOVES = st.lists(st.tuples(st.sampled_from(KINDS), STAGES, PICK, PICK), min_size=1, max_size=12)
+
+
+def _readers(s, stage):
+    return [other for other in s.stages if any(s[t] is stage for t in other.op.input_tensors)]
+
+
+def _move(s, kind, which, one, two):
+    """Try one primitive on what the numbers pick; most are legal, the rest raise."""
+    stage = s.stages[which % len(s.stages)]
+    leaves = stage.leaf_iter_vars
+    first = one % max(1, len(leaves))
+    if kind == "read":
+        readers = _readers(s, stage)
+        s.cache_read(stage.op.outputs[0], "local", [x.op for x in readers[: 1 + two % 2]])
+    elif kind == "at":
+        target = _readers(s, stage)[0]
+        stage.compute_at(target, target.leaf_iter_vars[one % max(1, len(target.leaf_iter_vars))])
+    elif kind == "write":
+        s.cache_write(list(stage.op.outputs), "local")
+    elif kind == "rfactor":
+        s.rfactor(stage.op.outputs[0], leaves[-1 - two % 3], one % 3 - 1)
+    elif kind == "align":
+        stage.storage_align(stage.op.axis[0], 8, two % 8)
+    elif kind in ("inline", "root"):
+        getattr(stage, f"compute_{kind}")()
+    elif kind == "fuse":
+        stage.fuse(*leaves[first : first + 1 + two % 3])
+    elif kind == "reorder":
+        stage.reorder(leaves[first], leaves[two % len(leaves)])
+    elif kind == "bind":
+        threads = ("threadIdx.x", "threadIdx.y", "blockIdx.x", "vthread")
+        stage.bind(leaves[first], te.thread_axis(threads[two % 4]))
+    elif kind == "pragma":
+        stage.pragma(leaves[first], "auto_unroll_max_step", two)
+    elif kind == "split":
+        stage.split(leaves[first], 1 + two)
+    elif kind == "nparts":
+        stage.split(leaves[first], nparts=1 + two)
+    else:
+        getattr(stage, kind)(leaves[first])
+
+
+@settings(max_examples=150, deadline=None)
+@given(MOVES)
+def test_replay_of_any_schedule_gives_an_equal_one(moves):
+    *_, relu = padded_convolution()
+    s = te.create_schedule(relu.op)
+    for move in moves:
+        try:
+            _move(s, *move)
+        except (ScheduleError, IndexError, ZeroDivisionError):
+            continue
+    steps = tuple(te.step_from_json(json.loads(json.dumps(step.to_json()))) for step in s.steps)
+    again = te.replay(s.outputs, steps)
+    assert again == s
+    assert str(again) == str(s)
+    assert [te.dag_text([x.op]) for x in again.stages] == [te.dag_text([x.op]) for x in s.stages]
+    copied = s.copy()
+    assert copied == s
+    assert str(copied) == str(s)
