@@ -241,28 +241,28 @@ class AffineSpace:
 
     def _floordiv(self, a: Affine, c: int) -> Affine:
         quotient, rest = _divide_terms(a, c)
-        if not rest.terms:
-            return quotient
+        if quotient.terms or quotient.const:
+            # The atom for the rest is then made once, whatever the quotient was.
+            return self.add(quotient, self.floordiv(rest, c)) if rest.terms else quotient
         low, high = floordiv(rest.bounds, c)
         if low == high:
-            return shifted(quotient, int(low))
+            return constant(int(low))
         split = _split_small(rest, c)
         if split is not None:
             g, large, _ = split
-            return self.add(quotient, self.floordiv(large, c // g))
+            return self.floordiv(large, c // g)
         atom = _single_plus_const(rest)
         if atom is not None and atom.form is not None:
             if atom.kind is AtomKind.DIV:
                 inner = shifted(atom.form, rest.const * atom.divisor)
-                return self.add(quotient, self.floordiv(inner, c * atom.divisor))
+                return self.floordiv(inner, c * atom.divisor)
             if atom.kind is AtomKind.MOD and rest.const == 0 and atom.divisor % c == 0:
-                inner = self.floormod(self.floordiv(atom.form, c), atom.divisor // c)
-                return self.add(quotient, inner)
+                return self.floormod(self.floordiv(atom.form, c), atom.divisor // c)
         whole, rest = _reduce_coefficients(rest, c)
         if whole.terms:
-            return self.combine([(quotient, 1), (whole, 1), (self.floordiv(rest, c), 1)])
+            return self.add(whole, self.floordiv(rest, c))
         new = Atom(AtomKind.DIV, low, high, rest.vars, rest, c)
-        return self.add(quotient, Affine({new: 1}, 0))
+        return Affine({new: 1}, 0)
 
     def floormod(self, a: Affine, c: int) -> Affine:
         """Return ``a % c`` for a positive ``c``."""
@@ -277,9 +277,9 @@ class AffineSpace:
         return result
 
     def _floormod(self, a: Affine, c: int) -> Affine:
-        _, rest = _divide_terms(a, c)
-        if not rest.terms:
-            return constant(rest.const)
+        quotient, rest = _divide_terms(a, c)
+        if quotient.terms or quotient.const:
+            return self.floormod(rest, c)
         low, high = floordiv(rest.bounds, c)
         if low == high:
             return shifted(rest, -int(low) * c)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from autotune.errors import LoweringError
-from autotune.ir.analysis_affine import Affine, constant, scaled
+from autotune.ir.analysis_affine import ZERO, Affine, constant, scaled
 from autotune.ir.expr import Expr, IntImm, IterVar
 from autotune.ir.simplify import Simplifier
 from autotune.te.relation import FuseRelation, Relation, SingletonRelation, SplitRelation
@@ -70,6 +70,9 @@ def axis_values(
                 values[parent] = simplifier.add(
                     scaled(values[outer], extents[inner]), values[inner]
                 )
+            case FuseRelation(outer, inner, fused) if extents[outer] == 1:
+                # What runs past the end of the fused loop is turned away by a condition.
+                values[outer], values[inner] = ZERO, values[fused]
             case FuseRelation(outer, inner, fused):
                 values[outer] = simplifier.floordiv(values[fused], extents[inner])
                 values[inner] = simplifier.floormod(values[fused], extents[inner])

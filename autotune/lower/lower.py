@@ -7,7 +7,7 @@ and how long it took; printing and timing hang on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from autotune.errors import LoweringError
@@ -90,7 +90,7 @@ class _Lowering:
         self.hook = hook
         self.gpu = _binds_threads(schedule) if target_kind is None else target_kind == "cuda"
         self.simplifier = BodySimplifier(schedule.stage_map)
-        self.clock = perf_counter()
+        self.clock = process_time()
 
     def run(self) -> LoweredFunction:
         """Run all passes."""
@@ -115,9 +115,9 @@ class _Lowering:
 
     def _seen(self, name: str, left: Any) -> None:
         if self.hook is not None:
-            now = perf_counter()
+            now = process_time()
             self.hook(name, left, now - self.clock)
-            self.clock = perf_counter()
+            self.clock = process_time()
 
     # Arguments.
 
