@@ -1,0 +1,67 @@
+"""Operators on two tensors, or a tensor and a number, with numpy's broadcasting."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from autotune import te
+from autotune.errors import ExpressionError
+from autotune.te.broadcast import broadcast, read_broadcast
+from autotune.te.tensor import Tensor
+from autotune.topi import tag
+from autotune.topi.utils import axis_names, get_const_tuple
+
+Operand = Any
+
+
+def _operator(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Tensor]:
+    def combine(lhs: Operand, rhs: Operand) -> Tensor:
+        return broadcast(function, lhs, rhs, f"T_{name}", tag.BROADCAST)
+
+    combine.__name__ = combine.__qualname__ = name
+    combine.__doc__ = f"Combine two operands by ``{name}``, element by element."
+    return combine
+
+
+add = _operator("add", operator.add)
+subtract = _operator("subtract", operator.sub)
+multiply = _operator("multiply", operator.mul)
+divide = _operator("divide", operator.truediv)
+floor_divide = _operator("floor_divide", operator.floordiv)
+mod = _operator("mod", operator.mod)
+floor_mod = _operator("floor_mod", operator.mod)
+maximum = _operator("maximum", lambda a, b: te.max(a, b))
+minimum = _operator("minimum", lambda a, b: te.min(a, b))
+power = _operator("power", te.power)
+equal = _operator("equal", operator.eq)
+not_equal = _operator("not_equal", operator.ne)
+less = _operator("less", operator.lt)
+less_equal = _operator("less_equal", operator.le)
+greater = _operator("greater", operator.gt)
+greater_equal = _operator("greater_equal", operator.ge)
+logical_and = _operator("logical_and", te.all)
+logical_or = _operator("logical_or", te.any)
+
+
+def broadcast_to(data: Tensor, shape: Sequence[int]) -> Tensor:
+    """Repeat a tensor to a larger shape, as numpy does.
+
+    Raises:
+        ExpressionError: the shapes do not fit.
+    """
+    extents = get_const_tuple(shape)
+    own = (1,) * (len(extents) - data.ndim) + get_const_tuple(data.shape)
+    if len(own) != len(extents) or any(a not in (1, b) for a, b in zip(own, extents, strict=True)):
+        raise ExpressionError(
+            f"broadcast_to: {data.name} of shape {data.shape} does not broadcast to {extents}"
+        )
+    result: Tensor = te.compute(
+        extents,
+        lambda *i: read_broadcast(data, i),
+        "T_broadcast_to",
+        tag.BROADCAST,
+        varargs_names=axis_names(len(extents)),
+    )
+    return result

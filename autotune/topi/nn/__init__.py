@@ -1,0 +1,60 @@
+"""Operators of neural networks."""
+
+from autotune.topi.nn.conv2d import (
+    conv2d,
+    conv2d_hwcn,
+    conv2d_nchw,
+    conv2d_nhwc,
+    group_conv2d_nchw,
+)
+from autotune.topi.nn.dense import batch_matmul, dense, matmul
+from autotune.topi.nn.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nhwc
+from autotune.topi.nn.elementwise import (
+    bias_add,
+    flatten,
+    leaky_relu,
+    prelu,
+    relu,
+    scale_shift_nchw,
+    scale_shift_nhwc,
+)
+from autotune.topi.nn.pad import get_pad_tuple, pad
+from autotune.topi.nn.pooling import adaptive_pool, global_pool, pool2d
+from autotune.topi.nn.softmax import log_softmax, softmax
+from autotune.topi.nn.winograd import (
+    const_matrix,
+    conv2d_winograd_nchw,
+    conv2d_winograd_weight_transform,
+    winograd_transform_matrices,
+)
+
+__all__ = [
+    "adaptive_pool",
+    "batch_matmul",
+    "bias_add",
+    "const_matrix",
+    "conv2d",
+    "conv2d_hwcn",
+    "conv2d_nchw",
+    "conv2d_nhwc",
+    "conv2d_winograd_nchw",
+    "conv2d_winograd_weight_transform",
+    "dense",
+    "depthwise_conv2d_nchw",
+    "depthwise_conv2d_nhwc",
+    "flatten",
+    "get_pad_tuple",
+    "global_pool",
+    "group_conv2d_nchw",
+    "leaky_relu",
+    "log_softmax",
+    "matmul",
+    "pad",
+    "pool2d",
+    "prelu",
+    "relu",
+    "scale_shift_nchw",
+    "scale_shift_nhwc",
+    "softmax",
+    "winograd_transform_matrices",
+]

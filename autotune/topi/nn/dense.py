@@ -1,0 +1,97 @@
+"""Matrix products: dense layers, plain and batched matrix multiplication."""
+
+from __future__ import annotations
+
+from autotune import te
+from autotune.errors import ExpressionError
+from autotune.te.tensor import Tensor
+from autotune.topi import tag
+from autotune.topi.utils import static_shape
+
+
+def _check_reduction(what: str, a: int, b: int) -> None:
+    if a != b:
+        raise ExpressionError(f"{what}: the reduced extents differ: {a} and {b}")
+
+
+def matmul(
+    tensor_a: Tensor,
+    tensor_b: Tensor,
+    bias: Tensor | None = None,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Tensor:
+    """Multiply two matrices, each of which may be stored transposed, and add a bias per column."""
+    sa, sb = static_shape("matmul", tensor_a, 2), static_shape("matmul", tensor_b, 2)
+    (m, ka), (kb, n) = (sa[::-1] if transpose_a else sa), (sb[::-1] if transpose_b else sb)
+    _check_reduction("matmul", ka, kb)
+    dtype = out_dtype or tensor_a.dtype
+    k = te.reduce_axis((0, ka), name="k")
+    letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")
+    product: Tensor = te.compute(
+        (m, n),
+        lambda i, j: te.sum(
+            (tensor_a[k, i] if transpose_a else tensor_a[i, k]).astype(dtype)
+            * (tensor_b[j, k] if transpose_b else tensor_b[k, j]).astype(dtype),
+            axis=k,
+        ),
+        name=f"T_matmul_{letters}",
+        tag="dense" if letters == "NT" else "matmul",
+    )
+    if bias is None:
+        return product
+    row = bias
+    if static_shape("matmul", row, 1) != (n,):
+        raise ExpressionError(f"matmul: the bias must have {n} elements, got {row.shape}")
+    result: Tensor = te.compute(
+        (m, n), lambda i, j: product[i, j] + row[j].astype(dtype), tag=tag.BROADCAST
+    )
+    return result
+
+
+def dense(
+    data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: str | None = None
+) -> Tensor:
+    """Apply a dense layer: data [batch, in] times the transpose of weight [out, in]."""
+    return matmul(data, weight, bias, out_dtype, transpose_b=True)
+
+
+def batch_matmul(
+    tensor_a: Tensor,
+    tensor_b: Tensor,
+    oshape: object = None,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = True,
+) -> Tensor:
+    """Multiply batches of matrices; a batch of 1 meets every batch of the other.
+
+    Args:
+        tensor_a: [batch, m, k], or [batch, k, m] when transposed.
+        tensor_b: [batch, n, k] - transposed, the default - or [batch, k, n].
+        oshape: accepted because scripts pass it; the shape follows from the tensors.
+        out_dtype: dtype of products and sums; by default that of the first tensor.
+        transpose_a: whether the first is stored transposed.
+        transpose_b: whether the second is.
+    """
+    ba, *sa = static_shape("batch_matmul", tensor_a, 3)
+    bb, *sb = static_shape("batch_matmul", tensor_b, 3)
+    (m, ka), (kb, n) = (sa[::-1] if transpose_a else sa), (sb[::-1] if transpose_b else sb)
+    _check_reduction("batch_matmul", ka, kb)
+    if ba != bb and 1 not in (ba, bb):
+        raise ExpressionError(f"batch_matmul: batches must be equal or 1, got {ba} and {bb}")
+    dtype = out_dtype or tensor_a.dtype
+    k = te.reduce_axis((0, ka), name="k")
+    letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")
+
+    def body(b: te.Var, i: te.Var, j: te.Var) -> object:
+        x, y = (0 if ba == 1 else b), (0 if bb == 1 else b)
+        left = tensor_a[x, k, i] if transpose_a else tensor_a[x, i, k]
+        right = tensor_b[y, j, k] if transpose_b else tensor_b[y, k, j]
+        return te.sum(left.astype(dtype) * right.astype(dtype), axis=k)
+
+    result: Tensor = te.compute(
+        (max(ba, bb), m, n), body, name=f"T_batch_matmul_{letters}", tag="batch_matmul"
+    )
+    return result

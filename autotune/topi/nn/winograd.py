@@ -1,0 +1,220 @@
+"""Winograd's convolution: its transforms, and 3x3-like convolutions written with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import count, islice
+from typing import Any
+
+from autotune import te
+from autotune.errors import ExpressionError
+from autotune.te.tensor import Tensor
+from autotune.topi.nn.conv_shape import Window, check_channels
+from autotune.topi.nn.pad import Padding, pad
+from autotune.topi.utils import static_shape
+
+Matrix = list[list[Fraction]]
+
+
+def _points(number: int) -> list[Fraction]:
+    """Return interpolation points of small size, which keep rounding errors small."""
+
+    def sequence() -> Any:
+        yield Fraction(0)
+        for size in count(1):
+            for value in dict.fromkeys((Fraction(size), Fraction(1, size))):
+                yield value
+                yield -value
+
+    return list(islice(sequence(), number))
+
+
+def _times_linear(polynomial: Sequence[Fraction], root: Fraction) -> list[Fraction]:
+    """Multiply a polynomial (lowest power first) by (x - root)."""
+    shifted = [Fraction(0), *polynomial]
+    scaled = [*(-root * c for c in polynomial), Fraction(0)]
+    return [a + b for a, b in zip(shifted, scaled, strict=True)]
+
+
+@cache
+def transform_fractions(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]:
+    """Return A, B and G exactly: out = A^T ((G g) * (B^T d)) for a filter g and a tile of data d.
+
+    Toom and Cook: filter and data are polynomials, evaluated at ``tile + kernel - 2`` points and
+    at infinity, multiplied there, and interpolated; the transposed algorithm is the convolution.
+    """
+    size = tile + kernel - 1
+    points = _points(size - 1)
+
+    def powers(point: Fraction, length: int) -> list[Fraction]:
+        return [point**j for j in range(length)]
+
+    def last(length: int) -> list[Fraction]:
+        return [Fraction(j == length - 1) for j in range(length)]
+
+    filters, columns = [], []
+    for i, point in enumerate(points):
+        others = points[:i] + points[i + 1 :]
+        scale, polynomial = Fraction(1), [Fraction(1)]
+        for other in others:
+            scale *= point - other
+            polynomial = _times_linear(polynomial, other)
+        filters.append([value / scale for value in powers(point, kernel)])
+        columns.append([*polynomial, Fraction(0)])
+    everything = [Fraction(1)]
+    for point in points:
+        everything = _times_linear(everything, point)
+    a = [*(powers(point, tile) for point in points), last(tile)]
+    b_transposed = [*columns, everything]
+    b = [[b_transposed[j][i] for j in range(size)] for i in range(size)]
+    return a, b, [*filters, last(kernel)]
+
+
+def const_matrix(
+    matrix: Sequence[Sequence[Any]], dtype: str, name: str = "const_matrix"
+) -> Tensor:
+    """Make a tensor of known numbers, for unrolled loops to fold."""
+
+    cells = ((i, j, float(x)) for i, row in enumerate(matrix) for j, x in enumerate(row))
+    numbers = {(i, j): x for i, j, x in cells if x}
+
+    def body(i: Any, j: Any) -> Any:
+        value: Any = te.const(0.0, dtype)
+        for (row, column), number in numbers.items():
+            here = te.all(i == row, j == column)
+            value = te.Select(here, te.const(number, dtype), value)
+        return value
+
+    shape = (len(matrix), len(matrix[0]))
+    result: Tensor = te.compute(shape, body, name=name, attrs={"const_matrix": True})
+    return result
+
+
+def winograd_transform_matrices(
+    tile_size: int, kernel_size: int, out_dtype: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the matrices A, B and G of F(tile_size, kernel_size).
+
+    A is [alpha, tile_size], B [alpha, alpha], G [alpha, kernel_size]; alpha is tile_size +
+    kernel_size - 1.
+    """
+    if not (1 <= tile_size <= 8 and 2 <= kernel_size <= 8):
+        raise ExpressionError(
+            f"winograd: tile size must be in 1..8 and kernel size in 2..8, got {tile_size} and "
+            f"{kernel_size}"
+        )
+    a, b, g = transform_fractions(tile_size, kernel_size)
+    return (
+        const_matrix(a, out_dtype, "A"),
+        const_matrix(b, out_dtype, "B"),
+        const_matrix(g, out_dtype, "G"),
+    )
+
+
+def conv2d_winograd_weight_transform(kernel: Tensor, tile_size: int) -> Tensor:
+    """Transform filters [out, in, k, k] to [alpha, alpha, out, in] ahead of time."""
+    co, ci, kh, kw = static_shape("winograd", kernel, 4)
+    if kh != kw:
+        raise ExpressionError(f"winograd: the filter must be square, got {kh}x{kw}")
+    alpha = tile_size + kh - 1
+    _, _, g = winograd_transform_matrices(tile_size, kh, kernel.dtype)
+    r_kh = te.reduce_axis((0, kh), name="r_kh")
+    r_kw = te.reduce_axis((0, kw), name="r_kw")
+    result: Tensor = te.compute(
+        (alpha, alpha, co, ci),
+        lambda eps, nu, o, c: te.sum(
+            kernel[o, c, r_kh, r_kw] * g[eps, r_kh] * g[nu, r_kw], axis=[r_kh, r_kw]
+        ),
+        name="transform_weight",
+    )
+    return result
+
+
+def conv2d_winograd_nchw(
+    data: Tensor,
+    kernel: Tensor,
+    stride: Any,
+    padding: Padding,
+    dilation: Any = 1,
+    out_dtype: str | None = None,
+    pre_computed: bool = False,
+    tile_size: int = 4,
+) -> Tensor:
+    """Convolve as `conv2d_nchw` does, with fewer multiplications; stride and dilation are 1.
+
+    Args:
+        data: [batch, in, height, width].
+        kernel: [out, in, k, k], or with ``pre_computed`` what `conv2d_winograd_weight_transform`
+            made of it.
+        stride: must be 1.
+        padding: see `get_pad_tuple`.
+        dilation: must be 1.
+        out_dtype: dtype of products and sums; by default that of the data.
+        pre_computed: whether the filters are transformed already.
+        tile_size: outputs of one tile in each direction.
+    """
+    batch, ci, height, width = static_shape("winograd", data, 4)
+    weight = kernel if pre_computed else conv2d_winograd_weight_transform(kernel, tile_size)
+    alpha, _, co, own_ci = static_shape("winograd", weight, 4)
+    check_channels("winograd", ci, own_ci)
+    k, m = alpha - tile_size + 1, tile_size
+    window = Window.of("winograd", (k, k), stride, padding, dilation)
+    if window.stride != (1, 1) or window.dilation != (1, 1):
+        raise ExpressionError(
+            f"winograd: stride and dilation must be 1, got {stride} and {dilation}"
+        )
+    oh, ow = window.output("winograd", height, width)
+    dtype = out_dtype or data.dtype
+    rows, columns = -(-oh // m), -(-ow // m)
+    tiles = batch * rows * columns
+    top, left, _, _ = window.padding
+    bottom, right = (rows - 1) * m + alpha - height - top, (columns - 1) * m + alpha - width - left
+    padded = pad(data, [0, 0, top, left], [0, 0, max(bottom, 0), max(right, 0)], name="data_pad")
+    a, b, _ = winograd_transform_matrices(m, k, dtype)
+
+    def corner(p: Any) -> tuple[Any, Any, Any]:
+        n, rest = te.indexdiv(p, rows * columns), te.indexmod(p, rows * columns)
+        return n, te.indexdiv(rest, columns) * m, te.indexmod(rest, columns) * m
+
+    def tile_element(c: Any, p: Any, eps: Any, nu: Any) -> Any:
+        n, y, x = corner(p)
+        return padded[n, c, y + eps, x + nu]
+
+    input_tile = te.compute((ci, tiles, alpha, alpha), tile_element, name="input_tile")
+    r_a = te.reduce_axis((0, alpha), name="r_a")
+    r_b = te.reduce_axis((0, alpha), name="r_b")
+    data_pack = te.compute(
+        (alpha, alpha, ci, tiles),
+        lambda eps, nu, c, p: te.sum(
+            input_tile[c, p, r_a, r_b] * b[r_a, eps] * b[r_b, nu], axis=[r_a, r_b]
+        ),
+        name="data_pack",
+    )
+    rc = te.reduce_axis((0, ci), name="ci")
+    bgemm = te.compute(
+        (alpha, alpha, co, tiles),
+        lambda eps, nu, o, p: te.sum(
+            data_pack[eps, nu, rc, p].astype(dtype) * weight[eps, nu, o, rc].astype(dtype), axis=rc
+        ),
+        name="bgemm",
+    )
+    s_a = te.reduce_axis((0, alpha), name="r_a")
+    s_b = te.reduce_axis((0, alpha), name="r_b")
+    inverse = te.compute(
+        (co, tiles, m, m),
+        lambda o, p, vh, vw: te.sum(
+            bgemm[s_a, s_b, o, p] * a[s_a, vh] * a[s_b, vw], axis=[s_a, s_b]
+        ),
+        name="inverse",
+    )
+
+    def gather(n: Any, o: Any, y: Any, x: Any) -> Any:
+        p = n * (rows * columns) + te.indexdiv(y, m) * columns + te.indexdiv(x, m)
+        return inverse[o, p, te.indexmod(y, m), te.indexmod(x, m)]
+
+    result: Tensor = te.compute(
+        (batch, co, oh, ow), gather, name="output", tag="conv2d_nchw_winograd"
+    )
+    return result

@@ -1,0 +1,115 @@
+"""Reductions over axes: sum, minimum, maximum, product, mean, and the index of an extreme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from autotune import te
+from autotune.te.tensor import Tensor
+from autotune.topi import tag
+from autotune.topi.elemwise import elementwise
+from autotune.topi.utils import axis_names, get_const_tuple, normal_axes
+
+Axis = int | Sequence[int] | None
+
+
+def _reduced(
+    data: Tensor, axis: Axis, keepdims: bool, value: Callable[..., Any], name: str, kind: str
+) -> Any:
+    """Compute ``value(full indices, reduction axes)`` at every index that is left."""
+    shape = get_const_tuple(data.shape)
+    over = normal_axes(name, axis, data.ndim)
+    axes = {a: te.reduce_axis((0, shape[a]), name=f"k{a}") for a in over}
+    left = [a for a in range(data.ndim) if keepdims or a not in axes]
+
+    def body(*i: Any) -> Any:
+        at = dict(zip(left, i, strict=True))
+        full = [axes[a].var if a in axes else at[a] for a in range(data.ndim)]
+        return value(full, [axes[a] for a in over])
+
+    extents = [1 if a in axes else shape[a] for a in left]
+    return te.compute(extents, body, name, kind, varargs_names=axis_names(len(extents)))
+
+
+def _reduction(data: Tensor, axis: Axis, keepdims: bool, reducer: Any) -> Tensor:
+    result: Tensor = _reduced(
+        data,
+        axis,
+        keepdims,
+        lambda full, axes: reducer(data(*full), axis=axes),
+        f"{data.name}_red",
+        tag.COMM_REDUCE,
+    )
+    return result
+
+
+def sum(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Sum over axes; over all of them by default."""
+    return _reduction(data, axis, keepdims, te.sum)
+
+
+def max(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Find the maximum over axes; over all of them by default."""
+    return _reduction(data, axis, keepdims, te.max)
+
+
+def min(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Find the minimum over axes; over all of them by default."""
+    return _reduction(data, axis, keepdims, te.min)
+
+
+def prod(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Multiply over axes; over all of them by default."""
+    times = te.comm_reducer(lambda x, y: x * y, lambda t: te.const(1, t), name="prod")
+    return _reduction(data, axis, keepdims, times)
+
+
+def mean(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Average over axes; over all of them by default."""
+    count = 1
+    for a in normal_axes("mean", axis, data.ndim):
+        count *= get_const_tuple(data.shape)[a]
+    return elementwise(sum(data, axis, keepdims), lambda v: v / te.const(count, data.dtype))
+
+
+def _index_of(data: Tensor, axis: Axis, keepdims: bool, better: Any, worst: Any) -> Tensor:
+    """Reduce pairs of index and value; of equal values the first index is kept."""
+
+    def combine(x: Any, y: Any) -> Any:
+        first = te.any(better(x[1], y[1]), te.all(x[1] == y[1], x[0] <= y[0]))
+        return te.Select(first, x[0], y[0]), te.Select(first, x[1], y[1])
+
+    def identity(index: str, value: str) -> Any:
+        return te.max_value(index), worst(value)
+
+    reducer = te.comm_reducer(combine, identity, name="argreduce")
+    shape = get_const_tuple(data.shape)
+    over = normal_axes("argreduce", axis, data.ndim)
+
+    def value(full: list[Any], axes: list[Any]) -> Any:
+        index: Any = 0
+        for a in over:
+            index = index * shape[a] + full[a]
+        return reducer((index, data(*full)), axis=axes)
+
+    name = f"{data.name}_red_temp"
+    both = _reduced(data, axis, keepdims, value, name, tag.COMM_REDUCE_IDX)
+    result: Tensor = te.compute(
+        both[0].shape,
+        lambda *i: both[0](*i),
+        f"{data.name}_red",
+        tag.COMM_REDUCE_IDX,
+        varargs_names=axis_names(both[0].ndim),
+    )
+    return result
+
+
+def argmax(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Find the index (int32, within the reduced axes, row-major) of the first maximum."""
+    return _index_of(data, axis, keepdims, lambda a, b: a > b, te.min_value)
+
+
+def argmin(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Find the index (int32, within the reduced axes, row-major) of the first minimum."""
+    return _index_of(data, axis, keepdims, lambda a, b: a < b, te.max_value)

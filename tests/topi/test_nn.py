@@ -1,0 +1,215 @@
+"""The operators of neural networks compute what numpy computes."""
+
+import numpy as np
+import pytest
+from scipy.signal import correlate
+
+from autotune import te, topi
+from autotune.errors import ExpressionError
+from autotune.topi import testing
+from tests.topi.evaluate import evaluate
+
+RNG = np.random.default_rng(0)
+
+
+def inputs(*shapes):
+    """Make placeholders and arrays for them."""
+    arrays = [RNG.standard_normal(shape).astype(np.float32) for shape in shapes]
+    tensors = [te.placeholder(shape, name=f"p{i}") for i, shape in enumerate(shapes)]
+    return tensors, arrays
+
+
+def check(operator, wanted, *shapes):
+    """Compare an operator of tensors with a function of arrays."""
+    tensors, arrays = inputs(*shapes)
+    got = evaluate(operator(*tensors), zip(tensors, arrays, strict=True))
+    expected = np.asarray(wanted(*arrays))
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def dilated(weight, dilation, layout="OIHW"):
+    return testing.dilate_python(weight, [dilation if axis in "HW" else 1 for axis in layout])
+
+
+CONVS = [
+    (1, 0, 1),
+    (1, 1, 1),
+    (2, (1, 2), 1),
+    ((1, 2), (0, 1, 2, 1), 1),
+    (1, "SAME", 2),
+    (2, "VALID", 1),
+]
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation"), CONVS)
+def test_conv2d_in_each_layout(stride, padding, dilation):
+    check(
+        lambda x, w: topi.nn.conv2d_nchw(x, w, stride, padding, dilation),
+        lambda x, w: testing.conv2d_nchw_python(x, dilated(w, dilation), stride, padding),
+        (2, 3, 9, 8), (4, 3, 3, 2),
+    )  # fmt: skip
+    check(
+        lambda x, w: topi.nn.conv2d(x, w, stride, padding, dilation, "NHWC"),
+        lambda x, w: testing.conv2d_nhwc_python(x, dilated(w, dilation, "HWIO"), stride, padding),
+        (2, 9, 8, 3), (3, 2, 3, 4),
+    )  # fmt: skip
+    check(
+        lambda x, w: topi.nn.conv2d(x, w, stride, padding, dilation, "HWCN", "HWIO"),
+        lambda x, w: testing.conv2d_hwcn_python(x, dilated(w, dilation, "HWIO"), stride, padding),
+        (9, 8, 3, 2), (3, 2, 3, 4),
+    )  # fmt: skip
+
+
+def test_numpy_reference_of_conv2d_agrees_with_scipy():
+    data = RNG.standard_normal((1, 3, 9, 8)).astype(np.float32)
+    weight = RNG.standard_normal((2, 3, 3, 3)).astype(np.float32)
+    out = testing.conv2d_nchw_python(data, weight, 1, 0)
+    for f in range(2):
+        np.testing.assert_allclose(out[0, f], correlate(data[0], weight[f], "valid")[0], rtol=1e-4)
+
+
+def test_conv2d_in_groups():
+    check(
+        lambda x, w: topi.nn.conv2d(x, w, 1, 1, groups=2),
+        lambda x, w: testing.conv2d_nchw_python(x, w, 1, 1, groups=2),
+        (1, 4, 5, 6), (6, 2, 3, 3),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation"), CONVS)
+def test_depthwise_conv2d(stride, padding, dilation):
+    check(
+        lambda x, w: topi.nn.depthwise_conv2d_nchw(x, w, stride, padding, dilation),
+        lambda x, w: testing.depthwise_conv2d_python_nchw(
+            x, dilated(w, dilation), stride, padding
+        ),
+        (2, 3, 9, 8), (3, 2, 3, 2),
+    )  # fmt: skip
+    check(
+        lambda x, w: topi.nn.depthwise_conv2d_nhwc(x, w, stride, padding, dilation),
+        lambda x, w: testing.depthwise_conv2d_python_nhwc(
+            x, dilated(w, dilation, "HWIO"), stride, padding
+        ),
+        (2, 9, 8, 3), (3, 2, 3, 2),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tile", "size", "padding"), [(2, 3, 1), (4, 3, 1), (6, 3, 0), (3, 2, 1), (2, 5, 2)]
+)
+def test_winograd_is_a_convolution(tile, size, padding):
+    check(
+        lambda x, w: topi.nn.conv2d_winograd_nchw(x, w, 1, padding, tile_size=tile),
+        lambda x, w: testing.conv2d_nchw_python(x, w, 1, padding),
+        (2, 2, 9, 7), (3, 2, size, size),
+    )  # fmt: skip
+
+
+def test_winograd_takes_filters_transformed_ahead():
+    (x, w), arrays = inputs((1, 2, 7, 7), (3, 2, 3, 3))
+    ahead = evaluate(topi.nn.conv2d_winograd_weight_transform(w, 4), [(w, arrays[1])])
+    assert ahead.shape == (6, 6, 3, 2)
+    weight = te.placeholder(ahead.shape, name="weight")
+    out = topi.nn.conv2d_winograd_nchw(x, weight, 1, 1, pre_computed=True, tile_size=4)
+    got = evaluate(out, [(x, arrays[0]), (weight, ahead)])
+    np.testing.assert_allclose(
+        got, testing.conv2d_nchw_python(*arrays, 1, 1), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_dense_and_matmul():
+    check(topi.nn.dense, testing.dense, (3, 5), (4, 5))
+    check(
+        topi.nn.dense, lambda x, w, b: testing.dense(x, w, b, use_bias=True), (3, 5), (4, 5), (4,)
+    )
+    check(topi.matmul, np.matmul, (3, 5), (5, 4))
+    check(
+        lambda a, b: topi.nn.matmul(a, b, transpose_a=True),
+        lambda a, b: testing.matmul(a, b, True), (5, 3), (5, 4),
+    )  # fmt: skip
+    check(topi.nn.batch_matmul, testing.batch_matmul, (2, 3, 5), (2, 4, 5))
+    check(topi.nn.batch_matmul, testing.batch_matmul, (2, 3, 5), (1, 4, 5))
+    check(
+        lambda a, b: topi.nn.batch_matmul(a, b, transpose_a=True, transpose_b=False),
+        lambda a, b: testing.batch_matmul(a, b, trans_x=True, trans_y=False), (2, 5, 3), (2, 5, 4),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_softmax(axis):
+    check(lambda x: topi.nn.softmax(x, axis), lambda x: testing.softmax_python(x, axis), (3, 4, 5))
+    check(
+        lambda x: topi.nn.log_softmax(x, axis),
+        lambda x: testing.log_softmax_python(x, axis), (3, 4, 5),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation", "padding", "ceil_mode", "counted"),
+    [
+        ((2, 2), (2, 2), 1, 0, False, True),
+        ((3, 2), (2, 1), 1, (1, 0), True, True),
+        ((3, 3), (2, 2), (1, 1), (1, 1, 1, 1), False, False),
+        ((2, 2), (1, 1), (2, 2), (1, 1, 0, 1), False, False),
+        (3, 2, 1, 1, True, False),
+    ],
+)
+def test_pool2d(layout, kind, kernel, stride, dilation, padding, ceil_mode, counted):
+    options = (kernel, stride, dilation, padding, kind, ceil_mode, layout, counted)
+    check(
+        lambda x: topi.nn.pool2d(x, *options),
+        lambda x: testing.pool2d_python(x, *options),
+        (2, 3, 8, 7) if layout == "NCHW" else (2, 8, 7, 3),
+    )
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_pool_to_a_size(kind):
+    check(
+        lambda x: topi.nn.global_pool(x, kind),
+        lambda x: getattr(x, {"avg": "mean"}.get(kind, kind))(axis=(2, 3), keepdims=True),
+        (2, 3, 4, 6),
+    )
+    check(
+        lambda x: topi.nn.adaptive_pool(x, (2, 3), kind, "NHWC"),
+        lambda x: testing.adaptive_pool(x, (2, 3), kind, "NHWC"), (2, 4, 6, 3),
+    )  # fmt: skip
+
+
+def test_activations_and_scale_shift():
+    check(topi.nn.relu, lambda x: np.maximum(x, 0), (3, 4))
+    check(lambda x: topi.nn.leaky_relu(x, 0.1), lambda x: np.where(x > 0, x, 0.1 * x), (3, 4))
+    check(topi.nn.prelu, lambda x, s: np.where(x > 0, x, x * s.reshape(1, 3, 1)), (2, 3, 4), (3,))
+    column = (1, 3, 1, 1)
+    check(
+        topi.nn.scale_shift_nchw,
+        lambda x, a, b: x * a.reshape(column) + b.reshape(column), (2, 3, 4, 5), (3,), (3,),
+    )  # fmt: skip
+    check(topi.nn.scale_shift_nhwc, lambda x, a, b: x * a + b, (2, 4, 5, 3), (3,), (3,))
+    check(topi.nn.bias_add, lambda x, b: x + b.reshape(1, 3, 1), (2, 3, 4), (3,))
+    check(topi.nn.flatten, lambda x: x.reshape(2, -1), (2, 3, 4, 5))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda x, w: topi.nn.conv2d_nchw(x, w, 0, 1), "stride and dilation must be at least 1"),
+        (lambda x, w: topi.nn.conv2d_nchw(x, w, 1, (1, 2, 3)), "padding must be an int, 2 or 4"),
+        (lambda x, w: topi.nn.conv2d_nchw(x, w, 1, 0, 5), "does not fit into the 5x5 image"),
+        (lambda x, w: topi.nn.conv2d(x, w, 1, 0, 1, "CHWN"), "layout must be NCHW"),
+        (lambda x, w: topi.nn.conv2d(x, w, 1, 0, 1, groups=3), "3 groups do not divide"),
+        (lambda x, w: topi.nn.conv2d_nhwc(x, w, 1, 0), "the filter expects 3"),
+        (lambda x, w: topi.nn.conv2d_winograd_nchw(x, w, 2, 0), "stride and dilation must be 1"),
+        (lambda x, w: topi.nn.dense(x, w), "expected 2 dimensions"),
+        (lambda x, w: topi.nn.pool2d(x, 9, 1), "does not fit"),
+        (lambda x, w: topi.nn.pool2d(x, 2, 1, pool_type="sum"), "pool_type must be"),
+        (lambda x, w: topi.nn.adaptive_pool(x, 3), "must divide 5x5"),
+        (lambda x, w: topi.nn.pad(x, [1, 1]), "got 2 paddings"),
+    ],
+)
+def test_arguments_that_cannot_be_are_named(make, message):
+    with pytest.raises(ExpressionError, match=message):
+        make(te.placeholder((1, 4, 5, 5), name="x"), te.placeholder((2, 4, 3, 3), name="w"))
