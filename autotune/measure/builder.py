@@ -214,6 +214,8 @@ class _Pool:
     def _built(self, worker: Worker, job: BuildJob, timeout_s: float) -> BuildResult:
         started = time.perf_counter() - self._paused()
         try:
+            worker.start()
+            started = time.perf_counter() - self._paused()
             reply = self._asked(worker, job, timeout_s)
         except ChildTimeout:
             message = f"compiling took longer than {timeout_s:g} s and was killed"

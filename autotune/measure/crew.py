@@ -175,6 +175,7 @@ class Crew:
         verify = self._options.verify
         otherwise: Literal["never", "best"] = "best" if verify.best else "never"
         job = self._job(inp, built, "always" if verify.sampled(inp) else otherwise)
+        station.worker.start()
         started = time.perf_counter()
         reply = station.run(job)
         seconds = built.time_cost + time.perf_counter() - started

@@ -85,16 +85,21 @@ class Worker:
 
     def _sent(self, job: object) -> Child:
         """Return a living child that has the job; one that died idle costs nobody a trial."""
-        child = self._living()
+        child = self.start()
         try:
             child.send(job)
         except ChildDied:
             self.close()
-            child = self._living()
+            child = self.start()
             child.send(job)
         return child
 
-    def _living(self) -> Child:
+    def start(self) -> Child:
+        """Start a child if none lives, and wait until it is ready.
+
+        Raises:
+            MeasureError: it could not be started.
+        """
         if self._child is not None and self._child.alive:
             return self._child
         self.close()

@@ -48,8 +48,8 @@ void faulty(const float *x, float *y) {
   for (;;) { char *p = malloc(1 << 26); memset(p, 1, 1 << 16); }
 #elif defined(FAULT_stop)
   raise(SIGSTOP);
-#elif defined(FAULT_slow)
-  usleep(300000);
+#elif defined(FAULT_slow) || defined(FAULT_slow_too)
+  usleep(FAULT_SECONDS * 1e6);
 #elif defined(FAULT_kills_parent)
   kill(getppid(), SIGKILL);
   for (;;) pause();
@@ -97,7 +97,11 @@ def faulty(faults):
     return SourceKernel(
         name,
         FAULTS_C,
-        defines={"KNOB": cfg["knob"].val, f"FAULT_{fault}": 1},
+        defines={
+            "KNOB": cfg["knob"].val,
+            f"FAULT_{fault}": 1,
+            "FAULT_SECONDS": 0.1 + 0.01 * cfg["knob"].val + 0.005 * len(fault),
+        },
         args=[arg("x", (256,)), arg("y", (256,), role="out")],
         reference=twice,
         language="c",

@@ -1,0 +1,116 @@
+"""On a CPU nothing is compiled, and nothing runs in the caller, while a kernel is timed."""
+
+import stat
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+import autotune.task as at
+from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
+from autotune.measure.gate import HostGate
+from tests.measure import kernels  # noqa: F401 - registers the templates
+
+# A compiler that notes the time as often as it can, and so shows when it was running.
+BUSY_COMPILER = """#!{python}
+import subprocess, sys, time
+if "kernel.c" in sys.argv:
+    end = time.monotonic() + 0.15
+    with open({ticks!r}, "a") as file:
+        while (now := time.monotonic()) < end:
+            file.write(f"{{now}}\\n")
+            file.flush()
+sys.exit(subprocess.call(["cc", *sys.argv[1:]]))
+"""
+# From sending the signal until a process on another core stands still.
+STOP_S = 2e-3
+
+
+@pytest.fixture
+def ticks(tmp_path, monkeypatch):
+    path = tmp_path / "ticks"
+    compiler = tmp_path / "busycc"
+    compiler.write_text(BUSY_COMPILER.format(python=sys.executable, ticks=str(path)))
+    compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
+    return path
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """Record when the host is said to be quiet."""
+    spans = []
+    quiet = HostGate.quiet
+
+    @contextmanager
+    def recorded(self):
+        with quiet(self):
+            started = time.monotonic()
+            try:
+                yield
+            finally:
+                spans.append((started, time.monotonic()))
+
+    monkeypatch.setattr(HostGate, "quiet", recorded)
+    return spans
+
+
+def test_no_compiler_runs_while_a_kernel_is_timed(ticks, windows):
+    task = at.create("measure_test.faulty", (["slow", "slow_too"],), target="c")
+    option = measure_option(
+        LocalBuilder(n_parallel=2), LocalRunner(number=1, repeat=1, cooldown_interval=0)
+    )
+    with Pipeline(task, option) as pipeline:
+        inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(8)]
+        pipeline.submit(inputs[:1])
+        results = [result for _, result in pipeline.next_results()]
+        pipeline.submit(inputs[1:])
+        while pipeline.outstanding:
+            results += [result for _, result in pipeline.next_results()]
+    assert all(r.ok for r in results)
+    at_work = [float(line) for line in ticks.read_text().split()]
+    assert len(windows) >= 2
+    inside = [t for t in at_work if any(a + STOP_S < t < b for a, b in windows)]
+    assert not inside
+    # The compilers had work to do all along: without the pause they would have run inside.
+    between = [t for t in at_work if windows[0][0] < t < windows[-1][1]]
+    assert between
+    assert sum(b - a for a, b in windows) > 0.3
+
+
+def test_the_caller_works_only_outside_of_timing(windows):
+    task = at.create("measure_test.faulty", (["slow"],), target="c")
+    option = measure_option(LocalBuilder(n_parallel=1), LocalRunner(cooldown_interval=0))
+    worked = []
+    with Pipeline(task, option) as pipeline:
+        pipeline.submit([MeasureInput(task.target, task, task.config_space.get(0))])
+        deadline = time.monotonic() + 20
+        while not windows and time.monotonic() < deadline:
+            with pipeline.host_work():
+                started = time.monotonic()
+                time.sleep(0.01)
+                worked.append((started, time.monotonic()))
+            time.sleep(0.002)
+        assert pipeline.next_results()[0][1].ok
+    assert windows
+    (quiet,) = windows
+    assert all(b <= quiet[0] or a >= quiet[1] for a, b in worked)
+
+
+def test_pauses_do_not_count_as_compiling(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
+    task = at.create("measure_test.scale", (64, 8), target="c")
+    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(2)]
+    builder = LocalBuilder(timeout=1.0, n_parallel=1)
+    builder.set_task(task, {})
+    assert builder.submit(inputs[0]).result(timeout=20).ok
+    builder.pause()
+    future = builder.submit(inputs[1])
+    time.sleep(1.5)
+    builder.resume()
+    result = future.result(timeout=20)
+    builder.close()
+    assert result.ok
+    assert result.time_cost < 1.0
