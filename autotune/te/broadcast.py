@@ -33,10 +33,19 @@ def _is_one(extent: Extent) -> bool:
     return isinstance(extent, int) and extent == 1
 
 
-def read_broadcast(tensor: Tensor, indices: tuple[Any, ...]) -> Expr:
-    """Read a tensor at the indices of a shape that it broadcasts to."""
-    own = indices[len(indices) - tensor.ndim :]
-    at = [0 if _is_one(n) else i for n, i in zip(tensor.shape, own, strict=True)]
+def read_broadcast(
+    tensor: Tensor, indices: tuple[Any, ...], shape: tuple[Extent, ...] | None = None
+) -> Expr:
+    """Read a tensor at the indices of a shape that it broadcasts to.
+
+    Where the tensor has an extent of 1 it is read at 0; if ``shape``, the one it broadcasts to, is
+    given and has 1 there as well, then at the index, which is 0.
+    """
+    skip = len(indices) - tensor.ndim
+    own = indices[skip:]
+    wide = [True] * tensor.ndim if shape is None else [not _is_one(n) for n in shape[skip:]]
+    dimensions = zip(tensor.shape, own, wide, strict=True)
+    at = [0 if _is_one(n) and stretched else i for n, i, stretched in dimensions]
     value: Expr = tensor(*at)
     return value
 
@@ -56,7 +65,7 @@ def broadcast(
         names = [f"ax{i}" for i in range(len(shape))]
 
         def both(*i: Any) -> Any:
-            return function(read_broadcast(x, i), read_broadcast(y, i))
+            return function(read_broadcast(x, i, shape), read_broadcast(y, i, shape))
 
         result: Tensor = compute(shape, both, name, tag, varargs_names=names)
         return result
