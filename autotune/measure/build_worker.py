@@ -15,7 +15,7 @@ from autotune.errors import (
     CompilerMissing,
     CompileTimeout,
 )
-from autotune.measure.jobs import BuildJob
+from autotune.measure.build_job import BuildJob
 from autotune.runtime.compile import compile_kernel
 from autotune.target import Target
 from autotune.utils.child import Port

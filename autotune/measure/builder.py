@@ -18,7 +18,7 @@ from typing import Any, Literal
 from autotune.errors import CompilerMissing, MeasureError
 from autotune.kernel import Kernel
 from autotune.measure.base import Builder, runs_on_host, target_of
-from autotune.measure.jobs import BuildJob
+from autotune.measure.build_job import BuildJob
 from autotune.measure.realise import realise
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.measure.worker import Worker
@@ -27,6 +27,8 @@ from autotune.task import Task
 from autotune.utils.children import ChildDied, ChildTimeout
 
 _MODULE = "autotune.measure.build_worker"
+# Compiling needs neither arrays nor code generation, whose imports take longer than a compilation.
+_BARE = ("autotune.measure", "autotune.runtime", "autotune.codegen")
 # A compiler is killed by its worker; the worker itself is killed when it does not manage that.
 _GRACE_S = 2.0
 # Pauses do not count as compiling, but the worker's own clock does not know of them.
@@ -194,7 +196,7 @@ class _Pool:
         if len(self._threads) < self._size:
             scratch = str(Path(self.folder, "tmp"))
             Path(scratch).mkdir(exist_ok=True)
-            worker = Worker(_MODULE, {}, self._starting, {"TMPDIR": scratch})
+            worker = Worker(_MODULE, {}, self._starting, {"TMPDIR": scratch}, _BARE)
             thread = threading.Thread(target=self._serve, args=(worker,), daemon=True)
             self._workers.append(worker)
             self._threads.append(thread)

@@ -1,4 +1,4 @@
-"""What is sent to the worker processes: frozen data, text and numbers only."""
+"""What is sent to the processes that run kernels: frozen data, text and numbers only."""
 
 from __future__ import annotations
 
@@ -8,18 +8,6 @@ from typing import Literal
 from autotune.kernel.kernel import Kernel
 from autotune.measure.timing import TimingPolicy
 from autotune.measure.tolerance import Tolerance
-
-
-@dataclass(frozen=True)
-class BuildJob:
-    """Compile this kernel for this target into this folder."""
-
-    kernel: Kernel
-    target: str
-    timeout_s: float
-    compiler: Literal["nvcc", "nvrtc"]
-    out_dir: str
-    use_cache: bool = True
 
 
 @dataclass(frozen=True)

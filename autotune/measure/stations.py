@@ -16,6 +16,8 @@ from autotune.measure.worker import Worker
 from autotune.utils.children import ChildDied, ChildTimeout
 
 _MODULE = "autotune.measure.run_worker"
+# Kernels come ready-made; what makes them need not be imported.
+_BARE = ("autotune.measure", "autotune.codegen")
 # A forked trial is killed by its worker; the worker is killed when it does not manage that.
 _GRACE_S = 3.0
 
@@ -34,7 +36,7 @@ class Station:
         self._gate = gate
         borrowed = {name: "1" for name in QUIET_NUMPY if name not in os.environ}
         greeting = replace(greeting, borrowed=tuple(borrowed))
-        self.worker = Worker(_MODULE, greeting, environment=borrowed)
+        self.worker = Worker(_MODULE, greeting, environment=borrowed, bare=_BARE)
 
     def run(self, job: RunJob | RaceJob) -> dict[str, Any]:
         """Do a job; whatever happens to the process becomes part of the reply."""

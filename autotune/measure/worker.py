@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from autotune.errors import MeasureError
@@ -29,6 +29,7 @@ class Worker:
         hello: what the child must know before the first job.
         starting: held while a child is started, so that none comes to life during a pause.
         environment: variables added to the child's environment.
+        bare: packages whose ``__init__`` the child does without, see `Child`.
     """
 
     def __init__(
@@ -37,9 +38,11 @@ class Worker:
         hello: object,
         starting: threading.Lock | None = None,
         environment: dict[str, str] | None = None,
+        bare: Sequence[str] = ("autotune.measure",),
     ) -> None:
         self._module = module
         self._environment = environment
+        self._bare = bare
         self._hello = hello
         self._starting = starting or threading.Lock()
         self._child: Child | None = None
@@ -108,7 +111,7 @@ class Worker:
         with self._starting:
             if self._ended:
                 raise ChildDied("the worker was ended")
-            self._child = child = Child(self._module, self._environment)
+            self._child = child = Child(self._module, self._environment, self._bare)
         try:
             child.send(self._hello)
             ready = child.receive(_START_TIMEOUT_S)

@@ -25,6 +25,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ _HEADER = struct.Struct("<I")
 _MOST_BYTES = 1 << 30  # a longer reply is garbage
 _OUTPUT_KEPT = 4096  # bytes of the child's own output kept for messages
 
-# The child makes empty package objects for those whose __init__ imports the whole system, so that
-# it starts in the time its own module takes.
+# The child makes empty package objects for those it is told of, because their __init__ imports far
+# more than the child's module needs; it so starts in the time its own module takes.
 _BOOT = """
 import importlib, json, sys, types
 path, root, bare, module, requests, replies = json.loads(sys.argv[1])
@@ -46,7 +47,6 @@ for name in bare:
     package.__path__ = ["/".join([root, *name.split(".")[1:]])]
 importlib.import_module("autotune.utils.child").run(module, requests, replies)
 """
-_BARE = ("autotune", "autotune.measure")
 
 
 class ChildTimeout(AutotuneError):
@@ -117,6 +117,8 @@ class Child:
     Args:
         module: a module of this package with ``main(port: autotune.utils.child.Port)``.
         environment: variables added to the child's environment.
+        bare: packages besides ``autotune`` whose ``__init__`` the child shall not run; neither it
+            nor what it imports may use a name from there.
 
     Example::
 
@@ -125,11 +127,16 @@ class Child:
         reply = child.receive(timeout_s=10)
     """
 
-    def __init__(self, module: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        module: str,
+        environment: dict[str, str] | None = None,
+        bare: Sequence[str] = (),
+    ) -> None:
         request_read, self._requests = os.pipe()
         reply_read, reply_write = os.pipe()
         output_read, output_write = os.pipe()
-        spec = [sys.path, str(_PACKAGE), _BARE, module, request_read, reply_write]
+        spec = [sys.path, str(_PACKAGE), ["autotune", *bare], module, request_read, reply_write]
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT, json.dumps(spec)],
