@@ -8,6 +8,7 @@ from autotune.runtime.device import Device, cpu, cuda, device, gpu
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
 from autotune.runtime.module import BenchmarkResult, Module, load_module
+from autotune.runtime.roofline import Ceilings, ceilings_of, percent_of_ceiling
 from autotune.runtime.timing import Clocks, Sampler, TimeOptions, Timing, summarize, take_timing
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Buffers",
     "BuildCache",
     "BuildOutput",
+    "Ceilings",
     "Clocks",
     "Device",
     "Executable",
@@ -24,6 +26,7 @@ __all__ = [
     "TimeOptions",
     "Timing",
     "array",
+    "ceilings_of",
     "compile_kernel",
     "cpu",
     "cuda",
@@ -33,6 +36,7 @@ __all__ = [
     "gpu",
     "load",
     "load_module",
+    "percent_of_ceiling",
     "random_inputs",
     "summarize",
     "take_timing",

@@ -91,16 +91,10 @@ def _retained(index: int) -> Any:
         raise DeviceError(f"cuda:{index}: no context could be made: {error}") from error
 
 
-def pci_bus_id(index: int) -> str:
-    """Return the PCI address of a device, by which other libraries know it."""
-    with activated(index):
-        return str(driver.Device(index).pci_bus_id())
-
-
-def synchronize(index: int) -> None:
-    """Wait until all work of device ``index`` is done."""
-    with activated(index):
-        driver.Context.synchronize()
+def driver_version() -> str:
+    """Return the version of CUDA that the driver speaks, such as ``"13000"``."""
+    _context(0)
+    return str(driver.get_driver_version())
 
 
 # ---- memory ------------------------------------------------------------------------------------
