@@ -19,6 +19,15 @@ from autotune.utils.children import FrameReader, write_frame
 _PR_SET_PDEATHSIG = 1
 
 
+def wake_with_parent() -> None:
+    """Ask Linux to let this process go on, if it is paused, when its parent ends: then it can die.
+
+    A paused process does not notice the end of a pipe.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
 def die_with_parent(parent: int) -> None:
     """Ask Linux to kill this process alone when the thread that started it ends.
 
@@ -83,6 +92,7 @@ class Port:
 
 def run(module: str, requests: int, replies: int) -> None:
     """Start a child's module; called by the boot text in `autotune.utils.children`."""
+    wake_with_parent()
     offer_to_oom_killer()
     for fd in (requests, replies):
         os.set_inheritable(fd, False)

@@ -110,7 +110,7 @@ def test_a_paused_child_makes_no_progress(child):
     assert child.receive(10) == 2
 
 
-@pytest.mark.parametrize("busy", ["busy", "idle"])
+@pytest.mark.parametrize("busy", ["busy", "idle", "paused"])
 def test_children_and_grandchildren_die_when_the_parent_is_killed(busy):
     text = f"""
         import sys, time
@@ -121,6 +121,8 @@ def test_children_and_grandchildren_die_when_the_parent_is_killed(busy):
         grandchild = child.receive(10)
         if {busy!r} == "busy":
             child.send(("sleep", 60))
+        if {busy!r} == "paused":
+            child.pause()
         print(child.pid, grandchild, flush=True)
         time.sleep(60)
     """
