@@ -69,6 +69,7 @@ from autotune.te.stage import Stage
 from autotune.te.stage_state import IterAttr
 from autotune.te.step import STEPS, Step, step_from_json
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
+from autotune.te.workload import workload_key, workload_text
 
 Select = select
 
@@ -166,4 +167,6 @@ __all__ = [
     "truncdiv",
     "truncmod",
     "var",
+    "workload_key",
+    "workload_text",
 ]
