@@ -33,6 +33,7 @@ from autotune.task.workload import (
     args_to_workload,
     serialize_args,
 )
+from autotune.te import Schedule, compute_flop
 
 
 class Task:
@@ -83,7 +84,13 @@ class Task:
 
     @cached_property
     def flop(self) -> float:
-        """Floating-point operations; 0 when a source kernel's template does not say."""
+        """Floating-point operations: what the template says, else those of its schedule.
+
+        0 when the template of a source kernel does not say.
+
+        Raises:
+            FlopError: the operations of the schedule cannot be counted.
+        """
         return self._collected[1]
 
     @cached_property
@@ -96,8 +103,10 @@ class Task:
         space = ConfigSpace()
         with self._on_target(), ApplyConfig(space):
             output = self.func(*self.args)
-        space.code_hash = getattr(_schedule(output), "code_hash", None)
-        return space, float(space.flop)
+        schedule = _schedule(output)
+        space.code_hash = getattr(schedule, "code_hash", None)
+        counted = not space.flop and isinstance(schedule, Schedule)
+        return space, float(compute_flop(schedule) if counted else space.flop)
 
     def instantiate(self, config: Config) -> Any:
         """Run the template with one configuration.
