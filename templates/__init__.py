@@ -1,5 +1,10 @@
-"""The ready-made template library; importing it registers its tasks."""
+"""The ready-made template library; importing it registers its tasks.
 
-from . import source
+Hand-written kernels with knobs, for CUDA and the CPU: ``conv2d_nchw``, ``gemm_nn``, ``softmax``
+(``.cuda`` and ``.cpu``). The same and more as tensor expressions, under ``te/``: ``conv2d_nchw``,
+``depthwise_conv2d_nchw``, ``gemm``, ``dense``, ``softmax``.
+"""
 
-__all__ = ["source"]
+from . import source, te_conv2d, te_gemm, te_softmax
+
+__all__ = ["source", "te_conv2d", "te_gemm", "te_softmax"]

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from autotune.kernel import SourceKernel
-from autotune.target import Target
-from autotune.task import get_config, template
+from autotune import SourceKernel, Target, get_config, template
 from autotune.task.space import OtherOptionEntity
 
 from . import (

@@ -1,0 +1,110 @@
+"""Matrix products as tensor expressions: gemm and dense, for CUDA and the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autotune import get_config, te, template, topi
+
+from . import te_common
+
+Scheduled = tuple[te.Schedule, list[te.Tensor]]
+
+
+def _gemm(m: int, n: int, k: int, transposed: bool) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    a = te.placeholder((m, k), name="A")
+    b = te.placeholder((n, k) if transposed else (k, n), name="B")
+    return a, b, topi.nn.matmul(a, b, transpose_b=transposed)
+
+
+def _schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
+    """Tile the product in blocks, virtual threads and threads, with inputs in shared memory."""
+    s = te.create_schedule([c.op])
+    cfg: Any = get_config()
+    i, j = c.op.axis
+    cfg.define_split("tile_i", i, num_outputs=4, max_factor=64)
+    cfg.define_split("tile_j", j, num_outputs=4, max_factor=64)
+    cfg.define_split("tile_k", c.op.reduce_axis[0], num_outputs=2, max_factor=64)
+    cfg.define_knob("vector", [1, 2, 4])
+    cfg.define_knob("double_buffer", [0, 1])
+    te_common.define_unroll(cfg)
+
+    local = s.cache_write(c, "local")
+    shared = [s.cache_read(t, "shared", [local]) for t in (a, b)]
+    registers = [s.cache_read(t, "local", [local]) for t in shared]
+    i, j = s[c].op.axis
+    bi, vi, ti, ii = cfg["tile_i"].apply(s, c, i)
+    bj, vj, tj, ji = cfg["tile_j"].apply(s, c, j)
+    s[c].reorder(bi, bj, vi, vj, ti, tj, ii, ji)
+    te_common.block_and_thread(
+        s[c],
+        [
+            (bi, "blockIdx.y"), (bj, "blockIdx.x"), (vi, "vthread"), (vj, "vthread"),
+            (ti, "threadIdx.y"), (tj, "threadIdx.x"),
+        ],
+    )  # fmt: skip
+    s[local].compute_at(s[c], tj)
+    i, j = s[local].op.axis
+    ko, ki = cfg["tile_k"].apply(s, local, s[local].op.reduce_axis[0])
+    s[local].reorder(ko, ki, i, j)
+    threads = [("threadIdx.y", cfg["tile_i"].size[2]), ("threadIdx.x", cfg["tile_j"].size[2])]
+    for stage, own in zip(shared, registers, strict=True):
+        s[stage].compute_at(s[local], ko)
+        s[own].compute_at(s[local], ki)
+        te_common.fetch_together(s[stage], threads, cfg["vector"].val)
+        if cfg["double_buffer"].val:
+            s[stage].double_buffer()
+    te_common.unrolled(cfg, s[c], bi)
+    return s, [a, b, c]
+
+
+def _schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
+    """Tile the product for cache and registers, with vectors along the columns."""
+    s = te.create_schedule([c.op])
+    cfg: Any = get_config()
+    i, j = c.op.axis
+    cfg.define_split("tile_i", i, num_outputs=3, max_factor=64)
+    cfg.define_split("tile_j", j, num_outputs=3, max_factor=128)
+    cfg.define_split("tile_k", c.op.reduce_axis[0], num_outputs=2, max_factor=64)
+    cfg.define_knob("unroll", [0, 1])
+
+    local = s.cache_write(c, "local")
+    i, j = s[c].op.axis
+    io, im, ii = cfg["tile_i"].apply(s, c, i)
+    jo, jm, ji = cfg["tile_j"].apply(s, c, j)
+    s[c].reorder(io, jo, im, jm, ii, ji)
+    s[c].vectorize(ji)
+    s[c].parallel(s[c].fuse(io, jo))
+    s[local].compute_at(s[c], jm)
+    i, j = s[local].op.axis
+    ko, ki = cfg["tile_k"].apply(s, local, s[local].op.reduce_axis[0])
+    s[local].reorder(ko, ki, i, j)
+    s[local].vectorize(j)
+    if cfg["unroll"].val:
+        s[local].unroll(i)
+        s[local].unroll(ki)
+    return s, [a, b, c]
+
+
+@template("te/gemm.cuda")
+def gemm_cuda(m: int, n: int, k: int) -> Scheduled:
+    """Multiply float32 matrices, C[m, n] = A[m, k] B[k, n]."""
+    return _schedule_cuda(*_gemm(m, n, k, transposed=False))
+
+
+@template("te/gemm.cpu")
+def gemm_cpu(m: int, n: int, k: int) -> Scheduled:
+    """Multiply float32 matrices, C[m, n] = A[m, k] B[k, n]."""
+    return _schedule_cpu(*_gemm(m, n, k, transposed=False))
+
+
+@template("te/dense.cuda")
+def dense_cuda(batch: int, out_dim: int, in_dim: int) -> Scheduled:
+    """Apply a dense layer: data [batch, in] by the transpose of weight [out, in]."""
+    return _schedule_cuda(*_gemm(batch, out_dim, in_dim, transposed=True))
+
+
+@template("te/dense.cpu")
+def dense_cpu(batch: int, out_dim: int, in_dim: int) -> Scheduled:
+    """Apply a dense layer: data [batch, in] by the transpose of weight [out, in]."""
+    return _schedule_cpu(*_gemm(batch, out_dim, in_dim, transposed=True))
