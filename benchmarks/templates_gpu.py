@@ -57,6 +57,7 @@ class Workload:
     violation: Callable[[Choice], str | None]
     estimate: Callable[[Choice], float]
     kernel: Callable[[Choice], Any]
+    default: Choice
     rival: Callable[[list[Any]], Callable[[], Any]]
     flop: int
     bytes: int
@@ -102,7 +103,8 @@ def workloads() -> Iterator[Workload]:
         estimate = getattr(of, "estimate", lambda *_: 0.0)
         return Workload(
             name, of.candidates(shape), lambda c: of.violation(shape, c, target),
-            lambda c: estimate(shape, c, target), partial(of.kernel, shape), rival, shape.flop,
+            lambda c: estimate(shape, c, target), partial(of.kernel, shape),
+            of.default_choice(shape, target), rival, shape.flop,
             shape.bytes,
         )  # fmt: skip
 
@@ -326,14 +328,18 @@ def run_one(workload: Workload, configs: int, rounds: int, seed: int) -> dict[st
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(16) as pool:
         for number in range(rounds):
             chosen = bench.draw(configs) if number == 0 else bench.mutate(configs // 2)
+            chosen = [workload.default, *chosen] if number == 0 else chosen
             bench.trial(chosen, pool, folder)
     rival = workload.rival([bench.arrays[name] for name in bench.arrays])
     best = sorted(bench.results, key=lambda r: r[0])
     return {
         "name": workload.name,
         "library_us": graph_microseconds(rival),
+        "default_us": next((us for us, c in best if c == workload.default), None),
         "best_us": best[0][0] if best else None,
         "best": [{"us": round(us, 2), **choice} for us, choice in best[:5]],
+        "all": [[round(us, 3), *choice.values()] for us, choice in best],
+        "knobs": list(workload.candidates),
         "tried": len(bench.seen),
         "failures": bench.failures,
         "seconds": time.time() - started,
@@ -346,8 +352,8 @@ def report(result: dict[str, Any]) -> None:
     best = result["best_us"]
     ratio = f"{result['library_us'] / best:5.2f}x" if best else "  -  "
     print(
-        f"{result['name']:36} library {result['library_us']:8.2f} us  best "
-        f"{best or float('nan'):8.2f} us  {ratio}  {result['gflops'] or 0:8.0f} GFLOP/s "
+        f"{result['name']:36} library {result['library_us']:8.2f} us  default "
+        f"{result['default_us'] or float('nan'):8.2f} us  best {best or float('nan'):8.2f} us  {ratio}  {result['gflops'] or 0:8.0f} GFLOP/s "
         f"{result['gbytes'] or 0:6.0f} GB/s  tried {result['tried']} in {result['seconds']:.0f} s"
     )
     for line in result["best"][:3]:
