@@ -31,6 +31,7 @@ from autotune.ir.expr import (
     Add,
     And,
     BinaryOp,
+    Broadcast,
     Call,
     Cast,
     CompareOp,
@@ -47,6 +48,7 @@ from autotune.ir.expr import (
     Mul,
     Not,
     Or,
+    Ramp,
     Select,
     Sub,
     TruncDiv,
@@ -107,6 +109,8 @@ class Simplifier(AffineSpace):
             Cast: self._eval_cast,
             Call: self._eval_call,
             Load: self._eval_load,
+            Ramp: self._eval_ramp,
+            Broadcast: self._eval_broadcast,
             **dict.fromkeys((EQ, NE, LT, LE, GT, GE), self._eval_comparison),
         }
 
@@ -374,6 +378,14 @@ class Simplifier(AffineSpace):
         if all(new is old for new, old in zip(indices, expr.indices, strict=True)):
             return expr
         return Load(expr.buffer, indices)
+
+    def _eval_ramp(self, expr: Ramp) -> Value:
+        base = self.expr(self._eval(expr.base))
+        return expr if base is expr.base else Ramp(base, expr.stride, expr.lanes)
+
+    def _eval_broadcast(self, expr: Broadcast) -> Value:
+        value = self.expr(self._eval(expr.value))
+        return expr if value is expr.value else Broadcast(value, expr.lanes)
 
 
 def _itself(expr: Expr) -> Expr:

@@ -56,7 +56,8 @@ class _Inference:
                 self._check_inlined(stage)
             elif stage in self.kept or stage in self.reads:
                 self._add(stage)
-        return Plan(self.schedule, self.gpu, self.plans, self.threads)
+        virtual = {thread.var: thread for thread in self.virtual.values()}
+        return Plan(self.schedule, self.gpu, self.plans, self.threads, virtual)
 
     def _check_inlined(self, stage: Stage) -> None:
         if stage in self.kept:

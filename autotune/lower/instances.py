@@ -13,6 +13,7 @@ from collections.abc import Callable
 from autotune.ir.analysis_affine import Affine, AtomKind, constant
 from autotune.ir.expr import (
     BinaryOp,
+    Broadcast,
     Call,
     Cast,
     CompareOp,
@@ -132,6 +133,9 @@ class Templates:
             case Ramp(base, stride, lanes):
                 inner = self._sub(base, free)
                 return inner and (lambda values: Ramp(inner(values), stride, lanes))
+            case Broadcast(value, lanes):
+                inner = self._sub(value, free)
+                return inner and (lambda values: Broadcast(inner(values), lanes))
             case Call(name, args, dtype):
                 makes = [self.expr(arg, free) for arg in args]
                 if all(self._sub(arg, free) is None for arg in args):

@@ -23,6 +23,7 @@ from autotune.lower.nest import make_nests
 from autotune.lower.plan import Plan, Thread
 from autotune.lower.storage import hoist_allocations
 from autotune.lower.unroll import unroll_loops
+from autotune.lower.vectorize import vectorize_loops
 from autotune.lower.vthread import inject_vthreads
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
@@ -182,6 +183,7 @@ class _Lowering:
         simplifier: Simplifier = self.simplifier
         passes: list[tuple[str, Callable[[Stmt], Stmt]]] = [
             ("vthread", lambda s: inject_vthreads(s, simplifier)),
+            ("vectorize", lambda s: vectorize_loops(s, simplifier, self.gpu)),
             ("storage", hoist_allocations),
             ("barriers", lambda s: insert_barriers(s, simplifier, threads, stage)),
             ("unroll", lambda s: unroll_loops(s, simplifier)),

@@ -128,6 +128,8 @@ class _StageNest:
     def _guarded(self, conditions: Sequence[Expr], body: Stmt) -> Stmt:
         if not conditions:
             return body
+        if isinstance(body, If) and body.other is None:
+            return If(self.simplifier.conjunction([*conditions, body.cond]), body.then)
         return If(self.simplifier.conjunction(list(conditions)), body)
 
     def _wrap(self, i: int, body: Stmt) -> Stmt:
@@ -180,8 +182,24 @@ class _StageNest:
         guards: Guards = {}
         for condition in conditions:
             inside = [known[var] + 1 for var in variables(condition) if var in known]
-            guards.setdefault(max([lowest, *inside]), []).append(condition)
+            place = max([lowest, *inside])
+            if positions is None:
+                place = self._past_threads(place, condition)
+            guards.setdefault(place, []).append(condition)
         return guards
+
+    def _past_threads(self, place: int, condition: Expr) -> int:
+        """Move a condition inside the thread axes it would stand before: they are no loops.
+
+        One that tells virtual threads apart goes all the way in, or it would keep the loops below
+        it from being interleaved.
+        """
+        if any(self.builder.plan.is_virtual(var) for var in variables(condition)):
+            return len(self.levels)
+        threads = (ForKind.THREAD, ForKind.VTHREAD)
+        while place < len(self.levels) and self.levels[place].kind in threads:
+            place += 1
+        return place
 
     def _conditions(self) -> list[Expr]:
         """Return all that must hold for an element to be computed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.expr import Expr, IterVar, Reduce, Var
@@ -79,9 +79,17 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plans of all stages that are computed, and the thread axes of each kernel."""
+    """The plans of all stages that are computed, and their thread axes.
+
+    ``threads`` holds those of each kernel by tag, ``virtual`` the virtual ones by variable.
+    """
 
     schedule: Schedule
     gpu: bool
     stages: Mapping[Stage, StagePlan]
-    threads: Mapping[tuple[Stage, str], Thread] = field(default_factory=dict)
+    threads: Mapping[tuple[Stage, str], Thread]
+    virtual: Mapping[Var, Thread]
+
+    def is_virtual(self, var: Var) -> bool:
+        """Tell whether a variable is that of a virtual thread."""
+        return var in self.virtual

@@ -121,6 +121,8 @@ class _Marker:
         extent = int(stmt.extent)  # type: ignore[call-overload]
         if extent == 1:
             return body, count
+        if stmt.kind is ForKind.VECTORIZED:
+            return (stmt if body is stmt.body else _rebuilt(stmt, body)), count
         unrolled = stmt.kind is ForKind.UNROLLED
         if stmt.kind is ForKind.SERIAL and count.loops == 0 and count.depth <= MOST_DEPTH:
             unrolled = count.steps * extent <= setting.max_step

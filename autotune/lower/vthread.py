@@ -181,9 +181,12 @@ class _Injector:
                 return seq(*[self.rewrite(each, active) for each in stmts])
             case Allocate(buffer, body):
                 return Allocate(buffer, self.rewrite(body, active))
-            case If(cond, then, other) if not self._touching(cond, active):
-                rest = self.rewrite(other, active) if other is not None else None
-                return If(cond, self.rewrite(then, active), rest)
+            case If(cond, then, other):
+                differs = bool(self._touching(cond, active))
+                below = () if differs else active
+                rest = self.rewrite(other, below) if other is not None else None
+                new = If(cond, self.rewrite(then, below), rest)
+                return self._written_out(new, active) if differs else new
             case _:
                 return self._written_out(stmt, active)
 

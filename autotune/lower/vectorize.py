@@ -1,0 +1,248 @@
+"""Vector loops: wide loads and stores on a GPU, loops for the compiler's SIMD on a CPU.
+
+The loop is first pushed inwards to the single statements. On a GPU a store whose lanes lie side by
+side and start at a multiple of the width becomes one store of a vector; any other becomes as many
+scalar stores as there are lanes. On a CPU the innermost loop stays, marked.
+"""
+
+from __future__ import annotations
+
+from autotune.ir.analysis_affine import Affine, AtomKind, constant
+from autotune.ir.dtype import bits_of, lanes_of, with_lanes
+from autotune.ir.expr import (
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    CompareOp,
+    Expr,
+    IfThenElse,
+    Load,
+    LogicalOp,
+    Ramp,
+    Var,
+)
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import Allocate, For, ForKind, If, Seq, Stmt, Store, seq
+from autotune.ir.visitor import Visitor
+from autotune.lower.instances import Templates
+from autotune.lower.uses import Uses
+
+VECTOR_BITS = 128
+WIDTHS = (16, 8, 4, 2)
+# More scalar copies than this of one statement stay a loop.
+MOST_COPIES = 16
+
+
+def vectorize_loops(stmt: Stmt, simplifier: Simplifier, gpu: bool) -> Stmt:
+    """Return the statement with its vector loops carried out."""
+    find = _Find()
+    find.visit(stmt)
+    return _Vectorizer(simplifier, gpu).visit(stmt) if find.found else stmt
+
+
+class _Find(Visitor):
+    """Looks for vector loops, and for allocations."""
+
+    def __init__(self) -> None:
+        self.found = False
+        self.allocates = False
+
+    def visit_For(self, node: For) -> None:
+        """Note a vector loop."""
+        self.found = self.found or node.kind is ForKind.VECTORIZED
+        self.visit(node.body)
+
+    def visit_Allocate(self, node: Allocate) -> None:
+        """Note an allocation."""
+        self.allocates = True
+        self.visit(node.body)
+
+    def visit_Store(self, node: Store) -> None:
+        """Skip what holds no loop."""
+
+
+class _Vectorizer:
+    """Carries out the vector loops of one kernel."""
+
+    def __init__(self, simplifier: Simplifier, gpu: bool) -> None:
+        self.simplifier = simplifier
+        self.gpu = gpu
+        self.uses = Uses(simplifier)
+        self.templates = Templates(simplifier, lambda loop: False)
+
+    def visit(self, stmt: Stmt) -> Stmt:
+        """Return the statement with the vector loops in it carried out."""
+        match stmt:
+            case For():
+                body = self.visit(stmt.body)
+                if stmt.kind is ForKind.VECTORIZED:
+                    return self._vector_loop(stmt, body)
+                if body is stmt.body:
+                    return stmt
+                return For(stmt.var, stmt.extent, stmt.kind, body, stmt.thread, stmt.annotations)
+            case Seq(stmts):
+                return seq(*[self.visit(each) for each in stmts])
+            case If(cond, then, other):
+                return If(cond, self.visit(then), self.visit(other) if other is not None else None)
+            case Allocate(buffer, body):
+                return Allocate(buffer, self.visit(body))
+            case _:
+                return stmt
+
+    def _vector_loop(self, loop: For, body: Stmt) -> Stmt:
+        find = _Find()
+        find.visit(body)
+        if find.allocates:
+            # Each lane needs a buffer of its own, which only a plain loop gives it.
+            return For(loop.var, loop.extent, ForKind.SERIAL, body)
+        extent = int(loop.extent)  # type: ignore[call-overload]
+        return self._pushed(body, loop.var, extent)
+
+    def _pushed(self, stmt: Stmt, var: Var, extent: int) -> Stmt:
+        """Return ``stmt`` for all values of ``var``, the lanes in step."""
+        match stmt:
+            case For():
+                body = self._pushed(stmt.body, var, extent)
+                return For(stmt.var, stmt.extent, stmt.kind, body, stmt.thread, stmt.annotations)
+            case Seq(stmts):
+                return seq(*[self._pushed(each, var, extent) for each in stmts])
+            case If(cond, then, other) if var not in self.uses.of(cond).vars:
+                rest = self._pushed(other, var, extent) if other is not None else None
+                return If(cond, self._pushed(then, var, extent), rest)
+            case Store() if self.gpu:
+                return self._wide_store(stmt, var, extent)
+            case _:
+                return self._scalars(stmt, var, extent)
+
+    def _scalars(self, stmt: Stmt, var: Var, extent: int) -> Stmt:
+        if not self.gpu:
+            return For(var, extent, ForKind.VECTORIZED, stmt)
+        if extent > MOST_COPIES:
+            return For(var, extent, ForKind.SERIAL, stmt)
+        make = self.templates.copies(stmt, (var,))
+        return seq(*[new for i in range(extent) for new in make((i,))])
+
+    def _wide_store(self, stmt: Store, var: Var, extent: int) -> Stmt:
+        index = self.simplifier.form_of(stmt.indices[0])
+        for lanes in WIDTHS:
+            if extent % lanes or not _is_aligned(index, var, lanes):
+                continue
+            if lanes * _widest(stmt) > VECTOR_BITS:
+                continue
+            value = _Lanes(self.simplifier, self.uses, var, lanes).of(stmt.value)
+            if value is None:
+                break
+            ramp = _Lanes(self.simplifier, self.uses, var, lanes).of(stmt.indices[0])
+            assert ramp is not None
+            store = Store(stmt.buffer, (ramp,), _spread(value, lanes))
+            return self._chunks(store, var, extent // lanes, lanes)
+        return self._scalars(stmt, var, extent)
+
+    def _chunks(self, store: Store, var: Var, count: int, lanes: int) -> Stmt:
+        """Return the wide store for every ``lanes``-th value of ``var``."""
+        if count == 1:
+            return self._at(store, {var: constant(0)})
+        if count <= MOST_COPIES:
+            return seq(*[self._at(store, {var: constant(i * lanes)}) for i in range(count)])
+        outer = Var(f"{var.name}.outer", "int32", "data")
+        form = self.simplifier.bind(outer, 0, count - 1)
+        start = self.simplifier.combine([(form, lanes)])
+        return For(outer, count, ForKind.SERIAL, self._at(store, {var: start}))
+
+    def _at(self, store: Store, env: dict[Var, Affine]) -> Store:
+        index = self.simplifier.simplify(store.indices[0], env)
+        return Store(store.buffer, (index,), self.simplifier.simplify(store.value, env))
+
+
+def _is_aligned(index: Affine, var: Var, lanes: int) -> bool:
+    """Tell whether ``var`` counts elements one by one, from a multiple of ``lanes``."""
+    if index.const % lanes:
+        return False
+    seen = False
+    for atom, k in index.terms.items():
+        if var not in atom.vars:
+            if k % lanes:
+                return False
+        elif atom.kind is not AtomKind.VAR or k != 1:
+            return False
+        else:
+            seen = True
+    return seen
+
+
+def _widest(stmt: Store) -> int:
+    """Return the bits of the widest element that a store reads or writes."""
+    found = _Widths()
+    found.visit(stmt.value)
+    return max(bits_of(stmt.buffer.dtype), found.bits, 8)
+
+
+class _Widths(Visitor):
+    def __init__(self) -> None:
+        self.bits = 0
+
+    def visit_Load(self, node: Load) -> None:
+        self.bits = max(self.bits, bits_of(node.dtype))
+
+
+class _Lanes:
+    """Turns expressions in a variable into vectors over its next values."""
+
+    def __init__(self, simplifier: Simplifier, uses: Uses, var: Var, lanes: int) -> None:
+        self.simplifier = simplifier
+        self.uses = uses
+        self.var = var
+        self.lanes = lanes
+
+    def of(self, expr: Expr) -> Expr | None:
+        """Return the vector of an expression; what does not depend on the variable stays a scalar.
+
+        None means that it cannot be done.
+        """
+        if self.var not in self.uses.of(expr).vars:
+            return expr
+        if self.simplifier.known_form(expr) is not None:
+            return self._ramp(expr)
+        match expr:
+            case Load(buffer, (index,)):
+                inner = self.of(index)
+                return None if inner is None else Load(buffer, (inner,))
+            case CompareOp() | LogicalOp():
+                return None
+            case BinaryOp(a, b):
+                left, right = self.of(a), self.of(b)
+                if left is None or right is None:
+                    return None
+                return type(expr)(_spread(left, self.lanes), _spread(right, self.lanes))
+            case Cast(value, dtype):
+                inner = self.of(value)
+                return None if inner is None else Cast(inner, with_lanes(dtype, self.lanes))
+            case Call(name, args, dtype):
+                made = [self.of(arg) for arg in args]
+                if any(each is None for each in made):
+                    return None
+                spread = tuple([_spread(each, self.lanes) for each in made if each is not None])
+                return Call(name, spread, with_lanes(dtype, self.lanes))
+            case IfThenElse(cond, then, other) if self.var not in self.uses.of(cond).vars:
+                first, second = self.of(then), self.of(other)
+                if first is None or second is None:
+                    return None
+                return IfThenElse(cond, _spread(first, self.lanes), _spread(second, self.lanes))
+            case _:
+                return None
+
+    def _ramp(self, index: Expr) -> Expr | None:
+        form = self.simplifier.form_of(index)
+        stride = 0
+        for atom, k in form.terms.items():
+            if self.var in atom.vars:
+                if atom.kind is not AtomKind.VAR:
+                    return None
+                stride = k
+        return Ramp(index, stride, self.lanes)
+
+
+def _spread(value: Expr, lanes: int) -> Expr:
+    """Return a vector: the value itself, or a scalar in every lane."""
+    return value if lanes_of(value.dtype) > 1 else Broadcast(value, lanes)
