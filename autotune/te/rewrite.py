@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autotune.errors import ScheduleError
 from autotune.ir import (
@@ -208,44 +208,52 @@ def make_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> Factored
     op, place = _check_rfactor(stage, axis, factor_axis)
     family = touched(stage.relations, axis)
     extents, values, new_axis = _family_values(stage, op, family, axis)
-    mapping: dict[Var, Expr] = {}
-    for root in op.reduce_axis:
-        if root in family:
-            assert root.dom is not None
-            mapping[root.var] = values[root] + root.dom.min
+    factor_var = new_axis[axis]
+    data = (*op.axis[:place], factor_var, *op.axis[place:])
+    untouched = [each for each in op.reduce_axis if each not in family]
+    reduce_axes = (*untouched, *[new for old, new in new_axis.items() if old is not axis])
     first = op.body[0]
     assert isinstance(first, Reduce)
+    body = _factor_body(stage, first, reduce_axes, extents, values)
+    factor_op = ComputeOp(f"{op.name}.rf", op.tag, op.attrs, data, body)
+    leaves = [new_axis.get(each, each) for each in stage.leaf_iter_vars if each.kind == "reduce"]
+    derived = [
+        each
+        for each in stage.all_iter_vars
+        if each.kind == "reduce" and each not in family and each not in untouched
+    ]
+    return Factored(
+        factor_op,
+        _final_op(op, first, factor_op, factor_var, place),
+        [*data, *reduce_axes, *derived],
+        [*data, *[each for each in leaves if each is not factor_var]],
+        [each for each in stage.relations if not _touches(each, family)],
+        {new_axis.get(each, each): attr for each, attr in stage.iter_attrs.items()},
+    )
+
+
+def _factor_body(
+    stage: StageState,
+    first: Reduce,
+    axes: tuple[IterVar, ...],
+    extents: dict[IterVar, int],
+    values: dict[IterVar, Expr],
+) -> tuple[Expr, ...]:
+    """Return the values of the factored operation, guarded where a split runs past the end."""
+    mapping: dict[Var, Expr] = {}
+    for root in first.axes:
+        if root in values:
+            assert root.dom is not None
+            mapping[root.var] = values[root] + root.dom.min
     condition = substitute(first.condition, mapping)
     for split in overruns(stage.relations, extents):
         limit = const(extents[split.parent])
         condition = And.fold(condition, LT.fold(values[split.parent], limit))
     sources = tuple([substitute(each, mapping) for each in first.sources])
-    leaves = [new_axis.get(each, each) for each in stage.leaf_iter_vars if each.kind == "reduce"]
-    leaves.remove(new_axis[axis])
-    untouched = [each for each in op.reduce_axis if each not in family]
-    reduce_axes = (*untouched, *[new for old, new in new_axis.items() if old is not axis])
-    factor_var = new_axis[axis]
-    data = (*op.axis[:place], factor_var, *op.axis[place:])
-    count = range(len(op.body))
-    if reduce_axes:
-        body: tuple[Any, ...] = tuple(
-            [Reduce(first.combiner, sources, reduce_axes, condition, i) for i in count]
-        )
-    else:
-        body = tuple([_guarded(first, condition, sources[i], i) for i in count])
-    factor_op = ComputeOp(f"{op.name}.rf", op.tag, op.attrs, data, body)
-    relations = [each for each in stage.relations if not _touches(each, family)]
-    kept = [each for each in stage.all_iter_vars if each not in family and each.kind == "reduce"]
-    derived = [each for each in kept if each not in op.reduce_axis]
-    attrs = {new_axis.get(each, each): attr for each, attr in stage.iter_attrs.items()}
-    return Factored(
-        factor_op,
-        _final_op(op, first, factor_op, factor_var, place),
-        [*data, *reduce_axes, *derived],
-        [*data, *leaves],
-        relations,
-        attrs,
-    )
+    count = range(len(sources))
+    if axes:
+        return tuple([Reduce(first.combiner, sources, axes, condition, i) for i in count])
+    return tuple([_guarded(first, condition, sources[i], i) for i in count])
 
 
 def _guarded(reduce: Reduce, condition: Expr, source: Expr, index: int) -> Expr:
