@@ -31,7 +31,8 @@ def build(
     No device is needed before it is called.
 
     Args:
-        what: a `SourceKernel`, a schedule, or the pair (schedule, tensors) a template returns.
+        what: a `SourceKernel`, a schedule, the pair (schedule, tensors) a template returns, or
+            what `lower` returns.
         args: the tensors that are the arguments, when ``what`` is a schedule.
         target: what for; by default the target of the enclosing ``with``.
         target_host: accepted for TVM scripts; the host part is Python.

@@ -5,28 +5,45 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from autotune.codegen import kernel_of_function, kernel_of_schedule
 from autotune.errors import KernelError
 from autotune.kernel import Kernel, SourceKernel
+from autotune.lower import LoweredFunction
 from autotune.target import Target
+from autotune.te import Schedule
+
+# TVM's name of a function that was given none.
+_DEFAULT_NAME = "default_function"
 
 
 def kernel_of(what: Any, target: Target | str, name: str | None = None) -> Kernel:
-    """Return the kernel that ``what`` describes, for the language of ``target``.
+    """Return the kernel that ``what`` describes, in the language of ``target``.
 
     Args:
-        what: a `SourceKernel`, or a `Kernel`, which is returned as it is.
+        what: what a template returns - a `SourceKernel`, or a schedule and the tensors that are
+            its arguments - or a lowered function, or a `Kernel`.
         target: what it will be built for.
-        name: a new name for the function.
+        name: of the function; by default its own, or ``default_function`` for a schedule.
 
     Raises:
-        KernelError: it is none of these.
-        InstantiationError: the target refuses it.
+        KernelError: it is none of these, or is written in another language.
+        LoweringError: the schedule cannot be lowered for the target.
     """
     target = Target(target)
-    if isinstance(what, SourceKernel):
-        kernel = what.kernel(target.language)
-    elif isinstance(what, Kernel):
-        kernel = what
-    else:
-        raise KernelError(f"expected a SourceKernel or a Kernel, got {type(what).__name__}")
+    match what:
+        case SourceKernel():
+            kernel = what.kernel(target.language)
+        case Kernel():
+            kernel = what
+        case LoweredFunction():
+            kernel = kernel_of_function(what, target.language)
+        case (Schedule() as schedule, args):
+            kernel = kernel_of_schedule(schedule, args, target, name or _DEFAULT_NAME)
+        case Schedule():
+            raise KernelError("a schedule is built together with its arguments: build(s, [A, B])")
+        case _:
+            raise KernelError(
+                "expected a SourceKernel or (schedule, tensors), as templates return them, got "
+                f"{type(what).__name__}"
+            )
     return replace(kernel, name=name) if name else kernel

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import autotune.driver as driver
+import autotune.te as te
 from autotune.errors import InstantiationError, KernelError, TargetError
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime.toolchain import find_nvcc
@@ -87,3 +88,63 @@ def test_what_is_no_kernel_is_named():
 def test_a_kernel_for_another_language_is_refused():
     with pytest.raises(KernelError, match="language 'cuda'"):
         driver.build(CUDA.kernel("cuda"), target="c")
+
+
+# ---- schedules ---------------------------------------------------------------------------------
+
+
+def matmul(n=32):
+    a, b = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), name="k")
+    c = te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    return te.create_schedule(c.op), [a, b, c]
+
+
+def on_threads(n=32):
+    s, (a, b, c) = matmul(n)
+    i, j = s[c].op.axis
+    s[c].bind(i, te.thread_axis("blockIdx.x"))
+    s[c].bind(j, te.thread_axis("threadIdx.x"))
+    return s, [a, b, c]
+
+
+def check_matmul(func, n=32):
+    rng = np.random.default_rng(0)
+    a, b = (rng.random((n, n), dtype="float32") for _ in range(2))
+    c = np.zeros((n, n), "float32")
+    func(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+
+
+def test_a_schedule_is_built_with_its_arguments():
+    s, args = matmul()
+    check_matmul(driver.build(s, args, "llvm", name="matmul"))
+    assert driver.build(s, args, target="llvm", name="matmul").entry_name == "matmul"
+    assert driver.build(s, args, target="llvm").entry_name == "default_function"
+
+
+def test_what_a_template_returns_is_built():
+    with Target("c"):
+        check_matmul(driver.build(matmul()))
+        check_matmul(driver.build(list(matmul())))
+
+
+def test_what_lower_returns_prints_and_is_built():
+    s, args = matmul()
+    lowered = driver.lower(s, args, simple_mode=True, name="mm")
+    assert "for" in str(lowered)
+    check_matmul(driver.build(lowered, target="c"))
+
+
+def test_a_schedule_for_threads_runs_on_the_emulator():
+    check_matmul(driver.build(*on_threads(), target="cuda -emulate"))
+
+
+def test_a_schedule_over_a_limit_is_refused():
+    with pytest.raises(InstantiationError, match="threads per block is 2048"):
+        driver.build(*on_threads(2048), target="cuda -arch=sm_80")
+
+
+def test_a_schedule_without_arguments_is_refused():
+    with pytest.raises(KernelError, match=r"together with its arguments: build\(s, \[A, B\]\)"):
+        driver.build(matmul()[0], target="c")
