@@ -57,7 +57,7 @@ class Workload:
     violation: Callable[[Choice], str | None]
     estimate: Callable[[Choice], float]
     kernel: Callable[[Choice], Any]
-    default: Choice
+    default: Callable[[], Choice]
     rival: Callable[[list[Any]], Callable[[], Any]]
     flop: int
     bytes: int
@@ -104,7 +104,7 @@ def workloads() -> Iterator[Workload]:
         return Workload(
             name, of.candidates(shape), lambda c: of.violation(shape, c, target),
             lambda c: estimate(shape, c, target), partial(of.kernel, shape),
-            of.default_choice(shape, target), rival, shape.flop,
+            partial(of.default_choice, shape, target), rival, shape.flop,
             shape.bytes,
         )  # fmt: skip
 
@@ -325,17 +325,18 @@ def run_one(workload: Workload, configs: int, rounds: int, seed: int) -> dict[st
 
     major, minor = torch.cuda.get_device_capability()
     bench, started = Bench(workload, f"sm_{major}{minor}", seed), time.time()
+    default = workload.default()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(16) as pool:
         for number in range(rounds):
             chosen = bench.draw(configs) if number == 0 else bench.mutate(configs // 2)
-            chosen = [workload.default, *chosen] if number == 0 else chosen
+            chosen = [default, *chosen] if number == 0 else chosen
             bench.trial(chosen, pool, folder)
     rival = workload.rival([bench.arrays[name] for name in bench.arrays])
     best = sorted(bench.results, key=lambda r: r[0])
     return {
         "name": workload.name,
         "library_us": graph_microseconds(rival),
-        "default_us": next((us for us, c in best if c == workload.default), None),
+        "default_us": next((us for us, c in best if c == default), None),
         "best_us": best[0][0] if best else None,
         "best": [{"us": round(us, 2), **choice} for us, choice in best[:5]],
         "all": [[round(us, 3), *choice.values()] for us, choice in best],
@@ -349,12 +350,12 @@ def run_one(workload: Workload, configs: int, rounds: int, seed: int) -> dict[st
 
 
 def report(result: dict[str, Any]) -> None:
-    best = result["best_us"]
-    ratio = f"{result['library_us'] / best:5.2f}x" if best else "  -  "
+    best, default = result["best_us"] or float("nan"), result["default_us"] or float("nan")
     print(
-        f"{result['name']:36} library {result['library_us']:8.2f} us  default "
-        f"{result['default_us'] or float('nan'):8.2f} us  best {best or float('nan'):8.2f} us  {ratio}  {result['gflops'] or 0:8.0f} GFLOP/s "
-        f"{result['gbytes'] or 0:6.0f} GB/s  tried {result['tried']} in {result['seconds']:.0f} s"
+        f"{result['name']:36} library {result['library_us']:8.2f} us  default {default:8.2f} us  "
+        f"best {best:8.2f} us  {result['library_us'] / best:5.2f}x  "
+        f"{result['gflops'] or 0:8.0f} GFLOP/s {result['gbytes'] or 0:6.0f} GB/s  "
+        f"tried {result['tried']} in {result['seconds']:.0f} s"
     )
     for line in result["best"][:3]:
         print("   ", line)
