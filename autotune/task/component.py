@@ -10,8 +10,12 @@ from autotune.task.constraint import BoolArray, Constraint, refine
 from autotune.task.radix import IntArray
 from autotune.utils.math import product
 
-# Largest joint table: 2 M cells of 8 bytes, twice.
-JOINT_LIMIT = 1 << 21
+# Largest joint table, in cells: a fraction of a second to go through. It never exists as a
+# whole, ...
+JOINT_LIMIT = 1 << 25
+# ... only in slices of at most this size (8 MB), of which some are kept.
+SLICE_LIMIT = 1 << 20
+KEPT_CELLS = 1 << 21
 # Weights are counted in 64 bits.
 WEIGHT_LIMIT = 1 << 62
 
@@ -21,104 +25,143 @@ class Component:
 
     Digits that no constraint of the component tells apart form a class; a cell is a combination
     of classes, and its weight the number of combinations of digits in it. Ranks 0 to `total`
-    enumerate the allowed combinations of digits.
+    enumerate the allowed combinations of digits. The table is made slice by slice along the knob
+    with most classes, so that its size is bounded by time rather than memory.
 
     Attributes:
-        knobs: positions of its knobs, ascending.
+        knobs: positions of its knobs; the one that is sliced comes first.
         total: number of allowed combinations of digits.
     """
 
     def __init__(self, constraints: Sequence[Constraint], dims: Sequence[int]) -> None:
         self.knobs, self._classes, members = _joined(constraints)
-        self._shape = tuple(len(m) for m in members)
-        allowed = np.ones(self._shape, dtype=np.bool_)
-        for constraint in constraints:
-            allowed &= self._spread(constraint, members)
-        self._allowed = allowed
-        self._cumulative = np.cumsum(self._weights([slice(0, dims[k]) for k in self.knobs]))
-        self.total = int(self._cumulative[-1])
-        self._order = [np.argsort(c, kind="stable") for c in self._classes]
+        self._shape = [len(m) for m in members]
         self._sizes = [
             np.bincount(c, minlength=n) for c, n in zip(self._classes, self._shape, strict=True)
         ]
+        self._order = [np.argsort(c, kind="stable") for c in self._classes]
         self._starts = [np.cumsum(sizes) - sizes for sizes in self._sizes]
+        self._tables = [self._spread(constraint, members) for constraint in constraints]
+        self._slices: dict[int, IntArray] = {}
+        everything = [slice(0, dims[knob]) for knob in self.knobs]
+        self._cumulative = np.cumsum(self._totals(everything))
+        self.total = int(self._cumulative[-1])
 
     def count(self, ranges: Sequence[slice]) -> int:
         """Count the allowed combinations with each digit in its range, knob by knob."""
-        return int(self._weights(ranges).sum())
+        return int(self._totals(ranges).sum())
 
     def digits(self, ranks: IntArray) -> IntArray:
         """Return the digits of its knobs for each rank, one row a rank."""
-        cells = np.searchsorted(self._cumulative, ranks, side="right")
-        before = np.where(cells > 0, self._cumulative[cells - 1], 0)
-        rest = ranks - before
+        outer, rest = _find(self._cumulative, ranks)
         digits = np.empty((len(ranks), len(self.knobs)), dtype=np.int64)
-        for column, codes in enumerate(np.unravel_index(cells, self._shape)):
-            size = self._sizes[column][codes]
-            digits[:, column] = self._order[column][self._starts[column][codes] + rest % size]
-            rest = rest // size
+        digits[:, 0], rest = self._members(0, outer, rest)
+        cells = np.zeros(len(ranks), dtype=np.int64)
+        for one in np.unique(outer).tolist():
+            rows = np.flatnonzero(outer == one)
+            cells[rows], rest[rows] = _find(self._slice(one), rest[rows])
+        for column in reversed(range(1, len(self.knobs))):
+            codes = cells % self._shape[column]
+            cells //= self._shape[column]
+            digits[:, column], rest = self._members(column, codes, rest)
         return digits
 
-    def _weights(self, ranges: Sequence[slice]) -> IntArray:
-        """Return the number of digit combinations of every allowed cell, flat."""
-        weights = self._allowed.astype(np.int64)
-        for axis, (classes, span) in enumerate(zip(self._classes, ranges, strict=True)):
-            sizes = np.bincount(classes[span], minlength=self._shape[axis])
-            weights *= sizes.reshape([-1 if i == axis else 1 for i in range(len(self._shape))])
-        return weights.reshape(-1)
+    def _members(self, column: int, codes: IntArray, ranks: IntArray) -> tuple[IntArray, IntArray]:
+        """Choose a digit of each class by a rank, and return what is left of the rank."""
+        size = self._sizes[column][codes]
+        digits = self._order[column][self._starts[column][codes] + ranks % size]
+        return digits, ranks // size
+
+    def _slice(self, outer: int) -> IntArray:
+        """Return the cumulative weights of the cells of one slice."""
+        if outer not in self._slices:
+            weights = _outer_product(self._sizes[1:])
+            if (len(self._slices) + 1) * weights.size > KEPT_CELLS:
+                self._slices.clear()
+            allowed = self._allowed(outer)
+            self._slices[outer] = np.cumsum(np.where(allowed, weights, 0).reshape(-1))
+        return self._slices[outer]
+
+    def _totals(self, ranges: Sequence[slice]) -> IntArray:
+        """Return the weight of every slice, with each digit in its range."""
+        sizes = [
+            np.bincount(classes[span], minlength=n)
+            for classes, span, n in zip(self._classes, ranges, self._shape, strict=True)
+        ]
+        weights = _outer_product(sizes[1:])
+        totals = np.zeros(self._shape[0], dtype=np.int64)
+        for outer in np.flatnonzero(sizes[0]).tolist():
+            totals[outer] = np.sum(weights, where=self._allowed(outer))
+        return np.asarray(totals * sizes[0])
+
+    def _allowed(self, outer: int) -> BoolArray:
+        """Return which cells of one slice all constraints accept."""
+        allowed = np.ones(self._shape[1:], dtype=np.bool_)
+        for table in self._tables:
+            allowed &= table[min(outer, len(table) - 1)]
+        return allowed
 
     def _spread(self, constraint: Constraint, members: Sequence[IntArray]) -> BoolArray:
-        """Return the constraint's table over the component's classes."""
+        """Return a constraint's table over the classes here; axes it lacks have size 1."""
         assert constraint.table is not None
-        maps = [
-            classes[members[self.knobs.index(knob)]]
-            for knob, classes in zip(constraint.knobs, constraint.classes, strict=True)
-        ]
-        shape = [
-            n if k in constraint.knobs else 1 for k, n in zip(self.knobs, self._shape, strict=True)
-        ]
-        return np.asarray(constraint.table[np.ix_(*maps)], dtype=np.bool_).reshape(shape)
+        own = dict(zip(constraint.knobs, constraint.classes, strict=True))
+        maps = [classes[members[self.knobs.index(knob)]] for knob, classes in own.items()]
+        order = [constraint.knobs.index(knob) for knob in self.knobs if knob in own]
+        shape = [n if k in own else 1 for k, n in zip(self.knobs, self._shape, strict=True)]
+        return np.asarray(constraint.table[np.ix_(*maps)].transpose(order).reshape(shape))
 
 
-def joint_cells(constraints: Sequence[Constraint]) -> int:
-    """Return how many cells the joint table of these constraints would have."""
-    _, _, members = _joined(constraints)
-    return product(len(m) for m in members)
+def grouped(
+    constraints: Sequence[Constraint], dims: Sequence[int], limit: int = JOINT_LIMIT
+) -> tuple[list[list[Constraint]], list[Constraint]]:
+    """Group constraints that share knobs; return the groups, and those that fit in none.
+
+    No group's joint table has more than ``limit`` cells.
+
+    The most selective are taken first, so that the ones left over reject little.
+    """
+    groups: list[list[Constraint]] = []
+    left = [c for c in constraints if c.table is None]
+    tabled = [(float(c.table.mean()), c) for c in constraints if c.table is not None]
+    for _, constraint in sorted(tabled, key=lambda pair: pair[0]):
+        touching = [g for g in groups if any(set(o.knobs) & set(constraint.knobs) for o in g)]
+        merged = [constraint, *(other for group in touching for other in group)]
+        if not _joinable(merged, dims, limit):
+            left.append(constraint)
+            continue
+        groups = [g for g in groups if g not in touching] + [merged]
+    return groups, left
+
+
+def _joinable(constraints: Sequence[Constraint], dims: Sequence[int], limit: int) -> bool:
+    """Return whether these constraints can be one component."""
+    knobs, _, members = _joined(constraints)
+    cells = product(len(m) for m in members)
+    fits = cells <= limit and cells // len(members[0]) <= SLICE_LIMIT
+    return fits and product(dims[k] for k in knobs) < WEIGHT_LIMIT
 
 
 def _joined(constraints: Sequence[Constraint]) -> tuple[list[int], list[IntArray], list[IntArray]]:
-    """Return the knobs of all constraints, their common classes, and a member of each class."""
+    """Return the knobs, their common classes, and a member of each class; most classes first."""
     codes: dict[int, list[IntArray]] = {}
     for constraint in constraints:
         for knob, classes in zip(constraint.knobs, constraint.classes, strict=True):
             codes.setdefault(knob, []).append(classes)
-    knobs = sorted(codes)
-    refined = [refine(codes[knob]) for knob in knobs]
-    return knobs, [classes for classes, _ in refined], [members for _, members in refined]
+    refined = {knob: refine(codes[knob]) for knob in sorted(codes)}
+    knobs = sorted(refined, key=lambda knob: -len(refined[knob][1]))
+    return knobs, [refined[k][0] for k in knobs], [refined[k][1] for k in knobs]
 
 
-def joinable(constraints: Sequence[Constraint], dims: Sequence[int]) -> bool:
-    """Return whether one table can hold these constraints."""
-    knobs = {knob for constraint in constraints for knob in constraint.knobs}
-    fits = product(dims[k] for k in knobs) < WEIGHT_LIMIT
-    return fits and joint_cells(constraints) <= JOINT_LIMIT
+def _find(cumulative: IntArray, ranks: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the interval each rank falls in, and its rank within."""
+    at = np.searchsorted(cumulative, ranks, side="right")
+    before = np.where(at > 0, cumulative[at - 1], 0)
+    return at, np.asarray(ranks - before)
 
 
-def grouped(
-    constraints: Sequence[Constraint], dims: Sequence[int]
-) -> tuple[list[list[Constraint]], list[Constraint]]:
-    """Group constraints that share knobs; return the groups, and those that fit in none.
-
-    Constraints are taken smallest table first, so that the ones left over are the large ones.
-    """
-    groups: list[list[Constraint]] = []
-    left: list[Constraint] = []
-    tabled = [c for c in constraints if c.table is not None]
-    for constraint in sorted(tabled, key=lambda c: c.table.size if c.table is not None else 0):
-        touching = [g for g in groups if any(set(o.knobs) & set(constraint.knobs) for o in g)]
-        merged = [constraint, *(other for group in touching for other in group)]
-        if not joinable(merged, dims):
-            left.append(constraint)
-            continue
-        groups = [g for g in groups if g not in touching] + [merged]
-    return groups, left + [c for c in constraints if c.table is None]
+def _outer_product(vectors: Sequence[IntArray]) -> IntArray:
+    """Return the product of one element of each vector, one axis a vector."""
+    result = np.ones((), dtype=np.int64)
+    for vector in vectors:
+        result = result[..., None] * vector
+    return result

@@ -14,12 +14,13 @@ from autotune.task.constraint import BoolArray, Predicate
 from autotune.task.entities import Entity
 from autotune.task.errors import SpaceIndexError
 from autotune.task.knobs import BuildSpace, Knobs, Misfit, build_space
+from autotune.task.order import nth_valid, valid_between
 from autotune.task.radix import IndexArray, IntArray
 from autotune.task.transform_space import FloatTable, TransformSpace
 from autotune.task.valid_points import ValidPoints
 
-# Indices looked at together while searching for the next valid one; grows up to the second.
-FIRST_STRIDE, LAST_STRIDE = 64, 1 << 16
+# Draws from a part of the indices before all of that part is looked at.
+RANGE_TRIES = 1 << 10
 
 
 class ConfigSpace(Knobs):
@@ -184,15 +185,14 @@ class ConfigSpace(Knobs):
         """
         rng = rng or np.random.default_rng()
         first, last = self._bounds(start, end)
+        excluded = set(to_exclude)
         if (first, last) == (0, self.range_length):
-            drawn = self.sample(1, rng, to_exclude).tolist()
+            drawn = self.sample(1, rng, excluded).tolist()
         else:
-            excluded = set(to_exclude)
-            allowed = self._valid_between(first, last)
-            drawn = [index for index in allowed if index not in excluded]
+            drawn = self._sample_between(first, last, rng, excluded)
         if not drawn:
             raise SpaceError(f"every valid index of [{first}, {last}) is excluded")
-        return int(drawn[rng.integers(len(drawn))])
+        return int(drawn[0])
 
     def random_walk(self, point: int, rng: np.random.Generator | None = None) -> int:
         """Return a valid point that differs in one knob; the point itself if there is none."""
@@ -225,28 +225,16 @@ class ConfigSpace(Knobs):
         first, last = self._bounds(start, end)
         if not self.has_constraints:
             return index + n if first <= index + n < last else None
-        left, stride = abs(n), FIRST_STRIDE
-        position = index + 1 if n > 0 else index - 1
-        while first <= position < last:
-            step = min(stride, last - position) if n > 0 else -min(stride, position - first + 1)
-            span = range(position, position + step, 1 if n > 0 else -1)
-            valid = np.flatnonzero(self.is_valid(list(span)))
-            if len(valid) >= left:
-                return span[int(valid[left - 1])]
-            left -= len(valid)
-            position += step
-            stride = min(stride * 2, LAST_STRIDE)
-        return None
+        return nth_valid(self._points, index, n, first, last)
 
     def subrange_length(self, start: int, end: int) -> int:
         """Count the valid indices of ``[start, end)``."""
         first, last = self._bounds(start, end)
         if not self.has_constraints:
             return last - first
-        below = self._points.count_below(last), self._points.count_below(first)
-        if below[0] is not None and below[1] is not None:
-            return below[0] - below[1]
-        return len(self._valid_between(first, last))
+        if self._points.checks:
+            return sum(len(valid) for valid in valid_between(self._points, first, last))
+        return self._points.count_below(last) - self._points.count_below(first)
 
     # ---- features
 
@@ -289,10 +277,14 @@ class ConfigSpace(Knobs):
             raise SpaceError(f"the range [{first}, {last}) is not within [0, {self.range_length})")
         return first, last
 
-    def _valid_between(self, first: int, last: int) -> list[int]:
-        valid: list[int] = []
-        for begin in range(first, last, LAST_STRIDE):
-            span = np.array(range(begin, min(begin + LAST_STRIDE, last)), dtype=object)
-            indices = self._points.radix.array(span)
-            valid += indices[self.is_valid(indices)].tolist()
-        return valid
+    def _sample_between(
+        self, first: int, last: int, rng: np.random.Generator, excluded: Collection[int]
+    ) -> list[int]:
+        """Return a list of one valid index of a range, or none."""
+        for _ in range(RANGE_TRIES if last > first else 0):
+            index = first + int(rng.random() * (last - first))
+            if index not in excluded and self.is_index_valid(index):
+                return [index]
+        pieces = valid_between(self._points, first, last)
+        valid = [index for piece in pieces for index in piece.tolist() if index not in excluded]
+        return [valid[rng.integers(len(valid))]] if valid else []

@@ -11,7 +11,7 @@ from autotune.errors import SpaceError
 from autotune.task.component import Component, grouped
 from autotune.task.constraint import BoolArray, Constraint, Predicate
 from autotune.task.filters import constraints_of
-from autotune.task.radix import INT64_LIMIT, IndexArray, IntArray, Radix
+from autotune.task.radix import IndexArray, IntArray, Radix
 from autotune.task.transform_space import TransformSpace
 from autotune.utils.math import product
 
@@ -21,6 +21,8 @@ EXHAUSTIVE_LIMIT = 1 << 21
 # Candidates drawn at once, and in all where no check rejects them, before a draw is given up.
 ROUND = 1 << 17
 EFFORT = 1 << 22
+# Largest joint table that is gone through only to count: about a second.
+COUNT_LIMIT = 1 << 27
 # Sample size of an estimated count.
 ESTIMATE = 1 << 16
 
@@ -52,7 +54,7 @@ class ValidPoints:
         self.candidates = product(self._totals)
         self._count: tuple[int, bool] | None = None
         if not self.candidates:
-            raise self._nothing("leaves no point of the space")
+            raise self._nothing()
 
     def accepts(self, digits: IntArray) -> BoolArray:
         """Return, for each row of digits, whether all constraints accept it."""
@@ -64,10 +66,8 @@ class ValidPoints:
             self._count = self._counted()
         return self._count
 
-    def count_below(self, index: int) -> int | None:
-        """Count the valid points with a smaller index; None when `checks` prevent it."""
-        if self.checks:
-            return None
+    def count_below(self, index: int) -> int:
+        """Count the candidates with a smaller index."""
         if index >= self.radix.total:
             return self.candidates
         digits = self.radix.digits([index])[0].tolist() if index > 0 else []
@@ -149,6 +149,12 @@ class ValidPoints:
     def _counted(self) -> tuple[int, bool]:
         if not self.checks:
             return self.candidates, True
+        groups, left = grouped(self.constraints, self.radix.dims, COUNT_LIMIT)
+        if not left:
+            components = [Component(group, self.radix.dims) for group in groups]
+            bound = {knob for component in components for knob in component.knobs}
+            free = product(n for k, n in enumerate(self.radix.dims) if k not in bound)
+            return self._some(free * product(c.total for c in components)), True
         read = {knob for check in self.checks for knob in check.knobs}
         unread = product(self.radix.dims[k] for k in self._free if k not in read)
         keep = [1 if k not in read else self.radix.dims[k] for k in self._free]
@@ -157,23 +163,27 @@ class ValidPoints:
             blocks = range(0, cells.total, ROUND)
             spans = (np.arange(i, min(i + ROUND, cells.total)) for i in blocks)
             valid = sum(len(self._checked(list(cells.digits(span).T))) for span in spans)
-            count, exact = valid * unread, True
-        else:
-            rng = np.random.default_rng(0)
-            drawn = self._checked([rng.integers(t, size=ESTIMATE) for t in self._totals])
-            count, exact = self.candidates * len(drawn) // ESTIMATE, False
-        if not count and exact:
-            raise self._nothing("leave no point of the space")
-        return count, exact
+            return self._some(valid * unread), True
+        rng = np.random.default_rng(0)
+        drawn = self._checked([rng.integers(t, size=ESTIMATE) for t in self._totals])
+        return self.candidates * len(drawn) // ESTIMATE, False
 
-    def _nothing(self, verb: str) -> SpaceError:
+    def _some(self, count: int) -> int:
+        if not count:
+            raise self._nothing()
+        return count
+
+    def _nothing(self) -> SpaceError:
         filters = "; ".join(
             dict.fromkeys(
                 f"{c.origin} reads {', '.join(self._names[k] for k in c.knobs) or 'no knob'}"
                 for c in self.constraints
             )
         )
-        return SpaceError(f"multi_filter {verb} ({filters}); relax it or define larger knobs")
+        return SpaceError(
+            f"multi_filter leaves no point of the space ({filters}); relax it, or define more "
+            f"values"
+        )
 
 
 class _Excluded:
@@ -202,6 +212,3 @@ def _distinct(indices: IndexArray) -> IndexArray:
     """Drop repetitions, keeping the order of first occurrence."""
     _, first = np.unique(indices, return_index=True)
     return indices[np.sort(first)]
-
-
-__all__ = ["INT64_LIMIT", "ValidPoints"]
