@@ -249,6 +249,8 @@ class BinaryOp(Expr):
     __slots__ = ("a", "b")
     __match_args__ = ("a", "b")
     symbol: ClassVar[str] = ""
+    # Whether bools become int32 first, so that True + True is 2.
+    counts_bools: ClassVar[bool] = False
     a: Expr
     b: Expr
 
@@ -355,9 +357,11 @@ def _number_dtype(number: Any, other: str) -> str:
 
 def binary(cls: type[BinaryOp], a: Any, b: Any) -> Expr:
     """Apply an operator as Python does: match dtypes, fold; NotImplemented for a stranger."""
-    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype:
+    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype != "bool":
         return cls.fold(a, b)
     pair = match_types(a, b)
+    if pair and cls.counts_bools and pair[0].dtype == "bool":
+        pair = cast(pair[0], "int32"), cast(pair[1], "int32")
     return cls.fold(*pair) if pair else NotImplemented
 
 

@@ -15,6 +15,7 @@ class Add(BinaryOp):
 
     __slots__ = ()
     symbol = "+"
+    counts_bools = True
 
     @classmethod
     def fold(cls, a: Expr, b: Expr) -> Expr:
@@ -34,6 +35,7 @@ class Sub(BinaryOp):
 
     __slots__ = ()
     symbol = "-"
+    counts_bools = True
 
     @classmethod
     def fold(cls, a: Expr, b: Expr) -> Expr:
@@ -53,6 +55,7 @@ class Mul(BinaryOp):
 
     __slots__ = ()
     symbol = "*"
+    counts_bools = True
 
     @classmethod
     def fold(cls, a: Expr, b: Expr) -> Expr:

@@ -23,7 +23,7 @@ from autotune.ir import (
     is_int,
     same,
 )
-from autotune.te.location import user_line
+from autotune.te.location import located, user_line
 from autotune.te.reduction import UNNAMED
 from autotune.te.tensor import ComputeOp, Extent, PlaceholderOp, Tensor, TensorSlice
 
@@ -77,7 +77,11 @@ def compute(
             for each, extent in zip(names, extents, strict=True)
         ]
     )
-    op = make_compute(name, axis, fcompute(*[each.var for each in axis]), tag, attrs)
+    try:
+        value = fcompute(*[each.var for each in axis])
+    except ExpressionError as error:
+        raise ExpressionError(located(error, name)) from error
+    op = make_compute(name, axis, value, tag, attrs)
     return op.outputs[0] if len(op.outputs) == 1 else op.outputs
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 PACKAGE = str(Path(__file__).parent.parent) + "/"
+
+
+_LINE = re.compile(r"\S+:\d+: ")
 
 
 def user_line() -> str:
@@ -14,3 +18,21 @@ def user_line() -> str:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def located(error: Exception, name: str) -> str:
+    """Return an error's message with the user's line and the tensor's name, if it lacks them.
+
+    The line is the innermost one of the user's among those that the error passed through.
+    """
+    message = str(error)
+    if _LINE.match(message):
+        return message
+    line = ""
+    step = error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if not file.startswith(PACKAGE):
+            line = f"{file}:{step.tb_lineno}"
+        step = step.tb_next
+    return f"{line or user_line()}: {name}: {message}"

@@ -135,8 +135,14 @@ def _reduce(name: str, expr: Any, axis: Any, where: Any, init: Any) -> Any:
 
 
 def sum(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
-    """Sum over one or more reduction axes, where ``where`` holds, beginning with ``init``."""
-    return _reduce("sum", expr, axis, where, init)
+    """Sum over one or more reduction axes, where ``where`` holds, beginning with ``init``.
+
+    A sum of bools counts them, in int32.
+    """
+    source = as_expr(expr)
+    return _reduce(
+        "sum", cast(source, "int32") if source.dtype == "bool" else source, axis, where, init
+    )
 
 
 def min(expr: Any, axis: Any, *more: Any, where: Any = None, init: Any = None) -> Any:

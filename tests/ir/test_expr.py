@@ -233,3 +233,10 @@ def test_same_tells_constants_of_different_dtypes_apart():
     assert not same(const(1), const(1.0))
     assert same((N + 1) * X, (N + 1) * X)
     assert not same(N + M, M + N)
+
+
+def test_arithmetic_on_bools_counts_them():
+    condition = N < 3
+    assert (condition + condition).dtype == "int32"
+    assert same(const(True) + True, const(2))
+    assert (condition == condition).dtype == "bool"

@@ -209,3 +209,16 @@ def test_a_reduction_is_the_body_of_its_compute():
     (body,) = c.op.body
     assert isinstance(body, Reduce)
     assert c.op.reduce_axis == body.axes
+
+
+def test_a_mistake_inside_the_function_names_tensor_and_line():
+    a = te.placeholder((2,), name="A")
+
+    def halve(i):
+        return a[i / 2]
+
+    line = halve.__code__.co_firstlineno + 1
+    with pytest.raises(ExpressionError, match=rf"test_compute\.py:{line}: B: .* is ambiguous"):
+        te.compute((2,), halve, name="B")
+    with pytest.raises(ExpressionError, match=HERE + r"B: a LT has no truth value"):
+        te.compute((2,), lambda i: 1 if i < 1 else 2, name="B")

@@ -157,3 +157,9 @@ def test_outputs_of_different_reductions_are_refused():
         )
     with pytest.raises(ExpressionError, match=HERE + "B: either all outputs are reductions"):
         te.compute((4,), lambda i: (a[i, 0, 0], te.sum(a[i, k, 0], axis=k)), name="B")
+
+
+def test_a_sum_of_bools_counts_them():
+    a, k = source(), te.reduce_axis((0, 8), "k")
+    b = te.compute((4,), lambda i: te.sum(a[i, k, 0] > 0.5, axis=k))
+    assert b.dtype == "int32"
