@@ -94,9 +94,7 @@ class Operand:
 
     __hash__ = object.__hash__
 
-    def equal(self, other: ExprLike) -> Expr:
-        """Build ``self == other``."""
-        return binary(OPERATORS["=="], self, other)
+    equal = __eq__
 
     def __and__(self, other: ExprLike) -> Expr:
         return bitwise("&&", "bitwise_and", self, other)

@@ -140,9 +140,9 @@ def sum(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
     A sum of bools counts them, in int32.
     """
     source = as_expr(expr)
-    return _reduce(
-        "sum", cast(source, "int32") if source.dtype == "bool" else source, axis, where, init
-    )
+    if source.dtype == "bool":
+        source = cast(source, "int32")
+    return _reduce("sum", source, axis, where, init)
 
 
 def min(expr: Any, axis: Any, *more: Any, where: Any = None, init: Any = None) -> Any:
