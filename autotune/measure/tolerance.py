@@ -51,11 +51,12 @@ def mismatch(name: str, got: Array, expected: Array, allowed: Tolerance) -> str 
     """Describe how ``got`` differs from ``expected``, or return None if it is close enough."""
     if got.shape != expected.shape:
         return f"{name}: shape {got.shape}, the reference has {expected.shape}"
-    left, right = got.astype(np.float64), expected.astype(np.float64)
+    left, right = (np.atleast_1d(a).astype(np.float64) for a in (got, expected))
     with np.errstate(all="ignore"):
         size = float(np.sqrt(np.mean(np.square(right), where=np.isfinite(right))))
         size = size if math.isfinite(size) else 0.0
         bound = allowed.rtol * np.maximum(np.abs(right), size) + allowed.atol
+        bound[~np.isfinite(right)] = -1.0
         error = np.abs(left - right)
         wrong = ~(error <= bound)
     wrong &= ~((left == right) | (np.isnan(left) & np.isnan(right)))

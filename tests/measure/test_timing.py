@@ -1,0 +1,125 @@
+"""How often a candidate is run: little when hopeless, more near the best, never on hot samples."""
+
+import itertools
+
+import pytest
+
+from autotune.measure.race_rounds import race_rounds
+from autotune.measure.timing import TimingPolicy, costs_of, half_width, take_samples
+from autotune.runtime.timing import Clocks
+
+
+class Clockwork:
+    """A sampler that takes the given seconds a run, one after another, and then the last."""
+
+    input_sets = 1
+
+    def __init__(self, *seconds, hot=()):
+        self.seconds = itertools.chain(seconds, itertools.repeat(seconds[-1]))
+        self.hot = set(hot)
+        self.numbers = []
+
+    def sample(self, number):
+        self.numbers.append(number)
+        return next(self.seconds) * number
+
+    def clocks(self):
+        return Clocks(throttled=len(self.numbers) in self.hot) if self.hot else None
+
+
+def test_an_ordinary_candidate_gets_its_repeats():
+    sampler = Clockwork(1e-3)
+    timing = take_samples(sampler, TimingPolicy(number=4, repeat=3), None)
+    assert sampler.numbers == [1, 1, 4, 4, 4]
+    assert timing.samples_s == pytest.approx((1e-3,) * 3)
+    assert not timing.cut_short
+
+
+def test_number_grows_until_a_sample_is_long_enough():
+    sampler = Clockwork(1e-3, 1e-3, 1e-4)
+    timing = take_samples(sampler, TimingPolicy(number=1, repeat=2, min_repeat_ms=10), None)
+    assert timing.number * 1e-4 >= 10e-3
+    assert sampler.numbers[-2:] == [timing.number] * 2
+
+
+def test_a_hopeless_candidate_is_run_once_after_warming_up():
+    sampler = Clockwork(9e-3, 5e-3)
+    timing = take_samples(sampler, TimingPolicy(hopeless=4), best_s=1e-3)
+    assert sampler.numbers == [1, 1]
+    assert timing.cut_short
+    assert timing.median == pytest.approx(5e-3)
+
+
+def test_a_candidate_beyond_hope_is_not_even_warmed_up():
+    sampler = Clockwork(1.0)
+    assert take_samples(sampler, TimingPolicy(hopeless=4), best_s=1e-3).cut_short
+    assert sampler.numbers == [1]
+
+
+def test_cutting_short_can_be_turned_off():
+    sampler = Clockwork(1.0)
+    assert not take_samples(sampler, TimingPolicy(hopeless=0), best_s=1e-3).cut_short
+
+
+def test_near_the_best_samples_are_added_until_the_interval_is_small():
+    noisy = [1.00e-3, 1.05e-3, 0.95e-3] * 3
+    sampler = Clockwork(1e-3, 1e-3, *noisy, *[1e-3] * 40)
+    policy = TimingPolicy(repeat=3, interval=0.01, max_repeats=40, budget_s=10)
+    timing = take_samples(sampler, policy, best_s=1e-3)
+    assert 9 < len(timing.samples_s) < 40
+    assert half_width(timing) <= 0.01
+
+
+def test_far_from_the_best_no_samples_are_added():
+    sampler = Clockwork(2e-3, 2e-3, 2.0e-3, 2.4e-3, 1.6e-3)
+    timing = take_samples(sampler, TimingPolicy(repeat=3), best_s=1e-3)
+    assert len(timing.samples_s) == 3
+
+
+def test_added_samples_are_bounded():
+    endless = [1e-3, 1.5e-3, 0.5e-3] * 100
+    sampler = Clockwork(1e-3, 1e-3, *endless)
+    timing = take_samples(sampler, TimingPolicy(max_repeats=11), best_s=1e-3)
+    assert len(timing.samples_s) == 11
+
+
+def test_samples_of_a_throttled_device_are_dropped():
+    sampler = Clockwork(1e-3, 1e-3, 5e-3, 1e-3, hot=[3])
+    timing = take_samples(sampler, TimingPolicy(number=1, repeat=3), None)
+    assert timing.dropped == 1
+    assert timing.samples_s == pytest.approx((1e-3,) * 3)
+
+
+def test_a_device_that_always_throttles_is_believed_in_the_end():
+    sampler = Clockwork(1e-3, hot=range(1000))
+    timing = take_samples(sampler, TimingPolicy(repeat=3, max_repeats=5), None)
+    assert timing.throttled
+    assert len(sampler.numbers) < 20
+
+
+def test_the_record_keeps_the_middle_of_the_samples():
+    timing = take_samples(Clockwork(1, 1, 3.0, 1.0, 2.0), TimingPolicy(number=1, repeat=3), None)
+    assert costs_of(timing) == (2.0,)
+    timing = take_samples(Clockwork(1, 1, 3.0, 1.0), TimingPolicy(number=1, repeat=2), None)
+    assert costs_of(timing) == (1.0, 3.0)
+
+
+def test_a_race_takes_turns_and_runs_all_for_as_long():
+    order = []
+
+    class Turn(Clockwork):
+        def __init__(self, name, seconds):
+            super().__init__(seconds)
+            self.name = name
+
+        def sample(self, number):
+            order.append(self.name)
+            return super().sample(number)
+
+    samplers = [Turn("a", 1e-4), Turn("b", 1e-3)]
+    timings = race_rounds(samplers, rounds=6, least_s=5e-3, seed=0)
+    assert [t.number for t in timings] == [50, 5]
+    rounds = [order[i : i + 2] for i in range(4, len(order), 2)]
+    assert len(rounds) == 6
+    assert all(sorted(one) == ["a", "b"] for one in rounds)
+    assert {"".join(one) for one in rounds} == {"ab", "ba"}
