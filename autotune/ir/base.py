@@ -271,7 +271,6 @@ class BinaryOp(Expr):
 OPERATORS: dict[str, type[BinaryOp]] = {}
 # How a node prints itself; `autotune.ir.printer` puts its function here.
 PRINTER: list[Callable[[Expr], str]] = [object.__repr__]
-
 _SMALL = {n: IntImm(n) for n in range(-64, 1025)}
 
 
