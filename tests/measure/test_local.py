@@ -1,0 +1,284 @@
+"""The local builder and runner: sharing, limits, races, resuming, and what a record keeps."""
+
+import gc
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import autotune.task as at
+from autotune.errors import MeasureError
+from autotune.kernel import SourceKernel, arg
+from autotune.measure import (
+    BuildResult,
+    LocalBuilder,
+    LocalRunner,
+    MeasureErrorNo,
+    MeasureInput,
+    MeasureResult,
+    Pipeline,
+    measure_option,
+)
+from autotune.measure.calibration import Calibration
+from autotune.measure.jobs import RunJob
+from autotune.measure.race import race
+from autotune.measure.resume import measured_indices, measured_pairs
+from autotune.measure.timing import TimingPolicy
+from tests.measure import kernels  # noqa: F401 - registers the templates
+from tests.measure.doubles import PlainBuilder, PlainRunner
+
+WORK_C = """
+void work(const float *x, float *y) {
+  for (int i = 0; i < 4096; i++) {
+    float t = x[i];
+    for (int r = 0; r < STEPS; r++) t = t * 1.000001f + 1e-7f;
+    y[i] = t + 0.0f * SAME;
+  }
+}
+"""
+
+
+@at.template("measure_test.work")
+def work():
+    cfg = at.get_config()
+    cfg.define_knob("steps", [10, 40, 160, 640])
+    cfg.define_knob("same", [1, 2])
+    return SourceKernel(
+        "work",
+        WORK_C,
+        defines={"STEPS": cfg["steps"].val, "SAME": cfg["same"].val},
+        args=[arg("x", (4096,)), arg("y", (4096,), role="out")],
+    )
+
+
+@at.template("measure_test.launch")
+def launch():
+    cfg = at.get_config()
+    cfg.define_knob("threads", [128, 2048])
+    return SourceKernel(
+        "launch",
+        'extern "C" __global__ void launch(float *y) { this is not C++; }',
+        grid=1,
+        block=cfg["threads"].val,
+        args=[arg("y", (1,), role="out")],
+    )
+
+
+@pytest.fixture
+def task():
+    return at.create("measure_test.work", (), target="c")
+
+
+def inputs_of(task, indices):
+    return [MeasureInput(task.target, task, task.config_space.get(i)) for i in indices]
+
+
+def local(**options):
+    return measure_option(LocalBuilder(n_parallel=2), LocalRunner(cooldown_interval=0, **options))
+
+
+def test_identical_machine_code_is_measured_once(task):
+    with Pipeline(task, local()) as pipeline:
+        pipeline.submit(inputs_of(task, [0, 4, 1]))
+        results = []
+        while pipeline.outstanding:
+            results += [result for _, result in pipeline.next_results()]
+    shared = [r for r in results if "same_code_as" in r.extra]
+    assert len(shared) == 1
+    assert shared[0].extra["same_code_as"] in (0, 4)
+    assert results[0].costs == results[1].costs != results[2].costs
+
+
+def test_a_record_keeps_what_proves_its_time(task):
+    with Pipeline(task, local(repeat=5)) as pipeline:
+        pipeline.submit(inputs_of(task, [1]))
+        ((_, result),) = pipeline.next_results()
+    extra = result.extra
+    low, high = extra["ci95"]
+    assert low <= extra["median"] <= high
+    assert extra["samples"] >= 5
+    assert extra["number"] >= 4
+    assert extra["noise_floor"] >= 0
+    assert extra["resources"]["code_bytes"] > 0
+    assert extra["verified"] is False  # the template has no reference
+    assert len(result.costs) == extra["samples"] - 2
+    assert result.all_cost > 0
+    assert abs(result.timestamp - time.time()) < 60
+
+
+def test_slow_candidates_are_cut_short_after_a_fast_one(task):
+    with Pipeline(task, local()) as pipeline:
+        results = []
+        for index in (0, 3):
+            pipeline.submit(inputs_of(task, [index]))
+            results += [result for _, result in pipeline.next_results()]
+    fast, slow = results
+    assert "cut_short" not in fast.extra
+    assert slow.extra["cut_short"]
+    assert len(slow.costs) == 1
+    assert slow.mean > 4 * fast.mean
+
+
+def test_a_launch_over_the_limits_is_refused_before_compiling():
+    task = at.create("measure_test.launch", (), target="cuda -arch=sm_90")
+    builder = LocalBuilder(n_parallel=1)
+    result = builder.submit(inputs_of(task, [1])[0]).result(timeout=5)
+    assert result.error_no == MeasureErrorNo.INSTANTIATION_ERROR
+    assert "threads per block is 2048, the device allows 1024" in result.error_msg
+    assert builder.pids == []
+
+
+def test_cuda_text_that_does_not_compile_is_a_device_compile_error():
+    task = at.create("measure_test.launch", (), target="cuda -arch=sm_90")
+    builder = LocalBuilder(n_parallel=1, timeout=60)
+    try:
+        builder.set_task(task, {})
+        (result,) = builder.build(inputs_of(task, [0]))
+    finally:
+        builder.close()
+    assert result.error_no == MeasureErrorNo.COMPILE_DEVICE
+    assert "error" in result.error_msg
+
+
+def test_artifacts_are_removed_after_use(task):
+    option = local()
+    with Pipeline(task, option) as pipeline:
+        folder = Path(option["builder"]._pool.folder)
+        pipeline.submit(inputs_of(task, range(4)))
+        while pipeline.outstanding:
+            pipeline.next_results()
+        assert [p for p in folder.iterdir() if p.is_file()] == []
+    assert not folder.exists()
+
+
+def test_a_builder_and_a_runner_that_are_dropped_end_their_processes(task):
+    option = local()
+    builder, runner = option["builder"], option["runner"]
+    runner.set_task(task)
+    builder.set_task(task, {})
+    (built,) = builder.build(inputs_of(task, [0]))
+    assert runner.run(inputs_of(task, [0]), [built])[0].ok
+    pids = builder.pids + runner.pids
+    assert len(pids) == 2
+    del option, builder, runner
+    gc.collect()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_a_runner_without_a_task_says_what_is_missing(task):
+    with pytest.raises(MeasureError, match="set_task"):
+        LocalRunner().submit(inputs_of(task, [0])[0], BuildResult("", None))
+
+
+def test_the_cpu_is_one_device(task):
+    runner = LocalRunner(device=1)
+    runner.set_task(task)
+    with pytest.raises(MeasureError, match="runs on the CPU, which is device 0; got device 1"):
+        runner.submit(inputs_of(task, [0])[0], BuildResult("", None))
+
+
+def test_descriptors_are_not_leaked(task):
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(2):
+        with Pipeline(task, local()) as pipeline:
+            pipeline.submit(inputs_of(task, [0]))
+            pipeline.next_results()
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_a_race_finds_the_fastest_and_keeps_the_proof(task):
+    result = race(inputs_of(task, [3, 0, 1]), local(), rounds=7, least_s=1e-4)
+    assert result.winner.config.index == 0
+    assert result.tied == (0,)
+    assert [c.index for c in result.candidates] == [3, 0, 1]
+    proof = result.certificate()
+    assert proof["tied"] == [0]
+    assert [c["samples"] for c in proof["candidates"]] == [[7]] * 3
+
+
+def test_a_race_chooses_among_equals_by_rule(task):
+    # The same code under two knobs: neither is faster, the lower index wins.
+    for _ in range(3):
+        result = race(inputs_of(task, [4, 0]), local(), rounds=9, least_s=1e-3)
+        assert result.winner.config.index == 0
+
+
+def test_a_race_works_with_script_builders_and_runners(task):
+    option = measure_option(PlainBuilder(), PlainRunner())
+    assert race(inputs_of(task, [5, 2, 7]), option, rounds=2).winner.config.index == 2
+
+
+def test_a_race_of_nothing_is_refused(task):
+    with pytest.raises(MeasureError, match="no finalists"):
+        race([], local())
+    option = measure_option(PlainBuilder(failing=[2]), PlainRunner())
+    with pytest.raises(MeasureError, match="no finalist could be built"):
+        race(inputs_of(task, [2]), option)
+
+
+def record(task, index, error_no=0):
+    inp = MeasureInput(task.target, task, task.config_space.get(index))
+    costs = () if error_no else (1e-3,)
+    return inp, MeasureResult(costs, error_no, 0.1, 1.0, "why" if error_no else "")
+
+
+def test_resuming_knows_what_a_log_holds(task):
+    log = [record(task, 1), record(task, 2, 4), record(task, 5, 7), record(task, 1)]
+    assert measured_indices(task, log) == {1, 2, 5}
+    pairs = measured_pairs(task, log)
+    assert [inp.config.index for inp, _ in pairs] == [1, 2, 5]
+    assert all(inp.task is task for inp, _ in pairs)
+
+
+def test_resuming_prefers_the_record_that_worked(task):
+    pairs = measured_pairs(task, [record(task, 1, 7), record(task, 1)])
+    assert [result.error_no for _, result in pairs] == [0]
+
+
+def test_resuming_tries_again_what_failed_for_no_reason_of_its_own(task):
+    assert measured_indices(task, [record(task, 3, MeasureErrorNo.UNKNOWN_ERROR)]) == set()
+
+
+def test_resuming_ignores_other_tasks_targets_and_spaces(task):
+    other = at.create("measure_test.scale", (64, 64), target="c")
+    llvm = at.create("measure_test.work", (), target="llvm")
+    edited = record(task, 1)[0].config
+    edited = at.ConfigEntity.from_json_dict({**edited.to_json_dict(), "index": 2})
+    log = [record(other, 1), record(llvm, 1)]
+    log.append((MeasureInput(task.target, task, edited), log[0][1]))
+    assert measured_indices(task, log) == set()
+
+
+def job(artifact):
+    return RunJob(str(artifact), None, 1.0, TimingPolicy(), (), (), "best", best_s=1.0)
+
+
+def test_devices_are_calibrated_by_a_common_anchor(tmp_path):
+    artifact = tmp_path / "k.so"
+    artifact.write_bytes(b"code")
+    calibration = Calibration(devices=3)
+    asked = []
+
+    def twice_as_slow(anchor):
+        asked.append(anchor)
+        return 4e-3
+
+    def never(anchor):
+        raise AssertionError("the anchor's own device needs no calibration")
+
+    assert calibration.factor(0, job(artifact), 2e-3, never) == 1.0
+    artifact.unlink()
+    assert calibration.factor(1, job("other.so"), 9.0, twice_as_slow) == 0.5
+    assert calibration.factor(1, job("third.so"), 9.0, twice_as_slow) == 0.5
+    assert calibration.factor(0, job("third.so"), 9.0, never) == 1.0
+    (anchor,) = asked
+    assert Path(anchor.artifact).read_bytes() == b"code"
+    assert (anchor.best_s, anchor.check) == (None, "never")
+    # A device that cannot run the anchor counts as it is.
+    assert calibration.factor(2, job("other.so"), 9.0, lambda anchor: None) == 1.0
+
+
+def test_one_device_needs_no_calibration():
+    assert Calibration(devices=1).factor(0, job("k.so"), 1.0, lambda anchor: 1 / 0) == 1.0
