@@ -128,7 +128,8 @@ class ExpressionPrinter:
             return self.names[node], ATOM
         short = THREADS.get(node.name)
         if short is None:
-            raise LoweringError(f"variable {node.name!r} is used outside of what defines it")
+            # Lowering promises closed bodies: this is a fault of ours, not of a schedule.
+            raise AssertionError(f"variable {node.name!r} is used outside of what defines it")
         self.threads.add(node.name)
         return short, ATOM
 

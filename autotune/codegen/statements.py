@@ -122,7 +122,7 @@ class StatementPrinter:
     def loop(self, node: For) -> None:
         """Write a loop; its kind is a pragma in front."""
         if node.kind in (ForKind.THREAD, ForKind.VTHREAD):
-            raise LoweringError(f"loop {node.var.name!r} is still bound to {node.thread!r}")
+            raise AssertionError(f"loop {node.var.name!r} is left of kind {node.kind.value}")
         extent = self.expressions.text(node.extent)
         outermost_parallel = node.kind is ForKind.PARALLEL and not self.in_parallel
         if outermost_parallel:

@@ -1,0 +1,13 @@
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--schedules", type=int, help="how many random schedules to draw")
+    parser.addoption("--first-seed", type=int, help="seed of the first of them")
+
+
+@pytest.fixture(scope="session")
+def seeds(request):
+    # The options exist only where this folder is named on the command line.
+    first = request.config.getoption("--first-seed", None) or 0
+    return range(first, first + (request.config.getoption("--schedules", None) or 150))

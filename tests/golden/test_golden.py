@@ -1,0 +1,63 @@
+"""Loops and texts of many small schedules, kept to be read when they change.
+
+`make golden` writes them anew; read the difference before committing it.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from autotune.codegen import kernel_of_function
+from autotune.lower import lower_schedule
+from tests.golden import cases
+
+TEXTS = Path(__file__).parent / "texts"
+SUFFIX = {"c": "c", "cuda": "cu"}
+
+
+def built(name):
+    """Return the loops of a case and its kernel."""
+    language, build = cases.CASES[name]
+    cases.LANGUAGE[0] = language
+    schedule, args = build()
+    function = lower_schedule(schedule, args, name, language)
+    return str(function), kernel_of_function(function, language)
+
+
+def launches(kernel):
+    """Return how a kernel is called, in words."""
+    lines = [
+        f"// {one.entry}({', '.join(one.args)}) grid {one.launch.grid} block {one.launch.block} "
+        f"shared {one.launch.shared_bytes}\n"
+        for one in kernel.calls
+    ]
+    return "".join(lines) if kernel.language == "cuda" else ""
+
+
+@pytest.mark.parametrize("name", cases.CASES)
+def test_text_is_as_kept(name, request):
+    loops, kernel = built(name)
+    texts = {
+        TEXTS / f"{name}.ir": loops + "\n",
+        TEXTS / f"{name}.{SUFFIX[kernel.language]}": launches(kernel) + kernel.source,
+    }
+    for path, text in texts.items():
+        if request.config.getoption("--update-golden", False):
+            TEXTS.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), f"{path.name} is missing; run `make golden` and read it"
+        assert text == path.read_text(), f"{path.name} changed; run `make golden`, read the diff"
+
+
+def test_there_are_at_least_a_hundred_texts_and_none_is_left_over():
+    kept = {path.name for path in TEXTS.iterdir()}
+    expected = {f"{name}.ir" for name in cases.CASES} | {
+        f"{name}.{SUFFIX[language]}" for name, (language, _) in cases.CASES.items()
+    }
+    assert kept == expected
+    assert len(kept) >= 100
+
+
+def test_building_twice_gives_the_same_text():
+    for name in ("matmul_shared_cuda", "conv2d_direct_cuda", "softmax_plain_c"):
+        assert built(name)[1] == built(name)[1]

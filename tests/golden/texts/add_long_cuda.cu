@@ -1,0 +1,10 @@
+// add_long_cuda_kernel0(A, B, C) grid (16, 1, 1) block (64, 1, 1) shared 0
+extern "C" __global__ void __launch_bounds__(64)
+add_long_cuda_kernel0(
+    const long long* __restrict__ A,
+    const long long* __restrict__ B,
+    long long* __restrict__ C) {
+  const int bx = blockIdx.x;
+  const int tx = threadIdx.x;
+  C[bx * 64 + tx] = A[bx * 64 + tx] + B[bx * 64 + tx];
+}

@@ -1,0 +1,29 @@
+#include <stdbool.h>
+
+void conv2d_attached_pad_c(
+    const float* restrict data,
+    const float* restrict kernel,
+    float* restrict compute) {
+  float pad_temp[180];
+  for (int f = 0; f < 8; ++f) {
+    for (int h = 0; h < 7; ++h) {
+      for (int c = 0; c < 4; ++c) {
+        for (int h_1 = 0; h_1 < 3; ++h_1) {
+          for (int v = 0; v < 15; ++v) {
+            pad_temp[c * 45 + h_1 * 15 + v] = (h * 2 + h_1 >= 1 && v >= 1) ? data[c * 196 + h * 28 + h_1 * 14 + v - 15] : 0.0f;
+          }
+        }
+      }
+      for (int v = 0; v < 7; ++v) {
+        compute[f * 49 + h * 7 + v] = 0.0f;
+        for (int rc = 0; rc < 4; ++rc) {
+          for (int ry = 0; ry < 3; ++ry) {
+            for (int rx = 0; rx < 3; ++rx) {
+              compute[f * 49 + h * 7 + v] += pad_temp[rc * 45 + ry * 15 + v * 2 + rx] * kernel[f * 36 + rc * 9 + ry * 3 + rx];
+            }
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,35 @@
+#include <math.h>
+
+static inline float max_float(float a, float b) {
+  return a > b ? a : b;
+}
+
+void softmax_plain_c(
+    const float* restrict X,
+    float* restrict T_div,
+    float* restrict T_max,
+    float* restrict T_exp,
+    float* restrict T_sum) {
+  for (int i = 0; i < 8; ++i) {
+    T_max[i] = -3.4028235e+38f;
+    for (int k = 0; k < 100; ++k) {
+      T_max[i] = max_float(T_max[i], X[i * 100 + k]);
+    }
+  }
+  for (int i = 0; i < 8; ++i) {
+    for (int j = 0; j < 100; ++j) {
+      T_exp[i * 100 + j] = expf(X[i * 100 + j] - T_max[i]);
+    }
+  }
+  for (int i = 0; i < 8; ++i) {
+    T_sum[i] = 0.0f;
+    for (int r = 0; r < 100; ++r) {
+      T_sum[i] += T_exp[i * 100 + r];
+    }
+  }
+  for (int i = 0; i < 8; ++i) {
+    for (int j = 0; j < 100; ++j) {
+      T_div[i * 100 + j] = T_exp[i * 100 + j] / T_sum[i];
+    }
+  }
+}
