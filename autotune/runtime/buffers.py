@@ -86,7 +86,7 @@ class Buffers:
                 for a, one in zip(self.args, self.sets[0], strict=True)
             ]
             self.sets.append(tuple(copies))
-            self.restore()
+            self.restore(len(self.sets) - 1)
 
     def restorations(self, index: int) -> list[tuple[int, int, int]]:
         """Return the copies that restore one set: where to, where from, how many bytes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
@@ -106,7 +107,7 @@ def compile_kernel(
             f"{compiler!r} for target {target}"
         )
     recipe = make_recipe(kernel, target)
-    store = (cache or BuildCache()) if use_cache else None
+    store = (cache or _users_cache(environment.cache_dir())) if use_cache else None
     key = _key(recipe)
     entry = store.get(key) if store else None
     cached = entry is not None
@@ -126,6 +127,12 @@ def compile_kernel(
         cached=cached,
         seconds=time.perf_counter() - started,
     )
+
+
+@functools.cache
+def _users_cache(folder: Path) -> BuildCache:
+    """Return one cache object for each folder: it remembers how much room there is."""
+    return BuildCache(folder / "build")
 
 
 def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> Entry:
