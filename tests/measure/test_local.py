@@ -16,14 +16,12 @@ from autotune.measure import (
     LocalRunner,
     MeasureErrorNo,
     MeasureInput,
-    MeasureResult,
     Pipeline,
     measure_option,
 )
 from autotune.measure.calibration import Calibration
 from autotune.measure.jobs import RunJob
 from autotune.measure.race import race
-from autotune.measure.resume import measured_indices, measured_pairs
 from autotune.measure.timing import TimingPolicy
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder, PlainRunner
@@ -216,39 +214,6 @@ def test_a_race_of_nothing_is_refused(task):
     option = measure_option(PlainBuilder(failing=[2]), PlainRunner())
     with pytest.raises(MeasureError, match="no finalist could be built"):
         race(inputs_of(task, [2]), option)
-
-
-def record(task, index, error_no=0):
-    inp = MeasureInput(task.target, task, task.config_space.get(index))
-    costs = () if error_no else (1e-3,)
-    return inp, MeasureResult(costs, error_no, 0.1, 1.0, "why" if error_no else "")
-
-
-def test_resuming_knows_what_a_log_holds(task):
-    log = [record(task, 1), record(task, 2, 4), record(task, 5, 7), record(task, 1)]
-    assert measured_indices(task, log) == {1, 2, 5}
-    pairs = measured_pairs(task, log)
-    assert [inp.config.index for inp, _ in pairs] == [1, 2, 5]
-    assert all(inp.task is task for inp, _ in pairs)
-
-
-def test_resuming_prefers_the_record_that_worked(task):
-    pairs = measured_pairs(task, [record(task, 1, 7), record(task, 1)])
-    assert [result.error_no for _, result in pairs] == [0]
-
-
-def test_resuming_tries_again_what_failed_for_no_reason_of_its_own(task):
-    assert measured_indices(task, [record(task, 3, MeasureErrorNo.UNKNOWN_ERROR)]) == set()
-
-
-def test_resuming_ignores_other_tasks_targets_and_spaces(task):
-    other = at.create("measure_test.scale", (64, 64), target="c")
-    llvm = at.create("measure_test.work", (), target="llvm")
-    edited = record(task, 1)[0].config
-    edited = at.ConfigEntity.from_json_dict({**edited.to_json_dict(), "index": 2})
-    log = [record(other, 1), record(llvm, 1)]
-    log.append((MeasureInput(task.target, task, edited), log[0][1]))
-    assert measured_indices(task, log) == set()
 
 
 def job(artifact):
