@@ -15,7 +15,7 @@ from autotune.ir import Buffer
 from autotune.kernel import Argument, Kernel, KernelCall, Launch, Workspace
 from autotune.kernel.kernel import Role, item_bytes
 from autotune.lower import LoweredFunction, LoweredKernel, lower_schedule
-from autotune.target import Language, Target
+from autotune.target import Language, Limits, Target
 from autotune.te import Schedule, Tensor
 
 DIALECTS: dict[Language, Dialect] = {"c": C, "cuda": CUDA}
@@ -26,21 +26,28 @@ _LINE = 80
 
 
 def kernel_of_schedule(
-    schedule: Schedule, args: Sequence[Tensor], target: Target, name: str = "main"
+    schedule: Schedule,
+    args: Sequence[Tensor],
+    target: Target,
+    name: str = "main",
+    limits: Limits | None = None,
 ) -> Kernel:
     """Lower a schedule and print it in the language of a target.
 
     Args:
         schedule: what to build; it is not changed.
         args: the tensors that the function takes, inputs and outputs, in the caller's order.
-        target: decides the language; limits are checked elsewhere.
+        target: decides the language.
         name: of the function.
+        limits: of the device, to be kept; a kernel that breaks one is found early.
 
     Raises:
         LoweringError: the schedule cannot be lowered for the target.
+        InstantiationError: the kernel would break a limit.
     """
     language = target.language
-    return kernel_of_function(lower_schedule(schedule, args, name, language), language)
+    function = lower_schedule(schedule, args, name, language, limits=limits)
+    return kernel_of_function(function, language)
 
 
 def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
