@@ -2,6 +2,7 @@
 
 from autotune.lower.function import LoweredFunction, LoweredKernel, buffer_bytes
 from autotune.lower.lower import Hook, lower, lower_schedule
+from autotune.lower.verify import verify_gpu
 
 __all__ = [
     "Hook",
@@ -10,4 +11,5 @@ __all__ = [
     "buffer_bytes",
     "lower",
     "lower_schedule",
+    "verify_gpu",
 ]

@@ -8,7 +8,7 @@ race if they are seen to touch an element from the same thread, or different slo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autotune.errors import LoweringError
@@ -21,6 +21,7 @@ from autotune.ir.stmt import (
     Buffer,
     Evaluate,
     For,
+    ForKind,
     If,
     LetStmt,
     Seq,
@@ -29,7 +30,7 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.structure import children
-from autotune.lower.ownership import Owner, Slot, find_slot, owner_of
+from autotune.lower.ownership import Owner, Slot, owner_of
 from autotune.lower.plan import Thread
 from autotune.lower.uses import Uses
 
@@ -53,19 +54,40 @@ class _Flow:
     has_barrier: bool = False
 
 
-def insert_barriers(stmt: Stmt, simplifier: Simplifier, threads: Sequence[Thread], name: str) -> Stmt:
-    """Return the body of a kernel with the barriers that it needs; ``name`` is for messages."""
+def insert_barriers(
+    stmt: Stmt,
+    simplifier: Simplifier,
+    threads: Sequence[Thread],
+    slots: Mapping[tuple[Buffer, Expr], Slot],
+    name: str,
+) -> Stmt:
+    """Return the body of a kernel with the barriers that it needs.
+
+    Args:
+        stmt: the body.
+        simplifier: of the lowering.
+        threads: the thread axes of the kernel.
+        slots: the slots that indices of pipelined buffers are in.
+        name: of the stage that the kernel computes, for messages.
+    """
     block = [thread for thread in threads if thread.tag.startswith("threadIdx")]
     if not block:
         return stmt
-    return _Planner(simplifier, block, name).visit(stmt)[0]
+    return _Planner(simplifier, block, slots, name).visit(stmt)[0]
 
 
 class _Planner:
     """Inserts barriers into the body of one kernel."""
 
-    def __init__(self, simplifier: Simplifier, block: Sequence[Thread], name: str) -> None:
+    def __init__(
+        self,
+        simplifier: Simplifier,
+        block: Sequence[Thread],
+        slots: Mapping[tuple[Buffer, Expr], Slot],
+        name: str,
+    ) -> None:
         self.simplifier = simplifier
+        self.slots = slots
         self.uses = Uses(simplifier)
         self.block = block
         self.block_vars = {thread.var for thread in block}
@@ -132,7 +154,7 @@ class _Planner:
         base, lanes = vector_base(index)
         form = self.simplifier.form_of(base)
         owner = owner_of(form, lanes, self.block)
-        return Access(buffer, is_write, owner, find_slot(form))
+        return Access(buffer, is_write, owner, self.slots.get((buffer, base)))
 
     # Statements made of statements.
 
@@ -158,7 +180,8 @@ class _Planner:
         self.around.pop()
         # Without a barrier inside, iterations any distance apart may meet.
         step = 1 if flow.has_barrier else None
-        if _extent(stmt) > 1 and self._races(flow.pending, flow.exposed, stmt.var, step):
+        repeats = stmt.kind is not ForKind.THREAD and _extent(stmt) > 1
+        if repeats and self._races(flow.pending, flow.exposed, stmt.var, step):
             body = seq(Barrier("shared"), body)
             pending = flow.pending
             flow = _Flow([], pending, True)

@@ -249,7 +249,7 @@ class _Inference:
         known = self._known_thread(root, axis)
         if known is None:
             var = Var(leaf.var.name if tag == "vthread" else tag, "int32", "thread")
-            known = Thread(tag, var, extent, name)
+            known = Thread(tag, var, extent, name, root)
             self.simplifier.bind(var, 0, extent - 1)
             self.thread_of[var] = known
             if known.is_virtual:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune.errors import LoweringError
 from autotune.ir.stmt import Allocate, Buffer, For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
 from autotune.ir.visitor import Visitor
 from autotune.lower.function import Extents, LoweredKernel
@@ -12,7 +11,12 @@ from autotune.lower.plan import Thread
 
 
 def finish_kernel(
-    name: str, body: Stmt, threads: Sequence[Thread], args: Sequence[Buffer], gpu: bool
+    name: str,
+    body: Stmt,
+    threads: Sequence[Thread],
+    args: Sequence[Buffer],
+    gpu: bool,
+    vthreads: int = 1,
 ) -> LoweredKernel:
     """Return the kernel of a body; ``args`` are all global buffers, in the order of parameters."""
     scan = _Scan()
@@ -27,6 +31,7 @@ def finish_kernel(
         body=_without_threads(body) if gpu else body,
         shared=tuple(b for b in scan.allocated if b.scope == "shared"),
         local=tuple(b for b in scan.allocated if b.scope == "local"),
+        vthreads=vthreads,
     )
 
 
@@ -88,12 +93,3 @@ def _without_threads(stmt: Stmt) -> Stmt:
         case _:
             return stmt
 
-
-def check_bound(stage: str, threads: Sequence[Thread]) -> None:
-    """Raise if a stage that is a kernel of its own has no thread axis."""
-    if not threads:
-        raise LoweringError(
-            f"{stage}: it is computed at the root for a GPU, but none of its loops is bound to a "
-            "thread axis; bind its loops to blockIdx and threadIdx, or attach it to another stage "
-            "with compute_at or compute_inline"
-        )

@@ -1,36 +1,39 @@
 """Lowering: a schedule becomes a function, by passes that run one after another.
 
-Each pass takes valid statements and leaves valid statements. A hook sees what every pass leaves,
-and how long it took; printing and timing hang on it.
+Each pass takes valid statements and leaves valid statements. A hook sees what every pass leaves;
+printing and timing hang on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import process_time
+from dataclasses import dataclass, field
 from typing import Any
 
-from autotune.errors import LoweringError
-from autotune.ir.simplify import Simplifier
+from autotune.errors import InstantiationError, LoweringError
 from autotune.ir.stmt import Buffer, Stmt, seq
 from autotune.lower.barriers import insert_barriers
 from autotune.lower.bodies import BodySimplifier
 from autotune.lower.bounds import infer_bounds
 from autotune.lower.buffers import Homes
-from autotune.lower.finish import check_bound, finish_kernel
+from autotune.lower.finish import finish_kernel
 from autotune.lower.function import LoweredFunction, LoweredKernel
 from autotune.lower.nest import make_nests
+from autotune.lower.pipeline import Slots, pipeline_loops
 from autotune.lower.plan import Plan, Thread
 from autotune.lower.storage import hoist_allocations
 from autotune.lower.unroll import unroll_loops
 from autotune.lower.vectorize import vectorize_loops
+from autotune.lower.verify import launch_violation
 from autotune.lower.vthread import inject_vthreads
+from autotune.target import Limits
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Tensor
+from autotune.utils.math import product
 
-# Called after each pass with its name, what it left, and the seconds it took.
-Hook = Callable[[str, Any, float], None]
+# Called after each pass with its name and what it left.
+Hook = Callable[[str, Any], None]
 
 
 def lower(
@@ -58,6 +61,7 @@ def lower_schedule(
     name: str = "main",
     target_kind: str | None = None,
     hook: Hook | None = None,
+    limits: Limits | None = None,
 ) -> LoweredFunction:
     """Lower a schedule for a kind of target.
 
@@ -67,11 +71,13 @@ def lower_schedule(
         name: of the function; its kernels are called after it.
         target_kind: ``"cuda"`` or ``"c"``; by default what the bound thread axes say.
         hook: sees what each pass leaves.
+        limits: of the GPU; they are checked as soon as they can be.
 
     Raises:
         LoweringError: the schedule cannot be lowered; the message says which stage and why.
+        InstantiationError: a kernel breaks a limit; the message says which.
     """
-    return _Lowering(schedule, args, name, target_kind, hook).run()
+    return _Lowering(schedule, args, name, target_kind, hook, limits).run()
 
 
 class _Lowering:
@@ -84,6 +90,7 @@ class _Lowering:
         name: str,
         target_kind: str | None,
         hook: Hook | None,
+        limits: Limits | None,
     ) -> None:
         self.schedule = schedule
         self.args = args
@@ -91,7 +98,7 @@ class _Lowering:
         self.hook = hook
         self.gpu = _binds_threads(schedule) if target_kind is None else target_kind == "cuda"
         self.simplifier = BodySimplifier(schedule.stage_map)
-        self.clock = process_time()
+        self.limits = limits
 
     def run(self) -> LoweredFunction:
         """Run all passes."""
@@ -116,9 +123,7 @@ class _Lowering:
 
     def _seen(self, name: str, left: Any) -> None:
         if self.hook is not None:
-            now = process_time()
-            self.hook(name, left, now - self.clock)
-            self.clock = process_time()
+            self.hook(name, left)
 
     # Arguments.
 
@@ -166,32 +171,85 @@ class _Lowering:
         self, plan: Plan, nests: list[tuple[Stage, Stmt]], buffers: list[Buffer]
     ) -> list[LoweredKernel]:
         if not self.gpu:
-            body = self._passes(seq(*[nest for _, nest in nests]), [], self.name)
-            return [finish_kernel(self.name, body, [], buffers, False)]
+            drafts = [_Draft(self.name, self.name, seq(*[nest for _, nest in nests]), [], 1)]
+        else:
+            drafts = [self._draft(plan, i, stage, nest) for i, (stage, nest) in enumerate(nests)]
         kernels = []
-        for i, (stage, nest) in enumerate(nests):
-            threads = [t for (root, _), t in plan.threads.items() if root is stage]
-            if not _binds_threads_of(plan, stage):
-                check_bound(stage.op.name, threads)
-            body = self._passes(nest, threads, stage.op.name)
-            kernel = finish_kernel(f"{self.name}_kernel{i}", body, threads, buffers, True)
-            kernels.append(kernel)
+        for draft in drafts:
+            self._check(draft, draft.body, buffers)
+            body = self._layout(draft)
+            self._check(draft, body, buffers)
+            kernels.append(self._finished(draft, self._details(draft, body), buffers))
         self._seen("finish", kernels)
         return kernels
 
-    def _passes(self, stmt: Stmt, threads: Sequence[Thread], stage: str) -> Stmt:
-        simplifier: Simplifier = self.simplifier
-        passes: list[tuple[str, Callable[[Stmt], Stmt]]] = [
-            ("vthread", lambda s: inject_vthreads(s, simplifier)),
-            ("vectorize", lambda s: vectorize_loops(s, simplifier, self.gpu)),
+    def _draft(self, plan: Plan, number: int, stage: Stage, nest: Stmt) -> _Draft:
+        threads = [t for (root, _), t in plan.threads.items() if root is stage]
+        if not threads and not _binds_threads_of(plan, stage):
+            raise LoweringError(
+                f"{stage.op.name}: it is computed at the root for a GPU, but none of its loops is "
+                "bound to a thread axis; bind its loops to blockIdx and threadIdx, or put it into "
+                "another stage with compute_at or compute_inline"
+            )
+        vthreads = product(t.extent for t in plan.virtual.values() if t.root is stage)
+        return _Draft(f"{self.name}_kernel{number}", stage.op.name, nest, threads, vthreads)
+
+    def _finished(self, draft: _Draft, body: Stmt, buffers: list[Buffer]) -> LoweredKernel:
+        return finish_kernel(
+            draft.name, body, draft.threads, buffers, self.gpu, vthreads=draft.vthreads
+        )
+
+    def _check(self, draft: _Draft, body: Stmt, buffers: list[Buffer]) -> None:
+        if not self.gpu or self.limits is None:
+            return
+        kernel = self._finished(draft, body, buffers)
+        found = launch_violation(kernel, self.limits, self.limits.threads_per_block)
+        if found is not None:
+            raise InstantiationError(found)
+
+    def _layout(self, draft: _Draft) -> Stmt:
+        """Run the passes that decide about memory."""
+        return self._passes(
+            draft.body,
+            ("vthread", lambda s: inject_vthreads(s, self.simplifier)),
+            ("vectorize", lambda s: vectorize_loops(s, self.simplifier, self.gpu)),
             ("storage", hoist_allocations),
-            ("barriers", lambda s: insert_barriers(s, simplifier, threads, stage)),
-            ("unroll", lambda s: unroll_loops(s, simplifier)),
-        ]
+            ("pipeline", lambda s: pipeline_loops(s, self.simplifier, draft.slots)),
+        )
+
+    def _details(self, draft: _Draft, body: Stmt) -> Stmt:
+        """Run the passes that decide about time."""
+        return self._passes(
+            body,
+            (
+                "barriers",
+                lambda s: insert_barriers(
+                    s, self.simplifier, draft.threads, draft.slots, draft.stage
+                ),
+            ),
+            ("unroll", lambda s: unroll_loops(s, self.simplifier)),
+        )
+
+    def _passes(self, stmt: Stmt, *passes: tuple[str, Callable[[Stmt], Stmt]]) -> Stmt:
         for name, run in passes:
             stmt = run(stmt)
             self._seen(name, stmt)
         return stmt
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A kernel on its way: its name, the stage it computes, its loops and threads so far.
+
+    ``slots`` carries what the pass that makes pipelines knows to the one that places barriers.
+    """
+
+    name: str
+    stage: str
+    body: Stmt
+    threads: Sequence[Thread]
+    vthreads: int
+    slots: Slots = field(default_factory=dict)
 
 
 def _constant(tensor: Tensor, extent: Any) -> int:

@@ -23,7 +23,10 @@ class Owner:
 
 @dataclass(frozen=True)
 class Slot:
-    """One of ``count`` copies of a pipelined buffer: number ``(var + offset) % count``."""
+    """One of ``count`` copies of a pipelined buffer: number ``(var + offset) % count``.
+
+    ``var`` is that of the loop that the pipeline runs in.
+    """
 
     var: Var
     offset: int
@@ -70,16 +73,3 @@ def owner_of(form: Affine, lanes: int, block: Sequence[Thread]) -> Owner | None:
         return None
     return Owner(tuple(digits), span)
 
-
-def find_slot(form: Affine) -> Slot | None:
-    """Return which slot of a pipelined buffer an index is in, if it names a slot."""
-    for atom, k in form.terms.items():
-        if atom.kind is not AtomKind.MOD or atom.form is None or len(atom.form.terms) != 1:
-            continue
-        ((inner, factor),) = atom.form.terms.items()
-        rest_low = form.bounds[0] - k * atom.low
-        rest_high = form.bounds[1] - k * atom.high
-        if inner.kind is AtomKind.VAR and factor == 1 and rest_low >= 0 and rest_high < k:
-            (var,) = inner.vars
-            return Slot(var, atom.form.const, atom.divisor)
-    return None

@@ -20,6 +20,7 @@ class Thread:
     var: Var
     extent: int
     stage: str
+    root: Stage
 
     @property
     def is_virtual(self) -> bool:

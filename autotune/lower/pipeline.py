@@ -1,0 +1,276 @@
+"""Shared stages computed ahead of their use: double buffers, and rings of asynchronous copies.
+
+A loop that fills a buffer and then uses it becomes, with ``n`` copies of the buffer::
+
+    fill slots 0 .. n-2                      for k:
+    for k:                                     wait for slot k, barrier     # asynchronous only
+      fill slot (k + n - 1) % n for k + n - 1
+      use slot k % n
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from autotune.ir.analysis_affine import Affine, constant, shifted
+from autotune.ir.dtype import bits_of, element_of, lanes_of
+from autotune.ir.expr import Expr, IfThenElse, Load, Ramp, Var
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import (
+    Allocate,
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    Buffer,
+    For,
+    If,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+)
+from autotune.ir.visitor import Rewriter, Visitor
+from autotune.lower.nest import PIPELINE, PipelinedBuffer
+from autotune.lower.ownership import Slot
+
+Slots = dict[tuple[Buffer, Expr], Slot]
+COPIED_BYTES = (4, 8, 16)
+ALIGNMENT_BYTES = 16
+
+
+def pipeline_loops(stmt: Stmt, simplifier: Simplifier, slots: Slots) -> Stmt:
+    """Return the statement with its marked loops turned into pipelines.
+
+    ``slots`` is told which slot each new index is in, which is more than the index shows.
+    """
+    pipeliner = _Pipeliner(simplifier, slots)
+    stmt = pipeliner.rewrite(stmt)
+    return _Reallocate(pipeliner.rings).rewrite(stmt) if pipeliner.rings else stmt
+
+
+class _Pipeliner(Rewriter):
+    """Rewrites the marked loops; ``rings`` maps each buffer to the larger one it became."""
+
+    def __init__(self, simplifier: Simplifier, slots: Slots) -> None:
+        self.simplifier = simplifier
+        self.slots = slots
+        self.rings: dict[Buffer, Buffer] = {}
+
+    def visit_Store(self, node: Store) -> Stmt:
+        """Keep a store: no loop is below it."""
+        return node
+
+    def visit_For(self, node: For) -> Stmt:
+        """Turn a marked loop into a pipeline."""
+        body = self.rewrite(node.body)
+        marks = node.annotations.get(PIPELINE, ())
+        notes = {key: value for key, value in node.annotations.items() if key != PIPELINE}
+        if not marks:
+            if body is node.body:
+                return node
+            return For(node.var, node.extent, node.kind, body, node.thread, notes)
+        plain = For(node.var, node.extent, node.kind, body, node.thread, notes)
+        return self._pipeline(plain, marks)
+
+    def _pipeline(self, loop: For, marks: Sequence[PipelinedBuffer]) -> Stmt:
+        buffers = {mark.buffer for mark in marks}
+        stmts = loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
+        fills = [each for each in stmts if _written(each) <= buffers and _written(each)]
+        uses = [each for each in stmts if each not in fills]
+        filled = {buffer for each in fills for buffer in _written(each)}
+        if filled != buffers:
+            # The loop is not simply "fill, then use"; it stays as it is, which is right, if slower.
+            return loop
+        depth = max(mark.depth for mark in marks)
+        is_async = any(mark.is_async for mark in marks)
+        for buffer in buffers:
+            size = _padded_size(buffer)
+            self.rings[buffer] = Buffer(buffer.name, (depth * size,), buffer.dtype, buffer.scope)
+        return self._ring(loop, seq(*fills), seq(*uses), depth, is_async)
+
+    def _ring(self, loop: For, fill: Stmt, use: Stmt, depth: int, is_async: bool) -> Stmt:
+        simplifier = self.simplifier
+        extent = int(loop.extent)  # type: ignore[call-overload]
+        k = simplifier.var(loop.var)
+        ahead = shifted(k, depth - 1)
+        now, then = Slot(loop.var, 0, depth), Slot(loop.var, depth - 1, depth)
+        commit = AsyncCommit() if is_async else None
+        first: list[Stmt | None] = []
+        for i in range(depth - 1):
+            if i < extent:
+                first.append(self._filled(fill, loop.var, constant(i), depth, is_async, None))
+            first.append(commit)
+        more = self._filled(fill, loop.var, ahead, depth, is_async, then)
+        in_range = simplifier.compare("<", ahead, constant(extent))
+        body = seq(
+            *([AsyncWait(depth - 2), Barrier("shared")] if is_async else []),
+            If(in_range, more),
+            commit,
+            self._moved(use, {}, k, depth, now),
+        )
+        rest = For(loop.var, loop.extent, loop.kind, body, loop.thread, loop.annotations)
+        return seq(*first, rest)
+
+    def _filled(
+        self,
+        fill: Stmt,
+        var: Var,
+        iteration: Affine,
+        depth: int,
+        is_async: bool,
+        slot: Slot | None,
+    ) -> Stmt:
+        stmt = self._moved(fill, {var: iteration}, iteration, depth, slot)
+        return _ToCopies(self.simplifier).rewrite(stmt) if is_async else stmt
+
+    def _moved(
+        self, stmt: Stmt, env: Mapping[Var, Affine], k: Affine, depth: int, slot: Slot | None
+    ) -> Stmt:
+        offset = self.simplifier.floormod(k, depth)
+        move = _Move(self.simplifier, env, self.rings, offset)
+        stmt = move.rewrite(stmt)
+        if slot is not None:
+            self.slots.update(dict.fromkeys(move.places, slot))
+        return stmt
+
+
+class _Move(Rewriter):
+    """Replaces variables, and moves accesses of ring buffers to one slot."""
+
+    def __init__(
+        self,
+        simplifier: Simplifier,
+        env: Mapping[Var, Affine],
+        rings: Mapping[Buffer, Buffer],
+        slot: Affine,
+    ) -> None:
+        self.simplifier = simplifier
+        self.env = env
+        self.rings = rings
+        self.slot = slot
+        self.places: set[tuple[Buffer, Expr]] = set()
+        self._loads: dict[Load, Expr] = {}
+
+    def visit_Load(self, node: Load) -> Expr:
+        """Move a load."""
+        new = self._loads.get(node)
+        if new is None:
+            index = self._index(node.buffer, node.indices[0])
+            new = Load(self.rings.get(node.buffer, node.buffer), (index,))
+            new = node if new.buffer is node.buffer and index is node.indices[0] else new
+            self._loads[node] = new
+        return new
+
+    def visit_Store(self, node: Store) -> Stmt:
+        """Move a store."""
+        index = self._index(node.buffer, node.indices[0])
+        value = self.rewrite(node.value)
+        return Store(self.rings.get(node.buffer, node.buffer), (index,), value)
+
+    def visit_Var(self, node: Var) -> Expr:
+        """Replace a variable that stands outside an index."""
+        form = self.env.get(node)
+        return node if form is None else self.simplifier.expr(form)
+
+    def visit_If(self, node: If) -> Stmt:
+        """Simplify the condition anew."""
+        cond = self.simplifier.simplify(self.rewrite(node.cond))
+        other = self.rewrite(node.other) if node.other is not None else None
+        return If(cond, self.rewrite(node.then), other)
+
+    def visit_IfThenElse(self, node: IfThenElse) -> Expr:
+        """Simplify the condition anew."""
+        cond = self.simplifier.simplify(self.rewrite(node.cond))
+        return IfThenElse.fold(cond, self.rewrite(node.then), self.rewrite(node.other))
+
+    def _index(self, buffer: Buffer, index: Expr) -> Expr:
+        if isinstance(index, Ramp):
+            return Ramp(self._index(buffer, index.base), index.stride, index.lanes)
+        form = self.simplifier.form(self.rewrite_inside(index), self.env)
+        ring = self.rings.get(buffer)
+        if ring is None:
+            return self.simplifier.expr(form)
+        form = self.simplifier.combine([(self.slot, _padded_size(buffer)), (form, 1)])
+        place = self.simplifier.expr(form)
+        self.places.add((ring, place))
+        return place
+
+    def rewrite_inside(self, index: Expr) -> Expr:
+        """Move loads inside an index; a plain index has none and stays the object it is."""
+        form = self.simplifier.known_form(index)
+        return index if form is not None and form.is_plain else self.rewrite(index)
+
+
+class _ToCopies(Rewriter):
+    """Makes stores of what is just loaded from global memory asynchronous."""
+
+    def __init__(self, simplifier: Simplifier) -> None:
+        self.simplifier = simplifier
+
+    def visit_Store(self, node: Store) -> Stmt:
+        """Copy, or where a condition guards the load, copy or store what stands for it."""
+        value = node.value
+        if isinstance(value, IfThenElse):
+            copy = self._copy(node, value.then)
+            if copy is None:
+                return node
+            return If(value.cond, copy, Store(node.buffer, node.indices, value.other))
+        return self._copy(node, value) or node
+
+    def _copy(self, node: Store, value: Expr) -> AsyncCopy | None:
+        if not isinstance(value, Load) or value.buffer.scope != "global":
+            return None
+        if element_of(value.buffer.dtype) != element_of(node.buffer.dtype):
+            return None
+        size = lanes_of(value.dtype) * bits_of(value.dtype) // 8
+        to, source = self._start(node.indices[0]), self._start(value.indices[0])
+        if to is None or source is None or size not in COPIED_BYTES:
+            return None
+        return AsyncCopy(node.buffer, to, value.buffer, source, size)
+
+    def _start(self, index: Expr) -> Expr | None:
+        """Return the first element of an index, None if its elements are not aligned together."""
+        if not isinstance(index, Ramp):
+            return index
+        form = self.simplifier.form_of(index.base)
+        if index.stride != 1 or any(k % index.lanes for k in (form.const, *form.terms.values())):
+            return None
+        return index.base
+
+
+class _Reallocate(Rewriter):
+    """Allocates rings in place of the buffers that they stand for."""
+
+    def __init__(self, rings: Mapping[Buffer, Buffer]) -> None:
+        self.rings = rings
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        """Allocate the ring."""
+        body = self.rewrite(node.body)
+        return Allocate(self.rings.get(node.buffer, node.buffer), body)
+
+    def visit_Store(self, node: Store) -> Stmt:
+        """Keep a store: no allocation is below it."""
+        return node
+
+
+class _Written(Visitor):
+    def __init__(self) -> None:
+        self.buffers: set[Buffer] = set()
+
+    def visit_Store(self, node: Store) -> None:
+        self.buffers.add(node.buffer)
+
+
+def _written(stmt: Stmt) -> set[Buffer]:
+    found = _Written()
+    found.visit(stmt)
+    return found.buffers
+
+
+def _padded_size(buffer: Buffer) -> int:
+    """Return the elements of one slot: as many as keep the next slot aligned."""
+    step = max(ALIGNMENT_BYTES * 8 // max(bits_of(buffer.dtype), 8), 1)
+    return -(-prod(buffer.shape) // step) * step

@@ -1,0 +1,114 @@
+"""Double buffers and asynchronous copies: right values, no races, one barrier an iteration."""
+
+import numpy as np
+import pytest
+import workloads
+from interpreter import run
+
+from autotune import te
+from autotune.lower import lower_schedule
+
+
+def blocked_matmul(n=8, m=12, k=20, step=4, vector=1, split=2):
+    """A matmul whose operands go through shared memory; returns schedule, work and copies."""
+    work = workloads.matmul(n, m, k)
+    A, B, C = work.args
+    s = te.create_schedule(C.op)
+    CL = s.cache_write(C, "local")
+    copies = [s.cache_read(A, "shared", [CL]), s.cache_read(B, "shared", [CL])]
+    y, x = s[C].op.axis
+    by, ty = s[C].split(y, factor=4)
+    bx, tx = s[C].split(x, factor=4)
+    s[C].reorder(by, bx, ty, tx)
+    for axis, tag in ((by, "blockIdx.y"), (bx, "blockIdx.x"), (ty, "threadIdx.y"),
+                      (tx, "threadIdx.x")):
+        s[C].bind(axis, te.thread_axis(tag))
+    s[CL].compute_at(s[C], tx)
+    ko, ki = s[CL].split(s[CL].op.reduce_axis[0], factor=step)
+    s[CL].reorder(ko, ki, *s[CL].op.axis)
+    for copy in copies:
+        s[copy].compute_at(s[CL], ko)
+        rest = s[copy].fuse(*s[copy].op.axis)
+        if vector > 1:
+            rest, lane = s[copy].split(rest, factor=vector)
+            s[copy].vectorize(lane)
+        rest, tx = s[copy].split(rest, factor=4)
+        rest, ty = s[copy].split(rest, factor=4)
+        s[copy].bind(ty, te.thread_axis("threadIdx.y"))
+        s[copy].bind(tx, te.thread_axis("threadIdx.x"))
+    return s, work, copies
+
+
+def check(s, work):
+    lowered = lower_schedule(s, work.args)
+    arrays = work.arrays()
+    run(lowered, arrays)
+    np.testing.assert_allclose(arrays[-1], work.reference(*arrays[:-1]))
+    return str(lowered)
+
+
+@pytest.mark.parametrize(("k", "step"), [(20, 4), (8, 4), (21, 4), (4, 4), (12, 4)])
+def test_a_double_buffer_needs_one_barrier_an_iteration(k, step):
+    s, work, copies = blocked_matmul(k=k, step=step)
+    for copy in copies:
+        s[copy].double_buffer()
+    text = check(s, work)
+    if k >= 3 * step:
+        assert text.count("barrier") == 1
+        assert "% 2" in text or "floormod" in text
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("vector", [1, 4])
+@pytest.mark.parametrize("k", [4, 8, 20, 23])
+def test_asynchronous_copies_run_ahead_in_a_ring(stages, vector, k):
+    s, work, copies = blocked_matmul(k=k, vector=vector)
+    for copy in copies:
+        s[copy].async_copy(stages)
+    text = check(s, work)
+    if k > 4:
+        assert "async_copy" in text or k == 23
+        assert text.count(f"async_wait({stages - 2})") == 1
+        assert text.count("barrier") == 1
+
+
+def test_copies_of_four_floats_are_one_asynchronous_copy():
+    s, work, copies = blocked_matmul(n=16, m=16, k=32, step=16, vector=4)
+    for copy in copies:
+        s[copy].async_copy(2)
+    assert "16 bytes" in check(s, work)
+
+
+def test_padding_is_stored_where_there_is_nothing_to_copy():
+    work = workloads.padded_conv()
+    data, kernel, conv = work.args
+    s = te.create_schedule(conv.op)
+    s[work.chain[0]].compute_inline()
+    local = s.cache_write(conv, "local")
+    copy = s.cache_read(work.chain[0], "shared", [local])
+    f, y, x = s[conv].op.axis
+    s[conv].bind(f, te.thread_axis("blockIdx.x"))
+    s[conv].bind(y, te.thread_axis("threadIdx.y"))
+    s[conv].bind(x, te.thread_axis("threadIdx.x"))
+    s[local].compute_at(s[conv], x)
+    c, i, j = s[local].op.reduce_axis
+    s[local].reorder(c, i, j, *s[local].op.axis)
+    s[copy].compute_at(s[local], c)
+    _, yy, xx = s[copy].op.axis
+    rest, tx = s[copy].split(s[copy].fuse(yy, xx), factor=5)
+    rest, ty = s[copy].split(rest, factor=6)
+    s[copy].bind(ty, te.thread_axis("threadIdx.y"))
+    s[copy].bind(tx, te.thread_axis("threadIdx.x"))
+    s[copy].async_copy(3)
+    assert "else:" in check(s, work)
+
+
+def test_a_pipeline_inside_a_loop_starts_anew():
+    s, work, copies = blocked_matmul(k=24, step=4)
+    local = next(stage for stage in s.stages if stage.op.name == "C.local")
+    leaves = list(local.leaf_iter_vars)
+    outer, inner = local.split(leaves[0], factor=3)
+    for copy in copies:
+        s[copy].double_buffer()
+    assert outer is not inner
+    check(s, work)
