@@ -24,6 +24,7 @@ from autotune.target.query import cuda_device
 _FREE_SHARED_BYTES = 48 * 1024
 # Below this, launching from Python takes as long as the kernel, and a graph is needed to see it.
 _SHORT_S = 20e-6
+_LONG_S = 1e-3
 _TRIED_RUNS = 4
 # Runs that Python queues while the device clears the flush buffer once.
 _RUNS_QUEUED_PER_FLUSH = 4
@@ -118,8 +119,9 @@ class CudaSampler:
         self._stream = executable.stream
         self._alone = options.flush_cache or buffers.has_inout
         self._cold = options.flush_cache
-        self._flush = _flush_buffer(executable.device)
+        self._flush = _flush_buffer(executable.device) if self._alone else None
         self._use_graph = options.use_graph
+        self._long_runs = 0
         sets = buffers.sets[: self.input_sets]
         self._restores = [buffers.restorations(i) for i in range(len(sets))]
         self._pointers = [executable.pointers(arrays) for arrays in sets]
@@ -136,10 +138,22 @@ class CudaSampler:
             if self._alone:
                 return self._each(number)
             if self._use_graph is None:
-                # The first run loads the code; only the next ones tell how long a run takes.
-                self._together(1)
-                self._use_graph = self._together(_TRIED_RUNS) / _TRIED_RUNS < _SHORT_S
+                return self._undecided_sample(number)
             return self._graph_sample(number) if self._use_graph else self._together(number)
+
+    def _undecided_sample(self, number: int) -> float:
+        """Take a sample while it is open whether runs are so short that it takes a graph.
+
+        A long run is not repeated to find out; but one alone may have been long only because the
+        code was loaded.
+        """
+        first = self._together(1)
+        if first < _LONG_S:
+            self._use_graph = self._together(_TRIED_RUNS) / _TRIED_RUNS < _SHORT_S
+            return self.sample(number)
+        self._long_runs += 1
+        self._use_graph = False if self._long_runs > 1 else None
+        return first if number == 1 else self._together(number)
 
     def _together(self, number: int) -> float:
         start, end = self._events
@@ -196,7 +210,8 @@ class CudaSampler:
         return sum(float(start.time_till(end)) for start, end in pairs[-number:]) * 1e-3
 
     def _clear(self) -> None:
-        driver.memset_d8_async(self._flush.pointer, 0, self._flush.nbytes, self._stream)
+        if self._flush is not None:
+            driver.memset_d8_async(self._flush.pointer, 0, self._flush.nbytes, self._stream)
 
     def clocks(self) -> Clocks | None:
         """Ask NVML."""
