@@ -3,6 +3,7 @@
 from autotune.errors import InstantiationError
 from autotune.task import dispatcher, space, task
 from autotune.task.axes import VirtualAxis
+from autotune.task.code_hash import attach_code_hash, attach_code_hash_to_arg
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import (
@@ -10,6 +11,7 @@ from autotune.task.dispatcher import (
     ApplyFixedConfig,
     DispatchContext,
     FallbackContext,
+    clear_fallback_cache,
     get_config,
 )
 from autotune.task.entities import (
@@ -19,11 +21,19 @@ from autotune.task.entities import (
     SplitEntity,
 )
 from autotune.task.fallback import FallbackConfigEntity
+from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.task import Task, create
 from autotune.task.template import TASK_TABLE, TaskTemplate, register, template
+from autotune.task.topi_integration import (
+    deserialize_args,
+    get_workload,
+    register_topi_compute,
+    register_topi_schedule,
+)
 from autotune.task.workload import args_to_workload, serialize_args
 
 __all__ = [
+    "GLOBAL_SCOPE",
     "TASK_TABLE",
     "AnnotateEntity",
     "ApplyConfig",
@@ -41,10 +51,17 @@ __all__ = [
     "TaskTemplate",
     "VirtualAxis",
     "args_to_workload",
+    "attach_code_hash",
+    "attach_code_hash_to_arg",
+    "clear_fallback_cache",
     "create",
+    "deserialize_args",
     "dispatcher",
     "get_config",
+    "get_workload",
     "register",
+    "register_topi_compute",
+    "register_topi_schedule",
     "serialize_args",
     "space",
     "task",

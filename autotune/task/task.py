@@ -28,6 +28,12 @@ from autotune.task.template import (
     run,
     template,
 )
+from autotune.task.topi_integration import (
+    deserialize_args,
+    function_of,
+    register_topi_compute,
+    register_topi_schedule,
+)
 from autotune.task.workload import (
     Workload,
     args_to_workload,
@@ -183,13 +189,6 @@ def create(
     return task
 
 
-def function_of(entry: TaskTemplate, name: str) -> Function:
-    """Return the one function that runs a template."""
-    if entry.fcustomized is None:
-        raise TemplateError(f"task {name!r}: only its compute half is registered")
-    return entry.fcustomized
-
-
 def _target(spec: str | Target | None) -> Target | None:
     return spec if spec is None or isinstance(spec, Target) else Target(spec)
 
@@ -217,10 +216,14 @@ __all__ = [
     "Task",
     "TaskTemplate",
     "args_to_workload",
+    "compute_flop",
     "create",
+    "deserialize_args",
     "find_template",
     "get_config",
     "register",
+    "register_topi_compute",
+    "register_topi_schedule",
     "serialize_args",
     "template",
 ]

@@ -1,0 +1,147 @@
+"""Tasks made of two halves: a compute that declares tensors, and a schedule for its output.
+
+The halves are registered under one task name. The compute marks its output with the workload, and
+the schedule, called later with outputs that may have other operators behind them, finds the mark.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from autotune.errors import TemplateError
+from autotune.target import Target
+from autotune.task.dispatcher import DispatchContext, get_config
+from autotune.task.errors import WorkloadError
+from autotune.task.template import TASK_TABLE, Function, TaskTemplate
+from autotune.task.workload import Workload, args_to_workload
+from autotune.te import PlaceholderOp, Tensor, placeholder
+
+_TENSOR = "TENSOR"
+
+
+def register_topi_compute(task_name: str, func: Function | None = None) -> Any:
+    """Make ``func(cfg, *args)`` the compute half of a task; a decorator without ``func``.
+
+    The result is called without ``cfg``, which it gets from the contexts around the call.
+
+    Raises:
+        TemplateError: the task has a compute half already.
+    """
+
+    def decorate(function: Function) -> Function:
+        _enter(task_name, "fcompute", function)
+
+        @functools.wraps(function)
+        def wrapper(*args: Any) -> Any:
+            workload = args_to_workload(args, task_name)
+            config = DispatchContext.current.query(Target.current(), workload)
+            output = function(config, *args)
+            _first(output).op.attrs["workload"] = workload
+            return output
+
+        return wrapper
+
+    return decorate if func is None else decorate(func)
+
+
+def register_topi_schedule(task_name: str, func: Function | None = None) -> Any:
+    """Make ``func(cfg, outs)`` the schedule half of a task; a decorator without ``func``.
+
+    The result is called with the outputs alone.
+
+    Raises:
+        TemplateError: the task has a schedule half already.
+    """
+
+    def decorate(function: Function) -> Function:
+        _enter(task_name, "fschedule", function)
+
+        @functools.wraps(function)
+        def wrapper(outs: Any, *args: Any) -> Any:
+            workload = get_workload(outs, task_name)
+            if workload is None:
+                raise WorkloadError(
+                    f"Cannot find TOPI workload {task_name}. Is it registered with "
+                    f"`register_topi_compute`, and were these outputs made by it?"
+                )
+            config = DispatchContext.current.query(Target.current(), workload)
+            return function(config, outs, *args)
+
+        return wrapper
+
+    return decorate if func is None else decorate(func)
+
+
+def get_workload(outs: Any, task_name: str) -> Workload | None:
+    """Return the workload that a compute half left on one of the operators behind ``outs``."""
+    for tensor in _behind([outs] if isinstance(outs, Tensor) else outs):
+        workload: Workload | None = tensor.op.attrs.get("workload")
+        if workload is not None and workload[0] == task_name:
+            return workload
+    return None
+
+
+def deserialize_args(args: Sequence[Any]) -> list[Any]:
+    """Return arguments with every top-level ``("TENSOR", shape, dtype)`` made a placeholder."""
+    return [_tensor(arg) if _is_tensor(arg) else arg for arg in args]
+
+
+def function_of(entry: TaskTemplate, name: str) -> Function:
+    """Return the one function that runs a template: its own, or its two halves in turn.
+
+    Raises:
+        TemplateError: a half is missing.
+    """
+    if entry.fcustomized is not None:
+        return entry.fcustomized
+    if entry.fcompute is None or entry.fschedule is None:
+        missing = "schedule" if entry.fschedule is None else "compute"
+        raise TemplateError(
+            f"task {name!r} has no {missing} half; register it with register_topi_{missing}"
+        )
+    return functools.partial(_run_halves, entry.fcompute, entry.fschedule, name)
+
+
+def _run_halves(compute: Function, schedule: Function, name: str, *args: Any) -> Any:
+    """Return the schedule, and the output followed by the inputs."""
+    config = get_config()
+    output = compute(config, *deserialize_args(args))
+    _first(output).op.attrs["workload"] = args_to_workload(args, name)
+    outs = [output] if isinstance(output, Tensor) else list(output)
+    inputs = [tensor for tensor in _behind(outs) if isinstance(tensor.op, PlaceholderOp)]
+    return schedule(config, outs), [*outs, *inputs]
+
+
+def _enter(name: str, half: str, function: Callable[..., Any]) -> None:
+    entry = TASK_TABLE.setdefault(name, TaskTemplate())
+    if getattr(entry, half) is not None:
+        raise TemplateError(f"the {half[1:]} half of task {name!r} is registered already")
+    setattr(entry, half, function)
+
+
+def _behind(outs: Iterable[Tensor]) -> list[Tensor]:
+    """Return the tensors that ``outs`` are computed from and themselves, breadth first."""
+    order = dict.fromkeys(outs)
+    queue = list(order)
+    for tensor in queue:  # grows while it is walked
+        new = [source for source in tensor.op.input_tensors if source not in order]
+        order.update(dict.fromkeys(new))
+        queue += new
+    return queue
+
+
+def _first(output: Any) -> Tensor:
+    tensor = output if isinstance(output, Tensor) else output[0]
+    assert isinstance(tensor, Tensor)
+    return tensor
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 3 and value[0] == _TENSOR
+
+
+def _tensor(serialized: tuple[Any, ...]) -> Tensor:
+    _, shape, dtype = serialized
+    return placeholder(shape, dtype)
