@@ -27,7 +27,8 @@ def kernel_of(what: Any, target: Target | str, name: str | None = None) -> Kerne
 
     Raises:
         KernelError: it is none of these, or is written in another language.
-        LoweringError: the schedule cannot be lowered for the target.
+        InstantiationError: a schedule breaks a limit of the target; the message names it.
+        LoweringError: a schedule cannot be lowered for the target.
     """
     target = Target(target)
     match what:
@@ -38,7 +39,8 @@ def kernel_of(what: Any, target: Target | str, name: str | None = None) -> Kerne
         case LoweredFunction():
             kernel = kernel_of_function(what, target.language)
         case (Schedule() as schedule, args):
-            kernel = kernel_of_schedule(schedule, args, target, name or _DEFAULT_NAME)
+            limits = target.limits if target.language == "cuda" else None
+            kernel = kernel_of_schedule(schedule, args, target, name or _DEFAULT_NAME, limits)
         case Schedule():
             raise KernelError("a schedule is built together with its arguments: build(s, [A, B])")
         case _:
