@@ -82,6 +82,7 @@ GEMMS = {
     "gemm 512": (512, 512, 512),
     "gemm 1024": (1024, 1024, 1024),
     "gemm 2048": (2048, 2048, 2048),
+    "gemm 4096": (4096, 4096, 4096),
     "gemm 1x4096x4096": (1, 4096, 4096),
     "gemm 16x4096x4096": (16, 4096, 4096),
     "gemm 1x1000x512": (1, 1000, 512),
@@ -208,7 +209,7 @@ def graph_microseconds(run: Callable[[], Any]) -> float:
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for _ in range(GRAPH_CALLS):
+        for _ in range(calls):
             run()
     times = []
     for _ in range(15):
@@ -217,7 +218,7 @@ def graph_microseconds(run: Callable[[], Any]) -> float:
         graph.replay()
         end.record()
         end.synchronize()
-        times.append(begin.elapsed_time(end) * 1e3 / GRAPH_CALLS)
+        times.append(begin.elapsed_time(end) * 1e3 / calls)
     return float(np.median(times[3:]))
 
 

@@ -30,6 +30,7 @@ class ConvTiling:
         y_step = 1 if shape.kh == 1 else sy
         self.in_pitch = common.odd_quads((self.tile_x - 1) * self.x_step + shape.kw)
         in_h = (c["rows"] - 1) * y_step + shape.kh
+        self.window_cells = in_h * ((self.tile_x - 1) * self.x_step + shape.kw)
         self.w_pitch = common.odd_quads(self.chunk * taps)
         staged = c["stages"] * (self.chunk * in_h * self.in_pitch + self.tile_co * self.w_pitch)
         summed = c["slices"] * self.tile_co * c["rows"] * self.tile_x
@@ -151,17 +152,21 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     together = min(max(resident, 1), ceil_div(blocks, multiprocessors))
     lines = tiling.chunks * c["step"] * shape.taps
     reads = tiling.window / min(4, c["pixels"]) / shape.kw + c["channels"] / max(c["taps"], 1)
-    work = lines * (c["channels"] * c["pixels"] + reads)
-    # One warp alone issues an arithmetic instruction every other cycle or so.
-    busy = together * warps / 4
-    compute = waves * work * max(busy, 2.0)
-    staged = tiling.chunks * tiling.chunk * (tiling.tile_co + tiling.tile_x) * shape.taps * 4
-    staging = waves * together * staged / 40 * (1.0 if c["stages"] > 1 else 1.5)
+    # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether
+    # its threads share it or not; the four schedulers share that, but not their arithmetic.
+    shared = 4 * (tiling.window / shape.kw + c["channels"])
+    work = lines * max(c["channels"] * c["pixels"] + reads, shared) + 100 * tiling.chunks
+    compute = waves * work * max(together * warps / 4, 1.5)
+    elements = tiling.tile_co * shape.taps + tiling.window_cells
+    copies = tiling.tile_co * shape.taps / 4 + tiling.window_cells
+    staging = waves * together * tiling.chunks * tiling.chunk * (elements / 12 + copies / 32)
+    overlapped = c["stages"] > 1 and tiling.chunks > 1
     adding = waves * together * tiling.threads * c["channels"] * c["pixels"] * 8 / 128
     joining = 0.0 if c["split"] == 1 else 1500.0 if c["cluster"] else 4000.0
     if c["split"] > 1 and not c["cluster"]:
         joining += 8 * c["split"] * shape.outputs / (20 * multiprocessors)
-    return max(compute, staging) + min(compute, staging) / 4 + adding + joining
+    hidden = min(compute, staging) * (0.7 if overlapped or together > 1 else 0.2)
+    return compute + staging - hidden + adding + joining
 
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:

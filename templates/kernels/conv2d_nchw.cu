@@ -33,16 +33,19 @@ __device__ __forceinline__ float finish(float sum, const float* bias, int co) {
   return sum;
 }
 
+// Where the extents divide, the tests for the edges are constant and vanish.
+constexpr bool WHOLE_CO = CO % TILE_CO == 0;
+constexpr bool WHOLE_CI = CI_PER_SPLIT * SPLIT == CI && CI_PER_SPLIT % CHUNK == 0;
+
 __device__ __forceinline__ void stage_filters(
     float* dst, const float* __restrict__ weight, int co0, int ci0, int ci_end, int tid) {
-  constexpr int VECTORS = CHUNK * TAPS / W_COPY;
-#pragma unroll 4
-  for (int i = tid; i < TILE_CO * VECTORS; i += THREADS) {
-    const int row = i / VECTORS, col = i % VECTORS * W_COPY;
-    const bool valid = co0 + row < CO && ci0 * TAPS + col < ci_end * TAPS;
-    const int at = valid ? (co0 + row) * CI * TAPS + ci0 * TAPS + col : 0;
-    copy_async<W_COPY>(dst + row * W_PITCH + col, weight + at, valid);
-  }
+  const float* const from = weight + (co0 * CI + ci0) * TAPS;
+  each_vector<TILE_CO, CHUNK * TAPS / W_COPY>(tid, [&](int row, int vector) {
+    const int tap = vector * W_COPY;
+    const bool valid =
+        (WHOLE_CO || co0 + row < CO) && (WHOLE_CI || ci0 * TAPS + tap < ci_end * TAPS);
+    copy_async<W_COPY>(dst + row * W_PITCH + tap, from + row * (CI * TAPS) + tap, valid);
+  });
 }
 
 __device__ __forceinline__ void stage_input_cell(
@@ -55,8 +58,8 @@ __device__ __forceinline__ void stage_input_cell(
   float* to = dst + r * IN_PITCH + q;
 #pragma unroll 4
   for (; c < CHUNK; c += c_step) {
-    const bool valid = inside && c < channels;
-    copy_async<1>(to + c * (IN_H * IN_PITCH), from + (valid ? c * (IH * IW) : 0), valid);
+    const bool valid = inside && (WHOLE_CI || c < channels);
+    copy_async<1>(to + c * (IN_H * IN_PITCH), from + c * (IH * IW), valid);
   }
 }
 
@@ -150,8 +153,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
   const int y0 = oy0 * SY - PY, x0 = ox0 * SX - PX;
   const float* const image = data + n * CI * IH * IW;
 
-  auto stage = [&](int chunk) {
-    const int ci0 = ci_begin + chunk * CHUNK, slot = chunk % STAGES;
+  auto stage = [&](int chunk, int slot) {
+    const int ci0 = ci_begin + chunk * CHUNK;
     if (chunk < CHUNKS) {
       stage_filters(ws + slot * W_FLOATS, weight, co0, ci0, ci_end, tid);
       stage_input(xs + slot * X_FLOATS, image + ci0 * (IH * IW), y0, x0, ci_end - ci0, tid);
@@ -169,20 +172,23 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
   const float* const x =
       xs + (slice * STEP * IN_H + row * Y_STEP) * IN_PITCH + column * PIXELS * X_STEP;
 #pragma unroll
-  for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk);
+  for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk, chunk);
+  int slot = 0, free_slot = STAGES - 1;
 #pragma unroll 1
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     if (STAGES == 1) {
       __syncthreads();
-      stage(chunk);
+      stage(chunk, 0);
       copy_wait<0>();
       __syncthreads();
     } else {
       copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
       __syncthreads();
-      stage(chunk + STAGES - 1);
+      stage(chunk + STAGES - 1, free_slot);
     }
-    accumulate(sum, w + chunk % STAGES * W_FLOATS, x + chunk % STAGES * X_FLOATS);
+    accumulate(sum, w + slot * W_FLOATS, x + slot * X_FLOATS);
+    free_slot = slot;
+    slot = slot + 1 == STAGES ? 0 : slot + 1;
   }
   copy_wait<0>();
   __syncthreads();

@@ -38,8 +38,8 @@ __device__ __forceinline__ void store_vector(float* dst, const float* src) {
   }
 }
 
-// Copies FLOATS consecutive floats to shared memory, or clears them when not valid (then src may
-// be any readable address: nothing is read).
+// Copies FLOATS consecutive floats to shared memory, or clears them when not valid; then nothing is
+// read, and src may point anywhere.
 template <int FLOATS>
 __device__ __forceinline__ void copy_async(float* dst, const float* src, bool valid) {
 #if HAVE_ASYNC_COPY
@@ -69,6 +69,25 @@ __device__ __forceinline__ void copy_commit() {
 #elif defined(AUTOTUNE_EMULATE)
   __pipeline_commit();
 #endif
+}
+
+// Calls body(row, vector) for every vector of a tile of TILE_ROWS rows, the threads side by side. Where
+// THREADS allow it a thread keeps to one column, so that its addresses differ by constants only.
+template <int TILE_ROWS, int TILE_VECTORS, class Body>
+__device__ __forceinline__ void each_vector(int tid, Body body) {
+  if (TILE_VECTORS <= THREADS && THREADS % (TILE_VECTORS <= THREADS ? TILE_VECTORS : 1) == 0) {
+    constexpr int SWEEP = TILE_VECTORS <= THREADS ? THREADS / TILE_VECTORS : 1;
+    const int first = tid / TILE_VECTORS, vector = tid % TILE_VECTORS;
+#pragma unroll
+    for (int row = 0; row < TILE_ROWS; row += SWEEP)
+      if (TILE_ROWS % SWEEP == 0 || row + first < TILE_ROWS) body(row + first, vector);
+  } else {
+#pragma unroll 8
+    for (int begin = 0; begin < TILE_ROWS * TILE_VECTORS; begin += THREADS) {
+      const int i = begin + tid;
+      if (TILE_ROWS * TILE_VECTORS % THREADS == 0 || i < TILE_ROWS * TILE_VECTORS) body(i / TILE_VECTORS, i % TILE_VECTORS);
+    }
+  }
 }
 
 // Waits until at most PENDING groups of this thread are still on their way.

@@ -11,28 +11,29 @@ constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
 constexpr int A_FLOATS = TILE_M * A_PITCH, B_FLOATS = CHUNK * B_PITCH;
 constexpr int PANELS = COLS / N_VEC;
 
+// Where the extents divide, the tests for the edges are constant and vanish.
+constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
+constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
+
 __device__ __forceinline__ void stage_a(
     float* dst, const float* __restrict__ a, int m0, int k0, int k_end, int tid) {
-  constexpr int VECTORS = CHUNK / A_COPY;
-#pragma unroll 4
-  for (int i = tid; i < TILE_M * VECTORS; i += THREADS) {
-    const int row = i / VECTORS, k = i % VECTORS * A_COPY;
-    const bool valid = m0 + row < M && k0 + k < k_end;
-    const size_t at = valid ? static_cast<size_t>(m0 + row) * K + k0 + k : 0;
-    copy_async<A_COPY>(dst + row * A_PITCH + k, a + at, valid);
-  }
+  const float* const from = a + static_cast<size_t>(m0) * K + k0;
+  each_vector<TILE_M, CHUNK / A_COPY>(tid, [&](int row, int vector) {
+    const int k = vector * A_COPY;
+    const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
+    copy_async<A_COPY>(dst + row * A_PITCH + k, from + static_cast<ptrdiff_t>(row) * K + k, valid);
+  });
 }
 
 __device__ __forceinline__ void stage_b(
     float* dst, const float* __restrict__ b, int n0, int k0, int k_end, int tid) {
-  constexpr int VECTORS = TILE_N / B_COPY;
-#pragma unroll 4
-  for (int i = tid; i < CHUNK * VECTORS; i += THREADS) {
-    const int k = i / VECTORS, col = i % VECTORS * B_COPY;
-    const bool valid = n0 + col < N && k0 + k < k_end;
-    const size_t at = valid ? static_cast<size_t>(k0 + k) * N + n0 + col : 0;
-    copy_async<B_COPY>(dst + k * B_PITCH + col, b + at, valid);
-  }
+  const float* const from = b + static_cast<size_t>(k0) * N + n0;
+  each_vector<CHUNK, TILE_N / B_COPY>(tid, [&](int k, int vector) {
+    const int column = vector * B_COPY;
+    const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
+    copy_async<B_COPY>(
+        dst + k * B_PITCH + column, from + static_cast<ptrdiff_t>(k) * N + column, valid);
+  });
 }
 
 __device__ __forceinline__ void accumulate(
@@ -76,8 +77,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
   const int k_begin = blockIdx.z * K_PER_SPLIT;
   const int k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
 
-  auto stage = [&](int chunk) {
-    const int k0 = k_begin + chunk * CHUNK, slot = chunk % STAGES;
+  auto stage = [&](int chunk, int slot) {
+    const int k0 = k_begin + chunk * CHUNK;
     if (chunk < CHUNKS) {
       stage_a(as + slot * A_FLOATS, a, m0, k0, k_end, tid);
       stage_b(bs + slot * B_FLOATS, b, n0, k0, k_end, tid);
@@ -94,20 +95,23 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
   const float* const left = as + ty * A_PITCH + slice * STEP;
   const float* const right = bs + slice * STEP * B_PITCH + tx * N_VEC;
 #pragma unroll
-  for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk);
+  for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk, chunk);
+  int slot = 0, free_slot = STAGES - 1;
 #pragma unroll 1
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     if (STAGES == 1) {
       __syncthreads();
-      stage(chunk);
+      stage(chunk, 0);
       copy_wait<0>();
       __syncthreads();
     } else {
       copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
       __syncthreads();
-      stage(chunk + STAGES - 1);
+      stage(chunk + STAGES - 1, free_slot);
     }
-    accumulate(sum, left + chunk % STAGES * A_FLOATS, right + chunk % STAGES * B_FLOATS);
+    accumulate(sum, left + slot * A_FLOATS, right + slot * B_FLOATS);
+    free_slot = slot;
+    slot = slot + 1 == STAGES ? 0 : slot + 1;
   }
 
 #if !CLUSTER
