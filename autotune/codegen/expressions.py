@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from autotune.codegen.dialect import Dialect
+from autotune.codegen.dialect import Dialect, Scalar
 from autotune.codegen.literals import float_text, int_text
 from autotune.codegen.names import Names
 from autotune.errors import LoweringError
@@ -98,6 +98,7 @@ class ExpressionPrinter:
         self.needs = needs
         self.kept: dict[Expr, Text] = {}
         self.threads: set[str] = set()  # the thread indices that occurred
+        self._scalars: dict[str, Scalar] = {}
 
     def text(self, expr: Expr, least: int = 0) -> str:
         """Return an expression as text that binds at least as tightly as ``least``."""
@@ -112,12 +113,15 @@ class ExpressionPrinter:
         result = self.kept[expr] = method(self, expr)
         return result
 
-    def scalar_of(self, dtype: str) -> Any:
+    def scalar_of(self, dtype: str) -> Scalar:
         """Return how values of ``dtype`` are written, and note what that needs."""
-        scalar = self.dialect.scalars.get(dtype)
+        scalar = self._scalars.get(dtype)
         if scalar is None:
-            raise LoweringError(f"no C type for dtype {dtype!r}")
-        self.needs.update(scalar.needs)
+            scalar = self.dialect.scalars.get(dtype)
+            if scalar is None:
+                raise LoweringError(f"no C type for dtype {dtype!r}")
+            self.needs.update(scalar.needs)
+            self._scalars[dtype] = scalar
         return scalar
 
     # -- leaves ------------------------------------------------------------------------------
@@ -157,7 +161,10 @@ class ExpressionPrinter:
     def load(self, node: Load) -> Text:
         """A read of one element."""
         scalar = self.scalar_of(node.buffer.dtype)
-        text = scalar.load.format(self.element(node.buffer, node.indices[0]))
+        text = self.element(node.buffer, node.indices[0])
+        if scalar.load == "{}":
+            return text, ATOM
+        text = scalar.load.format(text)
         return text, UNARY if text.startswith("(") else ATOM
 
     def element(self, buffer: Any, index: Expr) -> str:
@@ -178,8 +185,9 @@ class ExpressionPrinter:
         elif kind is Mul and isinstance(b, IntImm | FloatImm) and b.value == -1:
             return f"-{self.text(a, ATOM)}", UNARY
         text = f"{self.text(a, left)} {symbol} {self.text(b, right)}"
-        if self.scalar_of(node.dtype).promotes and symbol in "+-*":
-            return f"({self.scalar_of(node.dtype).value})({text})", UNARY
+        scalar = self.scalar_of(node.dtype)
+        if scalar.promotes and symbol in "+-*":
+            return f"({scalar.value})({text})", UNARY
         return text, binding
 
     def floor_division(self, node: FloorDiv | FloorMod) -> Text:
