@@ -21,7 +21,7 @@ from autotune.utils.files import write_atomically
 DEFAULT_BYTES = 1 << 30
 # After eviction this part of the bound is in use, so that not every store has to evict.
 _KEPT = 0.8
-_SCHEMA = 1
+_SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Entry:
         error: the compiler's refusal; empty on success.
         log: everything the compiler printed.
         entries: per entry point, what the compiler reports: registers, spills, shared bytes.
-        code_hash: digest of the machine code.
+        code_hash: digest of the machine code, without how it is launched.
+        code_bytes: size of the machine code.
     """
 
     artifact: bytes
@@ -41,6 +42,7 @@ class Entry:
     log: str = ""
     entries: dict[str, dict[str, int]] = field(default_factory=dict)
     code_hash: str = ""
+    code_bytes: int = 0
 
 
 class BuildCache:

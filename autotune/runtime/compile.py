@@ -117,13 +117,12 @@ def compile_kernel(
             store.put(key, entry)
     if entry.error:
         raise CompileError(entry.error)
-    resources = summary(entry.entries, kernel) | {"code_bytes": code_bytes(entry.artifact)}
     return BuildOutput(
         artifact=_place(entry.artifact, Path(out_dir), kernel.name, recipe.suffix),
-        resources=resources,
+        resources=summary(entry.entries, kernel) | {"code_bytes": entry.code_bytes},
         log=entry.log,
         entries=entry.entries,
-        code_hash=code_hash(entry.artifact, kernel),
+        code_hash=_launched(entry.code_hash, kernel),
         cached=cached,
         seconds=time.perf_counter() - started,
     )
@@ -150,7 +149,19 @@ def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> Entry:
             f"kernel {kernel.name!r}: cannot compile in {tempfile.gettempdir()}: {error}; "
             "free space there or set TMPDIR"
         ) from error
-    return Entry(artifact, log=log, entries=parse_ptxas(log))
+    return Entry(
+        artifact,
+        log=log,
+        entries=parse_ptxas(log),
+        code_hash=code_hash(artifact),
+        code_bytes=code_bytes(artifact),
+    )
+
+
+def _launched(machine_code: str, kernel: Kernel) -> str:
+    """Digest the machine code together with all that decides how it is run."""
+    facts = (machine_code, kernel.calls, kernel.args, kernel.workspace)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
 def _place(artifact: bytes, folder: Path, name: str, suffix: str) -> str:

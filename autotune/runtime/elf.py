@@ -11,8 +11,6 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autotune.kernel import Kernel
-
 _NO_BITS = 8
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -58,13 +56,12 @@ def code_bytes(elf: bytes) -> int:
         return 0
 
 
-def code_hash(artifact: bytes, kernel: Kernel) -> str:
-    """Return a digest of what the artifact does when it is launched as ``kernel`` says.
+def code_hash(artifact: bytes) -> str:
+    """Return a digest of the machine code and the constants in an artifact.
 
-    Equal digests mean equal machine code, launches, arguments and workspaces: one measurement is
-    enough for both. A file that is not ELF (a Mach-O library) is taken whole.
+    A file that is not ELF (a Mach-O library) is taken whole.
     """
-    digest = hashlib.sha256(repr((kernel.calls, kernel.args, kernel.workspace)).encode())
+    digest = hashlib.sha256()
     try:
         parts = sorted(
             (s.name, s.content or s.size.to_bytes(8, "little"))

@@ -45,10 +45,15 @@ def host_toolchain(cxx: bool = False) -> Toolchain:
         CompilerMissing: none of them exists.
     """
     asked = environment.host_cxx_compiler() if cxx else environment.host_compiler()
+    return _host_toolchain(cxx, asked, environment.search_path())
+
+
+@cache
+def _host_toolchain(cxx: bool, asked: str | None, search_path: str) -> Toolchain:
     names = ("c++", "g++", "clang++") if cxx else ("cc", "gcc", "clang")
     commands = [shlex.split(asked)] if asked else []
     for command in [*commands, *([name] for name in names)]:
-        path = shutil.which(command[0])
+        path = shutil.which(command[0], path=search_path)
         if path:
             return _probed((path, *command[1:]), cxx)
     variable, language = ("CXX", "C++") if cxx else ("CC", "C")

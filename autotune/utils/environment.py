@@ -44,6 +44,11 @@ def host_cxx_compiler() -> str | None:
     return os.environ.get("CXX") or None
 
 
+def search_path() -> str:
+    """Return where programs are looked for."""
+    return os.environ.get("PATH", os.defpath)
+
+
 def toolkit_roots() -> list[Path]:
     """Return the folders in which a CUDA toolkit may be installed, best first."""
     named = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")]
