@@ -208,7 +208,8 @@ class StatementPrinter:
             return
         if isinstance(value, Cast) and scalar.value == "float" and value.value.dtype == "float32":
             value = value.value  # storing rounds anyway
-        self.line(f"{target} = {scalar.store.format(self.expressions.text(value, UNARY))};")
+        text = self.expressions.text(value, 0 if scalar.store.endswith("({})") else UNARY)
+        self.line(f"{target} = {scalar.store.format(text)};")
 
     def _update(self, target: str, value: Expr) -> str | None:
         """Return ``a += b;`` for ``a = a + b``, if it is one."""
