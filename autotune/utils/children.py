@@ -19,7 +19,7 @@ import contextlib
 import json
 import os
 import pickle
-import selectors
+import select
 import signal
 import struct
 import subprocess
@@ -35,6 +35,7 @@ _PACKAGE = Path(__file__).parent.parent
 _HEADER = struct.Struct("<I")
 _MOST_BYTES = 1 << 30  # a longer reply is garbage
 _OUTPUT_KEPT = 4096  # bytes of the child's own output kept for messages
+_MOST_READS = 16  # of the output at a time: a child that prints without end must not hold us
 
 # The child makes empty package objects for those it is told of, because their __init__ imports far
 # more than the child's module needs; it so starts in the time its own module takes.
@@ -157,9 +158,10 @@ class Child:
         self._replies = FrameReader(reply_read)
         self._output_fd = output_read
         self._output = bytearray()
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(reply_read, selectors.EVENT_READ)
-        self._selector.register(output_read, selectors.EVENT_READ)
+        self._poll = select.poll()
+        self._poll.register(reply_read, select.POLLIN)
+        self._poll.register(output_read, select.POLLIN)
+        os.set_blocking(output_read, False)
         self._closed = False
 
     @property
@@ -195,11 +197,11 @@ class Child:
             payload = self._replies.take()
             if payload is not None:
                 return self._decoded(payload)
-            ready = self._selector.select(max(0.0, deadline - time.monotonic()))
+            ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1e3)
             if not ready:
                 raise ChildTimeout(f"no answer from process {self.pid} within {timeout_s:g} s")
-            for key, _ in ready:
-                self._read(key.fd)
+            for fd, _ in ready:
+                self._read(fd)
 
     def _read(self, fd: int) -> None:
         if fd == self._output_fd:
@@ -215,11 +217,21 @@ class Child:
             raise ChildDied(f"process {self.pid} sent garbage: {payload[:80]!r}") from error
 
     def _drain_output(self) -> None:
-        chunk = os.read(self._output_fd, 1 << 16)
-        if not chunk:
-            self._selector.unregister(self._output_fd)
-        self._output += chunk
-        del self._output[:-_OUTPUT_KEPT]
+        """Take what the child printed, up to a point, and keep the end of it."""
+        for _ in range(_MOST_READS):
+            try:
+                chunk = os.read(self._output_fd, 1 << 16)
+            except BlockingIOError:
+                return
+            if not chunk:
+                self._stop_listening()
+                return
+            self._output += chunk
+            del self._output[:-_OUTPUT_KEPT]
+
+    def _stop_listening(self) -> None:
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(self._output_fd)
 
     @property
     def output(self) -> str:
@@ -228,7 +240,7 @@ class Child:
 
     def take_output(self) -> str:
         """Return the end of what the child printed since the last call."""
-        self._collect_last_output()
+        self._drain_output()
         text = self.output
         self._output.clear()
         return text
@@ -240,15 +252,9 @@ class Child:
         except subprocess.TimeoutExpired:
             self._signal(signal.SIGKILL)
             code = self._process.wait()
-        self._collect_last_output()
+        self._drain_output()
         text = f"process {self.pid} {describe_exit(code)}"
         return ChildDied(f"{text}; it printed: {self.output}" if self.output else text)
-
-    def _collect_last_output(self) -> None:
-        os.set_blocking(self._output_fd, False)
-        with contextlib.suppress(BlockingIOError, KeyError):
-            for _ in range(16):
-                self._drain_output()
 
     def pause(self) -> None:
         """Stop the whole process group where it stands."""
@@ -275,6 +281,5 @@ class Child:
         self.kill()
         self._process.wait()
         self._closed = True
-        self._selector.close()
         for fd in (self._requests, self._replies.fd, self._output_fd):
             os.close(fd)
