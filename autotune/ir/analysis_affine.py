@@ -113,6 +113,16 @@ class Affine:
 ZERO = Affine({}, 0)
 
 
+class Substitution(dict[Var, Affine]):
+    """Values of variables, with what became of the atoms that they were put into so far."""
+
+    __slots__ = ("atoms",)
+
+    def __init__(self, values: Mapping[Var, Affine]) -> None:
+        super().__init__(values)
+        self.atoms: dict[Atom, Affine] = {}
+
+
 def constant(value: int) -> Affine:
     """Return the form of a constant."""
     return Affine({}, value) if value else ZERO
@@ -300,12 +310,17 @@ class AffineSpace:
         """Replace variables by forms and simplify again; opaque atoms must not hold them."""
         if a.vars.isdisjoint(values):
             return a
-        parts: list[tuple[Affine, int]] = [(constant(a.const), 1)]
+        kept: dict[Atom, int] = {}
+        parts: list[tuple[Affine, int]] = [(Affine(kept, a.const), 1)]
+        known = values.atoms if isinstance(values, Substitution) else {}
         for atom, k in a.terms.items():
             if atom.vars.isdisjoint(values):
-                parts.append((Affine({atom: 1}, 0), k))
-            else:
-                parts.append((self._substitute_atom(atom, values), k))
+                kept[atom] = k
+                continue
+            new = known.get(atom)
+            if new is None:
+                new = known[atom] = self._substitute_atom(atom, values)
+            parts.append((new, k))
         return self.combine(parts)
 
     def _substitute_atom(self, atom: Atom, values: Mapping[Var, Affine]) -> Affine:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autotune.ir.analysis_affine import Affine, AtomKind, constant
+from autotune.ir.analysis_affine import Affine, AtomKind, Substitution, constant
 from autotune.ir.expr import (
     BinaryOp,
     Broadcast,
@@ -40,6 +40,7 @@ class Templates:
     def __init__(self, simplifier: Simplifier, unrolls: Callable[[For], bool]) -> None:
         self.simplifier = simplifier
         self.unrolls = unrolls
+        self._environments: dict[tuple[tuple[Var, ...], Values], Substitution] = {}
         self._exprs: dict[tuple[Expr, tuple[Var, ...]], MakeExpr | None] = {}
 
     def copies(self, stmt: Stmt, free: tuple[Var, ...]) -> MakeStmts:
@@ -226,11 +227,20 @@ class Templates:
             key = tuple([values[i] for i in used])
             expr = made.get(key)
             if expr is None:
-                env = {free[i]: constant(values[i]) for i in used}
+                env = self._environment(tuple([free[i] for i in used]), key)
                 expr = made[key] = simplifier.expr(simplifier.substitute(form, env))
             return expr
 
         return make
+
+    def _environment(self, free: tuple[Var, ...], values: Values) -> Substitution:
+        """Return the values of variables, one object for all expressions that ask for them."""
+        memo = (free, values)
+        env = self._environments.get(memo)
+        if env is None:
+            pairs = zip(free, map(constant, values), strict=True)
+            env = self._environments[memo] = Substitution(dict(pairs))
+        return env
 
     def _simplified(self, expr: Expr, free: tuple[Var, ...]) -> MakeExpr | None:
         simplifier = self.simplifier
@@ -244,7 +254,7 @@ class Templates:
             key = tuple([values[i] for i in used])
             new = made.get(key)
             if new is None:
-                env = {free[i]: constant(values[i]) for i in used}
+                env = self._environment(tuple([free[i] for i in used]), key)
                 new = made[key] = simplifier.simplify(expr, env)
             return new
 

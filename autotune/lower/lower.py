@@ -7,7 +7,7 @@ printing and timing hang on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autotune.errors import InstantiationError, LoweringError
@@ -16,7 +16,7 @@ from autotune.lower.barriers import insert_barriers
 from autotune.lower.bodies import BodySimplifier
 from autotune.lower.bounds import infer_bounds
 from autotune.lower.buffers import Homes
-from autotune.lower.finish import finish_kernel
+from autotune.lower.finish import describe_kernel
 from autotune.lower.function import LoweredFunction, LoweredKernel
 from autotune.lower.nest import make_nests
 from autotune.lower.pipeline import Slots, pipeline_loops
@@ -174,14 +174,27 @@ class _Lowering:
             drafts = [_Draft(self.name, self.name, seq(*[nest for _, nest in nests]), [], 1)]
         else:
             drafts = [self._draft(plan, i, stage, nest) for i, (stage, nest) in enumerate(nests)]
-        kernels = []
-        for draft in drafts:
-            self._check(draft, draft.body, buffers)
-            body = self._layout(draft)
-            self._check(draft, body, buffers)
-            kernels.append(self._finished(draft, self._details(draft, body), buffers))
-        self._seen("finish", kernels)
+        kernels = [self._kernel(draft, buffers) for draft in drafts]
+        self._seen("kernels", kernels)
         return kernels
+
+    def _kernel(self, draft: _Draft, buffers: list[Buffer]) -> LoweredKernel:
+        self._check(draft, draft.body)
+        body = self._layout(draft)
+        self._check(draft, body)
+        body = self._passes(
+            body,
+            (
+                "barriers",
+                lambda s: insert_barriers(
+                    s, self.simplifier, draft.threads, draft.slots, draft.stage
+                ),
+            ),
+        )
+        # What it uses is easier to see before loops are written out than after.
+        kernel = describe_kernel(draft.name, body, draft.threads, buffers, draft.vthreads)
+        body = self._passes(body, ("unroll", lambda s: unroll_loops(s, self.simplifier)))
+        return replace(kernel, body=body)
 
     def _draft(self, plan: Plan, number: int, stage: Stage, nest: Stmt) -> _Draft:
         threads = [t for (root, _), t in plan.threads.items() if root is stage]
@@ -194,15 +207,10 @@ class _Lowering:
         vthreads = product(t.extent for t in plan.virtual.values() if t.root is stage)
         return _Draft(f"{self.name}_kernel{number}", stage.op.name, nest, threads, vthreads)
 
-    def _finished(self, draft: _Draft, body: Stmt, buffers: list[Buffer]) -> LoweredKernel:
-        return finish_kernel(
-            draft.name, body, draft.threads, buffers, self.gpu, vthreads=draft.vthreads
-        )
-
-    def _check(self, draft: _Draft, body: Stmt, buffers: list[Buffer]) -> None:
+    def _check(self, draft: _Draft, body: Stmt) -> None:
         if not self.gpu or self.limits is None:
             return
-        kernel = self._finished(draft, body, buffers)
+        kernel = describe_kernel(draft.name, body, draft.threads, (), draft.vthreads)
         found = launch_violation(kernel, self.limits, self.limits.threads_per_block)
         if found is not None:
             raise InstantiationError(found)
@@ -215,19 +223,6 @@ class _Lowering:
             ("vectorize", lambda s: vectorize_loops(s, self.simplifier, self.gpu)),
             ("storage", hoist_allocations),
             ("pipeline", lambda s: pipeline_loops(s, self.simplifier, draft.slots)),
-        )
-
-    def _details(self, draft: _Draft, body: Stmt) -> Stmt:
-        """Run the passes that decide about time."""
-        return self._passes(
-            body,
-            (
-                "barriers",
-                lambda s: insert_barriers(
-                    s, self.simplifier, draft.threads, draft.slots, draft.stage
-                ),
-            ),
-            ("unroll", lambda s: unroll_loops(s, self.simplifier)),
         )
 
     def _passes(self, stmt: Stmt, *passes: tuple[str, Callable[[Stmt], Stmt]]) -> Stmt:

@@ -3,6 +3,8 @@
 The count follows AutoTVM's, so that its knob values keep their meaning: a loop is unrolled if it
 holds no loop that is not, and its iterations times the stores inside are at most the limit.
 ``unroll_explicit`` decides whether the loops are written out here, or marked for the compiler.
+
+Loops over threads end here: the pragmas on them have been read, and the launch runs them.
 """
 
 from __future__ import annotations
@@ -119,7 +121,7 @@ class _Marker:
     def _loop(self, stmt: For, setting: _Setting) -> tuple[Stmt, _Count]:
         body, count = self.visit(stmt.body, setting)
         extent = int(stmt.extent)  # type: ignore[call-overload]
-        if extent == 1:
+        if extent == 1 or stmt.kind is ForKind.THREAD:
             return body, count
         if stmt.kind is ForKind.VECTORIZED:
             return (stmt if body is stmt.body else _rebuilt(stmt, body)), count
