@@ -69,7 +69,9 @@ def _host_recipe(
 ) -> Recipe:
     def compile_in(folder: Path, timeout_s: float) -> str:
         (folder / name).write_text(kernel.source, "utf-8")
-        argv = [*toolchain.command, *flags, "-o", "out.so", name, "-lm"]
+        # A linker that drops what nobody asked for yet must see libraries after the source.
+        libraries = [flag for flag in flags if flag.startswith("-l")]
+        argv = [*toolchain.command, *flags, "-o", "out.so", name, *libraries, "-lm"]
         return run_compiler(kernel.name, argv, folder, timeout_s)
 
     cpu = host_cpu() if any(flag.endswith("=native") for flag in flags) else ""

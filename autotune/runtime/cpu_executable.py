@@ -84,9 +84,7 @@ class CpuExecutable(Executable):
 
     def _prepared(self, arrays: Sequence[NDArray]) -> RunStruct:
         calls = (CallStruct * len(self._entries))()
-        for one, entry, pointers in zip(
-            calls, self._entries, self._arguments(arrays), strict=True
-        ):
+        for one, entry, pointers in zip(calls, self._entries, self.arguments(arrays), strict=True):
             one.entry = entry
             one.n_args = len(pointers)
             one.args = (ctypes.c_void_p * len(pointers))(*pointers)

@@ -71,7 +71,7 @@ class CudaExecutable(Executable):
 
     def call(self, arrays: Sequence[NDArray]) -> None:
         """Run once and wait."""
-        pointers = self._arguments(arrays)
+        pointers = self.arguments(arrays)
         with activated(self.device.index):
             self.queue(pointers)
             self.stream.synchronize()
@@ -85,10 +85,6 @@ class CudaExecutable(Executable):
             function.prepared_async_call(
                 launch.grid, launch.block, self.stream, *args, shared_size=launch.shared_bytes
             )
-
-    def pointers(self, arrays: Sequence[NDArray]) -> list[list[int]]:
-        """Return the arguments of each call for `queue`."""
-        return self._arguments(arrays)
 
     def sampler(self, buffers: Buffers, options: TimeOptions) -> CudaSampler:
         """Return what takes single samples."""
@@ -124,7 +120,7 @@ class CudaSampler:
         self._long_runs = 0
         sets = buffers.sets[: self.input_sets]
         self._restores = [buffers.restorations(i) for i in range(len(sets))]
-        self._pointers = [executable.pointers(arrays) for arrays in sets]
+        self._pointers = [executable.arguments(arrays) for arrays in sets]
         # Goes on from sample to sample, or a sample of few runs would always find warm sets.
         self._turn = itertools.cycle(range(self.input_sets))
         self._graphs: dict[tuple[int, ...], Graph] = {}

@@ -14,8 +14,12 @@ from dataclasses import dataclass
 _NO_BITS = 8
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
-# What a kernel does is in these; notes, symbol tables and debug information are not.
-_CODE = (".text", ".rodata", ".nv.constant", ".nv.shared", ".nv.global", ".nv.info.", ".data")
+# What a kernel does is in these: code, constants, and which functions the code calls. Notes, debug
+# information and, of a CUDA binary, the names of symbols are not.
+_CODE = (
+    ".text", ".rodata", ".data", ".bss", ".rel", ".plt", ".symtab", ".dynsym", ".dynstr",
+    ".nv.constant", ".nv.shared", ".nv.global", ".nv.info.",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Executable(ABC):
                 f"{buffers.device}; make them with allocate() of a kernel with the same arguments"
             )
 
-    def _arguments(self, arrays: Sequence[NDArray]) -> list[list[int]]:
+    def arguments(self, arrays: Sequence[NDArray]) -> list[list[int]]:
         """Return, for each call of the kernel, the addresses it takes."""
         where = {a.name: one.pointer for a, one in zip(self.kernel.args, arrays, strict=True)}
         where |= {name: one.pointer for name, one in self.workspaces.items()}

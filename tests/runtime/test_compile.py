@@ -88,6 +88,15 @@ def test_equal_code_under_different_text_has_one_hash(tmp_path):
     assert plain.code_hash == other.code_hash != different.code_hash
 
 
+def test_calls_of_other_functions_are_other_code(tmp_path):
+    def code_hash(function):
+        kernel = scale(f"{function}(x[0]) + 0.0f")
+        kernel = replace(kernel, source="#include <math.h>\n" + kernel.source)
+        return compile_kernel(kernel, C, out_dir=tmp_path).code_hash
+
+    assert code_hash("expf") == code_hash("(expf)") != code_hash("logf")
+
+
 def test_a_refused_source_raises_the_compilers_words_and_is_remembered(tmp_path):
     kernel, cache = scale("undeclared_name"), BuildCache(tmp_path / "cache")
     texts = []
