@@ -350,12 +350,9 @@ def _single_plus_const(a: Affine) -> Atom | None:
 
 def _continues(atom: Atom, quotient: Affine, terms: Mapping[Atom, int], k: int) -> bool:
     """Tell whether ``atom`` is ``quotient % m`` and occurs ``k`` times."""
-    return (
-        atom.kind is AtomKind.MOD
-        and terms[atom] == k
-        and atom.form is not None
-        and atom.form.key == quotient.key
-    )
+    if atom.kind is not AtomKind.MOD or atom.form is None or terms[atom] != k:
+        return False
+    return atom.form.key == quotient.key
 
 
 def _divide_terms(a: Affine, c: int) -> tuple[Affine, Affine]:

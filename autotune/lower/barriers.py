@@ -228,9 +228,9 @@ class _Planner:
         if used.vars.isdisjoint(self.block_vars) and not used.buffers:
             return
         raise LoweringError(
-            f"{self.name}: threads that take the branch `if {stmt.cond}` need a barrier inside it, "
-            "which the others would never reach; make the bound extents divide evenly, or compute "
-            "the shared stage further out"
+            f"{self.name}: threads that take the branch `if {stmt.cond}` need a barrier inside "
+            "it, which the others would never reach; make the bound extents divide evenly, or "
+            "compute the shared stage further out"
         )
 
 

@@ -40,8 +40,8 @@ class BodySimplifier(Simplifier):
         op = stage.op
         if not isinstance(op, ComputeOp) or isinstance(op.body[0], Reduce):
             raise LoweringError(
-                f"compute_inline: {stage.op.name} is a reduction or an argument; only a stage that "
-                "computes each element on its own can be inlined"
+                f"compute_inline: {stage.op.name} is a reduction or an argument; only a stage "
+                "that computes each element on its own can be inlined"
             )
         if stage in self._inlining:
             raise LoweringError(f"compute_inline: {stage.op.name} is inlined into itself")

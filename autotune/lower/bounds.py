@@ -1,4 +1,4 @@
-"""Bound inference: which region of every tensor is computed, in which loops, under which conditions.
+"""Bound inference: which region of each tensor is computed, in which loops, on which conditions.
 
 Stages are visited from the outputs to the arguments. The region of a stage that is attached
 inside a loop of its reader is what the reads made inside that loop cover, while the loops outside
@@ -15,11 +15,11 @@ from autotune.ir.analysis_affine import Affine, constant, shifted
 from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Var
 from autotune.lower.axes import axis_values, constant_extent, loop_extents, overrun_conditions
 from autotune.lower.bodies import BodySimplifier, reads_of
-from autotune.lower.plan import Body, Plan, StagePlan, Thread
+from autotune.lower.plan import Plan, StagePlan, Thread
 from autotune.lower.regions import Region, clip, cover, relax, whole
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
-from autotune.te.tensor import ComputeOp, Tensor
+from autotune.te.tensor import ComputeOp
 
 Read = tuple[StagePlan, ProducerLoad]
 
@@ -138,7 +138,7 @@ class _Inference:
     def _outside(self, stage: Stage) -> frozenset[Var]:
         if stage.attach_type != "at":
             return frozenset()
-        target, at = stage.attach_stage, stage.attach_iter
+        target, at = _attachment(stage)
         plan = self.plans.get(target)
         if plan is None:
             raise LoweringError(
@@ -165,7 +165,8 @@ class _Inference:
                 )
             return "global" if root is stage else "local"
         if asked != "global":
-            return asked
+            # Memory of a warp is what its threads share: shared memory serves.
+            return "shared" if asked == "warp" else asked
         tags = _tags_around(stage)
         if any(not tag.startswith("blockIdx") for tag in tags):
             return "local"
@@ -206,7 +207,7 @@ class _Inference:
 
     def _check_reader(self, stage: Stage, reader: StagePlan) -> None:
         """Raise unless the reader is computed inside the loop that the stage is attached to."""
-        target, at = stage.attach_stage, stage.attach_iter
+        target, at = _attachment(stage)
         if reader.stage is target:
             return
         for holder, inner in _attach_chain(reader.stage):
@@ -242,7 +243,7 @@ class _Inference:
     def _thread(
         self, stage: Stage, root: Stage, axis: IterVar, leaf: IterVar, extent: int
     ) -> Thread:
-        """Return the kernel's thread axis for a bound loop; all stages must agree on its extent."""
+        """Return the kernel's thread axis for a bound loop; all stages must agree about it."""
         name = stage.op.name
         tag = axis.thread_tag
         self._check_declared(name, axis, leaf, extent)
@@ -284,6 +285,12 @@ def _thread_axis(stage: Stage, leaf: IterVar) -> IterVar | None:
     return attr.thread if attr is not None else None
 
 
+def _attachment(stage: Stage) -> tuple[Stage, IterVar]:
+    """Return the loop that a stage is attached to."""
+    assert stage.attach_iter is not None
+    return stage.attach_stage, stage.attach_iter
+
+
 def _tags_around(stage: Stage) -> set[str]:
     """Return the tags of the thread axes that the loops around a stage are bound to."""
     tags = set()
@@ -301,7 +308,7 @@ def _attach_chain(stage: Stage) -> Iterator[tuple[Stage, IterVar]]:
     """Yield the loops a stage is attached to, from the inside out."""
     seen = {stage}
     while stage.attach_type == "at":
-        target, at = stage.attach_stage, stage.attach_iter
+        target, at = _attachment(stage)
         if target in seen:
             raise LoweringError(f"compute_at: {stage.op.name} is attached inside itself")
         seen.add(target)

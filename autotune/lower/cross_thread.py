@@ -13,7 +13,6 @@ from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.expr import Call, Combiner, Expr, IntImm, Load, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Buffer, If, LetStmt, Stmt, Store, seq
-from autotune.ir.structure import variables
 from autotune.ir.visitor import substitute
 from autotune.lower.plan import Thread
 from autotune.utils.math import product
@@ -24,9 +23,7 @@ Place = tuple[Buffer, Expr]
 FIRST = IntImm(0)
 
 
-def combine(
-    combiner: Combiner, lhs: Sequence[Expr], rhs: Sequence[Expr]
-) -> list[Expr]:
+def combine(combiner: Combiner, lhs: Sequence[Expr], rhs: Sequence[Expr]) -> list[Expr]:
     """Return the combination of two tuples of values."""
     values = dict(zip((*combiner.lhs, *combiner.rhs), (*lhs, *rhs), strict=True))
     return [substitute(result, values) for result in combiner.result]
@@ -93,10 +90,6 @@ class CrossThread:
         """Return the totals, which every thread has in the end."""
         return [Load(buffer, (index,)) for buffer, index in self.places]
 
-    def involves(self, condition: Expr) -> bool:
-        """Tell whether a condition tells the reduced threads apart."""
-        return not {thread.var for thread in self.reduced}.isdisjoint(variables(condition))
-
     def first_thread(self) -> list[Expr]:
         """Return the conditions that hold for just one of the reduced threads."""
         simplifier = self.simplifier
@@ -131,8 +124,7 @@ class CrossThread:
         mine = self.totals()
         names = [Var(self._named("other", i), dtype) for i, dtype in enumerate(self.dtypes)]
         theirs = [
-            Call("shfl_xor", (value, IntImm(offset), IntImm(width)), value.dtype)
-            for value in mine
+            Call("shfl_xor", (value, IntImm(offset), IntImm(width)), value.dtype) for value in mine
         ]
         both = store_together(self.name, self.places, combine(self.combiner, mine, names))
         return _let(names, theirs, both)

@@ -129,14 +129,11 @@ class Templates:
             case Conditional():
                 return self._conditional(expr, free)
             case Cast(value, dtype):
-                inner = self._sub(value, free)
-                return inner and (lambda values: Cast(inner(values), dtype))
+                return self._wrapped(value, free, lambda inner: Cast(inner, dtype))
             case Ramp(base, stride, lanes):
-                inner = self._sub(base, free)
-                return inner and (lambda values: Ramp(inner(values), stride, lanes))
+                return self._wrapped(base, free, lambda inner: Ramp(inner, stride, lanes))
             case Broadcast(value, lanes):
-                inner = self._sub(value, free)
-                return inner and (lambda values: Broadcast(inner(values), lanes))
+                return self._wrapped(value, free, lambda inner: Broadcast(inner, lanes))
             case Call(name, args, dtype):
                 makes = [self.expr(arg, free) for arg in args]
                 if all(self._sub(arg, free) is None for arg in args):
@@ -150,6 +147,12 @@ class Templates:
         if memo not in self._exprs:
             self._exprs[memo] = self._make(expr, free)
         return self._exprs[memo]
+
+    def _wrapped(
+        self, inner: Expr, free: tuple[Var, ...], wrap: Callable[[Expr], Expr]
+    ) -> MakeExpr | None:
+        make = self._sub(inner, free)
+        return None if make is None else lambda values: wrap(make(values))
 
     def _load(self, buffer: object, index: MakeExpr | None) -> MakeExpr | None:
         if index is None:
@@ -165,9 +168,7 @@ class Templates:
 
         return make
 
-    def _binary(
-        self, expr: BinaryOp, a: Expr, b: Expr, free: tuple[Var, ...]
-    ) -> MakeExpr | None:
+    def _binary(self, expr: BinaryOp, a: Expr, b: Expr, free: tuple[Var, ...]) -> MakeExpr | None:
         left, right = self._sub(a, free), self._sub(b, free)
         if left is None and right is None:
             return None

@@ -106,7 +106,7 @@ class _Lowering:
         plan = infer_bounds(self.schedule, self.simplifier, [stage for stage, _ in kept], self.gpu)
         self._seen("infer_bounds", plan)
         buffers = self._argument_buffers(plan)
-        given = {place: buffer for place, buffer in zip(self._places(), buffers, strict=True)}
+        given = dict(zip(self._places(), buffers, strict=True))
         homes = Homes(plan, self.simplifier, self.schedule.stage_map, given)
         nests = make_nests(plan, self.simplifier, homes)
         workspaces = self._workspaces(plan, homes, set(given))
@@ -155,9 +155,7 @@ class _Lowering:
     def _roles(self, plan: Plan) -> list[str]:
         return ["out" if isinstance(s.op, ComputeOp) else "in" for s, _ in self._places()]
 
-    def _workspaces(
-        self, plan: Plan, homes: Homes, given: set[tuple[Stage, int]]
-    ) -> list[Buffer]:
+    def _workspaces(self, plan: Plan, homes: Homes, given: set[tuple[Stage, int]]) -> list[Buffer]:
         found = []
         for stage, stage_plan in reversed(list(plan.stages.items())):
             for tensor in stage.op.outputs:
@@ -271,5 +269,3 @@ def _binds_threads_of(plan: Plan, root: Stage) -> bool:
         if stage_plan.root is root
         for attr in stage.iter_attrs.values()
     )
-
-

@@ -72,4 +72,3 @@ def owner_of(form: Affine, lanes: int, block: Sequence[Thread]) -> Owner | None:
     if low < 0 or high + lanes > step:
         return None
     return Owner(tuple(digits), span)
-

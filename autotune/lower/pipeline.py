@@ -32,8 +32,8 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.visitor import Rewriter, Visitor
-from autotune.lower.nest import PIPELINE, PipelinedBuffer
 from autotune.lower.ownership import Slot
+from autotune.lower.stage_nest import PIPELINE, PipelinedBuffer
 
 Slots = dict[tuple[Buffer, Expr], Slot]
 COPIED_BYTES = (4, 8, 16)
@@ -81,7 +81,7 @@ class _Pipeliner(Rewriter):
         uses = [each for each in stmts if each not in fills]
         filled = {buffer for each in fills for buffer in _written(each)}
         if filled != buffers:
-            # The loop is not simply "fill, then use"; it stays as it is, which is right, if slower.
+            # The loop is not simply "fill, then use"; as it is, it is right, if slower.
             return loop
         depth = max(mark.depth for mark in marks)
         is_async = any(mark.is_async for mark in marks)

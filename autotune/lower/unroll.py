@@ -148,4 +148,3 @@ def _inside(loop: For, outer: _Setting) -> _Setting:
 
 def _rebuilt(loop: For, body: Stmt) -> For:
     return For(loop.var, loop.extent, loop.kind, body, loop.thread, loop.annotations)
-

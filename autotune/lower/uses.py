@@ -62,7 +62,7 @@ def _joined(parts: Iterable[Used], loops: bool) -> Used:
     parts = list(parts)
     return Used(
         frozenset[Var]().union(*[part.vars for part in parts]),
-        frozenset[Var]().union(*[part.buffers for part in parts]),
+        frozenset[Buffer]().union(*[part.buffers for part in parts]),
         loops or any(part.has_loops for part in parts),
     )
 

@@ -22,7 +22,9 @@ MOST_VTHREADS = 4096
 VECTOR_BYTES = 16
 
 
-def verify_gpu(lowered: LoweredFunction, limits: Limits, target: Target | None = None) -> str | None:
+def verify_gpu(
+    lowered: LoweredFunction, limits: Limits, target: Target | None = None
+) -> str | None:
     """Return in words which limit a kernel breaks, or None if all fit.
 
     Args:

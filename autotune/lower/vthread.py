@@ -47,7 +47,7 @@ def inject_vthreads(stmt: Stmt, simplifier: Simplifier) -> Stmt:
 
 
 def _find_copied(stmt: Stmt, uses: Uses) -> dict[Buffer, list[For]] | None:
-    """Return the buffers that differ between virtual threads; None if there are no such threads."""
+    """Return the buffers that differ between virtual threads; None if there are no such."""
     scan = _Scan(uses)
     scan.visit(stmt, (), frozenset())
     if not scan.any_vthread:
@@ -128,9 +128,7 @@ class _SplitBuffers(Rewriter):
             self.places[buffer] = (new, simplifier.combine(offsets))
 
     def _moved(self, index: Expr, offset: Affine) -> Expr:
-        return self.simplifier.expr(
-            self.simplifier.add(offset, self.simplifier.form_of(index))
-        )
+        return self.simplifier.expr(self.simplifier.add(offset, self.simplifier.form_of(index)))
 
     def visit_Load(self, node: Load) -> Expr:
         """Move a load."""
@@ -174,9 +172,7 @@ class _Injector:
                 body = self.rewrite(stmt.body, active)
                 if body is stmt.body:
                     return stmt
-                return For(
-                    stmt.var, stmt.extent, stmt.kind, body, stmt.thread, stmt.annotations
-                )
+                return For(stmt.var, stmt.extent, stmt.kind, body, stmt.thread, stmt.annotations)
             case Seq(stmts):
                 return seq(*[self.rewrite(each, active) for each in stmts])
             case Allocate(buffer, body):

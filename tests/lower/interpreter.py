@@ -121,7 +121,9 @@ class Writer:
             case IntImm(value, dtype):
                 return str(bool(value)) if dtype == "bool" else str(value)
             case FloatImm(value, dtype):
-                return f"np.{dtype}({value!r})".replace("(inf)", "('inf')").replace("(-inf)", "('-inf')")
+                return f"np.{dtype}({value!r})".replace("(inf)", "('inf')").replace(
+                    "(-inf)", "('-inf')"
+                )
             case Load(buffer, (index,)):
                 return f"{self.name(buffer)}.get({self.expr(index)})"
             case And(a, b):
@@ -186,8 +188,10 @@ class Writer:
                 put("yield ('barrier',)")
             case st.AsyncCopy(dst, i, src, j, size):
                 item = np.dtype(dst.dtype).itemsize
-                put(f"copies.append(({self.name(dst)}, {self.expr(i)}, {self.name(src)}, "
-                    f"{self.expr(j)}, {size // item}))")
+                put(
+                    f"copies.append(({self.name(dst)}, {self.expr(i)}, {self.name(src)}, "
+                    f"{self.expr(j)}, {size // item}))"
+                )
             case st.AsyncCommit():
                 put("copies.append(None)")
             case st.AsyncWait(pending):
@@ -221,11 +225,23 @@ class Block:
         for z in range(nz):
             for y in range(ny):
                 for x in range(nx):
-                    scope = {"np": np, "CALLS": CALLS, "finish": finish, "copies": [],
-                             "allocate": self.allocate, "bx": bx, "by": by, "bz": bz,
-                             "tx": x, "ty": y, "tz": z, "math": math,
-                             "trunc_div": lambda a, b: int(a / b) if abs(a) < 2**50 else a // b,
-                             "trunc_mod": lambda a, b: int(math.fmod(a, b)), **buffers}
+                    scope = {
+                        "np": np,
+                        "CALLS": CALLS,
+                        "finish": finish,
+                        "copies": [],
+                        "allocate": self.allocate,
+                        "bx": bx,
+                        "by": by,
+                        "bz": bz,
+                        "tx": x,
+                        "ty": y,
+                        "tz": z,
+                        "math": math,
+                        "trunc_div": lambda a, b: int(a / b) if abs(a) < 2**50 else a // b,
+                        "trunc_mod": lambda a, b: int(math.fmod(a, b)),
+                        **buffers,
+                    }
                     exec(code, scope)
                     self.threads.append(((x, y, z), scope["run"]()))
 
@@ -288,7 +304,7 @@ def run(function, arrays):
         text = "def run():\n" + "\n".join(writer.lines) + "\n yield None\n"
         code = compile(text.replace(" yield None\n", " return\n yield\n"), kernel.name, "exec")
         named = {writer.name(buffer): array for buffer, array in buffers.items()}
-        assert {b for b in kernel.params} <= set(buffers)
+        assert set(kernel.params) <= set(buffers)
         gx, gy, gz = kernel.grid
         for where in np.ndindex(gx, gy, gz):
             Block(kernel, code, named, writer.objects, where).run()

@@ -74,7 +74,7 @@ def gpu(rng, work):
     """Return a schedule for a GPU: blocks, threads, virtual threads, caches."""
     s = te.create_schedule(work.output.op)
     out = work.output
-    data = [t for t in work.args[:-1]]
+    data = list(work.args[:-1])
     has_reduce = bool(s[out].op.reduce_axis)
     cached = rng.random() < 0.7
     compute = s.cache_write(out, "local") if cached else out
@@ -100,10 +100,11 @@ def gpu(rng, work):
         else:
             at_loops = [s[compute].op.axis[0]]
     elif has_reduce:
-        at_loops = [axis for axis in s[out].op.reduce_axis]
+        at_loops = list(s[out].op.reduce_axis)
     inline_or_attach(rng, s, work, compute, at_loops)
-    if not any(stage.attach_type == "at" and stage.op.output(0) in work.chain
-               for stage in s.stages):
+    if not any(
+        stage.attach_type == "at" and stage.op.output(0) in work.chain for stage in s.stages
+    ):
         for tensor in data:
             source = work.chain[0] if tensor is data[0] and work.chain and has_reduce else tensor
             read = source in s[compute].op.input_tensors

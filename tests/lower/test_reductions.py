@@ -114,7 +114,7 @@ def test_a_reduction_split_over_blocks_is_two_kernels():
 def test_rfactor_of_a_length_that_does_not_divide():
     A, B = row_sum(4, 50)
     s = te.create_schedule(B.op)
-    ko, ki = s[B].split(B.op.reduce_axis[0], factor=16)
+    _, ki = s[B].split(B.op.reduce_axis[0], factor=16)
     s.rfactor(B, ki)
     a = some(4, 50)
     check(s, [A, B], [a], a.sum(axis=1))

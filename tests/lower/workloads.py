@@ -104,11 +104,11 @@ def blur(n=11, m=9):
 def depth_to_rows(n=4, m=6, k=5):
     """A reshape: division and remainder by constants in the index."""
     A = te.placeholder((n, m, k), name="A")
-    B = te.compute(
-        (n * m * k,), lambda i: A[i // (m * k), i // k % m, i % k] + 1.0, name="B"
-    )
+    B = te.compute((n * m * k,), lambda i: A[i // (m * k), i // k % m, i % k] + 1.0, name="B")
     return Workload([A, B], B, [], lambda a: a.reshape(-1) + 1)
 
 
-ALL = {f.__name__: f for f in (matmul, padded_conv, strided_pool, row_sum, elementwise, blur,
-                               depth_to_rows)}
+ALL = {
+    f.__name__: f
+    for f in (matmul, padded_conv, strided_pool, row_sum, elementwise, blur, depth_to_rows)
+}

@@ -1,0 +1,251 @@
+"""The loops of one stage: levels, conditions, what is attached inside, and plain stores.
+
+Conditions stand as far out as possible: right inside the innermost loop they depend on. They
+never go around an attached stage, which may have to run for threads that the condition turns away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from autotune.errors import LoweringError
+from autotune.ir.analysis_affine import Affine, constant
+from autotune.ir.expr import Expr, IntImm, IterVar, Var
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import Allocate, Buffer, For, ForKind, If, Stmt, Store, seq
+from autotune.ir.structure import variables
+from autotune.lower.buffers import Home, Homes
+from autotune.lower.plan import Plan, StagePlan, Thread
+from autotune.te.stage import Stage
+
+# For each place before a loop, the conditions that stand there.
+Guards = dict[int, list[Expr]]
+PIPELINE = "software_pipeline"
+
+
+@dataclass(frozen=True)
+class PipelinedBuffer:
+    """A buffer whose stage asked to be computed ahead, in ``depth`` copies."""
+
+    buffer: Buffer
+    depth: int
+    is_async: bool
+
+
+@dataclass(frozen=True)
+class Level:
+    """One loop of a nest, and the stages attached to it."""
+
+    leaf: IterVar
+    extent: int
+    thread: Thread | None
+    kind: ForKind
+    is_reduce: bool
+    pragmas: Mapping[str, Any]
+    children: Sequence[Stage]
+
+
+class Nests(Protocol):
+    """What the nest of a stage needs from the nests around it."""
+
+    plan: Plan
+    simplifier: Simplifier
+    homes: Homes
+
+    def attached(self, stage: Stage, leaf: IterVar) -> Sequence[Stage]:
+        """Return the stages attached to a loop of a stage."""
+
+    def stage(self, plan: StagePlan, opened: frozenset[Var]) -> Stmt:
+        """Return the loops of a stage; ``opened`` are the thread axes that are around it."""
+
+    def flat(self, value: Expr) -> Expr:
+        """Return a value with reads of tensors turned into loads of buffers."""
+
+
+class StageNest:
+    """Builds the loops of a stage that computes each element on its own."""
+
+    def __init__(self, nests: Nests, plan: StagePlan, opened: frozenset[Var]) -> None:
+        self.nests = nests
+        self.simplifier = nests.simplifier
+        self.plan = plan
+        self.opened = opened
+        self.levels = [self._level(leaf) for leaf in plan.stage.leaf_iter_vars]
+        self.position = {
+            var: i for i, level in enumerate(self.levels) for var in plan.loops[level.leaf].vars
+        }
+        self.deepest = max((i for i, lv in enumerate(self.levels) if lv.children), default=-1)
+        self.pipelined: list[PipelinedBuffer] = []
+
+    def _level(self, leaf: IterVar) -> Level:
+        plan, stage = self.plan, self.plan.stage
+        attr = stage.attr(leaf)
+        is_reduce = leaf.kind == "reduce"
+        if is_reduce and attr.kind in (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.VTHREAD):
+            raise LoweringError(
+                f"{attr.kind.value}: {leaf.var.name!r} of {stage.op.name} is a reduction axis, "
+                "whose iterations depend on each other; use rfactor, or choose a data axis"
+            )
+        return Level(
+            leaf=leaf,
+            extent=plan.extents[leaf],
+            thread=plan.threads.get(leaf),
+            kind=attr.kind,
+            is_reduce=is_reduce,
+            pragmas=dict(attr.pragmas),
+            children=self.nests.attached(stage, leaf),
+        )
+
+    def build(self) -> Stmt:
+        """Return the statement of the whole stage."""
+        guards = self.guards(self.conditions())
+        return self.loops(0, len(self.levels), guards, self._store_values)
+
+    def _store_values(self) -> Stmt:
+        values = [self.nests.flat(value) for value in self.plan.body.values]
+        pairs = zip(self.places(), values, strict=True)
+        return seq(*[Store(buffer, (index,), value) for (buffer, index), value in pairs])
+
+    # Loops and what is attached to them.
+
+    def loops(self, start: int, stop: int, guards: Guards, tail: Callable[[], Stmt]) -> Stmt:
+        """Return the loops from ``start`` up to ``stop`` around what ``tail`` gives."""
+        if start == stop:
+            inner = tail()
+        else:
+            inner = self._wrap(start, self.loops(start + 1, stop, guards, tail))
+        return self.guarded(guards.get(start, ()), inner)
+
+    def guarded(self, conditions: Sequence[Expr], body: Stmt) -> Stmt:
+        """Return ``body`` under conditions, if there are any."""
+        if not conditions:
+            return body
+        if isinstance(body, If) and body.other is None:
+            return If(self.simplifier.conjunction([*conditions, body.cond]), body.then)
+        return If(self.simplifier.conjunction(list(conditions)), body)
+
+    def _wrap(self, i: int, body: Stmt) -> Stmt:
+        """Put loop ``i`` around a body, and before the body the stages attached there."""
+        level = self.levels[i]
+        for child in reversed(level.children):
+            body = self._attach(child, i, body)
+        return self.around(level, level.leaf.var, body)
+
+    def around(self, level: Level, var: Var, body: Stmt) -> Stmt:
+        """Put the loop of a level around a body; one iteration is no loop but for its pragmas."""
+        thread = level.thread
+        if thread is not None:
+            if thread.var in self.opened:
+                return body
+            var = thread.var
+        if level.extent == 1 and not level.pragmas:
+            return body
+        annotations = dict(level.pragmas)
+        if level.kind is ForKind.SERIAL and level.extent > 1 and self.pipelined:
+            annotations[PIPELINE] = tuple(self.pipelined)
+            self.pipelined.clear()
+        kind = level.kind if level.extent > 1 else ForKind.SERIAL
+        tag = thread.tag if thread is not None and not thread.is_virtual else None
+        return For(var, level.extent, kind, body, tag, annotations)
+
+    def _attach(self, child: Stage, i: int, body: Stmt) -> Stmt:
+        threads = [level.thread.var for level in self.levels[: i + 1] if level.thread is not None]
+        plan = self.nests.plan.stages[child]
+        result = seq(self.nests.stage(plan, self.opened.union(threads)), body)
+        for tensor in reversed(child.op.outputs):
+            buffer = self.nests.homes.of(tensor).buffer
+            if plan.compact:
+                result = Allocate(buffer, result)
+                self._note_pipeline(child, buffer)
+        return result
+
+    def _note_pipeline(self, child: Stage, buffer: Buffer) -> None:
+        if not self.nests.plan.gpu or buffer.scope != "shared":
+            return
+        if child.pipeline_stages:
+            self.pipelined.append(PipelinedBuffer(buffer, child.pipeline_stages, True))
+        elif child.double_buffered:
+            self.pipelined.append(PipelinedBuffer(buffer, 2, False))
+
+    # Conditions.
+
+    def guards(self, conditions: Sequence[Expr], least: int = 0) -> Guards:
+        """Say for each condition before which loop it stands, at the outermost at ``least``."""
+        lowest = max(self.deepest + 1, least)
+        guards: Guards = {}
+        for condition in conditions:
+            place = self._past_threads(place_of(condition, self.position, lowest), condition)
+            guards.setdefault(place, []).append(condition)
+        return guards
+
+    def _past_threads(self, place: int, condition: Expr) -> int:
+        """Move a condition inside the thread axes it would stand before: they are no loops.
+
+        One that tells virtual threads apart goes all the way in, or it would keep the loops below
+        it from being interleaved.
+        """
+        if any(self.nests.plan.is_virtual(var) for var in variables(condition)):
+            return len(self.levels)
+        threads = (ForKind.THREAD, ForKind.VTHREAD)
+        while place < len(self.levels) and self.levels[place].kind in threads:
+            place += 1
+        return place
+
+    def conditions(self) -> list[Expr]:
+        """Return all that must hold for an element to be computed."""
+        return list(self.plan.conditions) + self.store_conditions()
+
+    def store_conditions(self) -> list[Expr]:
+        """Return what must hold for an element to be stored, wherever it is in range."""
+        found = self._ownership()
+        predicate = self.plan.stage.store_predicate
+        if predicate is not None:
+            found.append(self._read_predicate(predicate))
+        return [c for c in found if not (isinstance(c, IntImm) and c.value)]
+
+    def _read_predicate(self, predicate: Expr) -> Expr:
+        plan = self.plan
+        env = {axis.var: value for axis, value in plan.values.items()}
+        for var in variables(predicate):
+            if var.axis == "thread":
+                thread = self.nests.plan.threads.get((plan.root, var.name))
+                env[var] = self.simplifier.var(thread.var) if thread else constant(0)
+        return self.simplifier.simplify(predicate, env)
+
+    def _ownership(self) -> list[Expr]:
+        """Leave a store to one thread where the stage does not say which threads make it."""
+        plan = self.plan
+        attached_output = plan.root is not plan.stage and not plan.compact
+        if plan.scope == "local" or attached_output:
+            return []
+        own = {thread.tag for thread in plan.threads.values()}
+        found = []
+        for (root, tag), thread in self.nests.plan.threads.items():
+            other_blocks = tag.startswith("blockIdx") and plan.scope == "shared"
+            if root is plan.root and tag not in own and not other_blocks:
+                found.append(self.simplifier.condition("==", self.simplifier.var(thread.var)))
+        return found
+
+    # Elements.
+
+    def at(self, home: Home) -> Affine:
+        """Return the flat index of the element that one iteration computes."""
+        axes = self.plan.stage.op.axis
+        parts = [(self.plan.values[axis], k) for axis, k in zip(axes, home.strides, strict=True)]
+        if home.lows is None:
+            regions = zip(self.plan.regions, home.strides, strict=True)
+            parts += [(region.low, k) for region, k in regions]
+        return self.simplifier.combine(parts)
+
+    def places(self) -> list[tuple[Buffer, Expr]]:
+        """Return where one iteration stores each of its values."""
+        homes = [self.nests.homes.of(tensor) for tensor in self.plan.stage.op.outputs]
+        return [(home.buffer, self.simplifier.expr(self.at(home))) for home in homes]
+
+
+def place_of(condition: Expr, position: Mapping[Var, int], lowest: int) -> int:
+    """Return the place right inside the innermost loop that a condition depends on."""
+    inside = [position[var] + 1 for var in variables(condition) if var in position]
+    return max([lowest, *inside])
