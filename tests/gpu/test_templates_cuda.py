@@ -1,0 +1,87 @@
+"""The templates of the library on a device: right on real layers, tuned or not."""
+
+import autotune.templates
+import numpy as np
+import pytest
+
+import autotune
+from autotune.runtime import cuda, nd
+from autotune.task import create
+
+pytestmark = pytest.mark.gpu
+
+LAYERS = [
+    ("conv2d_nchw.cuda", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1), True, True)),
+    ("conv2d_nchw.cuda", (1, 56, 56, 64, 64, 3, 3, 1, 1)),
+    ("conv2d_nchw.cuda", (2, 57, 55, 40, 36, 3, 3, 2, 1, True)),
+    ("conv2d_nchw.cuda", (1, 224, 224, 64, 3, 7, 7, 2, 3)),
+    ("conv2d_nchw.cuda", (1, 28, 28, 256, 128, 1, 1, 2, 0)),
+    ("gemm_nn.cuda", (1024, 1024, 1024)),
+    ("gemm_nn.cuda", (1000, 999, 130)),
+    ("gemm_nn.cuda", (1, 4096, 4096)),
+    ("softmax.cuda", (4096, 4096)),
+    ("softmax.cuda", (100, 1001)),
+    ("te/conv2d_nchw.cuda", (1, 14, 14, 64, 64, 3, 3, 1, 1)),
+    ("te/depthwise_conv2d_nchw.cuda", (1, 28, 28, 32, 1, 3, 3, 1, 1)),
+    ("te/gemm.cuda", (256, 256, 256)),
+    ("te/softmax.cuda", (64, 1000)),
+]
+DRAWN = 6
+
+
+def configurations(task):
+    """Return a few configurations, those with clusters of blocks among them."""
+    space, rng = task.config_space, np.random.default_rng(0)
+    found = [space.get(i) for i in space.sample(200, rng)]
+    with_clusters = [c for c in found if ("cluster", 1) in str_knobs(c)]
+    return found[:DRAWN] + with_clusters[:DRAWN]
+
+
+def str_knobs(config):
+    return [(row[0], row[2]) for row in config.to_json_dict()["entity"] if row[1] == "ot"]
+
+
+def wanted(name, args, arrays):
+    from autotune.topi import testing
+
+    if "depthwise" in name:
+        return testing.depthwise_conv2d_python_nchw(*arrays, *args[7:9])
+    if "conv2d" in name:
+        out = testing.conv2d_nchw_python(*arrays[:2], *args[7:9])
+        out = out + arrays[2].reshape(1, -1, 1, 1) if len(arrays) > 2 else out
+        return np.maximum(out, 0) if args[10:] else out
+    return testing.softmax_python(*arrays) if "softmax" in name else arrays[0] @ arrays[1]
+
+
+@pytest.mark.parametrize(("name", "args"), LAYERS)
+def test_template_is_right_on_the_device(name, args):
+    task, rng = create(name, args, "cuda"), np.random.default_rng(1)
+    expected, inputs, checked = None, [], 0
+    for config in configurations(task):
+        try:
+            function = autotune.build(task.instantiate(config), target="cuda")
+        except autotune.InstantiationError:
+            continue
+        *given, out = function.kernel.args
+        if expected is None:
+            inputs = [rng.standard_normal(a.shape).astype(np.float32) for a in given]
+            expected = wanted(name, args, [x.astype(np.float64) for x in inputs])
+        result = nd.array(np.full(out.shape, np.nan, np.float32), cuda(0))
+        function(*[nd.array(x, cuda(0)) for x in inputs], result)
+        error = np.abs(result.numpy() - expected).max() / np.abs(expected).max()
+        assert error < 1e-5, f"{config}"
+        checked += 1
+    assert checked
+
+
+@pytest.mark.parametrize(("name", "args"), LAYERS[:10])
+def test_untuned_template_is_right_on_the_device(name, args):
+    task, rng = create(name, args, "cuda"), np.random.default_rng(1)
+    with autotune.FallbackContext(), autotune.Target("cuda"):
+        function = autotune.build(task.func(*task.args))
+    *given, out = function.kernel.args
+    inputs = [rng.standard_normal(a.shape).astype(np.float32) for a in given]
+    expected = wanted(name, args, [x.astype(np.float64) for x in inputs])
+    result = nd.array(np.full(out.shape, np.nan, np.float32), cuda(0))
+    function(*[nd.array(x, cuda(0)) for x in inputs], result)
+    assert np.abs(result.numpy() - expected).max() / np.abs(expected).max() < 1e-5
