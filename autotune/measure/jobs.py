@@ -76,3 +76,17 @@ class RaceJob:
     least_s: float
     timeout_s: float
     seed: int
+
+
+@dataclass(frozen=True)
+class ReferenceJob:
+    """Run an artifact once and write its outputs to files."""
+
+    artifact: str
+    kernel: Kernel
+    timeout_s: float
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+Job = RunJob | RaceJob | ReferenceJob

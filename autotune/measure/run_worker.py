@@ -14,7 +14,7 @@ import traceback
 
 from autotune.errors import AutotuneError
 from autotune.measure.isolate import Died, in_fork
-from autotune.measure.jobs import Greeting, RaceJob, RunJob
+from autotune.measure.jobs import Greeting, Job, RaceJob
 from autotune.measure.trial import Bench, Reply, Speak, failure, run_job
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import Device, device, empty, summarize
@@ -61,9 +61,9 @@ def _warm_up() -> None:
 
 def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
     while True:
-        job: RunJob | RaceJob = port.receive()
+        job: Job = port.receive()
 
-        def trial(speak: Speak, job: RunJob | RaceJob = job) -> Reply:
+        def trial(speak: Speak, job: Job = job) -> Reply:
             _limit_memory(greeting.memory_bytes)
             return _guarded(bench, job, speak)
 
@@ -72,7 +72,7 @@ def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
         port.send(_death(outcome) if isinstance(outcome, Died) else outcome)
 
 
-def _prepare(bench: Bench, job: RunJob | RaceJob) -> None:
+def _prepare(bench: Bench, job: Job) -> None:
     """Load the inputs before forking, so that every trial finds them in memory."""
     first = job.runs[0] if isinstance(job, RaceJob) else job
     with contextlib.suppress(AutotuneError, OSError, MemoryError):  # the trial will say why
@@ -94,7 +94,7 @@ def _serve_here(port: Port, bench: Bench, greeting: Greeting) -> None:
             os._exit(0)
 
 
-def _guarded(bench: Bench, job: RunJob | RaceJob, speak: Speak) -> Reply:
+def _guarded(bench: Bench, job: Job, speak: Speak) -> Reply:
     try:
         return run_job(bench, job, speak)
     except Exception:  # a process border: the parent turns it into a failed trial

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from autotune.measure.gate import HostGate
-from autotune.measure.jobs import Greeting, RaceJob, RunJob
+from autotune.measure.jobs import Greeting, Job
 from autotune.measure.run_worker import QUIET_NUMPY
 from autotune.measure.types import MeasureErrorNo
 from autotune.measure.worker import Worker
@@ -38,14 +38,14 @@ class Station:
         greeting = replace(greeting, borrowed=tuple(borrowed))
         self.worker = Worker(_MODULE, greeting, environment=borrowed, bare=_BARE)
 
-    def run(self, job: RunJob | RaceJob) -> dict[str, Any]:
+    def run(self, job: Job) -> dict[str, Any]:
         """Do a job; whatever happens to the process becomes part of the reply."""
         reply = self._attempt(job)
         if reply.get("died") and reply["blameless"]:
             reply = self._attempt(job)
         return reply
 
-    def _attempt(self, job: RunJob | RaceJob) -> dict[str, Any]:
+    def _attempt(self, job: Job) -> dict[str, Any]:
         # A process that forks its trials does not die of them; one that runs them itself may have
         # been left ready to fall over by an earlier one. A fresh process decides.
         blameless = self._isolated or self.worker.answered > 0

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Argument
-from autotune.measure.jobs import RaceJob, RunJob
+from autotune.measure.jobs import Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.race_rounds import race_rounds
 from autotune.measure.timing import take_samples
 from autotune.measure.tolerance import mismatch
 from autotune.measure.types import MeasureErrorNo
-from autotune.measure.verify import read_values
+from autotune.measure.values import read_values
 from autotune.runtime import Buffers, Device, Executable, TimeOptions, Timing, load
 
 Speak = Callable[[str], None]
@@ -46,10 +48,16 @@ class Bench:
         self._buffers = None
 
 
-def run_job(bench: Bench, job: RunJob | RaceJob, speak: Speak) -> Reply:
+def run_job(bench: Bench, job: Job, speak: Speak) -> Reply:
     """Do one job and say what came of it; a failure of the device is an answer as well."""
     try:
-        return _race(bench, job, speak) if isinstance(job, RaceJob) else _trial(bench, job, speak)
+        match job:
+            case RunJob():
+                return _trial(bench, job, speak)
+            case RaceJob():
+                return _race(bench, job, speak)
+            case ReferenceJob():
+                return _reference(bench, job)
     except MemoryError as error:
         return failure(f"out of memory: {error}")
     except (AutotuneError, OSError) as error:
@@ -124,3 +132,12 @@ def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
         for executable in executables:
             executable.close()
     return {"error_no": 0, "timings": [timing.to_json() for timing in timings]}
+
+
+def _reference(bench: Bench, job: ReferenceJob) -> Reply:
+    buffers = bench.buffers(job.kernel.args, job.inputs)
+    with load(job.artifact, job.kernel, bench.device) as executable:
+        executable.run(buffers)
+        for path, values in zip(job.outputs, buffers.read(), strict=True):
+            np.save(path, values, allow_pickle=False)
+    return {"error_no": 0}

@@ -18,7 +18,8 @@ from autotune.measure import (
     measure_option,
 )
 from autotune.measure.realise import realise
-from autotune.measure.verify import Oracle, read_values, verify_policy
+from autotune.measure.values import read_values
+from autotune.measure.verify import Oracle, verify_policy
 
 SOURCE = """
 void mix(const TYPE *x, TYPE *state, TYPE *y) {

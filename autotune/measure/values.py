@@ -1,0 +1,14 @@
+"""Values of arguments in files: the only large thing that crosses a process border."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autotune.measure.tolerance import Array
+from autotune.runtime.array import numpy_dtype
+
+
+def read_values(path: str, dtype: str) -> Array:
+    """Map a file of values into memory; numpy forgets the name of types it does not know."""
+    values = np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.asarray(values.view(numpy_dtype(dtype)) if values.dtype.kind == "V" else values)
