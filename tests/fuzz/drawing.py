@@ -20,27 +20,55 @@ class Drawing:
         self.extents = {}
         self.threads = {}  # root stage -> {tag: extent}
         self.limit = {}  # stage -> loops inside this one (vectorised, say) take no other stage
-        self.crossing = set()  # stages that reduce across threads
+        self.done = set()  # stages that have their loops and place
 
     def chance(self, probability):
         return self.rng.random() < probability
 
     def draw(self):
         """Make the drawing and return the schedule."""
-        s = self.schedule
         self.inline_some()
+        if self.cuda and self.chance(0.3):
+            self.tiles()
+            return self.place_all()
         self.cache_writes()
         self.rfactors()
         self.cache_reads()
-        done = set()
+        return self.place_all()
+
+    def place_all(self):
+        """Give each stage its loops and its place."""
         while True:
             # Consumers first: a stage is attached to loops that will not change any more.
-            stage = next((t for t in reversed(s.stages) if t not in done), None)
+            stage = next((t for t in reversed(self.schedule.stages) if t not in self.done), None)
             if stage is None:
-                return s
-            done.add(stage)
+                return self.schedule
+            self.done.add(stage)
             if isinstance(stage.op, ComputeOp) and stage.attach_type != "inline":
                 self.place(stage)
+
+    def tiles(self):
+        """Reduce in registers from tiles in shared memory, as the templates of kernels do."""
+        stages = [t for t in self.computed() if t.op.reduce_axis and t.op.axis]
+        stages = [t for t in stages if t.is_output and t.op.num_outputs == 1]
+        if not stages:
+            return
+        stage = self.rng.choice(stages)
+        local = self.schedule[self.schedule.cache_write(stage.op.outputs[0], "local")]
+        self.done |= {stage, local}
+        self.bind_root(stage, plain=True)
+        at = [a for a in stage.leaf_iter_vars if stage.attr(a).thread is not None][-1]
+        local.compute_at(stage, at)
+        first = self.rng.choice(list(local.op.reduce_axis))
+        outer, inner = self.split(local, first)
+        others = [a for a in local.op.reduce_axis if a is not first]
+        local.reorder(outer, inner, *others, *local.op.axis)
+        self.annotate(local)
+        for tensor in local.op.input_tensors:
+            if self.chance(0.7):
+                tile = self.schedule[self.schedule.cache_read(tensor, "shared", [local.op])]
+                self.done.add(tile)
+                self.attach(tile, local, self.rng.choice([outer, outer, inner]))
 
     # -- dataflow ----------------------------------------------------------------------------
 
@@ -222,8 +250,9 @@ class Drawing:
         if self.cuda:
             self.fetch_together(stage, reader, axis)
         self.shake(stage, 2)
-        if self.chance(0.2) and stage.scope in ("shared", "local", "global"):
-            if self.cuda and stage.scope == "shared" and self.chance(0.5):
+        shared = self.cuda and stage.scope == "shared"
+        if self.chance(0.5 if shared else 0.2) and stage.scope in ("shared", "local", "global"):
+            if shared and self.chance(0.5):
                 stage.async_copy(self.rng.choice([2, 3]))
             else:
                 stage.double_buffer()
@@ -261,11 +290,11 @@ class Drawing:
             fused, inner = self.split(stage, fused, size)
             stage.bind(inner, te.thread_axis(tag))
 
-    def bind_root(self, stage):
+    def bind_root(self, stage, plain=False):
         axes = self.data(stage)
         threads = self.threads[stage] = {}
         reduces = [a for a in stage.leaf_iter_vars if a.kind == "reduce"]
-        if reduces and self.chance(0.35 if axes else 0.8):
+        if not plain and reduces and self.chance(0.35 if axes else 0.8):
             self.cross_thread(stage, axes, reduces)
             return
         if not axes:
@@ -300,7 +329,6 @@ class Drawing:
     def cross_thread(self, stage, axes, reduces):
         """One block for some elements, whose threads reduce together."""
         threads = self.threads[stage]
-        self.crossing.add(stage)
         axis = self.fuse(stage, reduces) if len(reduces) > 1 else reduces[0]
         size = self.rng.choice((4, 8, 16, 32, 64))
         if self.chance(0.5):
