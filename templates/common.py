@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -53,7 +54,22 @@ def spills(rows: int, vectors: int) -> bool:
     return rows * vectors + vectors + 1 > 32
 
 
+@cache
+def vector_floats() -> int:
+    """Return the floats of a vector register of this machine: 16, 8 or 4."""
+    cpuinfo = Path("/proc/cpuinfo")
+    flags = cpuinfo.read_text("utf-8", "replace") if cpuinfo.exists() else ""
+    if "avx512f" in flags:
+        return 16
+    return 8 if platform.machine() in ("x86_64", "AMD64") else 4
+
+
 def cpu_tile(rows: int, columns: int) -> tuple[int, int, int]:
-    """Return rows, vectors and lanes of a tile that 16 registers of 8 floats hold."""
-    fitting = [r for r in (1, 2, 4, 6) if r <= rows]
-    return max(fitting), 2 if columns >= 16 else 1, 8 if columns >= 8 else 4
+    """Return rows, vectors and lanes of a tile whose sums fit this machine's registers."""
+    lanes = vector_floats()
+    while lanes > 4 and lanes > columns:
+        lanes //= 2
+    vectors = 4 if lanes == 16 else 2
+    while vectors > 1 and (vectors - 1) * lanes >= columns:
+        vectors -= 1
+    return max(r for r in (1, 2, 4, 6) if r <= rows), vectors, lanes

@@ -47,8 +47,8 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
         "rows": rows,
         "vectors": vectors,
         "lanes": lanes,
-        "block_m": max(b for b in options["block_m"] if b <= max(128, rows)),
-        "panels": 2 if pixels >= 2 * vectors * lanes else 1,
+        "block_m": max(b for b in options["block_m"] if b <= max(256, rows)),
+        "panels": 1,
         "channels": max(channels, default=1),
     }
 
