@@ -29,19 +29,23 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
 
 
+_NAMES = {numpy_dtype(name): name for name in ITEM_BYTES}
+
+
 def dtype_name(dtype: npt.DTypeLike) -> str:
     """Return our name of a numpy dtype.
 
     Raises:
         KernelError: kernels have no such element type.
     """
+    if isinstance(dtype, str) and dtype in ITEM_BYTES:
+        return dtype
     try:
-        name = str(dtype) if str(dtype) == "bfloat16" else np.dtype(dtype).name
-    except TypeError:
-        name = str(dtype)
-    if name not in ITEM_BYTES:
-        raise KernelError(f"dtype {name!r} is unknown; expected one of {', '.join(ITEM_BYTES)}")
-    return name
+        return _NAMES[np.dtype(dtype)]
+    except (TypeError, KeyError):
+        raise KernelError(
+            f"dtype {str(dtype)!r} is unknown; expected one of {', '.join(ITEM_BYTES)}"
+        ) from None
 
 
 class NDArray:

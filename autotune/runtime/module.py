@@ -63,7 +63,7 @@ class BenchmarkResult:
     def __str__(self) -> str:
         numbers = (self.mean, self.median, self.max, self.min, self.std)
         names = ("mean", "median", "max", "min", "std")
-        cells = (f"{n} {x * 1e3:.4f} ms" for n, x in zip(names, numbers, strict=True))
+        cells = (f"{n} {x * 1e3:.4g} ms" for n, x in zip(names, numbers, strict=True))
         return "  ".join(cells)
 
 
