@@ -1,1 +1,5 @@
-"""Numbers that describe a configuration, for cost models."""
+"""What cost models see of a configuration."""
+
+from autotune.features.knob import KnobFeatures
+
+__all__ = ["KnobFeatures"]

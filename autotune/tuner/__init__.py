@@ -6,6 +6,7 @@ from autotune.tuner.droplet_tuner import DropletTuner
 from autotune.tuner.ga_tuner import GATuner
 from autotune.tuner.index_based_tuner import GridSearchTuner, RandomTuner
 from autotune.tuner.tuner import Tuner
+from autotune.tuner.xgboost_tuner import XGBTuner
 
 __all__ = [
     "DropletTuner",
@@ -14,5 +15,6 @@ __all__ = [
     "RandomTuner",
     "SimulatedAnnealingTuner",
     "Tuner",
+    "XGBTuner",
     "callback",
 ]

@@ -195,7 +195,7 @@ class _Listed(ValidPoints):
     def count(self) -> tuple[int, bool]:
         return len(self._listed), True
 
-    def count_below(self, index: int) -> int | None:
+    def count_below(self, index: int) -> int:
         return int(np.searchsorted(self._listed, index))
 
     def draw(

@@ -1,0 +1,188 @@
+"""Gaussian process regression for a few hundred trials, in numpy.
+
+The kernel is Matern 3/2 with one length scale a feature, found by maximum a posteriori. It knows
+how uncertain it is, which trees do not, and it learns which knobs matter from a dozen trials.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+Float = npt.NDArray[np.float64]
+Single = npt.NDArray[np.float32]
+
+# Bounds of log inverse squared length scales, of the log signal and of the log noise variance.
+BOUNDS_WEIGHT, BOUNDS_SIGNAL, BOUNDS_NOISE = (-6.0, 7.0), (-3.0, 3.0), (-9.0, 1.0)
+# Noise that is always there, so that nearly equal configurations stay solvable.
+JITTER = 1e-4
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is believed of the hyperparameters, as normal distributions of their logarithms.
+
+    Attributes:
+        weight: mean of the log inverse squared length scales.
+        spread: standard deviation of it.
+        noise: mean of the log noise variance.
+    """
+
+    weight: float = 0.5
+    spread: float = 2.0
+    noise: float = -4.6
+
+
+class GaussianProcess:
+    """Hyperparameters, and how to find them.
+
+    Args:
+        features: number of columns.
+        prior: of the hyperparameters.
+        most: rows that hyperparameters are fitted to.
+        steps: iterations of the fit.
+    """
+
+    def __init__(
+        self, features: int, prior: Prior | None = None, most: int = 120, steps: int = 15
+    ) -> None:
+        prior = prior or Prior()
+        self.most, self.steps = most, steps
+        self._mean = np.r_[np.full(features, prior.weight), 0.0, prior.noise]
+        self._spread = np.r_[np.full(features, prior.spread), 1.5, 2.0]
+        self._bounds = [BOUNDS_WEIGHT] * features + [BOUNDS_SIGNAL, BOUNDS_NOISE]
+        self._log = self._mean.copy()
+
+    @property
+    def signal(self) -> float:
+        """Variance of the function."""
+        return float(np.exp(self._log[-2]))
+
+    @property
+    def noise(self) -> float:
+        """Variance of what is measured around it."""
+        return float(np.exp(self._log[-1])) + JITTER
+
+    def scaled(self, x: Float) -> Single:
+        """Divide each feature by its length scale."""
+        return np.asarray(x * np.exp(0.5 * self._log[:-2]), dtype=np.float32)
+
+    def fit(self, x: Float, y: Float, rng: np.random.Generator) -> None:
+        """Find hyperparameters for standardised ``y``, starting from the last ones.
+
+        Of many rows, the best half and random others are used.
+        """
+        if len(y) > self.most:
+            order = np.argsort(-y)
+            half = self.most // 2
+            others = rng.choice(order[half:], self.most - half, replace=False)
+            kept = np.r_[order[:half], others]
+            x, y = x[kept], y[kept]
+        squares = (x[:, None] - x[None]) ** 2
+        found = minimize(
+            self._loss, self._log, args=(squares.reshape(-1, x.shape[1]), y), jac=True,
+            method="L-BFGS-B", bounds=self._bounds, options={"maxiter": self.steps},
+        )  # fmt: skip
+        self._log = np.asarray(found.x)
+
+    def _loss(self, log: Float, squares: Float, y: Float) -> tuple[float, Float]:
+        """Return the negative log posterior and its gradient."""
+        n = len(y)
+        weights, signal, noise = np.exp(log[:-2]), np.exp(log[-2]), np.exp(log[-1])
+        distance = np.sqrt(3.0 * np.maximum(squares @ weights, 0.0)).reshape(n, n)
+        decay = np.exp(-distance)
+        shape = (1.0 + distance) * decay
+        covariance = signal * shape
+        covariance.flat[:: n + 1] += noise + JITTER
+        lower = np.linalg.cholesky(covariance)
+        inverse_lower = solve_triangular(lower, np.eye(n), lower=True, check_finite=False)
+        inverse = inverse_lower.T @ inverse_lower
+        alpha = inverse @ y
+        slope = 0.5 * (inverse - np.outer(alpha, alpha))
+        z = (log - self._mean) / self._spread
+        loss = 0.5 * y @ alpha + np.log(np.diag(lower)).sum() + 0.5 * z @ z
+        gradient = z / self._spread
+        by_distance = (slope * (-1.5 * signal * decay)).reshape(-1)
+        gradient[:-2] += (by_distance @ squares) * weights
+        gradient[-2] += (slope * covariance).sum() - np.trace(slope) * (noise + JITTER)
+        gradient[-1] += np.trace(slope) * noise
+        return float(loss), gradient
+
+    def covariance(self, a: Single, b: Single) -> Single:
+        """Return the covariance of scaled rows."""
+        squares = (a * a).sum(1)[:, None] + (b * b).sum(1)[None] - 2.0 * (a @ b.T)
+        distance = np.sqrt(3.0 * np.maximum(squares, 0.0))
+        return np.asarray(self.signal * (1.0 + distance) * np.exp(-distance), dtype=np.float32)
+
+
+class Posterior:
+    """A process conditioned on trials, over a pool of candidates; grows trial by trial.
+
+    Args:
+        process: with its hyperparameters found.
+        known: features of the trials.
+        pool: features of the candidates.
+    """
+
+    def __init__(self, process: GaussianProcess, known: Float, pool: Float) -> None:
+        self._process = process
+        self._known = process.scaled(known)
+        self.pool = process.scaled(pool)
+        covariance = process.covariance(self._known, self._known).astype(np.float64)
+        covariance.flat[:: len(known) + 1] += process.noise
+        self._lower = np.linalg.cholesky(covariance)
+        self._rows = self._solved(self._known, self.pool)
+        self.variance = np.maximum(process.signal - (self._rows**2).sum(0), 1e-6)
+
+    def _solved(self, known: Single, pool: Single) -> Single:
+        cross = self._process.covariance(known, pool)
+        lower = self._lower.astype(np.float32)
+        return np.asarray(solve_triangular(lower, cross, lower=True, check_finite=False))
+
+    def __len__(self) -> int:
+        return len(self._lower)
+
+    def append(self, known: Float) -> None:
+        """Condition on more trials; costs a pass over the pool for each."""
+        for row in self._process.scaled(known):
+            self._append(row[None])
+
+    def _append(self, row: Single) -> None:
+        n = len(self._lower)
+        cross = self._process.covariance(self._known, row)[:, 0].astype(np.float64)
+        below = solve_triangular(self._lower, cross, lower=True, check_finite=False)
+        total = self._process.signal + self._process.noise
+        corner = np.sqrt(max(total - below @ below, JITTER))
+        grown = np.zeros((n + 1, n + 1))
+        grown[:n, :n], grown[n, :n], grown[n, n] = self._lower, below, corner
+        to_pool = self._process.covariance(row, self.pool)[0]
+        new = (to_pool - below.astype(np.float32) @ self._rows) / np.float32(corner)
+        self._lower = grown
+        self._known = np.concatenate([self._known, row])
+        self._rows = np.concatenate([self._rows, new[None]])
+        self.variance = np.maximum(self.variance - new**2, 1e-6)
+
+    def widen(self, pool: Float) -> None:
+        """Add candidates."""
+        more = self._process.scaled(pool)
+        rows = self._solved(self._known, more)
+        self.pool = np.concatenate([self.pool, more])
+        self._rows = np.concatenate([self._rows, rows], axis=1)
+        variance = np.maximum(self._process.signal - (rows**2).sum(0), 1e-6)
+        self.variance = np.concatenate([self.variance, variance])
+
+    def mean(self, y: Float) -> Float:
+        """Return the expectation at each candidate, given the values of all trials so far."""
+        z = solve_triangular(self._lower, y, lower=True, check_finite=False)
+        return np.asarray(z.astype(np.float32) @ self._rows, dtype=np.float64)
+
+    def variance_after(self, variance: Float, chosen: int) -> Float:
+        """Return what becomes of ``variance`` once the candidate at ``chosen`` is measured."""
+        row = self._process.covariance(self.pool[chosen : chosen + 1], self.pool)[0]
+        shared = row - self._rows[:, chosen] @ self._rows
+        drop = shared**2 / (variance[chosen] + self._process.noise)
+        return np.asarray(np.maximum(variance - drop, 1e-6), dtype=np.float64)

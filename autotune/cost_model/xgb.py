@@ -1,0 +1,137 @@
+"""Gradient boosted trees: the one place that imports xgboost.
+
+Only `train`, `DMatrix` and `predict` are used, with parameters that mean the same in xgboost 1.7,
+2.x and 3.x; no callbacks, no early stopping, no ranking labels beyond 0..31.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import xgboost
+
+from autotune.errors import TunerError
+
+Loss = Literal["reg", "rank", "rank-binary"]
+Float = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.float32]
+
+_OBJECTIVE = {
+    "reg": "reg:squarederror",
+    "rank": "rank:pairwise",
+    "rank-binary": "rank:pairwise",
+    "chance": "binary:logistic",
+}
+# Grades of a ranking: xgboost 2 and later only take small integers.
+_GRADES = 31
+# What counts as good for "rank-binary".
+_GOOD_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """Size and speed of learning of an ensemble.
+
+    Attributes:
+        rounds: number of trees.
+        depth: most decisions on a path.
+        rate: share of each tree's correction that is taken.
+        threads: 1 keeps small models fastest; None uses all cores.
+    """
+
+    rounds: int = 60
+    depth: int = 5
+    rate: float = 0.15
+    threads: int | None = 1
+
+
+class Pool:
+    """Rows kept in xgboost's own form, to be predicted again and again."""
+
+    def __init__(self, rows: Rows, threads: int | None = 1) -> None:
+        self.matrix = _matrix(rows, None, threads)
+
+
+class Trees:
+    """A fitted ensemble; larger predictions are better."""
+
+    def __init__(self, booster: Any, threads: int | None) -> None:
+        self._booster = booster
+        self._threads = threads
+
+    @staticmethod
+    def fit(
+        rows: Rows,
+        values: Float,
+        loss: Loss | Literal["chance"] = "reg",
+        settings: TreeSettings | None = None,
+        seed: int = 0,
+        margin: Float | None = None,
+    ) -> Trees:
+        """Learn values, their order, or the chance that they are 1.
+
+        Args:
+            rows: features, one row a trial.
+            values: what is learned; larger is better.
+            loss: "reg" the value, "rank" the order, "rank-binary" which belong to the best
+                quarter, "chance" the probability of 1 among 0 and 1.
+            settings: size of the ensemble.
+            seed: of whatever is random.
+            margin: predictions of another model to start from.
+
+        Raises:
+            TunerError: an unknown loss.
+        """
+        if loss not in _OBJECTIVE:
+            raise TunerError(f"loss must be one of reg, rank, rank-binary; got {loss!r}")
+        settings = settings or TreeSettings()
+        matrix = _matrix(rows, _labels(values, loss), settings.threads)
+        if loss.startswith("rank"):
+            matrix.set_group([len(values)])
+        if margin is not None:
+            matrix.set_base_margin(margin)
+        booster = xgboost.train(_parameters(loss, settings, seed), matrix, settings.rounds)
+        return Trees(booster, settings.threads)
+
+    def predict(self, rows: Rows | Pool, margin: Float | None = None) -> Float:
+        """Return one prediction a row."""
+        matrix = rows.matrix if isinstance(rows, Pool) else _matrix(rows, None, self._threads)
+        if margin is not None:
+            matrix.set_base_margin(margin)
+        return np.asarray(self._booster.predict(matrix), dtype=np.float64)
+
+    def importance(self, names: Sequence[str]) -> Mapping[str, float]:
+        """Return the total gain of each feature that the trees use."""
+        gains = self._booster.get_score(importance_type="total_gain")
+        return {names[int(key[1:])]: float(gain) for key, gain in gains.items()}
+
+
+def _matrix(rows: Rows, labels: Float | None, threads: int | None) -> Any:
+    return xgboost.DMatrix(np.ascontiguousarray(rows), label=labels, nthread=threads or -1)
+
+
+def _labels(values: Float, loss: str) -> Float:
+    if loss == "rank":
+        order = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+        return np.floor(order * (_GRADES + 1) / max(len(values), 1)).astype(np.float64)
+    if loss == "rank-binary":
+        return (values >= np.quantile(values, 1 - _GOOD_SHARE)).astype(np.float64)
+    return np.asarray(values, dtype=np.float64)
+
+
+def _parameters(loss: str, settings: TreeSettings, seed: int) -> dict[str, Any]:
+    return {
+        "objective": _OBJECTIVE[loss],
+        "max_depth": settings.depth,
+        "eta": settings.rate,
+        "gamma": 1e-4,
+        "min_child_weight": 0.1 if loss == "chance" else 1,
+        "tree_method": "hist",
+        "nthread": settings.threads or 0,
+        "seed": seed,
+        "verbosity": 0,
+    }

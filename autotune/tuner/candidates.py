@@ -1,0 +1,117 @@
+"""Which points of a space a model is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from autotune.cost_model.xgb import Pool, Trees
+from autotune.features import KnobFeatures
+from autotune.task import ConfigSpace
+from autotune.task.radix import IndexArray
+from autotune.tuner.annealing import Best, Schedule, anneal
+
+# Spaces of up to this many valid points are scored whole.
+ENUMERABLE = 200_000
+# Annealing over a larger space: chains and steps for one set of candidates.
+CHAINS, STEPS = 96, 80
+
+
+class Candidates(Protocol):
+    """Chooses what to score closely; a few thousand points at a time."""
+
+    def choose(
+        self, trees: Trees, visited: Collection[int], best: Sequence[int], n: int
+    ) -> IndexArray:
+        """Return about ``n`` valid points not visited: promising ones, and random ones.
+
+        Args:
+            trees: rank points roughly.
+            visited: indices not to return.
+            best: fastest points measured, fastest first.
+            n: how many.
+        """
+
+
+class AllPoints:
+    """Every valid point of a small space is scored by the trees.
+
+    Args:
+        space: of at most `ENUMERABLE` valid points.
+        features: of its points.
+        rng: chooses the random half.
+    """
+
+    def __init__(
+        self, space: ConfigSpace, features: KnobFeatures, rng: np.random.Generator
+    ) -> None:
+        self._rng = rng
+        self._points = np.sort(space.sample(space.valid_count, rng))
+        self._features = features
+        self._pool: Pool | None = None
+
+    def choose(
+        self, trees: Trees, visited: Collection[int], best: Sequence[int], n: int
+    ) -> IndexArray:
+        """Return the better half by trees of all points left, and as many random ones."""
+        left = np.setdiff1d(
+            np.arange(len(self._points)),
+            np.searchsorted(self._points, np.array(sorted(visited), dtype=self._points.dtype)),
+        )
+        if len(left) <= n:
+            return np.asarray(self._points[left])
+        if self._pool is None:
+            self._pool = Pool(self._features.trees(self._points))
+        ranks = np.argpartition(-trees.predict(self._pool)[left], n // 2)
+        others = self._rng.choice(ranks[n // 2 :], n - n // 2, replace=False)
+        return np.asarray(self._points[left[np.concatenate([ranks[: n // 2], others])]])
+
+
+class DrawnPoints:
+    """Points of a space too large to enumerate: annealed on the trees from good places.
+
+    Chains start from the best measured points, from the ends of the last walk and from random
+    points. What they find best is joined by random points.
+
+    Args:
+        space: any space.
+        features: of its points.
+        rng: draws and walks.
+    """
+
+    def __init__(
+        self, space: ConfigSpace, features: KnobFeatures, rng: np.random.Generator
+    ) -> None:
+        self._space, self._features, self._rng = space, features, rng
+        self._ends = np.empty((0, len(space.dims)), dtype=np.int64)
+
+    def choose(
+        self, trees: Trees, visited: Collection[int], best: Sequence[int], n: int
+    ) -> IndexArray:
+        """Return the best points of a walk, and as many random ones."""
+        space, rng = self._space, self._rng
+        fresh = space.sample(max(n // 2, CHAINS), rng, visited)
+        starts = [space.knobs(best[: CHAINS // 4]), self._ends[: CHAINS // 4], space.knobs(fresh)]
+        rows = np.concatenate(starts)[:CHAINS]
+        found = Best(n // 2, visited)
+        ends = anneal(
+            space,
+            lambda indices: trees.predict(self._features.trees(indices)),
+            rows,
+            Schedule(STEPS, hot=0.5, patience=None),
+            found,
+            rng,
+        )
+        self._ends = ends[rng.permutation(len(ends))]
+        chosen = dict.fromkeys([*found.take(), *fresh[: n // 2].tolist()])
+        return np.array(list(chosen), dtype=fresh.dtype)
+
+
+def candidates_of(
+    space: ConfigSpace, features: KnobFeatures, rng: np.random.Generator
+) -> Candidates:
+    """Return the way of choosing that fits the size of a space."""
+    small = space.len_is_exact and space.valid_count <= ENUMERABLE
+    return (AllPoints if small else DrawnPoints)(space, features, rng)

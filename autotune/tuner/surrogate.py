@@ -1,0 +1,209 @@
+"""The model of `XGBTuner`: what to expect of a pool of candidates, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from autotune.cost_model.gaussian_process import GaussianProcess, Posterior
+from autotune.cost_model.xgb import Loss, Trees, TreeSettings
+from autotune.features import KnobFeatures
+from autotune.task.radix import IndexArray
+from autotune.tuner.history import History, trust
+
+Float = npt.NDArray[np.float64]
+
+# Trials the process is conditioned on: the best half of them, and others.
+MOST_TRIALS = 200
+# Slower than this quantile counts as equally slow: what matters is the order among the fast.
+FLOOR_QUANTILE = 0.5
+# Failures of each kind of outcome needed before the chance to fail is learned.
+LEARN_FAILURES = 3
+
+
+@dataclass
+class Trials:
+    """What was measured, by index; rates are 1 / seconds, 0 for failures."""
+
+    rates: dict[int, float] = field(default_factory=dict)
+
+    def indices(self) -> list[int]:
+        """Return all, oldest first."""
+        return list(self.rates)
+
+    def good(self) -> list[int]:
+        """Return those that ran, fastest first."""
+        ran = [index for index, rate in self.rates.items() if rate > 0]
+        return sorted(ran, key=lambda i: -self.rates[i])
+
+    def scale(self) -> tuple[float, float]:
+        """Return the logarithmic rates of what counts as slow and of what failed."""
+        logs = np.log([rate for rate in self.rates.values() if rate > 0])
+        return float(np.quantile(logs, FLOOR_QUANTILE)), float(np.median(logs))
+
+    def logs(self, indices: Sequence[int], believed: Mapping[int, float]) -> Float:
+        """Return logarithmic rates; of points not measured yet, what is believed of them."""
+        floor, failed = self.scale()
+        values = []
+        for index in indices:
+            rate = self.rates.get(index)
+            if rate is None:
+                values.append(believed.get(index, failed))
+            else:
+                values.append(np.log(rate) if rate > 0 else failed)
+        return np.asarray(np.maximum(np.array(values), floor))
+
+
+class Surrogate:
+    """A Gaussian process over a pool, beside trees that rank whole spaces.
+
+    Args:
+        features: of the space.
+        loss: what the trees learn.
+        rng: of random choices.
+        threads: of the trees.
+        history: earlier records, or None.
+    """
+
+    def __init__(
+        self,
+        features: KnobFeatures,
+        loss: Loss,
+        rng: np.random.Generator,
+        threads: int | None,
+        history: History | None,
+    ) -> None:
+        self.features, self.loss, self.history = features, loss, history
+        self._rng = rng
+        self._settings = TreeSettings(threads=threads)
+        self._process: GaussianProcess | None = None
+        self._posterior: Posterior | None = None
+        self._rows: list[int] = []
+        self._believed: dict[int, float] = {}
+        self._trust = 0.0
+        self._scale = (0.0, 1.0)
+        self.pool: IndexArray = np.empty(0, dtype=np.int64)
+        self.expected: Float = np.empty(0)
+        self._prior_rows: Float = np.empty(0)
+        self._prior_pool: Float = np.empty(0)
+        self._ease: Float = np.empty(0)
+        self._best = 0.0
+
+    @property
+    def spread(self) -> Float:
+        """Standard deviation of each candidate."""
+        assert self._posterior is not None
+        return np.asarray(np.sqrt(self._posterior.variance))
+
+    def rank(self, trials: Trials) -> Trees:
+        """Fit the trees to all trials; they rank spaces of any size quickly."""
+        indices = trials.indices()
+        values = _standard(trials.logs(indices, {}))
+        rows = self.features.trees(indices)
+        return Trees.fit(rows, values, self.loss, self._settings, int(self._rng.integers(1 << 30)))
+
+    def fit(self, trials: Trials, pending: Sequence[int], pool: IndexArray) -> None:
+        """Find hyperparameters anew, for a new pool; `expect` comes next."""
+        indices = self._kept(trials)
+        x = self.features.smooth(indices)
+        y = _standard(trials.logs(indices, {}))
+        if self.history is not None:
+            prior = self.history.predict(indices)
+            self._trust = trust(prior, y)
+            y = y - self._trust * prior
+        if self._process is None:
+            self._process = GaussianProcess(x.shape[1])
+        self._process.fit(x, y, self._rng)
+        self._rows = [*indices, *(index for index in pending if index not in trials.rates)]
+        self.pool = pool
+        self._posterior = Posterior(
+            self._process, self.features.smooth(self._rows), self.features.smooth(pool)
+        )
+        self._prior_rows, self._prior_pool = self._prior(self._rows), self._prior(pool)
+        self._ease = self._chances(trials, pool)
+
+    def _kept(self, trials: Trials) -> list[int]:
+        indices = trials.indices()
+        if len(indices) <= MOST_TRIALS:
+            return indices
+        good = trials.good()[: MOST_TRIALS // 2]
+        kept = set(good)
+        rest = [index for index in indices if index not in kept]
+        others = self._rng.choice(len(rest), MOST_TRIALS - len(good), replace=False)
+        return good + [rest[i] for i in others]
+
+    def _prior(self, indices: Sequence[int] | IndexArray) -> Float:
+        if self.history is None or self._trust == 0:
+            return np.zeros(len(indices))
+        return self._trust * self.history.predict(indices)
+
+    def _chances(self, trials: Trials, pool: IndexArray) -> Float:
+        """Return the logarithmic chance of each candidate to run at all."""
+        ran = np.array([rate > 0 for rate in trials.rates.values()], dtype=np.float64)
+        if min(ran.sum(), len(ran) - ran.sum()) < LEARN_FAILURES:
+            return np.zeros(len(pool))
+        settings = TreeSettings(rounds=30, depth=4, rate=0.3, threads=self._settings.threads)
+        trees = Trees.fit(self.features.trees(trials.indices()), ran, "chance", settings)
+        chances = trees.predict(self.features.trees(pool))
+        return np.asarray(np.log(np.clip(chances, 0.02, 1.0)))
+
+    def widen(self, trials: Trials, indices: IndexArray) -> None:
+        """Add candidates to the pool; `expect` comes next."""
+        if self._posterior is None or not len(indices):
+            return
+        self._posterior.widen(self.features.smooth(indices))
+        self.pool = np.concatenate([self.pool, indices])
+        self._prior_pool = np.concatenate([self._prior_pool, self._prior(indices)])
+        self._ease = np.concatenate([self._ease, self._chances(trials, indices)])
+
+    def expect(self, trials: Trials) -> None:
+        """Update expectations to what has been measured since."""
+        assert self._posterior is not None
+        logs = trials.logs(self._rows, self._believed)
+        self._scale = (float(logs.mean()), float(logs.std()) + 1e-9)
+        y = (logs - self._scale[0]) / self._scale[1]
+        self.expected = self._posterior.mean(y - self._prior_rows) + self._prior_pool
+        self._best = float(y.max())
+
+    def promise(self) -> Float:
+        """Return the logarithm of the expected improvement of each candidate."""
+        return log_improvement(self.expected - self._best, self.spread) + self._ease
+
+    def choose(self, position: int) -> int:
+        """Take a candidate as proposed: until it is measured, it is believed as expected."""
+        assert self._posterior is not None
+        index = int(self.pool[position])
+        self._believed[index] = float(self.expected[position]) * self._scale[1] + self._scale[0]
+        self.append([index])
+        return index
+
+    def append(self, indices: Sequence[int]) -> None:
+        """Condition on more trials, measured or believed."""
+        fresh = [index for index in indices if index not in self._rows]
+        if self._posterior is not None and fresh:
+            self._posterior.append(self.features.smooth(fresh))
+            self._rows += fresh
+            self._prior_rows = np.concatenate([self._prior_rows, self._prior(fresh)])
+
+
+def log_improvement(gain: Float, spread: Float) -> Float:
+    """Return the logarithm of the expected excess over 0 of normal variables.
+
+    Far below 0 the asymptotic series is used, where the plain formula would underflow.
+    """
+    z = gain / spread
+    near = np.clip(z, -5.0, 40.0)
+    density = np.exp(-0.5 * near**2) / np.sqrt(2 * np.pi)
+    far = np.minimum(z, -5.0)
+    tail = -0.5 * far**2 - np.log(far**2) - 0.5 * np.log(2 * np.pi)
+    return np.asarray(
+        np.where(z < -5.0, tail, np.log(density + near * ndtr(near) + 1e-300)) + np.log(spread)
+    )
+
+
+def _standard(values: Float) -> Float:
+    return np.asarray((values - values.mean()) / (values.std() + 1e-9))

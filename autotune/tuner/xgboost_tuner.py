@@ -1,0 +1,255 @@
+"""The tuner guided by a cost model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.cost_model.blas import one_thread
+from autotune.cost_model.xgb import Loss
+from autotune.errors import TunerError
+from autotune.features import KnobFeatures
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.task import Task
+from autotune.task.constraint import BoolArray
+from autotune.tuner.candidates import Candidates, candidates_of
+from autotune.tuner.history import History
+from autotune.tuner.points import FloatArray, PointTuner
+from autotune.tuner.surrogate import Surrogate, Trials
+
+logger = logging.getLogger("autotvm")
+
+# Random trials before the first fit; trials and successes needed for it.
+FIRST, FEWEST, LEAST = 10, 6, 2
+# Candidates scored closely between two fits.
+POOL = 3000
+# A fit when the number of trials has grown by this factor; results count at once in between.
+GROWTH = 1.3
+# Around how many of the best all one-knob neighbours are candidates; most of those at a time.
+AROUND, MOST_NEIGHBOURS = 3, 600
+# Every third proposal explores: it is the best of a random part of the space.
+EXPLORE_EVERY = 3
+# Every so many proposals one is random whatever the model says.
+RANDOM_EVERY = 40
+# Fewest records of other tasks worth learning from.
+LEAST_HISTORY = 8
+
+
+class XGBTuner(PointTuner):
+    """Proposes what a cost model expects to be fast, or does not know well enough.
+
+    Boosted trees rank every valid point of the space, or what annealing on them finds in a space
+    too large for that. The better ones, all one-knob neighbours of the best measured points and a
+    random sample are then scored by a Gaussian process, which also tells how unsure it is. Two
+    proposals out of three have the largest expected improvement; the third has the largest within
+    a random slice of the space, so that no region stays unseen. What was proposed but not
+    measured yet counts as measured with its expectation, which keeps batches diverse.
+
+    Failed trials teach the chance to run, which the expected improvement is multiplied by.
+
+    Args:
+        task: what is tuned.
+        plan_size: most proposals between two fits.
+        feature_type: "knob"; "itervar" and "curve" are taken as "knob".
+        loss_type: what the trees learn: "reg" (rates), "rank" (their order) or "rank-binary".
+        num_threads: threads of the trees; None for one, which is fastest for small models.
+        optimizer: "sa", or any other `ModelOptimizer`'s name, is accepted for AutoTVM scripts.
+        diversity_filter_ratio: accepted for AutoTVM scripts; batches are diverse by themselves.
+        log_interval: accepted for AutoTVM scripts.
+        seed: makes the proposals repeatable.
+
+    Raises:
+        TunerError: an unknown feature or loss type.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        plan_size: int = 64,
+        feature_type: str = "knob",
+        loss_type: Loss = "reg",
+        num_threads: int | None = None,
+        optimizer: Any = "sa",
+        diversity_filter_ratio: float | None = None,
+        log_interval: int = 50,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(task, seed)
+        if feature_type not in ("knob", "itervar", "curve"):
+            raise TunerError(
+                f"feature_type must be one of knob, itervar, curve; got {feature_type!r}"
+            )
+        if loss_type not in ("reg", "rank", "rank-binary"):
+            raise TunerError(f"loss_type must be one of reg, rank, rank-binary; got {loss_type!r}")
+        self.plan_size, self.feature_type, self.loss_type = plan_size, feature_type, loss_type
+        self._threads = num_threads or 1
+        self.features = KnobFeatures(self.space)
+        self._trials = Trials()
+        self._pending: dict[int, None] = {}
+        self._surrogate: Surrogate | None = None
+        self._candidates: Candidates | None = None
+        self._history: History | None = None
+        self._opening: list[int] | None = None
+        self._fit_at = self._since_fit = self._turn = 0
+        self._news: list[int] = []
+        # Of each candidate in the surrogate's pool: may it be proposed, and its knob values.
+        self._open: BoolArray = np.empty(0, dtype=np.bool_)
+        self._values: FloatArray = np.empty((0, 0))
+
+    # ---- proposing
+
+    def propose(self, n: int) -> Iterable[int]:
+        """Return the most promising points; at first a few that tell most."""
+        if self._opening is None:
+            self._opening = self._first()
+        chosen: list[int] = []
+        while self._opening and len(chosen) < n:
+            chosen.append(self._opening.pop(0))
+        chosen = [index for index in chosen if index not in self.visited]
+        if len(chosen) < n and self._knows_enough():
+            self._pending |= dict.fromkeys(chosen)
+            with one_thread():
+                chosen += self._modelled(n - len(chosen))
+        self._pending |= dict.fromkeys(chosen)
+        return chosen
+
+    def _fill(self, n: int) -> list[int]:
+        filled = super()._fill(n)
+        self._pending |= dict.fromkeys(filled)
+        if self._surrogate is not None:
+            self._news += filled
+        return filled
+
+    def _knows_enough(self) -> bool:
+        rates = self._trials.rates
+        return len(rates) >= FEWEST and sum(rate > 0 for rate in rates.values()) >= LEAST
+
+    def _first(self) -> list[int]:
+        """Return what to try before the model knows anything of this task."""
+        history = self._history
+        if history is None:
+            return [int(i) for i in self.space.sample(FIRST, self.rng, self.visited)]
+        sample = self.space.sample(POOL, self.rng, self.visited)
+        order = np.argsort(-history.predict(sample), kind="stable")[: FIRST // 2]
+        others = sample[: FIRST - len(history.starts) - len(order)] if len(sample) else sample
+        return list(dict.fromkeys([*history.starts, *sample[order].tolist(), *others.tolist()]))
+
+    def _modelled(self, n: int) -> list[int]:
+        surrogate = self._looked()
+        chosen: list[int] = []
+        while len(chosen) < n and self._open.any():
+            self._turn += 1
+            promise = np.where(self._open, surrogate.promise(), -np.inf)
+            if self._turn % RANDOM_EVERY == 0:
+                promise = np.where(self._open, self.rng.random(len(promise)), -np.inf)
+            elif self._turn % EXPLORE_EVERY == 0:
+                promise = np.where(self._slice(), promise, -np.inf)
+            position = int(np.argmax(promise))
+            self._open[position] = False
+            chosen.append(surrogate.choose(position))
+        self._since_fit += len(chosen)
+        return chosen
+
+    def _slice(self) -> BoolArray:
+        """Return the candidates that share one value of one knob, both drawn."""
+        values = self._values
+        varied = np.flatnonzero(np.ptp(values[self._open], axis=0) > 0)
+        if not len(varied):
+            return self._open
+        column = values[:, self.rng.choice(varied)]
+        same = column == self.rng.choice(np.unique(column[self._open]))
+        return np.asarray(same & self._open, dtype=np.bool_)
+
+    # ---- learning
+
+    def learn(self, indices: Sequence[int], rates: FloatArray) -> None:
+        """Take note of measured points."""
+        for index, rate in zip(indices, rates.tolist(), strict=True):
+            self._trials.rates[index] = rate
+            self._pending.pop(index, None)
+        self._news += indices
+
+    def _taken(self) -> set[int]:
+        return self.visited.union(self._pending)
+
+    def _looked(self) -> Surrogate:
+        """Return the surrogate with everything known put in."""
+        surrogate, measured = self._surrogate, len(self._trials.rates)
+        grown = measured >= self._fit_at * GROWTH or self._since_fit >= self.plan_size
+        if surrogate is None or (grown and self._news) or not self._open.any():
+            return self._fitted()
+        if self._news:
+            surrogate.append([i for i in self._news if i in self._trials.rates])
+            self._news = []
+            self._look_around(surrogate)
+            surrogate.expect(self._trials)
+        return surrogate
+
+    def _fitted(self) -> Surrogate:
+        """Fit the models anew, and choose new candidates."""
+        if self._surrogate is None:
+            self._surrogate = Surrogate(
+                self.features, self.loss_type, self.rng, self._threads, self._history
+            )
+            self._candidates = candidates_of(self.space, self.features, self.rng)
+        assert self._candidates is not None
+        surrogate, good = self._surrogate, self._trials.good()
+        trees = surrogate.rank(self._trials)
+        pool = self._candidates.choose(trees, self._taken(), good, POOL)
+        surrogate.fit(self._trials, list(self._pending), pool)
+        self._fit_at, self._since_fit, self._news = len(self._trials.rates), 0, []
+        self._open = np.ones(len(pool), dtype=np.bool_)
+        self._values = self.features.plain(pool)
+        self._look_around(surrogate)
+        surrogate.expect(self._trials)
+        return surrogate
+
+    def _look_around(self, surrogate: Surrogate) -> None:
+        """Make the neighbours of the best points candidates."""
+        near: dict[int, None] = {}
+        for index in self._trials.good()[:AROUND]:
+            near |= dict.fromkeys(self.space.neighbours(index).tolist())
+        known = self._taken().union(surrogate.pool.tolist())
+        fresh = np.array([i for i in near if i not in known], dtype=surrogate.pool.dtype)
+        if len(fresh) > MOST_NEIGHBOURS:
+            fresh = self.rng.choice(fresh, MOST_NEIGHBOURS, replace=False)
+        surrogate.widen(self._trials, fresh)
+        self._open = np.concatenate([self._open, np.ones(len(fresh), dtype=np.bool_)])
+        self._values = np.concatenate([self._values, self.features.plain(fresh)])
+
+    def load_history(
+        self,
+        data_set: Iterable[tuple[MeasureInput, MeasureResult]],
+        min_seed_records: int = LEAST_HISTORY,
+    ) -> None:
+        """Learn from records of the same template: other shapes, other devices.
+
+        The best configurations of the nearest shapes are tried first, as near as this space has
+        them. A model of all records then is the expectation that the trials of this task correct;
+        it is followed as far as it explains them, and dropped when it does not.
+
+        Args:
+            data_set: records; those of other templates and failures are passed over.
+            min_seed_records: fewest usable records to learn from.
+        """
+        history = History(self.task, self.features, data_set)
+        if history.records < min_seed_records:
+            logger.debug(
+                "load_history: %d usable records, %d are needed; ignored",
+                history.records, min_seed_records,
+            )  # fmt: skip
+            return
+        self._history, self._opening, self._surrogate = history, None, None
+
+    def reset(self) -> None:
+        """Forget the trials of this task, but not the history."""
+        super().reset()
+        self.visited.clear()
+        self._exhausted = False
+        self._trials, self._pending = Trials(), {}
+        self._surrogate, self._opening = None, None
+        self._fit_at = self._since_fit = 0
+        self._news = []
