@@ -33,7 +33,7 @@ class RunOptions:
     timeout_s: float
     timing: TimingPolicy
     flush: bool
-    graph: bool
+    graph: bool | None
     verify: VerifyPolicy
     cooldown_s: float
 

@@ -58,7 +58,7 @@ class RunJob:
     check: Literal["never", "best", "always"]
     best_s: float | None = None
     flush: bool = False
-    graph: bool = False
+    graph: bool | None = None
 
 
 @dataclass(frozen=True)

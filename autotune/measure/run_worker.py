@@ -25,6 +25,8 @@ from autotune.utils.child import Port
 # Set to 1 for this process, so that numpy starts no threads in it: it forks.
 QUIET_NUMPY = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
+_HARMLESS = (MeasureErrorNo.NO_ERROR, MeasureErrorNo.WRONG_ANSWER)
+
 
 def main(port: Port) -> None:
     """Greet, then serve run jobs."""
@@ -85,19 +87,28 @@ def _serve_here(port: Port, bench: Bench, greeting: Greeting) -> None:
 
     while True:
         reply = _guarded(bench, port.receive(), speak)
-        poisoned = reply["error_no"] not in (
-            MeasureErrorNo.NO_ERROR,
-            MeasureErrorNo.WRONG_ANSWER,
-        )
-        port.send({**reply, "leaving": poisoned})
-        if poisoned:
+        leaving = reply["error_no"] not in _HARMLESS and not _healthy(bench)
+        port.send({**reply, "leaving": leaving})
+        if leaving:
             os._exit(0)
+
+
+def _healthy(bench: Bench) -> bool:
+    """Whether the context still works after a failure; most errors of the device poison it."""
+    bench.forget()
+    try:
+        empty((1,), "int8", bench.device).numpy()
+    except Exception:  # whatever it is, this process is of no more use
+        return False
+    return True
 
 
 def _guarded(bench: Bench, job: Job, speak: Speak) -> Reply:
     try:
         return run_job(bench, job, speak)
-    except Exception:  # a process border: the parent turns it into a failed trial
+    except Exception as error:  # a process border: the parent turns it into a failed trial
+        if type(error).__module__.startswith("pycuda"):
+            return failure(f"{type(error).__name__}: {error}")
         return failure(traceback.format_exc(), MeasureErrorNo.UNKNOWN_ERROR)
 
 

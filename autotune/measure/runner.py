@@ -39,7 +39,8 @@ class LocalRunner(Runner):
         module_loader: accepted as None for AutoTVM scripts.
         device: index of the device.
         devices: indices of several devices of this host; they share the work.
-        use_graph: time replays of a CUDA graph, without launch overhead.
+        use_graph: time replays of a CUDA graph, without launch overhead; by default that is done
+            for kernels so short that launching them would be what is timed.
         flush_l2: time with a cold L2 cache on a GPU.
         verify: which results are compared with the reference: True (every new best and a tenth of
             the others), ``"all"``, a share from 0 to 1, False, or a `VerifyPolicy`.
@@ -64,7 +65,7 @@ class LocalRunner(Runner):
         *,
         device: int = 0,
         devices: Sequence[int] | None = None,
-        use_graph: bool = False,
+        use_graph: bool | None = None,
         flush_l2: bool = False,
         verify: VerifyPolicy | bool | str | float = True,
         ref_input: Sequence[Array] | None = None,
