@@ -40,13 +40,13 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     rows, vectors, lanes = common.cpu_tile(shape.m, shape.n)
-    depth = min(256, max(candidates(shape)["depth"]))
+    depth = min(512, max(candidates(shape)["depth"]))
     return {
         "rows": rows,
         "vectors": vectors,
         "lanes": lanes,
-        "block_m": max(b for b in candidates(shape)["block_m"] if b <= max(128, rows)),
-        "panels": 4 if shape.n >= 4 * vectors * lanes else 1,
+        "block_m": max(b for b in candidates(shape)["block_m"] if b <= max(512, rows)),
+        "panels": 2 if shape.n >= 4 * vectors * lanes else 1,
         "depth": depth,
     }
 

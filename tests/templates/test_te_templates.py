@@ -1,4 +1,4 @@
-"""The te templates compute what numpy computes, for drawn configurations, in C and emulated CUDA."""
+"""The te templates compute what numpy computes, for drawn configurations: C and emulated CUDA."""
 
 import ctypes
 import shutil
@@ -57,7 +57,14 @@ def test_c_code_of_drawn_configurations_is_right(name, tmp_path):
     for number, kernel in enumerate(drawn(f"te/{name}.cpu", "llvm", 5)):
         library = tmp_path / f"k{number}.so"
         library.with_suffix(".c").write_text(kernel.source)
-        command = [shutil.which("cc") or "cc", "-O1", "-fopenmp", "-shared", "-fPIC", *kernel.flags]
+        command = [
+            shutil.which("cc") or "cc",
+            "-O1",
+            "-fopenmp",
+            "-shared",
+            "-fPIC",
+            *kernel.flags,
+        ]
         subprocess.run([*command, library.with_suffix(".c"), "-o", library, "-lm"], check=True)
         arrays = arrays_of(kernel)
         by_name = {a.name: array for a, array in zip(kernel.args, arrays, strict=True)}
