@@ -99,5 +99,7 @@ CUDA = replace(
         "half": "__int_as_float(0x7fffffff)",
         "bf16": "__int_as_float(0x7fffffff)",
     },
+    # Without it nvcc divides thread indices as if they could be negative.
+    assume="__builtin_assume(0 <= {name} && {name} < {extent});",
     heap_bytes=0,
 )

@@ -48,6 +48,7 @@ class Dialect:
         vector_bytes: widest vector load or store; 0 for a dialect without.
         barriers: statement by scope.
         infinity, nan: by column of the function table.
+        assume: statement that tells the compiler the range of an index; ``{name}``, ``{extent}``.
         heap_bytes: a local array of more bytes is taken from the heap; 0 for never.
     """
 
@@ -63,4 +64,5 @@ class Dialect:
     barriers: Mapping[str, str] = field(default_factory=dict)
     infinity: Mapping[str, str] = field(default_factory=dict)
     nan: Mapping[str, str] = field(default_factory=dict)
+    assume: str = ""
     heap_bytes: int = 0

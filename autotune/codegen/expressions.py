@@ -98,6 +98,7 @@ class ExpressionPrinter:
         self.needs = needs
         self.kept: dict[Expr, Text] = {}
         self.threads: set[str] = set()  # the thread indices that occurred
+        self.divides = False  # whether there is a division of integers
         self._scalars: dict[str, Scalar] = {}
 
     def text(self, expr: Expr, least: int = 0) -> str:
@@ -178,6 +179,8 @@ class ExpressionPrinter:
         symbol, binding, left, right = INFIX[type(node)]
         kind = type(node)
         a, b = node.a, node.b
+        if kind is TruncDiv or kind is TruncMod:
+            self.divides = True
         if kind in _ROUNDED and (is_float(node.dtype) or type(b) in (TruncDiv, TruncMod)):
             right = binding + 1
         if kind is Add and isinstance(b, IntImm) and b.value < 0:

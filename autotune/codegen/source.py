@@ -136,11 +136,13 @@ class _KernelPrinter:
         return f"{const}{kind}* {self.dialect.restrict} {self.names[buffer]}"
 
     def _thread_indices(self) -> Iterator[str]:
-        used = self.body.expressions.threads
-        kind = self.body.index_type
-        for name, short in THREADS.items():
-            if name in used:
-                yield f"{INDENT}const {kind} {short} = {name};"
+        printer, kind = self.body.expressions, self.body.index_type
+        extents = dict(zip(THREADS, (*self.kernel.grid, *self.kernel.block), strict=True))
+        used = [(name, short) for name, short in THREADS.items() if name in printer.threads]
+        yield from (f"{INDENT}const {kind} {short} = {name};" for name, short in used)
+        if printer.divides and self.dialect.assume:
+            for name, short in used:
+                yield INDENT + self.dialect.assume.format(name=short, extent=extents[name])
 
     def _shared_arrays(self) -> Iterator[str]:
         """Yield declarations of shared arrays: static, or carved out of one dynamic array."""

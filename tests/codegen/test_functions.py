@@ -32,6 +32,7 @@ from autotune.ir import (
     Ramp,
     Select,
     Store,
+    TruncDiv,
     Var,
     const,
     seq,
@@ -280,6 +281,12 @@ def test_much_shared_memory_is_asked_for_at_launch():
     a, b = np.arange(1024, dtype="float32"), np.zeros(1024, "float32")
     run_emulated(found, [a, b])
     np.testing.assert_array_equal(b[:32], a[:32])
+
+
+def test_ranges_of_thread_indices_are_told_where_something_is_divided():
+    divided = body_of(Store(B, (TruncDiv(TX, IntImm(3)),), const(0.0)), B)
+    assert divided[:2] == ["const int tx = threadIdx.x;", "__builtin_assume(0 <= tx && tx < 32);"]
+    assert not any("assume" in line for line in body_of(Store(B, (TX,), const(0.0)), B))
 
 
 def test_asynchronous_copies():
