@@ -1,0 +1,75 @@
+"""Operators with a plain schedule, built through lowering and C, compute what numpy computes."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+import autotune
+from autotune import te, topi
+from autotune.topi import testing
+
+OPERATORS = {
+    "conv2d_nchw": (
+        lambda x, w: topi.nn.conv2d_nchw(x, w, 2, 1),
+        lambda x, w: testing.conv2d_nchw_python(x, w, 2, 1), (1, 4, 9, 8), (3, 4, 3, 3),
+    ),
+    "conv2d_nhwc": (
+        lambda x, w: topi.nn.conv2d_nhwc(x, w, 1, "SAME"),
+        lambda x, w: testing.conv2d_nhwc_python(x, w, 1, "SAME"), (2, 6, 5, 3), (3, 3, 3, 4),
+    ),
+    "group_conv2d": (
+        lambda x, w: topi.nn.conv2d(x, w, 1, 1, groups=2),
+        lambda x, w: testing.conv2d_nchw_python(x, w, 1, 1, groups=2), (1, 4, 5, 5), (4, 2, 3, 3),
+    ),
+    "winograd": (
+        lambda x, w: topi.nn.conv2d_winograd_nchw(x, w, 1, 1),
+        lambda x, w: testing.conv2d_nchw_python(x, w, 1, 1), (1, 3, 8, 7), (2, 3, 3, 3),
+    ),
+    "batch_matmul": (topi.nn.batch_matmul, testing.batch_matmul, (2, 3, 5), (2, 4, 5)),
+    "dense": (
+        topi.nn.dense, lambda x, w, b: testing.dense(x, w, b, True), (3, 5), (4, 5), (4,),
+    ),
+    "max_pool": (
+        lambda x: topi.nn.pool2d(x, 3, 2, 1, 1),
+        lambda x: testing.pool2d_python(x, 3, 2, 1, 1), (1, 2, 7, 8),
+    ),
+    "average_pool": (
+        lambda x: topi.nn.pool2d(x, 3, 2, 1, 1, "avg", count_include_pad=False),
+        lambda x: testing.pool2d_python(x, 3, 2, 1, 1, "avg", count_include_pad=False),
+        (1, 2, 7, 8),
+    ),
+    "global_pool": (
+        lambda x: topi.nn.global_pool(x, "avg"),
+        lambda x: x.mean(axis=(2, 3), keepdims=True), (2, 3, 4, 5),
+    ),
+    "softmax": (topi.nn.softmax, testing.softmax_python, (4, 9)),
+    "log_softmax": (topi.nn.log_softmax, testing.log_softmax_python, (4, 9)),
+    "argmax": (lambda x: topi.argmax(x, 1), lambda x: x.argmax(1), (5, 12)),
+    "prod": (lambda x: topi.prod(x, 0), lambda x: x.prod(0), (5, 3)),
+    "concatenate": (
+        lambda x, y: topi.concatenate([x, y], 1),
+        lambda x, y: np.concatenate([x, y], 1), (2, 3), (2, 5),
+    ),
+    "reshape_of_transpose": (
+        lambda x: topi.reshape(topi.transpose(x), (6, 4)),
+        lambda x: x.T.reshape(6, 4), (2, 3, 4),
+    ),
+    "fused_elementwise": (
+        lambda x, y: topi.sigmoid(x * 2.0 + topi.exp(y)),
+        lambda x, y: special.expit(x * 2 + np.exp(y)), (3, 4), (4,),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_built_operator_matches_numpy(name):
+    operator, reference, *shapes = OPERATORS[name]
+    tensors = [te.placeholder(shape, name=f"p{i}") for i, shape in enumerate(shapes)]
+    out = operator(*tensors)
+    function = autotune.build(te.create_schedule([out.op]), [*tensors, out], "llvm")
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    wanted = np.asarray(reference(*arrays))
+    got = np.zeros(wanted.shape, out.dtype)
+    function(*arrays, got)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
