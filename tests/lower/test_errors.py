@@ -1,0 +1,190 @@
+"""What cannot be lowered is refused in words that name the stage and the call to change."""
+
+import pytest
+import workloads
+
+from autotune import te
+from autotune.errors import InstantiationError, LoweringError
+from autotune.lower import lower_schedule, verify_gpu
+from autotune.target import Limits, Target
+
+
+def two_stages():
+    A = te.placeholder((64, 32), name="A")
+    B = te.compute((64, 32), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((64, 32), lambda i, j: B[i, j] * 2.0, name="C")
+    return A, B, C, te.create_schedule(C.op)
+
+
+def bind(s, T, axis, tag):
+    s[T].bind(axis, te.thread_axis(tag))
+
+
+def refused(s, args, *words, error=LoweringError, **kwargs):
+    with pytest.raises(error) as caught:
+        lower_schedule(s, args, **kwargs)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_stages_that_disagree_about_threads():
+    A, B, C, s = two_stages()
+    bind(s, C, s[C].op.axis[0], "blockIdx.x")
+    _, lane = s[C].split(s[C].op.axis[1], factor=8)
+    bind(s, C, lane, "threadIdx.x")
+    s[B].set_scope("shared")
+    s[B].compute_at(s[C], s[C].op.axis[0])
+    _, own = s[B].split(s[B].op.axis[1], factor=16)
+    bind(s, B, own, "threadIdx.x")
+    refused(s, [A, C], "bind", "B has 16 iterations", "threadIdx.x", "8 (from C)")
+
+
+def test_a_gpu_stage_with_no_thread():
+    A, B, C, s = two_stages()
+    bind(s, C, s[C].op.axis[0], "blockIdx.x")
+    refused(s, [A, C], "B", "none of its loops is bound", "compute_at")
+
+
+def test_a_reader_outside_the_loop():
+    A, B, C, s = two_stages()
+    D = te.compute((64, 32), lambda i, j: B[i, j] + C[i, j], name="D")
+    s = te.create_schedule(D.op)
+    s[B].compute_at(s[C], s[C].op.axis[0])
+    refused(s, [A, D], "compute_at", "B is attached to axis 'i' of C", "D reads it outside")
+
+
+def test_attached_to_a_stage_that_is_inlined():
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
+    D = te.compute((8,), lambda i: C[i] - 1.0, name="D")
+    s = te.create_schedule(D.op)
+    s[B].compute_at(s[C], s[C].op.axis[0])
+    s[C].compute_inline()
+    refused(s, [A, D], "compute_at", "B is attached to C", "inlined")
+
+
+def test_an_output_that_is_no_argument():
+    A, _, _, s = two_stages()
+    refused(s, [A], "output C", "argument list")
+
+
+def test_an_input_that_is_no_argument():
+    _, _, C, s = two_stages()
+    refused(s, [C], "A is read", "argument list")
+
+
+def test_an_argument_given_twice():
+    A, _, C, s = two_stages()
+    refused(s, [A, C, A], "given twice")
+
+
+def test_an_inlined_argument():
+    A, B, C, s = two_stages()
+    s[B].compute_inline()
+    refused(s, [A, B, C], "compute_inline", "B is an output or argument")
+
+
+def test_shared_memory_outside_a_kernel():
+    A, B, C, s = two_stages()
+    for T in (B, C):
+        bind(s, T, s[T].op.axis[0], "threadIdx.x")
+    s[B].set_scope("shared")
+    refused(s, [A, C], "set_scope", "B", "compute_at")
+
+
+def test_shapes_that_are_not_constant():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    refused(s, [A, B], "must be", "constant")
+
+
+def test_data_loops_inside_the_loops_of_a_reduction_over_threads():
+    work = workloads.matmul()
+    C = work.output
+    s = te.create_schedule(C.op)
+    i, j = s[C].op.axis
+    outer, lane = s[C].split(s[C].op.reduce_axis[0], factor=4)
+    s[C].reorder(i, outer, lane, j)
+    bind(s, C, i, "blockIdx.x")
+    bind(s, C, lane, "threadIdx.x")
+    refused(s, work.args, "bind", "C reduces over threads", "'j'", "reorder")
+
+
+def test_a_first_value_cannot_be_given_to_every_thread():
+    A = te.placeholder((4, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k, init=te.const(1.0)), name="B")
+    s = te.create_schedule(B.op)
+    bind(s, B, s[B].op.reduce_axis[0], "threadIdx.x")
+    refused(s, [A, B], "bind", "B reduces over threads", "init")
+
+
+def test_a_buffer_too_large_for_an_index():
+    A = te.placeholder((1 << 16, 1 << 16), name="A")
+    B = te.compute((1,), lambda i: A[i, i], name="B")
+    refused(te.create_schedule(B.op), [A, B], "A has 4294967296 elements")
+
+
+def bound(threads, cached=0):
+    """A copy in blocks of so many threads, with so many floats in shared memory."""
+    A = te.placeholder((4, max(threads, cached)), name="A")
+    B = te.compute(A.shape, lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    i, j = s[B].op.axis
+    _, lane = s[B].split(j, factor=threads)
+    bind(s, B, i, "blockIdx.x")
+    bind(s, B, lane, "threadIdx.x")
+    if cached:
+        copy = s.cache_read(A, "shared", [B])
+        s[copy].compute_at(s[B], i)
+        _, own = s[copy].split(s[copy].op.axis[1], factor=threads)
+        bind(s, copy, own, "threadIdx.x")
+    return s, [A, B]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "limits", "words"),
+    [
+        (bound(2048), Limits(), "threads per block is 2048, at most 1024"),
+        (bound(512), Limits(threads_per_block=256), "threads per block is 512, at most 256"),
+        (bound(512), Limits(block_dim=(256, 64, 64)), "extent of threadIdx.x is 512"),
+        (bound(64, 16384), Limits(), "bytes of shared memory per block is 65536, at most 49152"),
+        (bound(32), Limits(grid_dim=(2, 1, 1)), "extent of blockIdx.x is 4"),
+    ],
+)
+def test_a_kernel_that_breaks_a_limit_is_refused_before_it_is_written_out(schedule, limits, words):
+    s, args = schedule
+    refused(s, args, words, error=InstantiationError, limits=limits)
+    assert words in (verify_gpu(lower_schedule(s, args), limits) or "")
+
+
+def test_a_kernel_within_the_limits_passes():
+    s, args = bound(64, 16384)
+    limits = Limits(shared_bytes_optin=100 * 1024)
+    assert verify_gpu(lower_schedule(s, args, limits=limits), limits) is None
+
+
+def test_the_target_may_lower_the_number_of_threads():
+    s, args = bound(512)
+    target = Target("cuda -max_num_threads=256")
+    assert "at most 256" in (verify_gpu(lower_schedule(s, args), Limits(), target) or "")
+
+
+def test_private_arrays_have_a_limit():
+    A = te.placeholder((16384,), name="A")
+    B = te.compute((16384,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((1,), lambda i: B[i] + B[i + 16383], name="C")
+    s = te.create_schedule(C.op)
+    bind(s, C, s[C].op.axis[0], "threadIdx.x")
+    s[B].set_scope("local")
+    s[B].compute_at(s[C], s[C].op.axis[0])
+    message = verify_gpu(lower_schedule(s, [A, C], target_kind="cuda"), Limits())
+    assert "bytes of private arrays per thread" in (message or "")
+
+
+def test_a_cpu_function_breaks_no_limit():
+    A, _, C, s = two_stages()
+    assert verify_gpu(lower_schedule(s, [A, C]), Limits(threads_per_block=1)) is None
