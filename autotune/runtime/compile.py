@@ -100,13 +100,7 @@ def compile_kernel(
         CompileTimeout: it was killed after ``timeout_s``.
     """
     started = time.perf_counter()
-    make_recipe = _RECIPES.get((kernel.language, target.emulate, compiler))
-    if make_recipe is None or kernel.language != target.language:
-        raise KernelError(
-            f"kernel {kernel.name!r}: nothing compiles language {kernel.language!r} with "
-            f"{compiler!r} for target {target}"
-        )
-    recipe = make_recipe(kernel, target)
+    recipe = _recipe(kernel, target, compiler)
     store = (cache or _users_cache(environment.cache_dir())) if use_cache else None
     key = _key(recipe)
     entry = store.get(key) if store else None
@@ -126,6 +120,16 @@ def compile_kernel(
         cached=cached,
         seconds=time.perf_counter() - started,
     )
+
+
+def _recipe(kernel: Kernel, target: Target, compiler: str) -> Recipe:
+    make = _RECIPES.get((kernel.language, target.emulate, compiler))
+    if make is None or kernel.language != target.language:
+        raise KernelError(
+            f"kernel {kernel.name!r}: nothing compiles language {kernel.language!r} with "
+            f"{compiler!r} for target {target}"
+        )
+    return make(kernel, target)
 
 
 @functools.cache

@@ -25,6 +25,7 @@ _CRASHED = re.compile(
     r"died due to signal|Killed signal|internal compiler error: Killed|No space left on device"
     r"|Cannot allocate memory|out of memory|virtual memory exhausted|Resource temporarily unavail"
     r"|unable to fork|Disk quota exceeded|Traceback \(most recent call last\)"
+    r"|nvcc fatal\s*: (Failed to|Cannot find|Host compiler)|cannot execute"
     r"|NVRTC_ERROR_(OUT_OF_MEMORY|BUILTIN|INTERNAL|PROGRAM_CREATION)",
     re.IGNORECASE,
 )

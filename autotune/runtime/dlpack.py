@@ -65,8 +65,10 @@ _DLManagedTensorVersioned._fields_ = [
 ]
 
 _CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
-_CUDA_MANAGED = 13
-_KINDS = {number: kind for kind, number in DEVICE_TYPES.items()} | {_CUDA_MANAGED: "cuda"}
+# Pinned host memory and managed memory are as good as host and device memory.
+_CUDA_HOST, _CUDA_MANAGED = 3, 13
+_ON_CPU = (DEVICE_TYPES["cpu"], _CUDA_HOST)
+_ON_CUDA = (DEVICE_TYPES["cuda"], _CUDA_MANAGED)
 # CUDA's legacy default stream in DLPack's numbering; our kernels run after what is queued there.
 _LEGACY_STREAM = 1
 _FRESH, _USED, _VERSIONED = b"dltensor", b"used_dltensor", b"dltensor_versioned"
@@ -197,9 +199,11 @@ def _capsule_of(source: Any) -> Any:
 
 def _device(tensor: _DLTensor) -> Device:
     number = tensor.device.device_type
-    if number not in _KINDS:
-        raise KernelError(f"from_dlpack: arrays on DLPack device type {number} cannot be used")
-    return Device("cpu" if number == DEVICE_TYPES["cpu"] else "cuda", tensor.device.device_id)
+    if number in _ON_CPU:
+        return Device("cpu")
+    if number in _ON_CUDA:
+        return Device("cuda", tensor.device.device_id)
+    raise KernelError(f"from_dlpack: arrays on DLPack device type {number} cannot be used")
 
 
 def _dtype(tensor: _DLTensor) -> str:
