@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 from scipy.optimize import minimize
 
 Float = npt.NDArray[np.float64]
@@ -20,6 +21,8 @@ Single = npt.NDArray[np.float32]
 BOUNDS_WEIGHT, BOUNDS_SIGNAL, BOUNDS_NOISE = (-6.0, 7.0), (-3.0, 3.0), (-9.0, 1.0)
 # Noise that is always there, so that nearly equal configurations stay solvable.
 JITTER = 1e-4
+# Trials a posterior has room for before it must be copied.
+ROOM = 64
 
 
 @dataclass(frozen=True)
@@ -115,8 +118,18 @@ class GaussianProcess:
     def covariance(self, a: Single, b: Single) -> Single:
         """Return the covariance of scaled rows."""
         squares = (a * a).sum(1)[:, None] + (b * b).sum(1)[None] - 2.0 * (a @ b.T)
-        distance = np.sqrt(3.0 * np.maximum(squares, 0.0))
-        return np.asarray(self.signal * (1.0 + distance) * np.exp(-distance), dtype=np.float32)
+        return self._matern(squares)
+
+    def _matern(self, squares: Single) -> Single:
+        """Turn squared distances into covariances, in place."""
+        np.maximum(squares, 0.0, out=squares)
+        squares *= np.float32(3.0)
+        distance = np.sqrt(squares, out=squares)
+        decay = np.exp(-distance)
+        distance += np.float32(1.0)
+        distance *= decay
+        distance *= np.float32(self.signal)
+        return distance
 
 
 class Posterior:
@@ -130,21 +143,27 @@ class Posterior:
 
     def __init__(self, process: GaussianProcess, known: Float, pool: Float) -> None:
         self._process = process
-        self._known = process.scaled(known)
-        self.pool = process.scaled(pool)
+        n, m = len(known), len(pool)
+        self._count = n
+        self._known: Single = process.scaled(known)
+        self._pool: Single = process.scaled(pool)
         covariance = process.covariance(self._known, self._known).astype(np.float64)
-        covariance.flat[:: len(known) + 1] += process.noise
-        self._lower = np.linalg.cholesky(covariance)
-        self._rows = self._solved(self._known, self.pool)
-        self.variance = np.maximum(process.signal - (self._rows**2).sum(0), 1e-6)
+        covariance.flat[:: n + 1] += process.noise
+        # Grown in place: room for more trials below, filled up to `_count`.
+        self._lower: Float = np.zeros((n + ROOM, n + ROOM))
+        self._lower[:n, :n] = np.linalg.cholesky(covariance)
+        self._rows: Single = np.empty((n + ROOM, m), dtype=np.float32)
+        self._rows[:n] = self._solved(self._pool)
+        signal = process.signal
+        self.variance: Float = np.maximum(signal - (self._rows[:n] ** 2).sum(0), 1e-6)
 
-    def _solved(self, known: Single, pool: Single) -> Single:
-        cross = self._process.covariance(known, pool)
-        lower = self._lower.astype(np.float32)
+    def _solved(self, pool: Single) -> Single:
+        cross = self._process.covariance(self._known, pool)
+        lower = self._lower[: self._count, : self._count].astype(np.float32)
         return np.asarray(solve_triangular(lower, cross, lower=True, check_finite=False))
 
     def __len__(self) -> int:
-        return len(self._lower)
+        return self._count
 
     def append(self, known: Float) -> None:
         """Condition on more trials; costs a pass over the pool for each."""
@@ -152,37 +171,43 @@ class Posterior:
             self._append(row[None])
 
     def _append(self, row: Single) -> None:
-        n = len(self._lower)
+        n = self._count
+        if n == len(self._lower):
+            self._lower = np.pad(self._lower, ((0, ROOM), (0, ROOM)))
+            more = np.empty((ROOM, self._rows.shape[1]), dtype=np.float32)
+            self._rows = np.concatenate([self._rows, more])
         cross = self._process.covariance(self._known, row)[:, 0].astype(np.float64)
-        below = solve_triangular(self._lower, cross, lower=True, check_finite=False)
+        below = self._forward(cross)
         total = self._process.signal + self._process.noise
         corner = np.sqrt(max(total - below @ below, JITTER))
-        grown = np.zeros((n + 1, n + 1))
-        grown[:n, :n], grown[n, :n], grown[n, n] = self._lower, below, corner
-        to_pool = self._process.covariance(row, self.pool)[0]
-        new = (to_pool - below.astype(np.float32) @ self._rows) / np.float32(corner)
-        self._lower = grown
+        self._lower[n, :n], self._lower[n, n] = below, corner
+        new = self._process.covariance(row, self._pool)[0]
+        new -= below.astype(np.float32) @ self._rows[:n]
+        new /= np.float32(corner)
+        self._rows[n] = new
         self._known = np.concatenate([self._known, row])
-        self._rows = np.concatenate([self._rows, new[None]])
+        self._count = n + 1
         self.variance = np.maximum(self.variance - new**2, 1e-6)
+
+    def _forward(self, values: Float) -> Float:
+        """Solve for one right-hand side; LAPACK is called directly, for thousands of small ones."""
+        n = len(values)
+        # The transpose of a C-ordered lower matrix is the Fortran-ordered upper one.
+        solved, info = dtrtrs(self._lower[:n, :n].T, values, lower=0, trans=1)
+        assert info == 0, "a Cholesky factor has no zero on its diagonal"
+        return np.asarray(solved)
 
     def widen(self, pool: Float) -> None:
         """Add candidates."""
-        more = self._process.scaled(pool)
-        rows = self._solved(self._known, more)
-        self.pool = np.concatenate([self.pool, more])
+        more, n = self._process.scaled(pool), self._count
+        rows = np.empty((len(self._rows), len(more)), dtype=np.float32)
+        rows[:n] = self._solved(more)
+        self._pool = np.concatenate([self._pool, more])
         self._rows = np.concatenate([self._rows, rows], axis=1)
-        variance = np.maximum(self._process.signal - (rows**2).sum(0), 1e-6)
+        variance = np.maximum(self._process.signal - (rows[:n] ** 2).sum(0), 1e-6)
         self.variance = np.concatenate([self.variance, variance])
 
     def mean(self, y: Float) -> Float:
         """Return the expectation at each candidate, given the values of all trials so far."""
-        z = solve_triangular(self._lower, y, lower=True, check_finite=False)
-        return np.asarray(z.astype(np.float32) @ self._rows, dtype=np.float64)
-
-    def variance_after(self, variance: Float, chosen: int) -> Float:
-        """Return what becomes of ``variance`` once the candidate at ``chosen`` is measured."""
-        row = self._process.covariance(self.pool[chosen : chosen + 1], self.pool)[0]
-        shared = row - self._rows[:, chosen] @ self._rows
-        drop = shared**2 / (variance[chosen] + self._process.noise)
-        return np.asarray(np.maximum(variance - drop, 1e-6), dtype=np.float64)
+        z = self._forward(y).astype(np.float32)
+        return np.asarray(z @ self._rows[: self._count], dtype=np.float64)

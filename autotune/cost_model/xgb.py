@@ -43,9 +43,9 @@ class TreeSettings:
         threads: 1 keeps small models fastest; None uses all cores.
     """
 
-    rounds: int = 60
+    rounds: int = 40
     depth: int = 5
-    rate: float = 0.15
+    rate: float = 0.2
     threads: int | None = 1
 
 

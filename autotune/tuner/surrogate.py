@@ -84,6 +84,7 @@ class Surrogate:
         self._posterior: Posterior | None = None
         self._rows: list[int] = []
         self._believed: dict[int, float] = {}
+        self._runs: Trees | None = None
         self._trust = 0.0
         self._scale = (0.0, 1.0)
         self.pool: IndexArray = np.empty(0, dtype=np.int64)
@@ -124,7 +125,8 @@ class Surrogate:
             self._process, self.features.smooth(self._rows), self.features.smooth(pool)
         )
         self._prior_rows, self._prior_pool = self._prior(self._rows), self._prior(pool)
-        self._ease = self._chances(trials, pool)
+        self._learn_failures(trials)
+        self._ease = self._chances(pool)
 
     def _kept(self, trials: Trials) -> list[int]:
         indices = trials.indices()
@@ -141,24 +143,30 @@ class Surrogate:
             return np.zeros(len(indices))
         return self._trust * self.history.predict(indices)
 
-    def _chances(self, trials: Trials, pool: IndexArray) -> Float:
-        """Return the logarithmic chance of each candidate to run at all."""
+    def _learn_failures(self, trials: Trials) -> None:
         ran = np.array([rate > 0 for rate in trials.rates.values()], dtype=np.float64)
         if min(ran.sum(), len(ran) - ran.sum()) < LEARN_FAILURES:
-            return np.zeros(len(pool))
+            self._runs = None
+            return
         settings = TreeSettings(rounds=30, depth=4, rate=0.3, threads=self._settings.threads)
-        trees = Trees.fit(self.features.trees(trials.indices()), ran, "chance", settings)
-        chances = trees.predict(self.features.trees(pool))
+        rows = self.features.trees(trials.indices())
+        self._runs = Trees.fit(rows, ran, "chance", settings)
+
+    def _chances(self, indices: IndexArray) -> Float:
+        """Return the logarithmic chance of each point to run at all."""
+        if self._runs is None:
+            return np.zeros(len(indices))
+        chances = self._runs.predict(self.features.trees(indices))
         return np.asarray(np.log(np.clip(chances, 0.02, 1.0)))
 
-    def widen(self, trials: Trials, indices: IndexArray) -> None:
+    def widen(self, indices: IndexArray) -> None:
         """Add candidates to the pool; `expect` comes next."""
         if self._posterior is None or not len(indices):
             return
         self._posterior.widen(self.features.smooth(indices))
         self.pool = np.concatenate([self.pool, indices])
         self._prior_pool = np.concatenate([self._prior_pool, self._prior(indices)])
-        self._ease = np.concatenate([self._ease, self._chances(trials, indices)])
+        self._ease = np.concatenate([self._ease, self._chances(indices)])
 
     def expect(self, trials: Trials) -> None:
         """Update expectations to what has been measured since."""

@@ -25,9 +25,9 @@ logger = logging.getLogger("autotvm")
 # Random trials before the first fit; trials and successes needed for it.
 FIRST, FEWEST, LEAST = 10, 6, 2
 # Candidates scored closely between two fits.
-POOL = 3000
+POOL = 2500
 # A fit when the number of trials has grown by this factor; results count at once in between.
-GROWTH = 1.3
+GROWTH = 1.35
 # Around how many of the best all one-knob neighbours are candidates; most of those at a time.
 AROUND, MOST_NEIGHBOURS = 3, 600
 # Every third proposal explores: it is the best of a random part of the space.
@@ -95,6 +95,7 @@ class XGBTuner(PointTuner):
         self._opening: list[int] | None = None
         self._fit_at = self._since_fit = self._turn = 0
         self._news: list[int] = []
+        self._near: dict[int, list[int]] = {}
         # Of each candidate in the surrogate's pool: may it be proposed, and its knob values.
         self._open: BoolArray = np.empty(0, dtype=np.bool_)
         self._values: FloatArray = np.empty((0, 0))
@@ -211,14 +212,19 @@ class XGBTuner(PointTuner):
         """Make the neighbours of the best points candidates."""
         near: dict[int, None] = {}
         for index in self._trials.good()[:AROUND]:
-            near |= dict.fromkeys(self.space.neighbours(index).tolist())
+            near |= dict.fromkeys(self._neighbours(index))
         known = self._taken().union(surrogate.pool.tolist())
         fresh = np.array([i for i in near if i not in known], dtype=surrogate.pool.dtype)
         if len(fresh) > MOST_NEIGHBOURS:
             fresh = self.rng.choice(fresh, MOST_NEIGHBOURS, replace=False)
-        surrogate.widen(self._trials, fresh)
+        surrogate.widen(fresh)
         self._open = np.concatenate([self._open, np.ones(len(fresh), dtype=np.bool_)])
         self._values = np.concatenate([self._values, self.features.plain(fresh)])
+
+    def _neighbours(self, index: int) -> list[int]:
+        if index not in self._near:
+            self._near[index] = [int(i) for i in self.space.neighbours(index)]
+        return self._near[index]
 
     def load_history(
         self,
