@@ -33,29 +33,30 @@ def constraints_of(predicate: Predicate, spaces: Mapping[str, TransformSpace]) -
     dims = [len(space) for space in spaces.values()]
     try:
         parts = conjuncts(Tracer(predicate, spaces).tree())
-        if False in parts:
-            raise SpaceError(f"{origin} rejects every configuration; relax it")
         traced = [TracedConstraint(p, dims, origin) for p in parts if isinstance(p, Decision)]
-        if _agree(predicate, spaces, traced, origin):
-            return list(traced)
     except (Opaque, FloatingPointError):
-        pass  # not expressible: evaluated by calls instead
-    return [OpaqueConstraint(predicate, spaces, origin)]
+        return [OpaqueConstraint(predicate, spaces, origin)]
+    never = False in parts
+    if not _agree(predicate, spaces, None if never else traced, origin):
+        return [OpaqueConstraint(predicate, spaces, origin)]
+    if never:
+        raise SpaceError(f"{origin} rejects every configuration; relax it")
+    return list(traced)
 
 
 def _agree(
     predicate: Predicate,
     spaces: Mapping[str, TransformSpace],
-    traced: Sequence[Constraint],
+    traced: Sequence[Constraint] | None,
     origin: str,
 ) -> bool:
-    """Compare the trace with the filter itself at a few points."""
+    """Compare the trace with the filter itself at a few points; None stands for "never true"."""
     rng = np.random.default_rng(0)
     dims = np.array([len(space) for space in spaces.values()])
     rows = rng.integers(dims, size=(CHECKS, len(dims)))
     rows[0], rows[1] = 0, dims - 1
-    accepted = np.ones(len(rows), dtype=np.bool_)
-    for constraint in traced:
+    accepted = np.full(len(rows), traced is not None)
+    for constraint in traced or ():
         accepted &= constraint.accepts(rows)
     return all(
         _truth(predicate, spaces, row, origin) == found

@@ -40,7 +40,7 @@ class Radix:
 
     def indices(self, digits: Any) -> IndexArray:
         """Return the index of each row of digits."""
-        rows = np.asarray(digits, dtype=np.int64).reshape(-1, len(self.dims))
+        rows = np.asarray(digits, dtype=np.int64)
         indices = np.zeros(len(rows), dtype=self.dtype)
         for column, stride in enumerate(self.strides):
             indices += rows[:, column].astype(self.dtype) * stride

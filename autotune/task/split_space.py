@@ -17,7 +17,9 @@ from autotune.utils.math import divisors, powers_of_two
 POLICIES = ("factors", "power2", "verbose", "candidate")
 NO_MAX_FACTOR = 1 << 31
 # More entities than this for one knob is a mistake, and would not fit in memory.
-MAX_ENTITIES = 1 << 24
+MAX_ENTITIES = 1 << 22
+# Products and factors tried together.
+BLOCK = 1 << 20
 
 SplitFilter = Callable[[SplitEntity], bool]
 
@@ -136,22 +138,34 @@ def _sizes(length: int, num_outputs: int, policy: str, max_factor: int, tails: b
     products = np.ones(1, dtype=np.int64)
     columns: list[IntTable] = []  # innermost first
     for _ in range(num_outputs - 1):
-        grown = products[:, None] * factors[None, :]
-        keep = grown <= length
-        if not tails:
-            keep &= length % grown == 0
-        row, column = np.nonzero(keep)
-        if len(row) > MAX_ENTITIES:
-            raise SpaceError(
-                f"splitting {length} into {num_outputs} gives more than {MAX_ENTITIES} entities "
-                f"for one knob; use max_factor, fewer outputs, or several knobs"
-            )
-        columns = [*(done[row] for done in columns), factors[column]]
-        products = grown[row, column]
+        rows, chosen = _extended(products, factors, length, tails)
+        columns = [*(done[rows] for done in columns), chosen]
+        products = products[rows] * chosen
     rest = np.full(len(products), -1, dtype=np.int64)
     table = np.stack([rest, *reversed(columns)], axis=1)
     table.setflags(write=False)
     return table
+
+
+def _extended(
+    products: IntTable, factors: IntTable, length: int, tails: bool
+) -> tuple[IntTable, IntTable]:
+    """Return which product is extended by which factor, in order."""
+    rows, chosen, found = [], [], 0
+    height = max(BLOCK // max(len(factors), 1), 1)
+    for start in range(0, len(products), height):
+        rest = length // products[start : start + height, None]  # dividing cannot overflow
+        keep = factors <= rest if tails else rest % factors == 0
+        row, column = np.nonzero(keep)
+        rows.append(row + start)
+        chosen.append(factors[column])
+        found += len(row)
+        if found > MAX_ENTITIES:
+            raise SpaceError(
+                f"splitting {length} gives more than {MAX_ENTITIES} entities for one knob; "
+                f"use max_factor, fewer outputs, or several knobs"
+            )
+    return np.concatenate(rows), np.concatenate(chosen)
 
 
 def _factors(length: int, policy: str, max_factor: int) -> list[int]:

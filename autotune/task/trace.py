@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -153,7 +153,18 @@ class TracedKnobs(Mapping[str, Any]):
         return len(self._spaces)
 
 
-class TracedSplit:
+class Untold:
+    """An object whose text, hash and equality would tell what it is not; asking is refused."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise Opaque("an entity is used as a whole")
+
+    __str__ = __repr__ = __format__ = __hash__ = __eq__ = __ne__ = _refuse
+
+
+class TracedSplit(Untold):
     """A split whose sizes are symbols."""
 
     __slots__ = ("size",)
@@ -163,7 +174,7 @@ class TracedSplit:
         self.size = size
 
 
-class TracedAnnotation:
+class TracedAnnotation(Untold):
     """An annotation whose elements are chosen as they are looked at."""
 
     __slots__ = ("anns",)
@@ -173,7 +184,7 @@ class TracedAnnotation:
         self.anns = anns
 
 
-class TracedOption:
+class TracedOption(Untold):
     """An option whose value is a symbol, or chosen when it is looked at."""
 
     __slots__ = ("_value",)
@@ -207,6 +218,9 @@ class Elements(Sequence[Any]):
 
     def __eq__(self, other: object) -> Any:
         return list(self) == other
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
     __hash__ = None  # type: ignore[assignment]
 

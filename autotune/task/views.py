@@ -57,6 +57,9 @@ class Elements(Sequence[Any]):
     def __eq__(self, other: object) -> bool:
         return list(self) == other
 
+    def __repr__(self) -> str:
+        return repr(list(self))
+
     __hash__ = None  # type: ignore[assignment]
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
@@ -66,24 +69,40 @@ class Elements(Sequence[Any]):
     __class__ = property(lambda self: list)
 
 
-class SplitView:
+class PartView:
+    """An entity of which only some elements are shown; its text, hash and equality need all."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _unread(self, *_: object) -> NoReturn:
+        raise Unread([self._name])
+
+    __str__ = __repr__ = __format__ = __hash__ = __eq__ = __ne__ = _unread
+
+
+class SplitView(PartView):
     """A split of which only some sizes are shown."""
 
     __slots__ = ("size",)
 
-    def __init__(self, size: Elements) -> None:
+    def __init__(self, name: str, size: Elements) -> None:
+        super().__init__(name)
         self.size = size
 
     # isinstance() in a filter sees what it would see of the real thing.
     __class__ = property(lambda self: SplitEntity)
 
 
-class AnnotateView:
+class AnnotateView(PartView):
     """An annotation of which only some axes are shown."""
 
     __slots__ = ("anns",)
 
-    def __init__(self, anns: Elements) -> None:
+    def __init__(self, name: str, anns: Elements) -> None:
+        super().__init__(name)
         self.anns = anns
 
     # isinstance() in a filter sees what it would see of the real thing.
@@ -133,4 +152,5 @@ def view(name: str, space: TransformSpace, digit: int, shown: Sequence[int] | No
         return entity
     values = getattr(entity, space.sequence_attribute)
     elements = Elements(name, {i: values[i] for i in shown}, len(values))
-    return SplitView(elements) if isinstance(entity, SplitEntity) else AnnotateView(elements)
+    kind = SplitView if isinstance(entity, SplitEntity) else AnnotateView
+    return kind(name, elements)

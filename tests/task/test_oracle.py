@@ -17,7 +17,9 @@ def build(definition):
     space, outputs = ConfigSpace(), {}
     for call in definition:
         op = call["op"]
-        rest = {k: v for k, v in call.items() if k not in ("op", "name", "length", "axes", "policy")}
+        rest = {
+            k: v for k, v in call.items() if k not in ("op", "name", "length", "axes", "policy")
+        }
         if "filter" in rest:
             rest["filter"] = eval(rest["filter"])
         if op == "define_split":
