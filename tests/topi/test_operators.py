@@ -1,5 +1,7 @@
 """Elementwise, broadcasting, reducing and moving operators compute what numpy computes."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy import special
@@ -174,3 +176,58 @@ def test_traverse_inline_inlines_what_is_injective_and_visits_inputs_first():
     assert visited == [x.op, a.op, b.op, c.op]
     assert s[a].attach_type == "inline"
     assert s[b].attach_type == s[c].attach_type == "root"
+
+
+def conv_nhwc(size, ci, co, stride):
+    x, w = (
+        te.placeholder((1, size, size, ci), name="p0"),
+        te.placeholder((1, 1, ci, co), name="p1"),
+    )
+    return [x, w, topi.nn.conv2d_nhwc(x, w, stride, 0)]
+
+
+def biased_conv(size, ci, co):
+    x, w = (
+        te.placeholder((1, size, size, ci), name="p0"),
+        te.placeholder((3, 3, ci, co), name="p1"),
+    )
+    bias = te.placeholder((1, 1, 1, co), name="p2")
+    total = topi.nn.conv2d_nhwc(x, w, 2, 1) + bias
+    # Networks come with a relu of this name; that of `topi.nn` is called "compute".
+    relu = te.compute(
+        total.shape, lambda ax0, ax1, ax2, ax3: te.max(total[ax0, ax1, ax2, ax3], 0.0), "T_relu"
+    )
+    return [x, w, bias, relu]
+
+
+def softmax():
+    x = te.placeholder((1, 1000), name="p0")
+    return [x, topi.nn.softmax(x)]
+
+
+def dense():
+    x, w = te.placeholder((1, 512), name="p0"), te.placeholder((1000, 512), name="p1")
+    bias = te.placeholder((1, 1000), name="p2")
+    return [x, w, bias, topi.nn.dense(x, w) + bias]
+
+
+def average_pool():
+    x = te.placeholder((1, 7, 7, 512), name="p0")
+    return [x, topi.nn.global_pool(x, "avg", "NHWC")]
+
+
+# Source: records of ResNet-18 in layout NHWC at batch 1, of TVM's auto-scheduler tutorial.
+@pytest.mark.parametrize(
+    ("tensors", "digest"),
+    [
+        (conv_nhwc(56, 64, 64, 1), "2d10de6646307f0e3e5cf4b31c20e69b"),
+        (conv_nhwc(14, 256, 512, 2), "0fad1b42d0d33418e0a8d15d3bbad3c9"),
+        (biased_conv(56, 64, 128), "07f9fcad27bdd3233f86fe35a5185d33"),
+        (softmax(), "7d79c516e212fe1d73f5dbb90eaca2cf"),
+        (dense(), "00a059b856ac30ac172b6252254479a6"),
+        (average_pool(), "be3babb9a46e32f66b717a3e2a2d522c"),
+    ],
+    ids=["conv", "strided", "conv_bias_relu", "softmax", "dense", "average_pool"],
+)
+def test_operators_hash_as_in_recorded_logs(tensors, digest):
+    assert json.loads(te.workload_key(tensors))[0] == digest

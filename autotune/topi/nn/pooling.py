@@ -7,6 +7,7 @@ from typing import Any
 
 from autotune import te
 from autotune.errors import ExpressionError
+from autotune.ir import Cast, Expr, Mul, Select, Sub
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.nn.pad import Padding, get_pad_tuple, pad
@@ -142,11 +143,24 @@ def adaptive_pool(
     pooled: Tensor = te.compute(out, window, "tensor", kind, varargs_names=_NAMES)
     if pool_type == "max":
         return pooled
-    count = te.const(steps[0] * steps[1], data.dtype)
-    result: Tensor = te.compute(
-        out, lambda *i: pooled(*i) / count, "tensor", tag.ELEMWISE, varargs_names=_NAMES
-    )
+
+    def average(*i: Any) -> Any:
+        rows, columns = (_window_size(i[a], steps[k], data.dtype) for k, a in enumerate(at))
+        return pooled(*i) / Mul(rows, columns)
+
+    result: Tensor = te.compute(out, average, "tensor", tag.ELEMWISE, varargs_names=_NAMES)
     return result
+
+
+def _window_size(index: Any, step: int, dtype: str) -> Expr:
+    """Return ``step``, spelled as TVM spells it, so that workload keys are those of its logs.
+
+    Windows that do not divide the image would need the difference of two rounded quotients, of
+    which this is what is left; nothing is folded here, lowering does that.
+    """
+    end = (index + 1) * step
+    rounded_up = Select(te.const(True, "bool"), end, end + 1)
+    return Cast(Sub(rounded_up, index * step), dtype)
 
 
 def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
