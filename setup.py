@@ -46,6 +46,7 @@ setup(
         "cuda": ["pycuda>=2024.1", "nvidia-ml-py>=12"],
         "nvrtc": ["cuda-core[cu13]>=0.3"],
         "test": TEST,
+        "bench": ["matplotlib>=3.8", "optuna>=4"],
         "dev": [*TEST, *CHECK],
     },
     entry_points={"console_scripts": ["autotune = autotune.cli.main:main"]},
