@@ -8,6 +8,7 @@ namespace emulator {
 
 enum Operation {
   shuffle, shuffle_up, shuffle_down, shuffle_xor, ballot, all_of, any_of, match_any, warp_barrier,
+  matrix_barrier,
   sum_of, least_signed, most_signed, least_unsigned, most_unsigned, and_of, or_of, xor_of,
 };
 
