@@ -80,6 +80,11 @@ def _host_recipe(
     return Recipe(kernel, identity, ".so", compile_in)
 
 
+def run_in(argv: list[str], folder: Path, timeout_s: float, stdin: str | None = None) -> Completed:
+    """Run a compiler in ``folder``, where it also keeps what it leaves behind when it is killed."""
+    return run(argv, timeout_s, folder, stdin, {"TMPDIR": str(folder)})
+
+
 def run_compiler(name: str, argv: list[str], folder: Path, timeout_s: float) -> str:
     """Run a compiler for kernel ``name`` in ``folder`` and return what it printed.
 
@@ -88,7 +93,7 @@ def run_compiler(name: str, argv: list[str], folder: Path, timeout_s: float) -> 
         CompileTimeout, CompilerCrashed: it did not end in time, or not of its own will.
     """
     started = time.monotonic()
-    completed = run(argv, timeout_s, folder)
+    completed = run_in(argv, folder, timeout_s)
     check_compiler(name, argv, completed, time.monotonic() - started)
     return completed.output
 

@@ -21,12 +21,11 @@ from pathlib import Path
 from autotune.errors import CompilerMissing
 from autotune.kernel import Kernel
 from autotune.runtime import cuda_driver
-from autotune.runtime.compilers import Recipe, check_compiler
+from autotune.runtime.compilers import Recipe, check_compiler, run_in
 from autotune.runtime.nvrtc_headers import HEADERS
 from autotune.runtime.toolchain import nvcc_toolchain
 from autotune.target import Target
 from autotune.utils import environment
-from autotune.utils.command import run
 
 _CHILD = Path(__file__).with_name("nvrtc_child.py")
 _REPORT = ("-Xptxas", "-v")
@@ -51,7 +50,7 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
         else:
             (folder / "kernel.cu").write_text(kernel.source, "utf-8")
             argv = [nvcc, "--cubin", *options, "kernel.cu", "-o", "kernel.cubin"]
-            completed = run(argv, timeout_s, folder)
+            completed = run_in(argv, folder, timeout_s)
             cubin = b""
         check_compiler(kernel.name, argv, completed, time.monotonic() - started)
         out = folder / "out.cubin"
@@ -87,7 +86,7 @@ def nvrtc_recipe(kernel: Kernel, target: Target) -> Recipe:
         # -I -S: without the site's packages an interpreter starts in a tenth of the time.
         argv = [sys.executable, "-I", "-S", str(_CHILD)]
         started = time.monotonic()
-        completed = run(argv, timeout_s, folder, stdin=json.dumps(request))
+        completed = run_in(argv, folder, timeout_s, json.dumps(request))
         shown = ["nvrtc", *options]
         check_compiler(kernel.name, shown, completed, time.monotonic() - started)
         return completed.output

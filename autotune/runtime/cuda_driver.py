@@ -163,8 +163,9 @@ if driver is not None:
 class _Forker:
     """Runs PyCUDA's nvcc so that it can be killed, and keeps how it ended."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, folder: Path) -> None:
         self.timeout_s = timeout_s
+        self.folder = folder
         self.argv: list[str] = []
         self.completed: Completed | None = None
 
@@ -173,7 +174,8 @@ class _Forker:
     ) -> tuple[int, bytes, bytes]:
         """Run a command; PyCUDA calls this through pytools."""
         self.argv = list(cmdline)
-        self.completed = run(cmdline, self.timeout_s, cwd)
+        variables = {"TMPDIR": str(self.folder)}
+        self.completed = run(cmdline, self.timeout_s, cwd, variables=variables)
         return self.completed.returncode, self.completed.output.encode(), b""
 
 
@@ -188,7 +190,7 @@ def nvcc_through_pycuda(
     """
     if driver is None:
         raise CompilerMissing(f"PyCUDA cannot be used: {_missing}")
-    forker = _Forker(timeout_s)
+    forker = _Forker(timeout_s, folder)
     cubin = b""
     with _compile_lock, warnings.catch_warnings():
         # "The compiler succeeded, but said the following": we ask it to say something.

@@ -10,9 +10,11 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from autotune.utils.environment import with_variables
 
 # How long the pipe of a killed command may stay open before what it printed is given up.
 _DRAIN_S = 5.0
@@ -32,11 +34,12 @@ def run(
     timeout_s: float | None = None,
     cwd: str | Path | None = None,
     stdin: str | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Completed:
     """Run a command; after ``timeout_s`` kill it and its descendants.
 
     Output and errors are joined, in the order written. An exception here, Ctrl-C included, kills
-    the command as well.
+    the command as well. ``variables`` are set in its environment.
 
     Raises:
         FileNotFoundError: the program does not exist.
@@ -47,6 +50,7 @@ def run(
         stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        env=with_variables(variables or {}),
         encoding="utf-8",
         errors="replace",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 # Variables that change what a compiler produces without standing in its command line.
@@ -54,6 +55,11 @@ def toolkit_roots() -> list[Path]:
     named = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")]
     roots = [Path(name) for name in named if name]
     return [*roots, Path("/usr/local/cuda"), Path("/opt/cuda")]
+
+
+def with_variables(added: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with some variables set, for a child."""
+    return {**os.environ, **added}
 
 
 def compiler_variables() -> dict[str, str]:

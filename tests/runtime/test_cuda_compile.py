@@ -112,6 +112,17 @@ def test_a_refusal_has_the_line_and_a_timeout_is_another_thing(compiler, tmp_pat
 
 
 @needs_nvcc
+def test_a_killed_nvcc_leaves_nothing_behind(tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    with pytest.raises(CompileTimeout):
+        compile_kernel(reverse("10.0f"), SM90, out_dir=tmp_path, timeout_s=0.15)
+    assert not list(scratch.iterdir())
+
+
+@needs_nvcc
 def test_code_that_is_equal_has_one_hash_unless_it_is_launched_differently(tmp_path):
     def code_hash(kernel):
         return compile_kernel(kernel, SM90, out_dir=tmp_path).code_hash

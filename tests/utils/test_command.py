@@ -34,6 +34,11 @@ def test_input_is_passed_and_is_empty_otherwise():
     assert run(["cat"]).output == ""
 
 
+def test_variables_are_set_beside_the_others():
+    text = "import os; print(os.environ['ADDED'], 'PATH' in os.environ)"
+    assert run(python(text), variables={"ADDED": "x"}).output == "x True\n"
+
+
 def test_death_by_a_signal_is_told():
     completed = run(python("import os; os.kill(os.getpid(), 11)"))
     assert completed.returncode == -signal.SIGSEGV
