@@ -245,10 +245,12 @@ class StatementPrinter:
 
     def async_commit(self, node: AsyncCommit) -> None:
         """Write the end of a group of asynchronous copies."""
+        self.needs.add("cuda_pipeline.h")
         self.line("__pipeline_commit();")
 
     def async_wait(self, node: AsyncWait) -> None:
         """Write the wait for groups of asynchronous copies."""
+        self.needs.add("cuda_pipeline.h")
         self.line(f"__pipeline_wait_prior({node.pending});")
 
 

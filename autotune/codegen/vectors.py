@@ -213,8 +213,9 @@ class VectorPrinter:
                 self.writer.line(f"{self._place(buffer, index, False)} = {text};")
                 return
         loads = self._wide_loads(node.value)
-        if not loads and not wide:
-            self._lanes(node, lanes, {})
+        if not loads:  # no temporaries, so no scope
+            write = self._store_lanes if wide else self._lanes
+            write(node, lanes, {})
             return
         self.writer.line("{")
         self.writer.open()
