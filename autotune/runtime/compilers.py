@@ -81,7 +81,7 @@ def _host_recipe(
 
 
 def run_in(argv: list[str], folder: Path, timeout_s: float, stdin: str | None = None) -> Completed:
-    """Run a compiler in ``folder``, where it also keeps what it leaves behind when it is killed."""
+    """Run a compiler in ``folder``; what it leaves behind when it is killed is there too."""
     return run(argv, timeout_s, folder, stdin, {"TMPDIR": str(folder)})
 
 
