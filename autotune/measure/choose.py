@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from autotune.errors import MeasureError
 
-# Candidates this near to the fastest are equal, and those farther than the second never are. In
-# between, the widest gap parts them: where candidates lie close together, noise decides on which
-# side of a fixed bound they fall, and with them the winner.
+# Candidates this near to the fastest are equal. Up to the second bound the widest gap parts them:
+# where candidates lie close together, noise decides on which side of a fixed bound they fall, and
+# with them the winner. Beyond, only those count as equal that noise does not tell apart, and those
+# beyond the third bound never.
 LEAST_TIE = 0.01
 MOST_TIE = 0.03
+MOST_NOISE = 0.10
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,19 @@ def tie_set(candidates: Sequence[Candidate]) -> list[Candidate]:
     if not candidates:
         raise MeasureError("choose: there is no candidate; all trials failed or none was given")
     ordered = sorted(candidates, key=lambda c: (c.median, c.index))
-    best = ordered[0].median
-    excess = [c.median / best - 1 for c in ordered]
+    best = ordered[0]
+    excess = [c.median / best.median - 1 for c in ordered]
     certain = sum(e <= LEAST_TIE for e in excess)
     possible = sum(e <= MOST_TIE for e in excess)
     # The gap above candidate k - 1 is what a cut at k would use.
     bounded = [*excess[:possible], max(MOST_TIE, excess[possible - 1])]
     cut = max(range(certain, possible + 1), key=lambda k: (bounded[k] - bounded[k - 1], -k))
-    return ordered[:cut]
+    unclear = [
+        c
+        for c, e in zip(ordered[cut:], excess[cut:], strict=True)
+        if e <= MOST_NOISE and 0 < c.low <= best.high
+    ]
+    return ordered[:cut] + unclear
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:

@@ -38,6 +38,13 @@ def test_the_tie_set_is_cut_at_its_widest_gap():
     assert [c.median for c in tied] == [1.0, 1.006, 1.012]
 
 
+def test_what_noise_does_not_tell_apart_ties():
+    clear = [Candidate(0, 1.0, 0.99, 1.01, 64), Candidate(1, 1.05, 1.04, 1.06, 32)]
+    noisy = [Candidate(0, 1.0, 0.95, 1.05, 64), Candidate(1, 1.05, 1.01, 1.09, 32)]
+    wild = [Candidate(0, 1.0, 0.80, 1.40, 64), Candidate(1, 1.20, 0.90, 1.50, 32)]
+    assert [choose(one).index for one in (clear, noisy, wild)] == [0, 1, 0]
+
+
 def test_no_candidates_is_an_error():
     with pytest.raises(MeasureError, match="there is no candidate"):
         choose([])
