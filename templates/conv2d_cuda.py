@@ -125,6 +125,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
         (tiling.registers * tiling.threads > limits.registers, "too many registers"),
         (tiling.registers > 250, "too many registers a thread"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+        (c["split"] * shape.outputs >= 2**31, "partial sums beyond 32-bit indices"),
         (tiling.tile_co >= 2 * shape.co, "channels beyond the output"),
         (tiling.tile_x >= shape.ow + max(c["pixels"], c["columns"]), "columns beyond the output"),
         (tiling.chunk >= 2 * tiling.per_split, "slices beyond the input channels"),

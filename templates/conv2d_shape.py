@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune.errors import TemplateError
 from autotune.kernel import Argument, arg
 
 Array = npt.NDArray[Any]
+INT32_MAX = 2**31 - 1
 
 
 def pair(value: int | Sequence[int]) -> tuple[int, int]:
     """Return ``value`` for both directions: an int or a pair (y, x)."""
     if isinstance(value, int):
         return value, value
-    y, x = value
-    return int(y), int(x)
+    if len(value) != 2:
+        raise TemplateError(f"conv2d_nchw: expected an int or a pair (y, x), got {value!r}")
+    return int(value[0]), int(value[1])
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,24 @@ class Conv2d:
     padding: tuple[int, int]
     bias: bool
     relu: bool
+
+    def __post_init__(self) -> None:
+        extents = (self.n, self.h, self.w, self.co, self.ci, self.kh, self.kw, *self.stride)
+        if min(extents) < 1 or min(self.padding) < 0:
+            raise TemplateError(
+                f"conv2d_nchw: extents and strides must be at least 1 and paddings 0, got {self}"
+            )
+        if self.oh < 1 or self.ow < 1:
+            raise TemplateError(
+                f"conv2d_nchw: a {self.kh}x{self.kw} filter does not fit into the "
+                f"{self.h}x{self.w} image with padding {self.padding}"
+            )
+        weights = self.co * self.ci * self.taps
+        largest = max(self.n * self.ci * self.h * self.w, self.outputs, weights)
+        if largest > INT32_MAX:
+            raise TemplateError(
+                f"conv2d_nchw: the kernels index up to {INT32_MAX} elements, an array has {largest}"
+            )
 
     @property
     def oh(self) -> int:

@@ -100,6 +100,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (tiling.registers * tiling.threads > limits.registers, "too many registers"),
         (tiling.registers > 250, "too many registers a thread"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+        (tiling.grid[1] > limits.grid_dim[1], "too many blocks"),
         (tiling.tile_m >= 2 * shape.m, "rows beyond the output"),
         (tiling.tile_n >= 2 * shape.n, "columns beyond the output"),
         (tiling.chunk >= 2 * tiling.per_split, "slices beyond the reduction"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune.errors import TemplateError
 from autotune.kernel import Argument, arg
 
 Array = npt.NDArray[Any]
@@ -21,6 +22,10 @@ class Gemm:
     m: int
     n: int
     k: int
+
+    def __post_init__(self) -> None:
+        if min(self.m, self.n, self.k) < 1:
+            raise TemplateError(f"gemm_nn: extents must be at least 1, got {self}")
 
     @property
     def flop(self) -> int:

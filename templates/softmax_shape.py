@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune.errors import TemplateError
 from autotune.kernel import Argument, arg
 
 Array = npt.NDArray[Any]
@@ -20,6 +21,10 @@ class Softmax:
 
     rows: int
     columns: int
+
+    def __post_init__(self) -> None:
+        if min(self.rows, self.columns) < 1:
+            raise TemplateError(f"softmax: extents must be at least 1, got {self}")
 
     @property
     def flop(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from autotune.codegen.emulator import run_emulated
+from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import create
@@ -114,3 +115,20 @@ def test_untuned_cuda_configuration_is_valid(name, args, target):
     with Target(target) as used:
         kernel = getattr(source, {"softmax": "softmax_rows"}.get(name, name) + "_cuda")(*args)
     assert launch_violation(kernel.kernel("cuda"), used.limits) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        ("conv2d_nchw", (1, 4, 4, 8, 8, 7, 7), "7x7 filter does not fit into the 4x4 image"),
+        ("conv2d_nchw", (1, 4, 4, 8, 0, 3, 3), "must be at least 1"),
+        ("conv2d_nchw", (1, 4, 4, 8, 8, 3, 3, (1, 1, 1)), r"pair \(y, x\)"),
+        ("conv2d_nchw", (2**14, 512, 512, 8, 8, 3, 3, 1, 1), "kernels index up to"),
+        ("gemm_nn", (0, 4, 4), "must be at least 1"),
+        ("softmax", (4, 0), "must be at least 1"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_an_error_that_says_so(name, args, message):
+    for target, kind in (("llvm", "cpu"), ("cuda", "cuda")):
+        with pytest.raises(TemplateError, match=message):
+            create(f"{name}.{kind}", args, target)
