@@ -179,7 +179,7 @@ class Posterior:
         cross = self._process.covariance(self._known, row)[:, 0].astype(np.float64)
         below = self._forward(cross)
         total = self._process.signal + self._process.noise
-        corner = np.sqrt(max(total - below @ below, JITTER))
+        corner = float(np.sqrt(max(float(total - below @ below), JITTER)))
         self._lower[n, :n], self._lower[n, n] = below, corner
         new = self._process.covariance(row, self._pool)[0]
         new -= below.astype(np.float32) @ self._rows[:n]
@@ -190,7 +190,7 @@ class Posterior:
         self.variance = np.maximum(self.variance - new**2, 1e-6)
 
     def _forward(self, values: Float) -> Float:
-        """Solve for one right-hand side; LAPACK is called directly, for thousands of small ones."""
+        """Solve for one right-hand side; LAPACK is called directly: many are small."""
         n = len(values)
         # The transpose of a C-ordered lower matrix is the Fortran-ordered upper one.
         solved, info = dtrtrs(self._lower[:n, :n].T, values, lower=0, trans=1)

@@ -2,19 +2,35 @@
 
 from autotune.tuner import callback
 from autotune.tuner.annealing_tuner import SimulatedAnnealingTuner
+from autotune.tuner.ask_tell import AskTellTuner
+from autotune.tuner.auto_tuner import AutoTuner
 from autotune.tuner.droplet_tuner import DropletTuner
 from autotune.tuner.ga_tuner import GATuner
 from autotune.tuner.index_based_tuner import GridSearchTuner, RandomTuner
+from autotune.tuner.model_based_tuner import CostModel, ModelBasedTuner, ModelOptimizer
+from autotune.tuner.replay import Recording, ReplayBuilder, ReplayRunner
+from autotune.tuner.sa_model_optimizer import SimulatedAnnealingOptimizer
 from autotune.tuner.tuner import Tuner
+from autotune.tuner.xgboost_cost_model import XGBoostCostModel
 from autotune.tuner.xgboost_tuner import XGBTuner
 
 __all__ = [
+    "AskTellTuner",
+    "AutoTuner",
+    "CostModel",
     "DropletTuner",
     "GATuner",
     "GridSearchTuner",
+    "ModelBasedTuner",
+    "ModelOptimizer",
     "RandomTuner",
+    "Recording",
+    "ReplayBuilder",
+    "ReplayRunner",
+    "SimulatedAnnealingOptimizer",
     "SimulatedAnnealingTuner",
     "Tuner",
     "XGBTuner",
+    "XGBoostCostModel",
     "callback",
 ]

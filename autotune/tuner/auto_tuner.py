@@ -1,0 +1,70 @@
+"""The tuner for people who choose nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.task import ConfigEntity, Task
+from autotune.tuner.candidates import ENUMERABLE
+from autotune.tuner.index_based_tuner import RandomTuner
+from autotune.tuner.tuner import Tuner
+from autotune.tuner.xgboost_tuner import XGBTuner
+
+# A space of up to this many configurations is measured before a model could learn anything.
+TINY = 24
+
+
+class AutoTuner(Tuner):
+    """Picks its strategy from the size and the constraints of the space.
+
+    - A tiny space is tried whole, in random order.
+    - Up to 200,000 valid configurations, a cost model scores every one of them.
+    - In a larger space, or one whose constraints are too intricate to count its points, the model
+      is asked about what annealing finds.
+
+    Args:
+        task: what is tuned.
+        seed: makes the proposals repeatable.
+
+    Attributes:
+        strategy: the tuner that was picked.
+        reason: why, in words.
+    """
+
+    def __init__(self, task: Task, seed: int | None = None) -> None:
+        super().__init__(task, seed)
+        space = self.space
+        count, exact = space.valid_count, space.len_is_exact
+        self.strategy: Tuner
+        if exact and count <= TINY:
+            self.strategy = RandomTuner(task, seed=seed)
+            self.reason = f"all {count} configurations are tried"
+        else:
+            self.strategy = XGBTuner(task, seed=seed)
+            about = "" if exact else "about "
+            scored = "every one" if exact and count <= ENUMERABLE else "what annealing finds"
+            self.reason = f"a model scores {scored} of {about}{count} configurations"
+
+    def has_next(self) -> bool:
+        """Return whether there is anything left to propose."""
+        return self.strategy.has_next()
+
+    def next_batch(self, batch_size: int) -> Sequence[ConfigEntity]:
+        """Propose what the strategy proposes."""
+        return self.strategy.next_batch(batch_size)
+
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Let the strategy learn."""
+        self.strategy.update(inputs, results)
+
+    def load_history(
+        self, data_set: Iterable[tuple[MeasureInput, MeasureResult]], min_seed_records: int = 8
+    ) -> None:
+        """Let the strategy learn from earlier records; see `XGBTuner.load_history`."""
+        self.strategy.load_history(data_set, min_seed_records)
+
+    def reset(self) -> None:
+        """Forget the last run."""
+        super().reset()
+        self.strategy.reset()
