@@ -42,12 +42,14 @@ class LogReader(Iterable[Pair]):
     Args:
         lines: lines with their newlines, as a file gives them.
         name: the log's name in messages.
+        quiet: whether the caller prints `report` itself.
 
     Attributes:
         problems: the unreadable lines met so far.
     """
 
-    def __init__(self, lines: Iterable[str], name: str) -> None:
+    def __init__(self, lines: Iterable[str], name: str, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._lines = lines
         self._name = name
         self.problems: list[Problem] = []
@@ -64,7 +66,7 @@ class LogReader(Iterable[Pair]):
             if pair is not None:
                 self._read += 1
                 yield pair
-        if self.problems:
+        if self.problems and not self._quiet:
             logger.warning(self.report())
 
     def report(self) -> str:

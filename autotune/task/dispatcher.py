@@ -47,14 +47,12 @@ class DispatchContext:
 
     def query(self, target: Target | None, workload: Workload | None) -> Config:
         """Return the configuration for a workload on a target."""
-        reasons = []
+        misses: list[str] = []
         for context in self._outwards():
-            config = context._query_inside(target, workload)
+            config = context._answer(target, workload, misses)
             if config is not None:
                 return config
-            reason = context.explain_miss(target, workload)
-            reasons += [reason] if reason else []
-        return _ROOT.make_up(target, workload, reasons)
+        raise AssertionError("the outermost context always answers")
 
     def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
         """Use ``cfg`` for this workload from now on.
@@ -70,6 +68,15 @@ class DispatchContext:
 
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
         return None
+
+    def _answer(
+        self, target: Target | None, workload: Workload | None, misses: list[str]
+    ) -> Config | None:
+        """Return the configuration, or None and add to ``misses`` why there is none."""
+        config = self._query_inside(target, workload)
+        if config is None:
+            misses += filter(None, [self.explain_miss(target, workload)])
+        return config
 
     def _outwards(self) -> list[DispatchContext]:
         """Return this context and those around it, innermost first."""
@@ -134,28 +141,30 @@ class ApplyFixedConfig(DispatchContext):
 
 
 class FallbackContext(DispatchContext):
-    """The outermost context: makes a configuration up, and says so once per workload."""
+    """Make a configuration up, and say so once per workload.
+
+    One is always the outermost context. Inside ``with FallbackContext():`` whatever stands around
+    it is not asked, so templates run with their default configuration.
+    """
 
     def __init__(self) -> None:
         self.memory: dict[tuple[str, Workload], Config] = {}
 
-    def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
-        return None if workload is None else self.memory.get((str(target), workload))
-
-    def make_up(
-        self, target: Target | None, workload: Workload | None, reasons: Sequence[str]
-    ) -> Config:
+    def _answer(
+        self, target: Target | None, workload: Workload | None, misses: list[str]
+    ) -> Config | None:
         """Return a fallback configuration, the same each time for the same workload."""
         if workload is None:  # get_config() outside any template: share nothing between callers
             return FallbackConfigEntity()
-        message = (
-            f"Cannot find config for target={target}, workload={workload}. A fallback "
-            f"configuration is used, which may bring great performance regression."
-        )
-        warn_once(" ".join([message, *reasons]))
-        config = FallbackConfigEntity()
-        self.memory[(str(target), workload)] = config
-        return config
+        key = (str(target), workload)
+        if key not in self.memory:
+            message = (
+                f"Cannot find config for target={target}, workload={workload}. A fallback "
+                f"configuration is used, which may bring great performance regression."
+            )
+            warn_once(" ".join([message, *misses]))
+            self.memory[key] = FallbackConfigEntity()
+        return self.memory[key]
 
     def clear_cache(self, target: Target | None, workload: Workload) -> None:
         """Forget the configuration of a workload, so that another can be made up."""

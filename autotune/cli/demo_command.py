@@ -1,0 +1,27 @@
+"""``autotune demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from autotune.cli.demo import default_target, run, table
+from autotune.target import Target
+
+
+@click.command()
+@click.option("--target", help="What to tune for; by default a CUDA device if there is one.")
+@click.option("--trials", default=64, show_default=True, help="Configurations to measure.")
+@click.option(
+    "--log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("autotune-demo.log"),
+    show_default=True,
+    help="Where the trials are logged; those already there are not repeated.",
+)
+@click.option("--seed", default=0, show_default=True, help="Of the tuner.")
+def demo(target: str | None, trials: int, log: Path, seed: int) -> None:
+    """Tune a real convolution, replay it from its log, verify it."""
+    rows = run(Target(target) if target else default_target(), trials, log, seed)
+    click.echo(f"\n{table(rows)}")

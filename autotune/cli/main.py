@@ -1,0 +1,55 @@
+"""The ``autotune`` command. Each subcommand's module is imported when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from autotune.errors import AutotuneError
+from autotune.version import __version__
+
+# Subcommand -> (where it lives, what it does); the text is here so that help imports nothing.
+COMMANDS = {
+    "demo": (
+        "autotune.cli.demo_command:demo",
+        "Tune a real convolution, replay it from its log, verify it.",
+    ),
+    "devices": ("autotune.cli.devices:devices", "List the devices kernels can be tuned for."),
+    "log": ("autotune.cli.log:log", "Show and rewrite logs of trials."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand when it is called, and prints our errors plainly."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all subcommands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one subcommand."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of subcommands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand; an error that is the user's to mend becomes one message."""
+        try:
+            return super().invoke(ctx)
+        except AutotuneError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=LazyGroup)
+@click.version_option(__version__, prog_name="autotune")
+def main() -> None:
+    """Tune kernels, and look after the logs that hold the results."""
