@@ -329,3 +329,21 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path):
         loaded.run([np.zeros(31, F32), np.zeros(32, F32)])
     with pytest.raises(KernelError, match=r"takes 2 arrays .a, b., got 1"):
         loaded.run([np.zeros(32, F32)])
+
+
+def test_cooperative_groups_reduce_by_tiles():
+    text = """#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void f(const float* a, float* b) {
+  cg::thread_block block = cg::this_thread_block();
+  auto tile = cg::tiled_partition<16>(block);
+  __shared__ float part[4];
+  float sum = cg::reduce(tile, a[block.thread_rank()], cg::plus<float>());
+  if (tile.thread_rank() == 0) part[tile.meta_group_rank()] = sum;
+  block.sync();
+  b[threadIdx.x] = part[threadIdx.x % 4] + tile.ballot(tile.thread_rank() == 2);
+}"""
+    a = np.arange(64, dtype=F32)
+    out = run(text, [a, np.zeros(64, F32)], block=64)
+    np.testing.assert_array_equal(out, np.tile(a.reshape(4, 16).sum(1), 16) + 4)
