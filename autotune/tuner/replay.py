@@ -94,9 +94,15 @@ class Recording:
         about = {"target": str(rows[0][1].target)}
         return Recording(name or rows[0][1].task.name, knobs, codes[kept], results, about)
 
-    def task(self) -> Task:
-        """Return a task whose valid configurations are exactly the recorded ones."""
-        return _ReplayTask(self)
+    def task(self, name: str = "", args: Sequence[Any] = ()) -> Task:
+        """Return a task whose valid configurations are exactly the recorded ones.
+
+        Args:
+            name: of the task; recordings of one kernel that are given the same name can learn
+                from each other.
+            args: tell such tasks apart.
+        """
+        return _ReplayTask(self, name or f"replay.{self.name}", tuple(args))
 
     def best(self) -> float:
         """Return the shortest time, in seconds."""
@@ -209,15 +215,15 @@ class _Listed(ValidPoints):
 class _ReplayTask(Task):
     """The task of a recording; nothing can be built for it."""
 
-    def __init__(self, recording: Recording) -> None:
-        super().__init__(f"replay.{recording.name}", (), "c")
+    def __init__(self, recording: Recording, name: str, args: tuple[Any, ...]) -> None:
+        super().__init__(name, args, "c")
         self._recording = recording
         self.config_space = RecordedSpace(recording.knobs, recording.codes)
         self.flop = 0.0
         self.bytes = 0.0
 
     def __reduce__(self) -> tuple[Callable[..., Task], tuple[Any, ...]]:
-        return _ReplayTask, (self._recording,)
+        return _ReplayTask, (self._recording, self.name, self.args)
 
 
 def _result(milliseconds: float, seconds: float) -> MeasureResult:
