@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from autotune.errors import LoweringError
-from autotune.ir.expr import Expr, Load, Var
+from autotune.ir.expr import Expr, Load, Ramp, Var
+from autotune.ir.interval import Bound
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import (
     Allocate,
@@ -29,7 +31,7 @@ from autotune.ir.stmt import (
     Store,
     seq,
 )
-from autotune.ir.structure import children
+from autotune.ir.structure import children, walk
 from autotune.lower.ownership import Owner, Slot, owner_of
 from autotune.lower.plan import Thread
 from autotune.lower.uses import Uses
@@ -37,10 +39,15 @@ from autotune.lower.uses import Uses
 
 @dataclass(frozen=True)
 class Access:
-    """One read or write of a shared buffer; owner and slot are None where they are unknown."""
+    """One read or write of a shared buffer; owner and slot are None where they are unknown.
+
+    ``low`` and ``high`` are the ends of the elements that it may touch.
+    """
 
     buffer: Buffer
     is_write: bool
+    low: Bound
+    high: Bound
     owner: Owner | None
     slot: Slot | None
 
@@ -151,10 +158,13 @@ class _Planner:
         return found
 
     def _access(self, buffer: Buffer, index: Expr, is_write: bool) -> Access:
-        base, lanes = vector_base(index)
+        base, distance = elements(index)
         form = self.simplifier.form_of(base)
-        owner = owner_of(form, lanes, self.block)
-        return Access(buffer, is_write, owner, self.slots.get((buffer, base)))
+        owner = owner_of(form, distance, self.block)
+        low, high = form.bounds
+        slot = self.slots.get((buffer, base))
+        ends = (low + min(distance, 0), high + max(distance, 0))
+        return Access(buffer, is_write, *ends, owner, slot)
 
     # Statements made of statements.
 
@@ -193,13 +203,40 @@ class _Planner:
     def _branch(self, stmt: If) -> tuple[Stmt, _Flow]:
         then, flow = self.visit(stmt.then)
         other, rest = self.visit(stmt.other) if stmt.other is not None else (None, _Flow())
-        if flow.has_barrier or rest.has_barrier:
-            self._check_uniform(stmt)
+        if (flow.has_barrier or rest.has_barrier) and not self._is_uniform(stmt.cond):
+            if other is not None or self.uses.of(stmt.cond).buffers:
+                self._refuse(stmt)
+            return self._split(stmt, then), flow
         # The branch may not be taken, so its barriers keep nothing apart for what comes after.
         exposed = flow.exposed + rest.exposed
         total = _Flow(exposed, [*exposed, *flow.pending, *rest.pending], False)
         new = stmt if then is stmt.then and other is stmt.other else If(stmt.cond, then, other)
         return new, total
+
+    def _split(self, stmt: If, then: Stmt) -> Stmt:
+        """Take the barriers out of a branch: branch, barrier, branch on the same condition."""
+        result: list[Stmt] = []
+        for each in then.stmts if isinstance(then, Seq) else (then,):
+            if isinstance(each, Barrier):
+                result.append(each)
+            elif _holds_barrier(each):
+                self._refuse(stmt)
+            elif result and isinstance(result[-1], If):
+                result[-1] = If(stmt.cond, seq(result[-1].then, each))
+            else:
+                result.append(If(stmt.cond, each))
+        return seq(*result)
+
+    def _is_uniform(self, cond: Expr) -> bool:
+        used = self.uses.of(cond)
+        return used.vars.isdisjoint(self.block_vars) and not used.buffers
+
+    def _refuse(self, stmt: If) -> NoReturn:
+        raise LoweringError(
+            f"{self.name}: threads that take the branch `if {stmt.cond}` need a barrier inside "
+            "it, which the others would never reach; make the bound extents divide evenly, or "
+            "compute the shared stage further out"
+        )
 
     def _races(
         self, before: Sequence[Access], after: Sequence[Access], var: Var | None, step: int | None
@@ -215,6 +252,8 @@ class _Planner:
         if a.buffer is not b.buffer or a.is_write == b.is_write:
             # Two stages never write one buffer, and one stage writes an element from one thread.
             return False
+        if a.high < b.low or b.high < a.low:
+            return False
         if a.owner is not None and a.owner == b.owner:
             return False
         if a.slot is None or b.slot is None or step is None:
@@ -223,21 +262,16 @@ class _Planner:
             return not a.slot.differs(b.slot, step)
         return a.slot.var not in self.around or not a.slot.differs(b.slot, 0)
 
-    def _check_uniform(self, stmt: If) -> None:
-        used = self.uses.of(stmt.cond)
-        if used.vars.isdisjoint(self.block_vars) and not used.buffers:
-            return
-        raise LoweringError(
-            f"{self.name}: threads that take the branch `if {stmt.cond}` need a barrier inside "
-            "it, which the others would never reach; make the bound extents divide evenly, or "
-            "compute the shared stage further out"
-        )
+
+def _holds_barrier(stmt: Stmt) -> bool:
+    return any(isinstance(node, Barrier) for node in walk(stmt))
 
 
-def vector_base(index: Expr) -> tuple[Expr, int]:
-    """Return the first element and the number of elements that an index names."""
-    base, lanes = getattr(index, "base", None), getattr(index, "lanes", 1)
-    return (index, 1) if base is None else (base, lanes)
+def elements(index: Expr) -> tuple[Expr, int]:
+    """Return the first element that an index names, and the distance to its last one."""
+    if isinstance(index, Ramp):
+        return index.base, index.stride * (index.lanes - 1)
+    return index, 0
 
 
 def _extent(loop: For) -> int:

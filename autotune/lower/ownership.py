@@ -39,8 +39,8 @@ class Slot:
         return (later.offset + step - self.offset) % self.count != 0
 
 
-def owner_of(form: Affine, lanes: int, block: Sequence[Thread]) -> Owner | None:
-    """Return the owner of the elements that ``form`` and the lanes after it name, if it is known.
+def owner_of(form: Affine, distance: int, block: Sequence[Thread]) -> Owner | None:
+    """Return the owner of element ``form`` and those up to a distance, if it is known.
 
     The threads' terms must be digits of a mixed-radix number; all else is either below the
     smallest of them, or a multiple of them all.
@@ -63,12 +63,13 @@ def owner_of(form: Affine, lanes: int, block: Sequence[Thread]) -> Owner | None:
         if weight != span:
             return None
         span *= extent
-    low = high = form.const
+    low = form.const + min(distance, 0)
+    high = form.const + max(distance, 0)
     for atom, k in form.terms.items():
         if not atom.vars.isdisjoint(extents) or k % span == 0:
             continue
         low += int(k * (atom.low if k > 0 else atom.high))
         high += int(k * (atom.high if k > 0 else atom.low))
-    if low < 0 or high + lanes > step:
+    if low < 0 or high >= step:
         return None
     return Owner(tuple(digits), span)
