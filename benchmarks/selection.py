@@ -5,7 +5,8 @@
 
 Tunes the kernel of `benchmarks.throughput` for a while, takes the finalists, and races them many
 times. Counted is how often the winner differs from the one of the race before: when simply the
-fastest wins, and when the fixed rule decides among those that tie.
+fastest wins, when the fixed rule decides among those that tie, and when besides an earlier winner
+stays as long as it ties.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from autotune.measure.race import race
 from autotune.tuner import RandomTuner
 from benchmarks.throughput import CUDA_SIZE, SIZE
 
+Rule = Callable[[Sequence[Candidate], "int | None"], Candidate]
 HERE = Path(__file__).resolve().parent
 
 
@@ -42,7 +44,7 @@ def flips(winners: Sequence[int]) -> int:
 
 
 def fastest(candidates: Sequence[Candidate]) -> Candidate:
-    return min(candidates, key=lambda c: c.median)
+    return min(candidates, key=lambda c: c.seconds)
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
@@ -60,15 +62,18 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     option = measure_option(LocalBuilder(timeout=60), LocalRunner(cooldown_interval=0))
     chosen = finalists(task, option, options.trials, options.finalists)
     races = [race(chosen, option, rounds=options.rounds).candidates for _ in range(options.races)]
-    rules: dict[str, Callable[[Sequence[Candidate]], Candidate]] = {
-        "fastest": fastest,
-        "rule": choose,
+    rules: dict[str, Rule] = {
+        "fastest": lambda candidates, _: fastest(candidates),
+        "rule": lambda candidates, _: choose(candidates),
+        "incumbent": choose,
     }
     report: dict[str, Any] = {"target": options.target, "races": options.races}
     for name, rule in rules.items():
-        winners = [rule(candidates).index for candidates in races]
+        winners: list[int] = []
+        for candidates in races:
+            winners.append(rule(candidates, winners[-1] if winners else None).index)
         report[name] = {"flips": flips(winners), "winners": sorted(set(winners))}
-        print(f"{name:<8} {flips(winners):>3} flips in {len(races)} races, winners {winners}")
+        print(f"{name:<10} {flips(winners):>3} flips in {len(races)} races, winners {winners}")
     report["tied"] = [[c.index for c in tie_set(candidates)] for candidates in races]
     option["runner"].close()
     option["builder"].close()

@@ -22,13 +22,13 @@ class Candidate:
 
     Attributes:
         index: of the configuration.
-        median: seconds.
-        low, high: confidence interval of the median.
+        seconds: of one run; what candidates are compared by.
+        low, high: confidence interval; 0 where nobody says.
         registers, shared_bytes: what the kernel takes of the device; 0 where nobody says.
     """
 
     index: int
-    median: float
+    seconds: float
     low: float = 0.0
     high: float = 0.0
     registers: int = 0
@@ -48,9 +48,9 @@ def tie_set(candidates: Sequence[Candidate]) -> list[Candidate]:
     """
     if not candidates:
         raise MeasureError("choose: there is no candidate; all trials failed or none was given")
-    ordered = sorted(candidates, key=lambda c: (c.median, c.index))
+    ordered = sorted(candidates, key=lambda c: (c.seconds, c.index))
     best = ordered[0]
-    excess = [c.median / best.median - 1 for c in ordered]
+    excess = [c.seconds / best.seconds - 1 for c in ordered]
     certain = sum(e <= LEAST_TIE for e in excess)
     possible = sum(e <= MOST_TIE for e in excess)
     # The gap above candidate k - 1 is what a cut at k would use.
@@ -64,6 +64,14 @@ def tie_set(candidates: Sequence[Candidate]) -> list[Candidate]:
     return ordered[:cut] + unclear
 
 
-def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the winner: of all that tie with the fastest, the first by `Candidate.rank`."""
-    return min(tie_set(candidates), key=lambda c: c.rank)
+def choose(candidates: Sequence[Candidate], incumbent: int | None = None) -> Candidate:
+    """Return the winner.
+
+    Args:
+        candidates: what to choose from, in any order.
+        incumbent: index of the winner of an earlier choice, which stays as long as it ties.
+            Without one the first of the tie set by `Candidate.rank` wins.
+    """
+    tied = tie_set(candidates)
+    kept = [c for c in tied if c.index == incumbent]
+    return kept[0] if kept else min(tied, key=lambda c: c.rank)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import MeasureError
-from autotune.measure.base import Builder, Runner
+from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.choose import Candidate, choose, tie_set
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime import Timing
@@ -40,8 +40,9 @@ class RaceResult:
             "candidates": [
                 {
                     "index": c.index,
-                    "median": c.median,
-                    "ci95": [c.low, c.high],
+                    "seconds": c.seconds,
+                    "medians": [t.median for t in timings],
+                    "ci95": [list(t.ci95) for t in timings],
                     "noise_floor": [t.noise_floor for t in timings],
                     "samples": [len(t.samples_s) for t in timings],
                 }
@@ -56,6 +57,7 @@ def race(
     *,
     rounds: int = 15,
     least_s: float = 2e-3,
+    incumbent: int | None = None,
 ) -> RaceResult:
     """Time finalists interleaved, on every device of the runner, and choose the winner.
 
@@ -67,6 +69,7 @@ def race(
         measure_option: who builds and runs.
         rounds: samples of each finalist.
         least_s: least duration of one sample.
+        incumbent: index of an earlier winner, which keeps its place as long as it ties.
 
     Raises:
         MeasureError: no finalist could be built, or the race could not be run.
@@ -87,8 +90,9 @@ def race(
     if not pairs:
         raise MeasureError(f"race: no finalist could be built; the first says: {built[0]}")
     timings = [runner.race(pairs, rounds, least_s, device) for device in runner.race_devices()]
-    candidates = _joined(pairs, timings)
-    winner = choose(candidates)
+    on_host = runs_on_host(target_of(task))
+    candidates = _joined(pairs, [[_pace(t, on_host) for t in one] for one in timings])
+    winner = choose(candidates, incumbent)
     return RaceResult(
         winner=pairs[candidates.index(winner)][0],
         candidates=tuple(candidates),
@@ -97,19 +101,38 @@ def race(
     )
 
 
-def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[Candidate]:
+@dataclass(frozen=True)
+class _Pace:
+    """Seconds of one run on one device, and how sure they are."""
+
+    seconds: float
+    low: float
+    high: float
+
+
+def _pace(timing: Timing, on_host: bool) -> _Pace:
+    """Return what candidates are compared by: the median, or on a CPU the least sample.
+
+    The cores of a CPU are shared with whatever else the machine does, which only ever adds time.
+    """
+    if on_host:
+        return _Pace(min(timing.samples_s), 0.0, 0.0)
+    return _Pace(timing.median, *timing.ci95)
+
+
+def _joined(pairs: Sequence[Pair], paces: Sequence[Sequence[_Pace]]) -> list[Candidate]:
     """Join what all devices say: each counts by its own ratios, at the pace of the first."""
-    paces = [min(t.median for t in one) for one in timings]
+    best = [min(p.seconds for p in one) for one in paces]
+    scales = [best[0] / one for one in best]
     candidates = []
     for i, (inp, built) in enumerate(pairs):
-        scales = [paces[0] / pace for pace in paces]
-        row = [one[i] for one in timings]
+        row = [(one[i], scale) for one, scale in zip(paces, scales, strict=True)]
         candidates.append(
             Candidate(
                 index=inp.config.index,
-                median=_mean([t.median * s for t, s in zip(row, scales, strict=True)]),
-                low=_mean([t.ci95[0] * s for t, s in zip(row, scales, strict=True)]),
-                high=_mean([t.ci95[1] * s for t, s in zip(row, scales, strict=True)]),
+                seconds=_mean([p.seconds * scale for p, scale in row]),
+                low=_mean([p.low * scale for p, scale in row]),
+                high=_mean([p.high * scale for p, scale in row]),
                 registers=built.resources.get("registers", 0),
                 shared_bytes=built.resources.get("shared_bytes", 0),
             )
@@ -118,5 +141,7 @@ def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the geometric mean."""
+    """Return the geometric mean; 0 when a value is unknown."""
+    if min(values) <= 0:
+        return 0.0
     return math.exp(math.fsum(map(math.log, values)) / len(values))
