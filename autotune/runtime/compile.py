@@ -33,6 +33,8 @@ from autotune.utils import environment
 
 CudaCompiler = Literal["nvcc", "nvrtc"]
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
+# A header or library that is missing now may be there tomorrow: no verdict to remember.
+_NOT_FOUND = re.compile(r"No such file|(cannot|could not) open source file|cannot find -l")
 _numbers = itertools.count()
 
 
@@ -147,6 +149,8 @@ def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> Entry:
     except (CompilerMissing, CompilerCrashed, CompileTimeout):
         raise
     except CompileError as error:
+        if _NOT_FOUND.search(str(error)):
+            raise
         return Entry(b"", error=str(error))
     except OSError as error:
         raise CompilerCrashed(

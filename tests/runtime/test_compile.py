@@ -109,6 +109,20 @@ def test_a_refused_source_raises_the_compilers_words_and_is_remembered(tmp_path)
     assert len(list(cache.folder.glob("*/*"))) == 1
 
 
+def test_a_missing_header_is_looked_for_again(tmp_path):
+    kernel = scale("FROM_HEADER", flags=[f"-I{tmp_path}"])
+    kernel = replace(kernel, source='#include "later.h"\n' + kernel.source)
+    with pytest.raises(CompileError, match=r"later\.h"):
+        compile_kernel(kernel, C, out_dir=tmp_path)
+    (tmp_path / "later.h").write_text("#define FROM_HEADER 7.0f\n")
+    assert compile_kernel(kernel, C, out_dir=tmp_path).artifact
+    system = replace(kernel, source="#include <autotune_no_such_header.h>\n")
+    cache = BuildCache(tmp_path / "cache")
+    with pytest.raises(CompileError, match="autotune_no_such_header"):
+        compile_kernel(system, C, out_dir=tmp_path, cache=cache)
+    assert not list(cache.folder.glob("*/*"))
+
+
 def test_a_missing_compiler_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CC", "no-such-compiler")
