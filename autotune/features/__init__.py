@@ -1,5 +1,25 @@
 """What cost models see of a configuration."""
 
+from autotune.features.curve import get_buffer_curve_sample_flatten
+from autotune.features.itervar import (
+    ana_lower,
+    flatten_itervar_feature,
+    get_flatten_name,
+    get_itervar_feature,
+    get_itervar_feature_flatten,
+)
 from autotune.features.knob import KnobFeatures
+from autotune.features.table import LoopFeatures, loop_feature_names, loop_features
 
-__all__ = ["KnobFeatures"]
+__all__ = [
+    "KnobFeatures",
+    "LoopFeatures",
+    "ana_lower",
+    "flatten_itervar_feature",
+    "get_buffer_curve_sample_flatten",
+    "get_flatten_name",
+    "get_itervar_feature",
+    "get_itervar_feature_flatten",
+    "loop_feature_names",
+    "loop_features",
+]
