@@ -87,11 +87,17 @@ GEMMS = {
     "gemm 16x4096x4096": (16, 4096, 4096),
     "gemm 1x1000x512": (1, 1000, 512),
 }
+HALF_GEMMS = {
+    "fp16 gemm 1024": (1024, 1024, 1024, "float16"),
+    "fp16 gemm 2048": (2048, 2048, 2048, "float16"),
+    "fp16 gemm 4096": (4096, 4096, 4096, "float16"),
+    "fp16 gemm 16x4096x4096": (16, 4096, 4096, "float16"),
+}
 SOFTMAXES = {"softmax 4096x4096": (4096, 4096), "softmax 64x1000": (64, 1000)}
 
 
 def workloads() -> Iterator[Workload]:
-    from autotune.templates import conv2d_cuda, gemm_cuda, softmax_cuda
+    from autotune.templates import conv2d_cuda, gemm_cuda, gemm_mma, softmax_cuda
     from autotune.templates.conv2d_shape import Conv2d
     from autotune.templates.gemm_shape import Gemm
     from autotune.templates.softmax_shape import Softmax
@@ -115,6 +121,8 @@ def workloads() -> Iterator[Workload]:
         yield workload(name, conv2d_cuda, shape, rival)
     for name, sizes in GEMMS.items():
         yield workload(name, gemm_cuda, Gemm(*sizes), matmul_rival)
+    for name, sizes in HALF_GEMMS.items():
+        yield workload(name, gemm_mma, Gemm(*sizes), matmul_rival)
     for name, sizes in SOFTMAXES.items():
         yield workload(name, softmax_cuda, Softmax(*sizes), softmax_rival)
 
@@ -239,21 +247,26 @@ class Bench:
         self.failures: dict[str, int] = {}
         values = np.random.default_rng(seed)
         plain = {key: options[0] for key, options in workload.candidates.items()}
-        source = workload.kernel(plain | {"split": 1, "cluster": 0, "taps": 0, "stages": 1})
+        source = workload.kernel(plain | {"split": 1, "cluster": 0, "taps": 0})
         self.inputs = [
-            values.standard_normal(a.shape).astype(np.float32)
+            values.standard_normal(a.shape).astype(a.dtype)
             for a in source.args if a.role == "in"
         ]  # fmt: skip
         wanted = source.reference(*(i.astype(np.float64) for i in self.inputs))
+        self.tolerance = 1e-4 if self.inputs[0].dtype == np.float32 else 2e-3
         self.wanted = torch.from_numpy(np.asarray(wanted)).cuda()
         self.scale = float(self.wanted.abs().max())
         given = iter(self.inputs)
-        self.arrays = {
-            a.name: torch.from_numpy(next(given)).cuda()
-            if a.role == "in" else torch.empty(a.shape, device="cuda")
-            for a in source.args
-        }  # fmt: skip
+        self.arrays = {a.name: self.array(a, given) for a in source.args}
         self.output = next(a.name for a in source.args if a.role == "out")
+
+    def array(self, argument: Any, given: Iterator[Any]) -> Any:
+        """Return an array on the device: the next input, or room for an output."""
+        import torch
+
+        if argument.role == "in":
+            return torch.from_numpy(next(given)).cuda()
+        return torch.empty(argument.shape, dtype=getattr(torch, argument.dtype), device="cuda")
 
     def draw(self, count: int) -> list[Choice]:
         """Draw valid choices: half the best by estimate of many, half plain random."""
@@ -318,7 +331,7 @@ class Bench:
         loaded.run()
         torch.cuda.synchronize()
         error = float((self.arrays[self.output].double() - self.wanted).abs().max())
-        if not error <= 1e-4 * self.scale:
+        if not error <= self.tolerance * self.scale:
             raise ArithmeticError(f"wrong answer, error {error:.2e} of {self.scale:.2e}")
         microseconds = graph_microseconds(loaded.run)
         loaded.unload()

@@ -56,7 +56,7 @@ class Conv2d:
         largest = max(self.n * self.ci * self.h * self.w, self.outputs, weights)
         if largest > INT32_MAX:
             raise TemplateError(
-                f"conv2d_nchw: the kernels index up to {INT32_MAX} elements, an array has {largest}"
+                f"conv2d_nchw: kernels index up to {INT32_MAX} elements, an array has {largest}"
             )
 
     @property

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from autotune.errors import TemplateError
 from autotune.kernel import Argument, arg
+from autotune.kernel.kernel import item_bytes
 
 Array = npt.NDArray[Any]
 
@@ -22,6 +23,7 @@ class Gemm:
     m: int
     n: int
     k: int
+    dtype: str = "float32"
 
     def __post_init__(self) -> None:
         if min(self.m, self.n, self.k) < 1:
@@ -34,17 +36,19 @@ class Gemm:
 
     @property
     def bytes(self) -> int:
-        """Bytes of float32 that must move at least once."""
-        return 4 * (self.m * self.k + self.k * self.n + self.m * self.n)
+        """Bytes that must move at least once."""
+        return item_bytes(self.dtype) * (self.m * self.k + self.k * self.n + self.m * self.n)
 
     def arguments(self) -> list[Argument]:
         """Return a, b and c."""
         return [
-            arg("a", (self.m, self.k)),
-            arg("b", (self.k, self.n)),
-            arg("c", (self.m, self.n), role="out"),
+            arg("a", (self.m, self.k), self.dtype),
+            arg("b", (self.k, self.n), self.dtype),
+            arg("c", (self.m, self.n), self.dtype, role="out"),
         ]
 
     def reference(self) -> Callable[..., Array]:
-        """Return numpy in, numpy out."""
-        return lambda a, b: np.asarray(a @ b)
+        """Return numpy in, numpy out; 16-bit floats are summed in float32."""
+        if self.dtype == "float32":
+            return lambda a, b: np.asarray(a @ b)
+        return lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(a.dtype)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from autotune import SourceKernel, Target, get_config, template
+from autotune.errors import TemplateError
 from autotune.task.space import OtherOptionEntity
 
 from . import (
@@ -17,6 +18,7 @@ from . import (
     conv2d_cuda,
     gemm_cpu,
     gemm_cuda,
+    gemm_mma,
     softmax_cpu,
     softmax_cuda,
 )
@@ -102,15 +104,29 @@ def conv2d_nchw_cpu(
 
 
 @template("gemm_nn.cuda")
-def gemm_nn_cuda(m: int, n: int, k: int) -> SourceKernel:
-    """Multiply float32 matrices: c[m, n] = a[m, k] b[k, n], all row-major."""
-    return tunable(gemm_cuda, Gemm(m, n, k), "cuda")
+def gemm_nn_cuda(m: int, n: int, k: int, dtype: str = "float32") -> SourceKernel:
+    """Multiply matrices: c[m, n] = a[m, k] b[k, n], all row-major and of one dtype.
+
+    ``"float16"`` and ``"bfloat16"`` run on tensor cores (sm_80 and later) with sums in float32,
+    for even n and k; the other dtype is ``"float32"``.
+    """
+    shape = Gemm(m, n, k, dtype)
+    if dtype in gemm_mma.DTYPES:
+        return tunable(gemm_mma, shape, "cuda")
+    _only_float32("gemm_nn.cuda", dtype, "float16, bfloat16 or float32")
+    return tunable(gemm_cuda, shape, "cuda")
 
 
 @template("gemm_nn.cpu")
-def gemm_nn_cpu(m: int, n: int, k: int) -> SourceKernel:
-    """Multiply as ``gemm_nn.cuda`` does, on a CPU."""
-    return tunable(gemm_cpu, Gemm(m, n, k), "llvm")
+def gemm_nn_cpu(m: int, n: int, k: int, dtype: str = "float32") -> SourceKernel:
+    """Multiply float32 matrices as ``gemm_nn.cuda`` does, on a CPU."""
+    _only_float32("gemm_nn.cpu", dtype, "float32")
+    return tunable(gemm_cpu, Gemm(m, n, k, dtype), "llvm")
+
+
+def _only_float32(name: str, dtype: str, expected: str) -> None:
+    if dtype != "float32":
+        raise TemplateError(f"{name}: dtype must be {expected}, got {dtype!r}")
 
 
 @template("softmax.cuda")

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import autotune.templates  # noqa: F401 - registers the tasks
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -29,6 +30,7 @@ LARGE = [
     ("conv2d_nchw", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1), True, True)),
     ("conv2d_nchw", (1, 224, 224, 64, 3, 7, 7, (2, 2), (3, 3))),
     ("gemm_nn", (1024, 1024, 1024)),
+    ("gemm_nn", (1024, 1024, 1024, "float16")),
     ("softmax", (4096, 4096)),
 ]
 
@@ -85,6 +87,28 @@ def test_cuda_kernels_match_their_reference_in_the_emulator(name, args, count):
         check(source, arrays)
 
 
+@pytest.mark.parametrize(
+    ("args", "dtype"),
+    [
+        ((20, 36, 40, "float16"), np.float16),
+        ((33, 66, 50, "bfloat16"), ml_dtypes.bfloat16),
+        ((16, 24, 256, "float16"), np.float16),
+    ],
+)
+def test_products_of_16_bit_floats_match_their_reference_in_the_emulator(args, dtype):
+    def small(kernel):
+        split = len(kernel.calls) > 1
+        return kernel.calls[0].launch.threads <= 128 and split == (args[2] == 256)
+
+    for source in drawn(create("gemm_nn.cuda", args, "cuda -emulate"), 2, small):
+        a, b, c = (np.zeros(x.shape, dtype) for x in source.args)
+        rng = np.random.default_rng(1)
+        a[:], b[:] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+        run_emulated(source.kernel("cuda"), [a, b, c], orders=(0,))
+        wanted = source.reference(a, b).astype(np.float32)
+        np.testing.assert_allclose(c.astype(np.float32), wanted, rtol=1e-2, atol=1e-2)
+
+
 @pytest.mark.parametrize(("name", "args"), LARGE)
 def test_every_valid_configuration_fits_the_device(name, args):
     task = create(f"{name}.cuda", args, "cuda -arch=sm_90")
@@ -98,7 +122,7 @@ def test_every_valid_configuration_fits_the_device(name, args):
 @pytest.mark.parametrize(("name", "args"), LARGE)
 def test_cuda_text_compiles_for_hopper(name, args, tmp_path):
     def clustered(kernel):
-        return name == "softmax" or "#define CLUSTER 1" in kernel.source
+        return name == "softmax" or len(args) == 4 or "#define CLUSTER 1" in kernel.source
 
     for source in drawn(create(f"{name}.cuda", args, "cuda -arch=sm_90"), 1, clustered):
         text = tmp_path / "kernel.cu"
@@ -125,6 +149,7 @@ def test_untuned_cuda_configuration_is_valid(name, args, target):
         ("conv2d_nchw", (1, 4, 4, 8, 8, 3, 3, (1, 1, 1)), r"pair \(y, x\)"),
         ("conv2d_nchw", (2**14, 512, 512, 8, 8, 3, 3, 1, 1), "kernels index up to"),
         ("gemm_nn", (0, 4, 4), "must be at least 1"),
+        ("gemm_nn", (4, 4, 4, "int8"), "dtype must be"),
         ("softmax", (4, 0), "must be at least 1"),
     ],
 )

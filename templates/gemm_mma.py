@@ -1,0 +1,138 @@
+"""Matrix multiplication of 16-bit floats on tensor cores, with sums in float32."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from autotune.errors import TemplateError
+from autotune.kernel import SourceKernel, call, workspace
+from autotune.target import Target
+from autotune.utils.math import ceil_div
+
+from . import common
+from .gemm_shape import Gemm
+
+DTYPES = ("float16", "bfloat16")
+
+
+class MmaTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.threads = 32 * c["warps_m"] * c["warps_n"]
+        self.tile_m = c["warps_m"] * c["frags_m"] * 16
+        self.tile_n = c["warps_n"] * c["frags_n"] * 8
+        # A multiple of 8 keeps the ranges of a split aligned for 16-byte copies.
+        self.per_split = 8 * ceil_div(ceil_div(shape.k, c["split"]), 8)
+        self.chunks = ceil_div(self.per_split, c["chunk"])
+        staged = self.tile_m * (c["chunk"] + 8) + c["chunk"] * (self.tile_n + 8)
+        self.shared_bytes = 2 * c["stages"] * staged
+        self.blocks = (ceil_div(shape.m, self.tile_m), ceil_div(shape.n, self.tile_n))
+        sums = 4 * c["frags_m"] * c["frags_n"]
+        self.registers = sums + 2 * (4 * c["frags_m"] + 2 * c["frags_n"]) + 32
+
+
+def candidates(shape: Gemm) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    return {
+        "warps_m": [1, 2, 4],
+        "warps_n": [1, 2, 4],
+        "frags_m": [1, 2, 4, 8],
+        "frags_n": [2, 4, 8, 16],
+        "chunk": [16, 32, 64, 128],
+        "stages": [2, 3, 4, 5],
+        "split": common.up_to(max(1, shape.k // 64), (1, 2, 4, 8, 16)),
+        "band": [1, 4, 8, 16],
+    }
+
+
+def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    tiling, limits, c = MmaTiling(shape, choice), target.limits, choice
+    rules = [
+        (tiling.threads > limits.threads_per_block, "too many threads"),
+        (tiling.registers > 250, "too many registers a thread"),
+        (tiling.registers * tiling.threads > limits.registers, "too many registers"),
+        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+        (tiling.tile_m >= 2 * max(shape.m, 16), "rows beyond the output"),
+        (tiling.tile_n >= 2 * max(shape.n, 16), "columns beyond the output"),
+        (c["stages"] > tiling.chunks + 1 and c["stages"] > 2, "stages beyond the chunks"),
+        (c["chunk"] >= 2 * max(tiling.per_split, 16), "a chunk beyond the reduction"),
+        (c["band"] > 1 and c["band"] >= 2 * tiling.blocks[0], "a band beyond the output"),
+    ]
+    return next((reason for broken, reason in rules if broken), None)
+
+
+def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: tensor cores, matrix loads, staging, and launches."""
+    tiling, limits, c = MmaTiling(shape, choice), target.limits, choice
+    multiprocessors = limits.sm_count if limits.sm_count > 1 else 108
+    warps = tiling.threads // 32
+    resident = max(
+        1,
+        min(
+            limits.registers // (tiling.registers * tiling.threads),
+            limits.shared_bytes_optin // (tiling.shared_bytes + 1024),
+            2048 // tiling.threads,
+        ),
+    )
+    blocks = tiling.blocks[0] * tiling.blocks[1] * c["split"]
+    waves = ceil_div(blocks, multiprocessors * resident)
+    together = min(resident, ceil_div(blocks, multiprocessors))
+    steps = tiling.chunks * c["chunk"] / 16
+    # A scheduler starts one product every 7 cycles or so; a matrix load of 512 bytes occupies the
+    # multiprocessor for 4.
+    products = 7 * c["frags_m"] * c["frags_n"] * max(together * warps / 4, 1.0)
+    loads = 4 * (c["frags_m"] + c["frags_n"] / 2) * together * warps
+    compute = waves * (steps * max(products, loads) + tiling.chunks * 100)
+    elements = tiling.chunks * c["chunk"] * (tiling.tile_m + tiling.tile_n)
+    staging = waves * together * elements * 2 / 48
+    joining = 0.0
+    if c["split"] > 1:
+        joining = 4000.0 + 8 * c["split"] * shape.m * shape.n / (20 * multiprocessors)
+    hidden = min(compute, staging) * (0.9 if c["stages"] > 2 or together > 1 else 0.4)
+    return compute + staging - hidden + joining
+
+
+def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    options, rng = candidates(shape), random.Random(0)
+    drawn = ({k: rng.choice(v) for k, v in options.items()} for _ in range(5000))
+    plain = {name: values[0] for name, values in options.items()}
+    allowed = [c for c in drawn if not violation(shape, c, target)]
+    return min(allowed, key=lambda c: estimate(shape, c, target), default=plain)
+
+
+def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs.
+
+    Raises:
+        TemplateError: rows of the matrices do not begin at a multiple of 4 bytes.
+    """
+    if shape.n % 2 or shape.k % 2:
+        raise TemplateError(f"gemm_nn of {shape.dtype}: n and k must be even, got {shape}")
+    tiling, c = MmaTiling(shape, choice), choice
+    split = c["split"] > 1
+    defines = common.defines(
+        m=shape.m, n=shape.n, k=shape.k, threads=tiling.threads, k_per_split=tiling.per_split,
+        a_pairs=common.widest(shape.k // 2, c["chunk"] // 2, tiling.per_split // 2),
+        b_pairs=common.widest(shape.n // 2), bfloat16=shape.dtype == "bfloat16", **choice,
+    )  # fmt: skip
+    grid = (tiling.blocks[0] * tiling.blocks[1], c["split"])
+    main = ["a", "b", "partial" if split else "c"]
+    calls = [call("gemm_mma", main, grid, tiling.threads, tiling.shared_bytes)]
+    if split:
+        blocks = ceil_div(shape.m * shape.n, 256)
+        calls.append(call("gemm_mma_reduce", ["partial", "c"], blocks, 128))
+    return SourceKernel(
+        "gemm_mma",
+        common.text("device.h", "mma.h", "gemm_mma.cu"),
+        defines={**defines, "RESULT": "float" if split else "unsigned short"},
+        args=shape.arguments(),
+        calls=calls,
+        workspace=[workspace("partial", (c["split"], shape.m * shape.n))] if split else [],
+        reference=shape.reference(),
+        language="cuda",
+    )

@@ -1,0 +1,152 @@
+// C[M, N] = A[M, K] B[K, N], row-major 16-bit floats on tensor cores, sums in float32.
+//
+// A block owns a tile of WARPS_M * FRAGS_M * 16 by WARPS_N * FRAGS_N * 8 of C and one of SPLIT ranges
+// of K; a warp owns FRAGS_M x FRAGS_N products of 16 x 8. Chunks of K pass through a ring of STAGES
+// buffers; rows of shared memory are padded so that the matrix loads meet no bank twice.
+constexpr int WARP_M = FRAGS_M * 16, WARP_N = FRAGS_N * 8;
+constexpr int TILE_M = WARPS_M * WARP_M, TILE_N = WARPS_N * WARP_N;
+constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
+constexpr int A_PITCH = CHUNK + 8, B_PITCH = TILE_N + 8;
+constexpr int A_SIZE = TILE_M * A_PITCH, B_SIZE = CHUNK * B_PITCH;
+// Where the extents divide, the tests for the edges are constant and vanish.
+constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
+constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
+
+typedef unsigned short half_bits;
+
+// Copies PAIRS * 2 elements.
+template <int PAIRS>
+__device__ __forceinline__ void copy_pairs(half_bits* dst, const half_bits* src, bool valid) {
+  copy_async<PAIRS>(reinterpret_cast<float*>(dst), reinterpret_cast<const float*>(src), valid);
+}
+
+__device__ __forceinline__ void stage_a(
+    half_bits* dst, const half_bits* __restrict__ a, int m0, int k0, int k_end, int tid) {
+  const half_bits* const from = a + static_cast<size_t>(m0) * K + k0;
+  each_vector<TILE_M, CHUNK / 2 / A_PAIRS>(tid, [&](int row, int vector) {
+    const int k = vector * A_PAIRS * 2;
+    const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
+    copy_pairs<A_PAIRS>(dst + row * A_PITCH + k, from + static_cast<ptrdiff_t>(row) * K + k, valid);
+  });
+}
+
+__device__ __forceinline__ void stage_b(
+    half_bits* dst, const half_bits* __restrict__ b, int n0, int k0, int k_end, int tid) {
+  const half_bits* const from = b + static_cast<size_t>(k0) * N + n0;
+  each_vector<CHUNK, TILE_N / 2 / B_PAIRS>(tid, [&](int k, int vector) {
+    const int column = vector * B_PAIRS * 2;
+    const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
+    copy_pairs<B_PAIRS>(
+        dst + k * B_PITCH + column, from + static_cast<ptrdiff_t>(k) * N + column, valid);
+  });
+}
+
+__device__ __forceinline__ void accumulate(
+    float (&sum)[FRAGS_M][FRAGS_N][4], const half_bits* a, const half_bits* b, int lane) {
+#pragma unroll
+  for (int k = 0; k < CHUNK; k += 16) {
+    unsigned left[FRAGS_M][4], right[FRAGS_N / 2][4];
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i) load_left(left[i], a + i * 16 * A_PITCH + k, A_PITCH, lane);
+#pragma unroll
+    for (int j = 0; j < FRAGS_N / 2; ++j)
+      load_right(right[j], b + k * B_PITCH + j * 16, B_PITCH, lane);
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i)
+#pragma unroll
+      for (int j = 0; j < FRAGS_N; ++j)
+        multiply_add(sum[i][j], left[i], right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1], lane);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
+    const half_bits* __restrict__ a, const half_bits* __restrict__ b, RESULT* __restrict__ out) {
+  extern __shared__ float4 shared_memory[];
+  half_bits* const as = reinterpret_cast<half_bits*>(shared_memory);
+  half_bits* const bs = as + STAGES * A_SIZE;
+
+  const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
+  const int warp_m = warp / WARPS_N * WARP_M, warp_n = warp % WARPS_N * WARP_N;
+  // Blocks run in columns of BAND tiles of M, so that those at work at one time share rows and
+  // columns of the inputs in the L2 cache.
+  constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
+  const int band = blockIdx.x / (BAND * BLOCKS_N), first = band * BAND;
+  const int height = BLOCKS_M - first < BAND ? BLOCKS_M - first : BAND;
+  const int inside = blockIdx.x - first * BLOCKS_N;
+  const int m0 = (first + inside % height) * TILE_M, n0 = inside / height * TILE_N;
+  const int k_begin = blockIdx.y * K_PER_SPLIT;
+  const int k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
+
+  auto stage = [&](int chunk, int slot) {
+    const int k0 = k_begin + chunk * CHUNK;
+    if (chunk < CHUNKS) {
+      stage_a(as + slot * A_SIZE, a, m0, k0, k_end, tid);
+      stage_b(bs + slot * B_SIZE, b, n0, k0, k_end, tid);
+    }
+    copy_commit();
+  };
+
+  float sum[FRAGS_M][FRAGS_N][4];
+#pragma unroll
+  for (int i = 0; i < FRAGS_M; ++i)
+#pragma unroll
+    for (int j = 0; j < FRAGS_N; ++j)
+#pragma unroll
+      for (int r = 0; r < 4; ++r) sum[i][j][r] = 0.0f;
+
+  const half_bits* const left = as + warp_m * A_PITCH;
+  const half_bits* const right = bs + warp_n;
+#pragma unroll
+  for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk, chunk);
+  int slot = 0, free_slot = STAGES - 1;
+#pragma unroll 1
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    copy_wait<STAGES - 2>();
+    __syncthreads();
+    stage(chunk + STAGES - 1, free_slot);
+    accumulate(sum, left + slot * A_SIZE, right + slot * B_SIZE, lane);
+    free_slot = slot;
+    slot = slot + 1 == STAGES ? 0 : slot + 1;
+  }
+
+  // Four neighbouring threads write 8 columns of a row; two fragments side by side fill a sector.
+#if SPLIT > 1
+  out += static_cast<size_t>(blockIdx.y) * M * N;
+#endif
+#pragma unroll
+  for (int i = 0; i < FRAGS_M; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int m = m0 + warp_m + i * 16 + half * 8 + lane / 4;
+      if (!WHOLE_M && m >= M) continue;
+#pragma unroll
+      for (int j = 0; j < FRAGS_N; ++j) {
+        const int n = n0 + warp_n + j * 8 + lane % 4 * 2;
+        if (!WHOLE_N && n >= N) continue;
+        const size_t at = static_cast<size_t>(m) * N + n;
+        const float low = sum[i][j][half * 2], high = sum[i][j][half * 2 + 1];
+#if SPLIT > 1
+        *reinterpret_cast<float2*>(out + at) = make_float2(low, high);
+#else
+        *reinterpret_cast<unsigned*>(out + at) = pack_pair(low, high);
+#endif
+      }
+    }
+}
+
+#if SPLIT > 1
+extern "C" __global__ void __launch_bounds__(128) gemm_mma_reduce(
+    const float* __restrict__ partial, half_bits* __restrict__ out) {
+  constexpr size_t SIZE = static_cast<size_t>(M) * N;
+  const size_t i = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * 2;
+  if (i >= SIZE) return;
+  float low = 0.0f, high = 0.0f, pair[2];
+#pragma unroll
+  for (int s = 0; s < SPLIT; ++s) {
+    load_vector<2>(pair, partial + s * SIZE + i);
+    low += pair[0];
+    high += pair[1];
+  }
+  *reinterpret_cast<unsigned*>(out + i) = pack_pair(low, high);
+}
+#endif

@@ -1,0 +1,105 @@
+// Tensor core products of 16-bit floats, m16n8k16, with sums in float32. A fragment is what one
+// thread of a warp holds; two elements stand in one 32-bit word. In the emulator the warp's threads
+// pass their elements around by shuffles instead.
+#ifdef AUTOTUNE_EMULATE
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+static inline float float_of(unsigned short bits) {
+  if (BFLOAT16) {
+    const unsigned wide = static_cast<unsigned>(bits) << 16;
+    return *reinterpret_cast<const float*>(&wide);
+  }
+  return __half2float(*reinterpret_cast<const __half*>(&bits));
+}
+
+static inline unsigned short bits_of(float value) {
+  unsigned short bits;
+  if (BFLOAT16) {
+    const __nv_bfloat16 narrow = __float2bfloat16(value);
+    bits = *reinterpret_cast<const unsigned short*>(&narrow);
+  } else {
+    const __half narrow = __float2half(value);
+    bits = *reinterpret_cast<const unsigned short*>(&narrow);
+  }
+  return bits;
+}
+#endif
+
+__device__ __forceinline__ unsigned pack_pair(float low, float high) {
+#ifdef AUTOTUNE_EMULATE
+  return bits_of(low) | static_cast<unsigned>(bits_of(high)) << 16;
+#elif BFLOAT16
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  unsigned pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#endif
+}
+
+// Loads the 16 x 16 elements at `tile`, rows `pitch` apart, as the left operand of one product.
+__device__ __forceinline__ void load_left(
+    unsigned (&to)[4], const unsigned short* tile, int pitch, int lane) {
+#ifdef AUTOTUNE_EMULATE
+  for (int r = 0; r < 4; ++r) {
+    const unsigned short* at = tile + (lane / 4 + r % 2 * 8) * pitch + lane % 4 * 2 + r / 2 * 8;
+    to[r] = at[0] | static_cast<unsigned>(at[1]) << 16;
+  }
+#else
+  const unsigned short* row = tile + lane % 16 * pitch + lane / 16 * 8;
+  const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from));
+#endif
+}
+
+// Loads the 16 x 16 elements at `tile`, rows of K `pitch` apart, as the right operands of two
+// products side by side: words 0 and 1 for the first 8 columns, 2 and 3 for the others.
+__device__ __forceinline__ void load_right(
+    unsigned (&to)[4], const unsigned short* tile, int pitch, int lane) {
+#ifdef AUTOTUNE_EMULATE
+  for (int r = 0; r < 4; ++r) {
+    const unsigned short* at = tile + (lane % 4 * 2 + r % 2 * 8) * pitch + lane / 4 + r / 2 * 8;
+    to[r] = at[0] | static_cast<unsigned>(at[pitch]) << 16;
+  }
+#else
+  const unsigned short* row = tile + lane % 16 * pitch + lane / 16 * 8;
+  const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from));
+#endif
+}
+
+// sum += left * right for one 16 x 8 tile; a thread holds the sums of rows lane / 4 and that + 8,
+// columns lane % 4 * 2 and the next.
+__device__ __forceinline__ void multiply_add(
+    float (&sum)[4], const unsigned (&left)[4], unsigned right0, unsigned right1, int lane) {
+#ifdef AUTOTUNE_EMULATE
+  const unsigned right[2] = {right0, right1};
+  for (int pair = 0; pair < 8; ++pair) {
+    for (int i = 0; i < 2; ++i) {
+      const unsigned a = __shfl_sync(0xffffffffu, left[pair / 4 * 2 + i], lane / 4 * 4 + pair % 4);
+      for (int j = 0; j < 2; ++j) {
+        const int column = lane % 4 * 2 + j;
+        const unsigned b = __shfl_sync(0xffffffffu, right[pair / 4], column * 4 + pair % 4);
+        sum[i * 2 + j] += float_of(a & 0xffff) * float_of(b & 0xffff);
+        sum[i * 2 + j] += float_of(a >> 16) * float_of(b >> 16);
+      }
+    }
+  }
+#else
+#if BFLOAT16
+#define MMA "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+#else
+#define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+#endif
+  asm volatile(MMA "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+#endif
+}
