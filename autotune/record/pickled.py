@@ -39,6 +39,7 @@ _SHELLS = {name: type(name, (_Shell,), {}) for name in (*_ENTITIES, "ConfigEntit
 _ALLOWED: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): collections.OrderedDict,
     ("builtins", "range"): range,
+    ("__builtin__", "xrange"): range,
     ("builtins", "object"): object,
     ("__builtin__", "object"): object,
     ("copyreg", "_reconstructor"): copyreg._reconstructor,  # type: ignore[attr-defined]

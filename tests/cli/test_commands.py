@@ -1,0 +1,82 @@
+"""The command line: what it prints, and that it starts fast and fails plainly."""
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from autotune.cli.main import COMMANDS, main
+from autotune.record import load_from_file, write_log
+from tests.record.records import failed, good, make_config, make_input
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "x.log"
+    a, b = make_config(0, k=1), make_config(1, k=2)
+    write_log(
+        path,
+        [
+            (make_input("gemm", (64, 64), "llvm", a), good(2e-6)),
+            (make_input("gemm", (64, 64), "llvm", b), good(1e-6)),
+            (make_input("gemm", (64, 64), "llvm", a), failed(3, "cc: no such flag\nmore")),
+            (make_input("conv", (1,), "llvm", a), failed(6, "10 s")),
+        ],
+    )
+    return path
+
+
+def run(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+def test_a_log_is_summarised_with_its_failures(log):
+    with log.open("a") as file:
+        file.write("garbage\n")
+    done = run("log", "show", log)
+    assert done.exit_code == 0
+    assert f"{log}: 4 trials of 2 workloads" in done.output
+    assert "gemm (64, 64)\n  llvm -keys=cpu: 3 trials, 2 good, best 1.00 us" in done.output
+    assert "1 failed: COMPILE_DEVICE cc: no such flag\n" in done.output
+    assert "1 failed: BUILD_TIMEOUT 10 s" in done.output
+    assert "1 of 5 records could not be read" in done.output
+    only = run("log", "show", log, "--task", "conv").output
+    assert "1 trials of 1 workloads" in only
+    assert "none succeeded" in only
+
+
+def test_logs_are_picked_split_and_compacted(log, tmp_path):
+    best = tmp_path / "best.log"
+    assert run("log", "pick", log, best).output == f"1 best records in {best}\n"
+    assert run("log", "split", log).output.splitlines() == [f"{log}.000.wkl", f"{log}.001.wkl"]
+    out = tmp_path / "out.log"
+    assert run("log", "compact", log, "--out", out).output == "3 records kept, 1 lines dropped\n"
+    assert len(list(load_from_file(out))) == 3
+    assert len(list(load_from_file(log))) == 4
+
+
+def test_a_mistake_is_one_message_and_no_traceback(tmp_path):
+    done = run("log", "show", tmp_path / "none.log")
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: cannot read the log")
+    assert run("sing").exit_code == 2
+
+
+def test_devices_are_listed_with_the_target_that_names_them():
+    done = run("devices")
+    assert done.exit_code == 0
+    assert done.output.startswith("llvm: ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name):
+    done = run(name, "--help")
+    assert done.exit_code == 0
+    assert COMMANDS[name][1] in " ".join(run("--help").output.split())
+
+
+def test_starting_imports_no_numpy():
+    code = "import sys; from autotune.cli.main import main; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,258 @@
+"""Log files: read as they are found, appended to by many, rewritten whole."""
+
+import io
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from autotune.errors import RecordError
+from autotune.record import (
+    LogReader,
+    LogWriter,
+    compact,
+    decode,
+    encode,
+    load_from_buffer,
+    load_from_file,
+    pick_best,
+    split_workload,
+    write_log,
+)
+from autotune.record.__main__ import main
+from tests.record.records import TVM_ROW, failed, good, make_config, make_input
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_garbage_is_passed_over_and_reported_once(tmp_path, caplog):
+    log = tmp_path / "mixed.log"
+    lines = ["# a comment", TVM_ROW, "garbage", "", "{}", TVM_ROW, "\x00\x01", "[]", TVM_ROW[:50]]
+    log.write_bytes("\n".join(lines).encode() + b"\xff")
+    with caplog.at_level(logging.WARNING, "autotvm"):
+        assert len(list(load_from_file(log))) == 2
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith(f"log {log}: 5 of 7 records could not be read (line 3: not JSON")
+    assert "line 5: unknown version None" in message
+    assert "and 2 more" in message
+    assert "autotune log compact" in message
+
+
+def test_a_line_cut_short_is_told_from_garbage(tmp_path):
+    reader = LogReader([TVM_ROW + "\n", TVM_ROW[:-20]], "torn.log", quiet=True)
+    assert len(list(reader)) == 1
+    assert [(p.line, p.torn) for p in reader.problems] == [(2, True)]
+    assert "line 2: cut short, its writer was interrupted" in reader.report()
+
+
+def test_a_complete_log_gives_no_report(tmp_path, caplog):
+    assert len(list(load_from_buffer(io.StringIO(TVM_ROW + "\n" + TVM_ROW)))) == 2
+    assert not caplog.records
+
+
+def test_a_missing_log_is_an_error_at_once(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"cannot read the log .*none.log.*tune first"):
+        load_from_file(tmp_path / "none.log")
+    with pytest.raises(RecordError):
+        load_from_file(tmp_path)
+
+
+def test_a_writer_makes_folders_and_appends(tmp_path):
+    log = tmp_path / "deep" / "er" / "x.log"
+    LogWriter(log).append(make_input(), good(0.5))
+    LogWriter(log, fsync=True).extend([(make_input(), good(0.25)), (make_input(), failed(2))])
+    assert [r.costs for _, r in load_from_file(log)] == [(0.5,), (0.25,), ()]
+    LogWriter(log).extend([])
+    assert log.read_bytes().endswith(b"\n")
+
+
+def test_a_row_after_a_torn_one_starts_on_its_own_line(tmp_path):
+    log = tmp_path / "x.log"
+    log.write_text(TVM_ROW + "\n" + TVM_ROW[:100])
+    LogWriter(log).append(make_input(), good(0.125))
+    reader = LogReader(log.read_text().splitlines(keepends=True), "x", quiet=True)
+    assert [r.costs for _, r in reader] == [(0.00012345, 0.00012351), (0.125,)]
+    assert [p.line for p in reader.problems] == [2]
+
+
+WRITE = """
+import sys
+from autotune.record import LogWriter
+from tests.record.records import good, make_config, make_input
+writer = LogWriter(sys.argv[1])
+who = int(sys.argv[2])
+for i in range(int(sys.argv[3])):
+    config = make_config(i, who=who, text="x" * (37 * i % 5000))
+    writer.append(make_input(config=config), good(1.0 + i))
+    if i == 0:
+        print("started", flush=True)
+"""
+
+
+def start_writer(log, who, rows):
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITE, str(log), str(who), str(rows)],
+        cwd=ROOT, stdout=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def test_many_processes_share_a_log_without_tearing_a_row(tmp_path):
+    log, rows = tmp_path / "shared.log", 250
+    writers = [start_writer(log, who, rows) for who in range(4)]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    for writer in writers:
+        writer.stdout.close()
+    reader = LogReader(log.read_text().splitlines(keepends=True), "shared", quiet=True)
+    seen = [(inp.config["who"].val, inp.config.index) for inp, _ in reader]
+    assert not reader.problems
+    assert len(seen) == 4 * rows
+    for who in range(4):  # and each process's rows in its order
+        assert [i for w, i in seen if w == who] == list(range(rows))
+
+
+def test_a_writer_killed_at_any_moment_loses_at_most_the_row_in_hand(tmp_path):
+    log = tmp_path / "killed.log"
+    written = 0
+    for delay_s in (0.0, 0.005, 0.02):
+        writer = start_writer(log, 0, 10**6)
+        writer.stdout.readline()
+        time.sleep(delay_s)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        reader = LogReader(log.read_text().splitlines(keepends=True), "killed", quiet=True)
+        indices = [inp.config.index for inp, _ in reader]
+        assert len(reader.problems) <= 3
+        assert len(indices) > written
+        assert indices[written:] == list(range(len(indices) - written))
+        written = len(indices)
+
+
+@pytest.fixture
+def rescue_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "rescue"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_names_the_log_and_saves_the_rows(rescue_folder):
+    writer = LogWriter("/dev/full")
+    for i in range(2):
+        with pytest.raises(RecordError) as caught:
+            writer.append(make_input(), good(1.0 + i))
+    (rescued,) = rescue_folder.iterdir()
+    assert str(caught.value) == (
+        f"cannot append to the log /dev/full: No space left on device. 2 rows are kept in "
+        f"{rescued}: make room, then `cat {rescued} >> /dev/full`"
+    )
+    assert [r.costs for _, r in load_from_file(rescued)] == [(1.0,), (2.0,)]
+
+
+def test_rows_that_could_not_be_written_follow_when_there_is_room(tmp_path, rescue_folder):
+    folder = tmp_path / "logs"
+    folder.write_text("a file where the folder should be")
+    writer = LogWriter(folder / "x.log")
+    with pytest.raises(RecordError, match="cannot append to the log"):
+        writer.append(make_input(), good(1.0))
+    assert len(list(rescue_folder.iterdir())) == 1
+    folder.unlink()
+    writer.append(make_input(), good(2.0))
+    assert [r.costs for _, r in load_from_file(folder / "x.log")] == [(1.0,), (2.0,)]
+    assert not list(rescue_folder.iterdir())
+
+
+def test_when_nothing_can_be_written_the_error_holds_the_rows(monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null/nowhere")
+    writer = LogWriter("/dev/null/nowhere/x.log")
+    with pytest.raises(RecordError, match="Copy these rows by hand") as caught:
+        writer.append(make_input(), good(3.0))
+    assert decode(str(caught.value).splitlines()[1])[1].costs == (3.0,)
+
+
+def sample_log(tmp_path):
+    """Two workloads, one of them on two targets; a repetition and a failure."""
+    log = tmp_path / "all.log"
+    a, b = make_config(0, k=1), make_config(1, k=2)
+    pairs = [
+        (make_input("t", (1,), "llvm", a), good(3.0)),
+        (make_input("t", (1,), "llvm", b), good(2.0)),
+        (make_input("t", (1,), "llvm", a), good(1.0)),
+        (make_input("t", (2,), "llvm", a), failed(4)),
+        (make_input("t", (1,), "cuda -model=v100", a), good(5.0)),
+        (make_input("t", (1,), "cuda -model=a100", b), good(4.0)),
+    ]
+    write_log(log, pairs)
+    return log
+
+
+def costs(path):
+    return [result.costs for _, result in load_from_file(path)]
+
+
+def test_the_best_of_each_workload_is_picked_and_merged(tmp_path):
+    log, best = sample_log(tmp_path), tmp_path / "best.log"
+    assert pick_best(log, best) == 3
+    assert costs(best) == [(1.0,), (5.0,), (4.0,)]
+    better = tmp_path / "better.log"
+    write_log(better, [(make_input("t", (1,), "llvm", make_config(9, k=9)), good(0.5))])
+    assert pick_best(better, best) == 3
+    assert sorted(costs(best)) == [(0.5,), (4.0,), (5.0,)]
+
+
+def test_a_log_is_split_by_workload_and_target(tmp_path):
+    log = sample_log(tmp_path)
+    clean = split_workload(log)
+    assert [path.name for path in clean] == [f"all.log.{i:03d}.wkl" for i in range(4)]
+    assert [len(costs(path)) for path in clean] == [2, 1, 1, 1]
+    assert [len(costs(path)) for path in split_workload(log, clean=False)] == [3, 1, 1, 1]
+
+
+def test_compacting_keeps_the_last_of_each_configuration(tmp_path):
+    log = sample_log(tmp_path)
+    with log.open("a") as file:
+        file.write("garbage\n")
+    mode = log.stat().st_mode
+    assert compact(log) == (5, 2)
+    assert costs(log) == [(1.0,), (2.0,), (), (5.0,), (4.0,)]
+    assert log.stat().st_mode == mode
+    assert [path.name for path in tmp_path.iterdir()] == ["all.log"]
+
+
+def test_a_log_that_cannot_be_rewritten_is_left_alone(tmp_path):
+    with pytest.raises(RecordError, match=r"cannot write the log .*; it is unchanged"):
+        write_log("/dev/null/x.log", [])
+    log = sample_log(tmp_path)
+    before = log.read_bytes()
+    bad = make_input(config=make_config(0, k={1}))
+    with pytest.raises(RecordError, match="no JSON form"):
+        write_log(log, [(bad, good(1.0))])
+    assert log.read_bytes() == before
+
+
+def test_the_module_takes_the_options_of_autotvm(tmp_path, capsys):
+    log = sample_log(tmp_path)
+    main(["--mode", "read", "--i", str(log), "--begin", "1", "--end", "3"])
+    printed = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["result"][0] for line in printed] == [[2.0], [1.0]]
+    main(["--mode", "pick", "--i", str(log)])
+    assert len(costs(f"{log}.best.log")) == 3
+    main(["--mode", "split", "--i", str(log)])
+    assert len(list(tmp_path.glob("*.wkl"))) == 4
+
+
+def test_encoding_is_one_line_per_record(tmp_path):
+    message = "line one\nline two\r\u2028three"
+    log = tmp_path / "x.log"
+    LogWriter(log).append(make_input(), failed(3, message))
+    assert log.read_bytes().count(b"\n") == 1
+    assert [r.error_msg for _, r in load_from_file(log)] == [message]
+    assert encode(make_input(), failed(3, message)).isascii()

@@ -1,0 +1,412 @@
+"""Templates, tasks, and which configuration a template gets."""
+
+import contextvars
+import logging
+import pickle
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from autotune import te
+from autotune.errors import InstantiationError, SpaceError, TemplateError
+from autotune.kernel import SourceKernel, arg
+from autotune.target import Target
+from autotune.task import (
+    GLOBAL_SCOPE,
+    TASK_TABLE,
+    ApplyConfig,
+    ApplyFixedConfig,
+    ConfigEntity,
+    ConfigSpace,
+    DispatchContext,
+    FallbackConfigEntity,
+    FallbackContext,
+    Task,
+    args_to_workload,
+    attach_code_hash,
+    attach_code_hash_to_arg,
+    create,
+    deserialize_args,
+    get_config,
+    get_workload,
+    register,
+    register_topi_compute,
+    register_topi_schedule,
+    serialize_args,
+    template,
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_registry(monkeypatch):
+    """Leave no template and no warning behind."""
+    monkeypatch.setattr(DispatchContext, "warning_messages", set())
+    before = dict(TASK_TABLE)
+    yield
+    TASK_TABLE.clear()
+    TASK_TABLE.update(before)
+
+
+def make_scale():
+    @template("test.scale")
+    def scale(n, dtype="float32"):
+        cfg = get_config()
+        cfg.define_split("tile", n, num_outputs=2)
+        cfg.define_knob("vec", [1, 2, 4])
+        cfg.add_flop(2 * n)
+        cfg.add_bytes(8 * n)
+        if cfg["vec"].val == 4 and cfg["tile"].size[-1] == 1:
+            cfg.raise_error("vector wider than its tile")
+        defines = {"TILE": cfg["tile"].size[-1], "VEC": cfg["vec"].val}
+        args = [arg("A", (n,), dtype), arg("B", (n,), dtype, role="out")]
+        return SourceKernel("scale", source="void scale() {}\n", args=args, defines=defines)
+
+    return scale
+
+
+def test_creating_a_task_collects_its_knobs():
+    make_scale()
+    task = create("test.scale", (16,), "llvm")
+    assert task.config_space.dims == [5, 3]
+    assert (task.flop, task.bytes) == (32, 128)
+    assert task.workload == ("test.scale", 16)
+    assert str(task.target) == "llvm -keys=cpu"
+    assert task.kwargs == {}
+
+
+def test_instantiating_runs_the_template_with_one_configuration():
+    make_scale()
+    task = create("test.scale", (16,), "llvm")
+    index = task.config_space.knob2point([3, 1])
+    assert task.instantiate(task.config_space.get(index)).defines == {"TILE": 8, "VEC": 2}
+
+
+def test_an_impossible_configuration_is_an_instantiation_error():
+    make_scale()
+    task = create("test.scale", (16,), "llvm")
+    config = task.config_space.get(task.config_space.knob2point([0, 2]))
+    for _ in range(2):  # errors of one run do not add up in the next
+        with pytest.raises(InstantiationError) as caught:
+            task.instantiate(config)
+        assert str(caught.value) == "vector wider than its tile"
+
+
+def config_of(**values):
+    entity = [[n, "sp" if isinstance(v, list) else "ot", v] for n, v in values.items()]
+    return ConfigEntity.from_json_dict({"index": 7, "code_hash": None, "entity": entity})
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        (
+            config_of(tile=[-1, 4]),
+            "configuration 7 lacks the knob 'vec' that the template",
+        ),
+        (config_of(tile=[-1, 4], vec=1, lanes=2), "names the knob 'lanes', which the template"),
+        (config_of(tile=[-1, 3], vec=1), "knob 'tile' = [-1, 3] does not fit: the factors do not"),
+        (config_of(tile=[8, 4], vec=1), "the factors do not divide the axis of length 16"),
+        (config_of(tile=[-1, 2, 2], vec=1), "it has 3 sizes, the template splits into 2"),
+        (config_of(tile=[-1, 0], vec=1), "sizes are positive"),
+        (config_of(tile=4, vec=1), "the template splits an axis with it"),
+        (config_of(tile=[-1, 4], vec=[1]), "the template reads its .val"),
+    ],
+)
+def test_a_configuration_of_another_template_is_named_knob_by_knob(config, text):
+    scale = make_scale()
+    with pytest.raises(SpaceError) as caught:
+        create("test.scale", (16,), "llvm").instantiate(config)
+    assert text in str(caught.value)
+    with ApplyConfig(config), pytest.raises(SpaceError) as caught:
+        scale(16)
+    assert text in str(caught.value)
+
+
+def test_explicit_outer_factors_of_old_logs_are_accepted():
+    scale = make_scale()
+    with ApplyConfig(config_of(tile=[4, 4], vec=2)):
+        assert scale(16).defines == {"TILE": 4, "VEC": 2}
+
+
+def test_knobs_defined_only_for_some_values_are_no_error():
+    @template("test.conditional")
+    def conditional(n):
+        cfg = get_config()
+        cfg.define_knob("use", [False, True])
+        if not cfg["use"].val:
+            cfg.define_knob("only_without", [1, 2])
+        cfg.add_flop(1)
+        return SimpleNamespace()
+
+    task = create("test.conditional", (4,), "llvm")
+    task.instantiate(task.config_space.get(task.config_space.knob2point([1, 1])))
+
+
+def test_a_direct_call_takes_the_configuration_of_the_contexts_around_it():
+    scale = make_scale()
+    with ApplyConfig(config_of(tile=[-1, 8], vec=4)):
+        assert scale(16).defines == {"TILE": 8, "VEC": 4}
+        with ApplyConfig(config_of(tile=[-1, 2], vec=1)):
+            assert scale(16).defines["TILE"] == 2
+        assert scale(16).defines["TILE"] == 8
+
+
+def test_without_a_configuration_a_fallback_is_used_and_said_once(caplog):
+    scale = make_scale()
+    with caplog.at_level(logging.WARNING, "autotvm"), Target("llvm"):
+        assert scale(16).defines == {"TILE": 1, "VEC": 1}
+        scale(16)
+        scale(n=16)
+        scale(32)
+    texts = [record.getMessage() for record in caplog.records]
+    assert len(texts) == 2
+    assert texts[0].startswith(
+        "Cannot find config for target=llvm -keys=cpu, workload=('test.scale', 16). A fallback "
+        "configuration is used, which may bring great performance regression."
+    )
+
+
+def test_silence_hides_the_warning(caplog, monkeypatch):
+    scale = make_scale()
+    monkeypatch.setattr(GLOBAL_SCOPE, "silent", True)
+    with caplog.at_level(logging.WARNING, "autotvm"):
+        scale(64)
+    assert not caplog.records
+
+
+def test_inside_a_fallback_context_nothing_around_it_is_asked():
+    scale = make_scale()
+    with ApplyConfig(config_of(tile=[-1, 8], vec=4)), FallbackContext():
+        assert scale(16).defines == {"TILE": 1, "VEC": 1}
+
+
+def test_a_query_never_answers_nothing():
+    config = DispatchContext.current.query(Target("llvm"), ("unheard.of", 1))
+    assert isinstance(config, FallbackConfigEntity)
+    assert DispatchContext.current.query(Target("llvm"), ("unheard.of", 1)) is config
+    with FallbackContext() as context:
+        context.update(Target("llvm"), ("unheard.of", 1), config_of(vec=2))
+        assert context.query(Target("llvm"), ("unheard.of", 1))["vec"].val == 2
+
+
+def test_get_config_outside_a_template_shares_nothing():
+    first, second = get_config(), get_config()
+    first.define_knob("a", [1])
+    assert "a" not in second
+
+
+def test_fixed_configurations_are_for_the_named_tasks(caplog):
+    make_scale()
+    task = create("test.scale", (16,), "llvm")
+    with Target("llvm"):
+        with ApplyFixedConfig([task], "test.scale") as fixed:
+            assert fixed.query(Target("llvm"), task.workload).index == 0
+        with ApplyFixedConfig([task], ["another"]) as fixed:
+            assert fixed.query(Target("llvm"), task.workload).is_fallback
+
+
+def test_keyword_arguments_stand_at_their_place_in_the_workload():
+    scale = make_scale()
+    seen = []
+
+    class Spy(DispatchContext):
+        def _query_inside(self, target, workload):
+            seen.append(workload)
+
+    with Spy():
+        scale(16)
+        scale(n=16)
+        scale(16, dtype="float16")
+    assert seen == [("test.scale", 16), ("test.scale", 16), ("test.scale", 16, "float16")]
+    with pytest.raises(TemplateError, match=r"template 'test.scale': missing.*'n'"):
+        scale(size=3)
+
+
+def test_a_name_is_registered_once():
+    make_scale()
+    with pytest.raises(ValueError, match=r"already registered for task 'test.scale'"):
+        make_scale()
+    register("test.scale", lambda: None, override=True)
+
+
+def test_an_unknown_template_is_an_error_when_it_is_needed():
+    task = Task("nobody.wrote.this", (1, 2), "llvm")
+    assert task.workload == ("nobody.wrote.this", 1, 2)
+    with pytest.raises(RuntimeError, match=r"no template is registered for task 'nobody\."):
+        task.instantiate(ConfigEntity(0, None, {}))
+    with pytest.raises(TemplateError):
+        create("nobody.wrote.this", (), "llvm")
+
+
+def test_a_task_needs_a_target():
+    make_scale()
+    with pytest.raises(TemplateError, match="needs a target"):
+        create("test.scale", (16,))
+    with Target("llvm"):
+        assert create("test.scale", (16,)).target == Target("llvm")
+
+
+def test_a_bare_decorator_uses_the_function_name_and_create_takes_the_function():
+    @template
+    def bare_scale(n):
+        get_config().define_knob("k", [1, 2])
+        get_config().add_flop(1)
+        return SimpleNamespace()
+
+    assert create(bare_scale, (4,), "llvm").name == "bare_scale"
+    with pytest.raises(TemplateError, match="is no template"):
+        create(len, (), "llvm")
+
+
+def test_arguments_become_plain_values():
+    tensor = te.placeholder((4, 8), "float16", "A")
+    args = (tensor, [1, (2, None)], np.int64(3), 2.5, "x", te.const(7))
+    plain = serialize_args(args)
+    assert plain == (("TENSOR", (4, 8), "float16"), (1, (2, None)), 3, 2.5, "x", 7)
+    assert args_to_workload(args, "t") == ("t", *plain)
+    back = deserialize_args(plain)
+    assert (back[0].shape, back[0].dtype, back[1:]) == ((4, 8), "float16", list(plain[1:]))
+    with pytest.raises(RuntimeError, match="object cannot be an argument of a task"):
+        serialize_args([object()])
+
+
+def test_threads_do_not_see_each_others_contexts():
+    inside = {}
+
+    def look(name):
+        inside[name] = DispatchContext.current.query(None, ("t",))
+
+    config = config_of(vec=1)
+    with ApplyConfig(config):
+        plain = threading.Thread(target=look, args=("plain",))
+        copied = threading.Thread(target=contextvars.copy_context().run, args=(look, "copied"))
+        for thread in (plain, copied):
+            thread.start()
+            thread.join()
+    assert inside["copied"] is config
+    assert inside["plain"] is not config
+    assert isinstance(DispatchContext.current, FallbackContext)
+
+
+def test_the_operations_of_a_schedule_are_counted_when_the_template_does_not_say():
+    @template("test.add")
+    def add(n):
+        a, b = (te.placeholder((n,), name=name) for name in "AB")
+        c = te.compute((n,), lambda i: a[i] + b[i], name="C")
+        s = te.create_schedule(c.op)
+        cfg = get_config()
+        cfg.define_split("tile", c.op.axis[0], num_outputs=2)
+        cfg["tile"].apply(s, c, c.op.axis[0])
+        return s, [a, b, c]
+
+    task = create("test.add", (32,), "llvm")
+    assert task.flop == 32
+    schedule, tensors = task.instantiate(task.config_space.get(3))
+    assert [t.name for t in tensors] == ["A", "B", "C"]
+    assert len(schedule[tensors[-1]].leaf_iter_vars) == 2
+
+
+def make_halves():
+    @register_topi_compute("test.halves")
+    def double(cfg, a):
+        cfg.define_split("tile", a.shape[0], num_outputs=2)
+        return te.compute(a.shape, lambda i: a[i] * 2.0, name="double")
+
+    @register_topi_schedule("test.halves")
+    def schedule(cfg, outs):
+        s = te.create_schedule([t.op for t in outs])
+        cfg["tile"].apply(s, outs[0], outs[0].op.axis[0])
+        return s
+
+    return double, schedule
+
+
+def test_two_halves_make_one_task():
+    double, schedule = make_halves()
+    a = te.placeholder((16,), name="A")
+    task = create("test.halves", (a,), "llvm")
+    assert task.config_space.dims == [5]
+    s, tensors = task.instantiate(task.config_space.get(2))
+    assert [t.shape for t in tensors] == [(16,), (16,)]
+    with Target("llvm"), ApplyConfig(config_of(tile=[-1, 8])):
+        s = schedule([double(a)])
+    assert len(s.stages[-1].leaf_iter_vars) == 2
+
+
+def test_a_schedule_half_wants_outputs_of_its_compute_half():
+    double, schedule = make_halves()
+    a = te.placeholder((16,), name="A")
+    with pytest.raises(RuntimeError, match=r"Cannot find TOPI workload test.halves"):
+        schedule([te.compute((16,), lambda i: a[i])])
+    behind = te.compute((16,), lambda i: double(a)[i] + 1.0)
+    assert get_workload(behind, "test.halves") == ("test.halves", ("TENSOR", (16,), "float32"))
+    with pytest.raises(TemplateError, match=r"compute half of task 'test.halves' is registered"):
+        make_halves()
+
+
+def test_a_task_with_one_half_says_which_is_missing():
+    register_topi_compute("test.half", lambda cfg: None)
+    with pytest.raises(TemplateError, match="has no schedule half"):
+        create("test.half", (), "llvm")
+
+
+def test_a_source_hash_travels_from_schedule_to_space_to_configuration():
+    @template("test.hashed")
+    def hashed(n):
+        a = te.placeholder((n,), name="A")
+        c = te.compute((n,), lambda i: a[i] + 1.0, name="C")
+        s = te.create_schedule(c.op)
+
+        @attach_code_hash(s)
+        def fill():
+            get_config().define_knob("k", [1])
+
+        fill()
+        return s, [a, c]
+
+    config = create("test.hashed", (4,), "llvm").config_space.get(0)
+    assert int(config.code_hash, 16) > 0
+    assert config.to_json_dict()["code_hash"] == config.code_hash
+
+    @attach_code_hash_to_arg(1)
+    def other(cfg, s):
+        pass
+
+    marked = SimpleNamespace()
+    other(None, marked)
+    assert marked.code_hash != config.code_hash
+
+
+def test_a_task_pickles_by_name_and_imports_its_template(tmp_path):
+    (tmp_path / "pickled_template.py").write_text(
+        "from types import SimpleNamespace\n"
+        "from autotune.task import get_config, template\n"
+        "@template('test.pickled')\n"
+        "def t(n):\n"
+        "    get_config().define_knob('k', list(range(n)))\n"
+        "    return SimpleNamespace()\n"
+    )
+    write = "import pickled_template, pickle, sys; from autotune.task import create; "
+    write += "sys.stdout.buffer.write(pickle.dumps(create('test.pickled', (5,), 'llvm')))"
+    read = "import pickle, sys; t = pickle.load(sys.stdin.buffer); "
+    read += "assert 'pickled_template' in sys.modules; print(len(t.config_space), t.target)"
+    run = [sys.executable, "-c"]
+    pickled = subprocess.run([*run, write], cwd=tmp_path, capture_output=True, check=True).stdout
+    back = subprocess.run([*run, read], cwd=tmp_path, input=pickled, capture_output=True)
+    assert back.stdout.decode().split() == ["5", "llvm", "-keys=cpu"], back.stderr
+
+
+def test_configurations_compare_hash_and_pickle_by_content():
+    space = ConfigSpace()
+    space.define_split("tile", 8, num_outputs=2)
+    space.define_knob("opt", [[1, 2], {"a": 1}])
+    one, same, other = space.get(5), space.get(5), space.get(4)
+    assert one == same != other
+    assert len({one, same, other}) == 2
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert ConfigEntity.from_json_dict(one.to_json_dict()) == one
+    assert list(one.get_other_option().values()) == [{"a": 1}]
