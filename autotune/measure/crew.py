@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from autotune.errors import MeasureError
 from autotune.measure.calibration import Calibration
+from autotune.measure.ceiling import Roofline
 from autotune.measure.gate import HostGate
 from autotune.measure.jobs import Check, Greeting, RaceJob, RunJob
 from autotune.measure.sharing import Sharing
@@ -21,6 +22,7 @@ from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, Me
 from autotune.measure.verify import Oracle, VerifyPolicy
 from autotune.runtime import Timing
 from autotune.runtime.timing import Clocks
+from autotune.task import Task
 
 # A race times many candidates many times; each gets this much of what one trial may take.
 _RACE_SHARE = 3.0
@@ -56,7 +58,7 @@ class Crew:
         greetings: one for each device.
         gate: what keeps the host quiet; None when it need not be.
         oracle: inputs and expected outputs.
-        flop: operations of the task, for the tolerance.
+        task: what is measured.
     """
 
     def __init__(
@@ -65,12 +67,13 @@ class Crew:
         greetings: Sequence[Greeting],
         gate: HostGate | None,
         oracle: Oracle,
-        flop: float | None,
+        task: Task,
     ) -> None:
         self._options = options
         self._oracle = oracle
         self._oracle_lock = threading.Lock()
-        self._flop = flop
+        self._flop = task.flop
+        self._roofline = Roofline(task)
         self._best_s: float | None = None
         self._calibration = Calibration(len(greetings))
         self._several = len(greetings) > 1
@@ -191,6 +194,9 @@ class Crew:
         if not timing.cut_short and (self._best_s is None or timing.median < self._best_s):
             self._best_s = timing.median * factor
         extra = _extra(timing, built, bool(reply["verified"]))
+        fraction = self._roofline.fraction(station, job.kernel, timing.median)
+        if fraction is not None:
+            extra["roofline"] = fraction
         if self._several:
             extra |= {"device": station.device, "calibration": factor}
         costs = tuple(cost * factor for cost in costs_of(timing))

@@ -89,4 +89,11 @@ class ReferenceJob:
     outputs: tuple[str, ...]
 
 
-Job = RunJob | RaceJob | ReferenceJob
+@dataclass(frozen=True)
+class CeilingJob:
+    """Measure what the device can do, or find it on disk."""
+
+    timeout_s: float
+
+
+Job = RunJob | RaceJob | ReferenceJob | CeilingJob

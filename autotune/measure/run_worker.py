@@ -14,7 +14,7 @@ import traceback
 
 from autotune.errors import AutotuneError
 from autotune.measure.isolate import Died, in_fork
-from autotune.measure.jobs import Greeting, Job, RaceJob
+from autotune.measure.jobs import CeilingJob, Greeting, Job, RaceJob
 from autotune.measure.trial import Bench, Reply, Speak, failure, run_job
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import Device, device, empty, summarize
@@ -77,6 +77,8 @@ def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
 def _prepare(bench: Bench, job: Job) -> None:
     """Load the inputs before forking, so that every trial finds them in memory."""
     first = job.runs[0] if isinstance(job, RaceJob) else job
+    if isinstance(first, CeilingJob):
+        return
     with contextlib.suppress(AutotuneError, OSError, MemoryError):  # the trial will say why
         bench.buffers(first.kernel.args, first.inputs)
 

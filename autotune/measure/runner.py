@@ -157,7 +157,7 @@ class LocalRunner(Runner):
         if self._crew is None:
             oracle = Oracle(self.seed, self.ref_input)
             greetings = [self._greeting(self.task, device) for device in self.devices]
-            self._crew = Crew(self.options, greetings, self._gate, oracle, self.task.flop)
+            self._crew = Crew(self.options, greetings, self._gate, oracle, self.task)
             # Scripts never close runners; the crew must then end with the runner.
             weakref.finalize(self, self._crew.close)
         return self._crew

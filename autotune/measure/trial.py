@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Argument
-from autotune.measure.jobs import Job, RaceJob, ReferenceJob, RunJob
+from autotune.measure.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.race_rounds import race_rounds
 from autotune.measure.timing import take_samples
 from autotune.measure.tolerance import mismatch
 from autotune.measure.types import MeasureErrorNo
 from autotune.measure.values import read_values
 from autotune.runtime import Buffers, Device, Executable, TimeOptions, Timing, load
+from autotune.runtime.roofline import ceilings_of
 
 Speak = Callable[[str], None]
 Reply = dict[str, Any]
@@ -58,6 +60,9 @@ def run_job(bench: Bench, job: Job, speak: Speak) -> Reply:
                 return _race(bench, job, speak)
             case ReferenceJob():
                 return _reference(bench, job)
+            case CeilingJob():
+                speak("quiet")
+                return {"error_no": 0, "ceilings": asdict(ceilings_of(bench.device))}
     except MemoryError as error:
         return failure(f"out of memory: {error}")
     except (AutotuneError, OSError) as error:

@@ -50,6 +50,22 @@ def work():
     )
 
 
+@at.template("measure_test.copy")
+def copy(n):
+    cfg = at.get_config()
+    cfg.define_knob("slow", [1, 8])
+    cfg.add_flop(n)
+    cfg.add_bytes(8 * n)
+    return SourceKernel(
+        "copy",
+        "void copy(const float *x, float *y) {\n#pragma omp parallel for\n"
+        "for (int i = 0; i < N; i++) for (int r = 0; r < SLOW; r++)"
+        " ((volatile float *)y)[i] = x[i]; }",
+        defines={"N": n, "SLOW": cfg["slow"].val},
+        args=[arg("x", (n,)), arg("y", (n,), role="out")],
+    )
+
+
 @at.template("measure_test.launch")
 def launch():
     cfg = at.get_config()
@@ -100,9 +116,21 @@ def test_a_record_keeps_what_proves_its_time(task):
     assert extra["noise_floor"] >= 0
     assert extra["resources"]["code_bytes"] > 0
     assert extra["verified"] is False  # the template has no reference
+    assert "roofline" not in extra  # the template declares no bytes
     assert len(result.costs) == extra["samples"] - 2
     assert result.all_cost > 0
     assert abs(result.timestamp - time.time()) < 60
+
+
+def test_a_record_carries_its_part_of_the_ceiling():
+    task = at.create("measure_test.copy", (1 << 20,), target="c")
+    with Pipeline(task, local(timing=TimingPolicy(hopeless=0))) as pipeline:
+        pipeline.submit(inputs_of(task, [0, 1]))
+        results = []
+        while pipeline.outstanding:
+            results += [result for _, result in pipeline.next_results()]
+    fast, slow = (r.extra["roofline"] for r in results)
+    assert 0 < slow < fast < 20  # the array fits a cache, so it may well pass the memory's rate
 
 
 def test_slow_candidates_are_cut_short_after_a_fast_one(task):
