@@ -1,5 +1,7 @@
 """What is wrong on a device is reported by the emulator, with the place and the threads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -178,9 +180,52 @@ def test_shared_memory_that_nobody_wrote_is_not_zero():
     assert np.isnan(run(body)).all()
 
 
-def test_two_blocks_that_write_one_element_depend_on_the_order():
-    with pytest.raises(DeviceError, match="'b' depends on the order of threads: 64 elements"):
-        run("  b[t] = blockIdx.x;", blocks=2, orders=(0, 1))
+def test_two_blocks_that_write_different_values_are_a_race():
+    with pytest.raises(
+        DeviceError, match="race on argument 'b' at byte 0: a thread of another bl"
+    ):
+        run("  b[t] = blockIdx.x;", blocks=2)
+
+
+def test_two_blocks_that_write_the_same_value_are_no_race():
+    assert (run("  b[t] = a[t] * 2;", blocks=3, orders=(0, 1, 2)) == np.arange(64) * 2).all()
+
+
+def test_reading_what_another_block_writes_is_a_race():
+    body = "  if (blockIdx.x == 0) b[t] = a[t];\n  else b[t + 32] = b[t];"
+    with pytest.raises(DeviceError, match="race on argument 'b'"):
+        run(body, threads=32, blocks=2)
+
+
+def test_a_block_orders_its_own_use_of_global_memory_by_barriers():
+    body = "  b[t] = a[t];\n{}  float v = b[63 - t];\n  __syncthreads();\n  b[t] = v;"
+    result = run(body.format("  __syncthreads();\n"), orders=(0, 1))
+    np.testing.assert_array_equal(result, np.arange(64)[::-1])
+    with pytest.raises(DeviceError, match="race on argument 'b'"):
+        run(body.format(""))
+
+
+def test_blocks_that_meet_by_an_atomic_counter_are_left_alone():
+    body = """  __shared__ int last;
+  b[blockIdx.x * 32 + t] = a[t];
+  __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicAdd((int*)b + 63, 1);
+  __syncthreads();
+  if (last == 1) b[t] = b[t] + b[32 + t % 16];"""
+    text = kernel(body, threads=32, blocks=2)
+    text = replace(text, source=text.source.replace("b[blockIdx", "if (t < 31) b[blockIdx"))
+    a, b = np.arange(64, dtype="float32"), np.zeros(64, "float32")
+    args = (text.args[0], replace(text.args[1], role="inout"))
+    run_emulated(replace(text, args=args), [a, b], (0,))
+    assert b[5] == 10
+
+
+def test_a_result_that_depends_on_the_order_of_threads_is_reported():
+    body = """  unsigned old = atomicExch((unsigned*)b + 60, (unsigned)t);
+  b[t % 32] = old;"""
+    with pytest.raises(DeviceError, match=r"depends on the order of threads|race"):
+        run(body, threads=32, orders=(0, 1))
 
 
 def test_an_asynchronous_copy_that_nobody_waits_for_has_not_arrived():

@@ -12,7 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from autotune.errors import CompileError, KernelError
-from autotune.kernel import Kernel, KernelCall
+from autotune.kernel import Argument, Kernel, KernelCall, Workspace
+from autotune.kernel.kernel import item_bytes
 
 INCLUDE = Path(__file__).parent / "include"
 # Kernels are compiled for the thread sanitizer, but not linked with it: the header has functions
@@ -122,10 +123,13 @@ def _calls(kernel: Kernel) -> Iterator[KernelCall]:
 
 def _entry(kernel: Kernel, one: KernelCall, device: str) -> str:
     """Return the C function that runs one call: it knows the launch and the arguments."""
-    sizes = {a.name: (a.bytes, a.role != "in") for a in kernel.args}
-    sizes |= {w.name: (w.bytes, True) for w in kernel.workspace}
+    written = {a.name: a.role != "in" for a in kernel.args}
+    spaces: dict[str, Argument | Workspace] = {a.name: a for a in kernel.args}
+    spaces |= {w.name: w for w in kernel.workspace}
     about = ", ".join(
-        f'{{"{name}", {sizes[name][0]}, {str(sizes[name][1]).lower()}}}' for name in one.args
+        f'{{"{name}", {spaces[name].bytes}, {item_bytes(spaces[name].dtype)}, '
+        f"{str(written.get(name, True)).lower()}}}"
+        for name in one.args
     )
     names = [f"a{i}" for i in range(len(one.args))]
     grid, block = (", ".join(map(str, e)) for e in (one.launch.grid, one.launch.block))

@@ -202,6 +202,7 @@ EMULATOR_RAW static bool place_threads() {
 struct Argument {
   const char* name;
   uint64_t bytes;
+  uint32_t item_bytes;
   bool written;
 };
 
@@ -221,12 +222,14 @@ EMULATOR_RAW static void prepare(const Request& request, void (*enter)()) {
   for (int i = 0; i < range_count; ++i) {
     uintptr_t begin = reinterpret_cast<uintptr_t>(request.args[i]);
     const Argument& about = request.about[i];
-    ranges[i] = {about.name, begin, begin + about.bytes, about.written};
+    ranges[i] = {about.name, begin, begin + about.bytes, about.written, about.item_bytes, nullptr};
   }
   find_library();
   dynamic_begin = reinterpret_cast<uintptr_t>(dynamic_shared);
   dynamic_end = dynamic_begin + request.shared_bytes;
-  pending.set = false;
+  pending.set = fenced = false;
+  launch_epoch = block_epoch = ++epoch;
+  watch_ranges();
 }
 
 // Runs one launch; after a fault nothing runs until it was asked for.

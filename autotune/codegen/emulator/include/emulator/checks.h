@@ -8,8 +8,10 @@
 
 namespace emulator {
 
-// The last accesses to one granule of shared memory. Two accesses are ordered if they are of one
-// thread, if a __syncthreads lies between (epoch), or in one warp a __syncwarp (warp epoch).
+// The last accesses to one granule of shared memory, or to one element of an argument. Two accesses
+// of a block are ordered if they are of one thread, if a __syncthreads lies between (epoch), or in
+// one warp a __syncwarp (warp epoch). Accesses of two blocks are not, until the kernel uses fences
+// or atomics: what it orders by them is beyond these checks.
 struct Cell {
   uint32_t write_epoch, read_epoch;
   uint32_t write_pc, read_pc;
@@ -25,6 +27,10 @@ static Cell* cells = nullptr;
 static size_t cell_capacity = 0;
 static int granule_shift = 2;  // four bytes until something smaller is touched
 static uint32_t epoch = 1;
+static uint32_t block_epoch = 1, launch_epoch = 1;  // the first of this block, of this launch
+static bool fenced = false;
+constexpr size_t most_watched_bytes = 8 << 20;
+constexpr uint16_t another_block = 0xFFFF;
 static uint16_t warp_epochs[most_threads / 32];
 
 // A write that meets another thread's access is a race only if it changes the value; that is
@@ -42,21 +48,30 @@ static Pending pending;
 
 enum class Access { read, write, atomic };
 
-EMULATOR_RAW static const char* shared_name(uintptr_t address, unsigned long* offset) {
+EMULATOR_RAW static void name_place(uintptr_t address, char* text, size_t size) {
+  for (int i = 0; i < range_count; ++i)
+    if (address >= ranges[i].begin && address < ranges[i].end) {
+      snprintf(text, size, "argument '%s' at byte %lu", ranges[i].name,
+               static_cast<unsigned long>(address - ranges[i].begin));
+      return;
+    }
   bool dynamic = address >= dynamic_begin && address < dynamic_end;
-  *offset = address - (dynamic ? dynamic_begin : static_begin);
-  return dynamic ? "dynamic shared memory" : "shared memory";
+  snprintf(text, size, "%sshared memory at byte %lu", dynamic ? "dynamic " : "",
+           static_cast<unsigned long>(address - (dynamic ? dynamic_begin : static_begin)));
 }
 
 EMULATOR_RAW static void report_race(uintptr_t address, bool other_wrote, uint16_t other,
                                      uint32_t other_pc, bool wrote, uint32_t pc) {
-  unsigned long offset;
-  const char* name = shared_name(address, &offset);
-  const Thread* a = &threads[other];
-  fail("race on %s at byte %lu: thread (%u,%u,%u) %s it at {pc:%x} and " EMULATOR_THREAD
+  char place[200], who[64] = "a thread of another block";
+  name_place(address, place, sizeof place);
+  if (other != another_block) {
+    const uint3& at = threads[other].index;
+    snprintf(who, sizeof who, "thread (%u,%u,%u)", at.x, at.y, at.z);
+  }
+  fail("race on %s: %s %s it at {pc:%x} and " EMULATOR_THREAD
        " %s it at {pc:%x}, with no barrier between",
-       name, offset, a->index.x, a->index.y, a->index.z, other_wrote ? "wrote" : "read", other_pc,
-       EMULATOR_WHERE(current), wrote ? "wrote" : "read", pc);
+       place, who, other_wrote ? "wrote" : "read", other_pc, EMULATOR_WHERE(current),
+       wrote ? "wrote" : "read", pc);
 }
 
 EMULATOR_RAW static void settle_pending() {
@@ -88,13 +103,24 @@ EMULATOR_RAW static void suspect(uintptr_t address, uint32_t bytes, bool other_w
   pending.other_pc = other_pc, pending.pc = pc;
 }
 
+// Tells whether an access was made by an earlier block of this launch, unordered with this one.
+static inline __attribute__((no_sanitize("thread"))) bool foreign(uint32_t at, bool global) {
+  return global && !fenced && at >= launch_epoch && at < block_epoch;
+}
+
 EMULATOR_RAW static void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
-                                    uint32_t pc, bool atomic) {
-  bool both_atomic = atomic && cell.atomic;
-  if (cell.write_epoch == epoch && !both_atomic && !pending.set &&
-      unordered(cell.writer, cell.write_warp_epoch, own))
+                                    uint32_t pc, bool atomic, bool global) {
+  bool clash = !pending.set && !(atomic && cell.atomic);  // with the last write
+  if (clash && foreign(cell.write_epoch, global)) {
+    suspect(address, bytes, true, another_block, cell.write_pc, pc);
+  } else if (clash && cell.write_epoch == epoch &&
+             unordered(cell.writer, cell.write_warp_epoch, own)) {
     suspect(address, bytes, true, cell.writer, cell.write_pc, pc);
-  if (cell.read_epoch == epoch && !pending.set) {
+  } else if (pending.set) {
+    // One suspicion at a time is enough: it stops the kernel or was none.
+  } else if (foreign(cell.read_epoch, global)) {
+    suspect(address, bytes, false, another_block, cell.read_pc, pc);
+  } else if (cell.read_epoch == epoch) {
     bool other_lane = cell.several_lanes && cell.reader / 32 == own / 32 &&
                       cell.read_warp_epoch == warp_epochs[own / 32];
     if (cell.has_far_reader && cell.far_reader / 32 != own / 32)
@@ -106,7 +132,10 @@ EMULATOR_RAW static void note_write(Cell& cell, uintptr_t address, uint32_t byte
   cell.write_warp_epoch = warp_epochs[own / 32];
 }
 
-EMULATOR_RAW static void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t pc) {
+EMULATOR_RAW static void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t pc,
+                                   bool global) {
+  if (foreign(cell.write_epoch, global))
+    report_race(address, true, another_block, cell.write_pc, false, pc);
   if (cell.write_epoch == epoch && unordered(cell.writer, cell.write_warp_epoch, own))
     report_race(address, true, cell.writer, cell.write_pc, false, pc);
   uint16_t warp_epoch = warp_epochs[own / 32];
@@ -123,6 +152,28 @@ EMULATOR_RAW static void note_read(Cell& cell, uintptr_t address, uint16_t own, 
   cell.reader = own, cell.read_warp_epoch = warp_epoch, cell.read_pc = pc;
 }
 
+EMULATOR_RAW static void note_cells(Cell* first, size_t count, uintptr_t address, uint32_t bytes,
+                                    Access access, uint32_t pc, bool global) {
+  uint16_t own = static_cast<uint16_t>(current - threads);
+  for (size_t i = 0; i < count; ++i) {
+    if (access == Access::read)
+      note_read(first[i], address, own, pc, global);
+    else
+      note_write(first[i], address, bytes, own, pc, access == Access::atomic, global);
+  }
+}
+
+// Watches the elements of the written arguments, where that takes a bearable amount of memory.
+EMULATOR_RAW static void watch_ranges() {
+  for (int i = 0; i < range_count; ++i) {
+    Range& range = ranges[i];
+    range.cells = nullptr;
+    size_t bytes = range.end - range.begin;
+    if (options.checked && range.written && bytes <= most_watched_bytes)
+      range.cells = static_cast<Cell*>(calloc(bytes / range.item_bytes + 1, sizeof(Cell)));
+  }
+}
+
 // Makes room for a fresh block; `shared_bytes` counts static and dynamic shared memory.
 EMULATOR_RAW static void clear_cells(size_t shared_bytes) {
   if (shared_bytes > cell_capacity) {
@@ -130,11 +181,12 @@ EMULATOR_RAW static void clear_cells(size_t shared_bytes) {
     cells = static_cast<Cell*>(calloc(shared_bytes, sizeof(Cell)));
     cell_capacity = cells ? shared_bytes : 0;
   }
-  ++epoch;
+  block_epoch = ++epoch;
   memset(warp_epochs, 0, sizeof warp_epochs);
 }
 
 EMULATOR_RAW static void drop_cells() {
+  for (int i = 0; i < range_count; ++i) free(ranges[i].cells);
   free(cells);
   cells = nullptr, cell_capacity = 0;
 }
@@ -154,14 +206,8 @@ EMULATOR_RAW static void note_shared(uintptr_t address, uint32_t bytes, Access a
   uintptr_t low = static_begin & ~uintptr_t{15};
   size_t offset = dynamic ? address - dynamic_begin + (static_end - low + 15 & ~size_t{15})
                           : address - low;
-  uint16_t own = static_cast<uint16_t>(current - threads);
-  size_t last = (offset + bytes - 1) >> granule_shift;
-  for (size_t i = offset >> granule_shift; i <= last; ++i) {
-    if (access == Access::read)
-      note_read(cells[i], address, own, pc);
-    else
-      note_write(cells[i], address, bytes, own, pc, access == Access::atomic);
-  }
+  size_t first = offset >> granule_shift, last = (offset + bytes - 1) >> granule_shift;
+  note_cells(cells + first, last - first + 1, address, bytes, access, pc, false);
 }
 
 [[noreturn]] EMULATOR_RAW static void out_of_bounds(uintptr_t address, uint32_t bytes,
@@ -205,6 +251,12 @@ EMULATOR_RAW static void check(uintptr_t address, uint32_t bytes, Access access,
            "not aligned",
            EMULATOR_WHERE(current), bytes, range.name, pc,
            static_cast<unsigned long>(address - range.begin));
+    if (access == Access::atomic) fenced = true;
+    if (range.cells) {
+      size_t offset = address - range.begin;
+      size_t first = offset / range.item_bytes, last = (offset + bytes - 1) / range.item_bytes;
+      note_cells(range.cells + first, last - first + 1, address, bytes, access, pc, true);
+    }
     return;
   }
   if (address >= library_begin && address < library_end) return;

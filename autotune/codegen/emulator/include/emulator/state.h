@@ -46,10 +46,14 @@ struct Thread {
   Copy* copies;
 };
 
+struct Cell;
+
 struct Range {  // one array argument
   const char* name;
   uintptr_t begin, end;
   bool written;
+  uint32_t item_bytes;
+  Cell* cells;  // what is known of its elements, if it is written and not too large
 };
 
 struct Options {
