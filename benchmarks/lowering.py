@@ -58,9 +58,7 @@ def one_candidate(make: Callable[[], Any]) -> Passes | None:
 
 def convolution(configs: int, seed: int) -> dict[str, Any]:
     """Time random configurations of the tutorial template."""
-    task = autotune.task.create(
-        "benchmarks/tutorial_conv2d", args=(*SHAPE, 1, 1), target=TARGET
-    )
+    task = autotune.task.create("benchmarks/tutorial_conv2d", args=(*SHAPE, 1, 1), target=TARGET)
     rng = np.random.default_rng(seed)
     indices = rng.integers(0, task.config_space.range_length, configs)
     rows, total = [], []

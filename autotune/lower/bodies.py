@@ -85,6 +85,13 @@ class Reads(Visitor):
         """Skip a vector index, which reads nothing."""
 
 
+def reads_in(expr: Expr) -> list[ProducerLoad]:
+    """Return the reads of tensors that an expression makes."""
+    reads = Reads()
+    reads.visit(expr)
+    return reads.found
+
+
 def reads_of(body: Body) -> list[ProducerLoad]:
     """Return the reads of tensors that a body makes."""
     reads = Reads()

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant, shifted
-from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Var
+from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Range, Var
 from autotune.lower.axes import axis_values, constant_extent, loop_extents, overrun_conditions
-from autotune.lower.bodies import BodySimplifier, reads_of
+from autotune.lower.bodies import BodySimplifier, reads_in, reads_of
 from autotune.lower.plan import Plan, StagePlan, Thread
 from autotune.lower.regions import Region, clip, cover, relax, whole
 from autotune.te.schedule import Schedule
@@ -193,6 +193,9 @@ class _Inference:
 
     def _relaxed(self, index: Expr, scope: str, outside: frozenset[Var]) -> Region | None:
         form = self.simplifier.form_of(index)
+        if not form.is_plain and reads_in(index):
+            # What is read from memory at run time is no bound to compute by.
+            return None
         ranged = {var for var in form.vars if self._ranges(var, scope, outside)}
         return relax(self.simplifier, form, ranged)
 
@@ -314,3 +317,29 @@ def _attach_chain(stage: Stage) -> Iterator[tuple[Stage, IterVar]]:
         seen.add(target)
         yield target, at
         stage = target
+
+
+def infer_bound(schedule: Schedule) -> dict[IterVar, Range]:
+    """Return the range of every axis of every stage that is computed, by axis.
+
+    The ranges of a stage attached inside a loop may name the loops around it.
+    """
+    simplifier = BodySimplifier(schedule.stage_map)
+    outputs = [schedule[op] for op in schedule.outputs]
+    plan = infer_bounds(schedule, simplifier, outputs, binds_threads(schedule))
+    found: dict[IterVar, Range] = {}
+    for stage, one in plan.stages.items():
+        for axis, extent in one.extents.items():
+            found[axis] = Range(0, extent)
+        for axis, region in zip(stage.op.axis, one.regions, strict=True):
+            found[axis] = Range(simplifier.expr(region.low), region.extent)
+    return found
+
+
+def binds_threads(schedule: Schedule) -> bool:
+    """Tell whether a schedule is one for a GPU: some loop is bound to a block or thread."""
+    return any(
+        attr.thread is not None and attr.thread.thread_tag != "vthread"
+        for stage in schedule.stages
+        for attr in stage.iter_attrs.values()
+    )

@@ -14,7 +14,7 @@ from autotune.errors import InstantiationError, LoweringError
 from autotune.ir.stmt import Buffer, Stmt, seq
 from autotune.lower.barriers import insert_barriers
 from autotune.lower.bodies import BodySimplifier
-from autotune.lower.bounds import infer_bounds
+from autotune.lower.bounds import binds_threads, infer_bounds
 from autotune.lower.buffers import Homes
 from autotune.lower.finish import describe_kernel
 from autotune.lower.function import LoweredFunction, LoweredKernel
@@ -96,7 +96,7 @@ class _Lowering:
         self.args = args
         self.name = name
         self.hook = hook
-        self.gpu = _binds_threads(schedule) if target_kind is None else target_kind == "cuda"
+        self.gpu = binds_threads(schedule) if target_kind is None else target_kind == "cuda"
         self.simplifier = BodySimplifier(schedule.stage_map)
         self.limits = limits
 
@@ -250,14 +250,6 @@ def _constant(tensor: Tensor, extent: Any) -> int:
         return extent
     raise LoweringError(
         f"{tensor.name}: its shape {tensor.shape} must be constant to be lowered, got {extent}"
-    )
-
-
-def _binds_threads(schedule: Schedule) -> bool:
-    return any(
-        attr.thread is not None and attr.thread.thread_tag != "vthread"
-        for stage in schedule.stages
-        for attr in stage.iter_attrs.values()
     )
 
 

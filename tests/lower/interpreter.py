@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from autotune.ir import element_of
 from autotune.ir import stmt as st
 from autotune.ir.expr import (
     Add,
@@ -143,7 +144,7 @@ class Writer:
             case Conditional(cond, then, other):
                 return f"({self.expr(then)} if {self.expr(cond)} else {self.expr(other)})"
             case Cast(value, dtype):
-                return f"np.{dtype}({self.expr(value)})"
+                return f"np.asarray({self.expr(value)}).astype({element_of(dtype)!r})[()]"
             case Ramp(base, stride, lanes):
                 return f"({self.expr(base)} + {stride} * np.arange({lanes}))"
             case Broadcast(value, _):

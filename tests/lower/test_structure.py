@@ -32,11 +32,18 @@ def published():
     rc, ry, rx = s[conv].op.reduce_axis
     spatial = [
         tiles(s[conv], axis, *factors)
-        for axis, factors in ((n, [1] * 4), (f, [2, 2, 2, 1]), (y, [1, 7, 1, 1]), (x, [1, 7, 1, 1]))
+        for axis, factors in (
+            (n, [1] * 4),
+            (f, [2, 2, 2, 1]),
+            (y, [1, 7, 1, 1]),
+            (x, [1, 7, 1, 1]),
+        )
     ]
     c, i, j = tiles(s[conv], rc, 4, 32), tiles(s[conv], ry, 1, 1), tiles(s[conv], rx, 1, 1)
     b, v, t, inner, last = zip(*spatial, strict=True)
-    s[conv].reorder(*b, *v, *t, c[0], i[0], j[0], c[1], i[1], j[1], *inner, c[2], i[2], j[2], *last)
+    s[conv].reorder(
+        *b, *v, *t, c[0], i[0], j[0], c[1], i[1], j[1], *inner, c[2], i[2], j[2], *last
+    )
     levels = [
         tiles(s[out], axis, *factors)
         for axis, factors in zip(
