@@ -89,7 +89,9 @@ def race(
     ]
     if not pairs:
         raise MeasureError(f"race: no finalist could be built; the first says: {built[0]}")
-    timings = [runner.race(pairs, rounds, least_s, device) for device in runner.race_devices()]
+    place, starters = _starters(pairs)
+    raced = [runner.race(starters, rounds, least_s, device) for device in runner.race_devices()]
+    timings = [[one[i] for i in place] for one in raced]
     on_host = runs_on_host(target_of(task))
     candidates = _joined(pairs, [[_pace(t, on_host) for t in one] for one in timings])
     winner = choose(candidates, incumbent)
@@ -99,6 +101,22 @@ def race(
         tied=tuple(c.index for c in tie_set(candidates)),
         timings=tuple(zip(*timings, strict=True)),
     )
+
+
+def _starters(pairs: Sequence[Pair]) -> tuple[list[int], list[Pair]]:
+    """Return those that race, and for each finalist which of them runs its code.
+
+    Equal code under different knobs runs once: it must not be told apart by noise.
+    """
+    runs: dict[object, int] = {}
+    place, starters = [], []
+    for inp, built in pairs:
+        key = (built.code_hash, built.kernel and built.kernel.args) if built.code_hash else inp
+        if key not in runs:
+            runs[key] = len(starters)
+            starters.append((inp, built))
+        place.append(runs[key])
+    return place, starters
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ class LocalRunner(Runner):
             greetings = [self._greeting(self.task, device) for device in self.devices]
             self._crew = Crew(self.options, greetings, self._gate, oracle, self.task)
             # Scripts never close runners; the crew must then end with the runner.
-            weakref.finalize(self, self._crew.close)
+            self._at_end = weakref.finalize(self, self._crew.close)
         return self._crew
 
     def _greeting(self, task: Task, device: int) -> Greeting:
@@ -177,6 +177,7 @@ class LocalRunner(Runner):
         super().close()
         crew, self._crew = self._crew, None
         if crew is not None:
+            self._at_end.detach()
             crew.close()
 
 
