@@ -47,7 +47,7 @@ class ConvTiling:
         """Estimate of the registers of a thread: sums, one window, the taps, and addresses."""
         c = self.choice
         taps = c["channels"] * max(c["taps"], 1)
-        return c["channels"] * c["pixels"] + self.window + taps + 24
+        return c["channels"] * c["pixels"] + self.window + taps + 18
 
     @property
     def unrolled(self) -> int:
