@@ -8,7 +8,7 @@ expression object, which lets a printer remember text by identity.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from autotune.ir.analysis_affine import (
     Affine,
@@ -61,6 +61,7 @@ from autotune.ir.structure import structural_key, variables
 # What evaluating gives: a form for integer arithmetic on variables, else a rebuilt expression.
 Value = Affine | Expr
 Environment = Mapping[Var, Affine]
+Handler = Callable[[Any, Any], Value]
 
 INDEX_DTYPE = "int32"
 TRUE = IntImm(1, "bool")
@@ -73,7 +74,12 @@ def simplify(expr: Expr, ranges: Mapping[Var, tuple[int, int]] | None = None) ->
 
 
 class Simplifier(AffineSpace):
-    """Rewrites expressions over variables whose ranges it knows."""
+    """Rewrites expressions over variables whose ranges it knows.
+
+    ``handlers`` says what evaluates each class of expressions; a subclass may have more.
+    """
+
+    handlers: ClassVar[Mapping[type[Expr], Handler]] = {}
 
     def __init__(self, ranges: Mapping[Var, tuple[int, int]] | None = None) -> None:
         super().__init__(ranges)
@@ -83,36 +89,6 @@ class Simplifier(AffineSpace):
         self._products: dict[tuple[Atom, int], Expr] = {}
         self._conditions: dict[tuple[Comparison, Key], Expr] = {}
         self._opaque_by_key: dict[Any, Affine] = {}
-        self._handlers: dict[type[Expr], Callable[[Any], Value]] = dict(self.handlers())
-
-    def handlers(self) -> Mapping[type[Expr], Callable[[Any], Value]]:
-        """Return what evaluates each class of expressions; a subclass may add its own."""
-        return {
-            Var: self._eval_var,
-            IntImm: self._eval_int,
-            FloatImm: _itself,
-            Add: self._eval_add,
-            Sub: self._eval_sub,
-            Mul: self._eval_mul,
-            Div: self._eval_div,
-            FloorDiv: self._eval_div,
-            FloorMod: self._eval_mod,
-            TruncDiv: self._eval_div,
-            TruncMod: self._eval_mod,
-            Min: self._eval_extremum,
-            Max: self._eval_extremum,
-            And: self._eval_logical,
-            Or: self._eval_logical,
-            Not: self._eval_not,
-            Select: self._eval_choice,
-            IfThenElse: self._eval_choice,
-            Cast: self._eval_cast,
-            Call: self._eval_call,
-            Load: self._eval_load,
-            Ramp: self._eval_ramp,
-            Broadcast: self._eval_broadcast,
-            **dict.fromkeys((EQ, NE, LT, LE, GT, GE), self._eval_comparison),
-        }
 
     # What passes call.
 
@@ -235,8 +211,7 @@ class Simplifier(AffineSpace):
         form = self._form.get(expr)
         if form is not None:
             return self.substitute(form, self._env) if self._env else form
-        handler = self._handlers.get(type(expr))
-        return expr if handler is None else handler(expr)
+        return self.handlers[type(expr)](self, expr)
 
     def _as_form(self, value: Value) -> Affine:
         if isinstance(value, Affine):
@@ -344,6 +319,9 @@ class Simplifier(AffineSpace):
             return self.compare(expr.symbol, a, b)  # type: ignore[arg-type]
         return self._rebuilt(expr, a, b)
 
+    def _eval_pair(self, expr: BinaryOp) -> Value:
+        return self._rebuilt(expr, self._eval(expr.a), self._eval(expr.b))
+
     def _eval_logical(self, expr: BinaryOp) -> Value:
         a, b = self._eval(expr.a), self._eval(expr.b)
         return self.expr(a) if a is b else self._rebuilt(expr, a, b)
@@ -388,9 +366,33 @@ class Simplifier(AffineSpace):
         return expr if value is expr.value else Broadcast(value, expr.lanes)
 
 
-def _itself(expr: Expr) -> Expr:
-    return expr
-
-
 def _positive_then_large(item: tuple[Atom, int]) -> tuple[bool, int]:
     return item[1] < 0, -abs(item[1])
+
+
+Simplifier.handlers = {
+    Var: Simplifier._eval_var,
+    IntImm: Simplifier._eval_int,
+    FloatImm: lambda _, imm: imm,
+    Add: Simplifier._eval_add,
+    Sub: Simplifier._eval_sub,
+    Mul: Simplifier._eval_mul,
+    FloorDiv: Simplifier._eval_div,
+    FloorMod: Simplifier._eval_mod,
+    TruncDiv: Simplifier._eval_div,
+    TruncMod: Simplifier._eval_mod,
+    Min: Simplifier._eval_extremum,
+    Max: Simplifier._eval_extremum,
+    Div: Simplifier._eval_pair,
+    And: Simplifier._eval_logical,
+    Or: Simplifier._eval_logical,
+    Not: Simplifier._eval_not,
+    Select: Simplifier._eval_choice,
+    IfThenElse: Simplifier._eval_choice,
+    Cast: Simplifier._eval_cast,
+    Call: Simplifier._eval_call,
+    Load: Simplifier._eval_load,
+    Ramp: Simplifier._eval_ramp,
+    Broadcast: Simplifier._eval_broadcast,
+    **dict.fromkeys((EQ, NE, LT, LE, GT, GE), Simplifier._eval_comparison),
+}

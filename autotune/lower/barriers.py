@@ -1,4 +1,4 @@
-"""Barriers where, and only where, threads would race for shared memory.
+"""Barriers where, and only where, threads of a block would race for memory.
 
 The pass walks each sequence with the accesses made since the last barrier. A statement that reads
 what another thread may have written since, or writes what another may have read, gets a barrier
@@ -8,7 +8,7 @@ race if they are seen to touch an element from the same thread, or different slo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -39,7 +39,7 @@ from autotune.lower.uses import Uses
 
 @dataclass(frozen=True)
 class Access:
-    """One read or write of a shared buffer; owner and slot are None where they are unknown.
+    """One read or write of common memory; owner and slot are None where they are unknown.
 
     ``low`` and ``high`` are the ends of the elements that it may touch.
     """
@@ -78,9 +78,10 @@ def insert_barriers(
         name: of the stage that the kernel computes, for messages.
     """
     block = [thread for thread in threads if thread.tag.startswith("threadIdx")]
-    if not block:
+    common = {buffer for buffer in _written(stmt) if buffer.scope != "local"}
+    if not block or not common:
         return stmt
-    return _Planner(simplifier, block, slots, name).visit(stmt)[0]
+    return _Planner(simplifier, block, common, slots, name).visit(stmt)[0]
 
 
 class _Planner:
@@ -90,10 +91,12 @@ class _Planner:
         self,
         simplifier: Simplifier,
         block: Sequence[Thread],
+        common: Set[Buffer],
         slots: Mapping[tuple[Buffer, Expr], Slot],
         name: str,
     ) -> None:
         self.simplifier = simplifier
+        self.common = common
         self.slots = slots
         self.uses = Uses(simplifier)
         self.block = block
@@ -130,7 +133,7 @@ class _Planner:
         match stmt:
             case Store(buffer, (index,), value):
                 found = self._reads(value, buffer, index) + self._reads(index, None, None)
-                if buffer.scope == "shared":
+                if buffer in self.common:
                     found.append(self._access(buffer, index, True))
                 return found
             case AsyncCopy(dst, dst_index, _, src_index):
@@ -141,17 +144,17 @@ class _Planner:
                 return []
 
     def _reads(self, expr: Expr, own: Buffer | None, place: Expr | None) -> list[Access]:
-        """Return the reads of shared memory in an expression.
+        """Return the reads in an expression of memory that the block writes.
 
         A store that updates the very element it reads is one access, not two.
         """
-        if not any(buffer.scope == "shared" for buffer in self.uses.of(expr).buffers):
+        if self.common.isdisjoint(self.uses.of(expr).buffers):
             return []
         found = []
         for node in children(expr):
             if isinstance(node, Expr):
                 found += self._reads(node, own, place)
-        if isinstance(expr, Load) and expr.buffer.scope == "shared":
+        if isinstance(expr, Load) and expr.buffer in self.common:
             (index,) = expr.indices
             if expr.buffer is not own or index is not place:
                 found.append(self._access(expr.buffer, index, False))
@@ -265,6 +268,25 @@ class _Planner:
 
 def _holds_barrier(stmt: Stmt) -> bool:
     return any(isinstance(node, Barrier) for node in walk(stmt))
+
+
+def _written(stmt: Stmt) -> Iterator[Buffer]:
+    match stmt:
+        case Store():
+            yield stmt.buffer
+        case AsyncCopy():
+            yield stmt.dst
+        case Seq(stmts):
+            for each in stmts:
+                yield from _written(each)
+        case For() | Allocate() | LetStmt():
+            yield from _written(stmt.body)
+        case If(_, then, other):
+            yield from _written(then)
+            if other is not None:
+                yield from _written(other)
+        case _:
+            pass
 
 
 def elements(index: Expr) -> tuple[Expr, int]:

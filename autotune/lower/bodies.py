@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine
@@ -22,10 +21,6 @@ class BodySimplifier(Simplifier):
         super().__init__()
         self.stage_of = stage_of
         self._inlining: list[Stage] = []
-
-    def handlers(self) -> Mapping[type[Expr], Callable[[Any], Value]]:
-        """Add reads of tensors to what can be evaluated."""
-        return {**super().handlers(), ProducerLoad: self._eval_read}
 
     def _eval_read(self, load: ProducerLoad) -> Value:
         tensor = load.tensor
@@ -83,6 +78,9 @@ class Reads(Visitor):
 
     def visit_Ramp(self, node: Ramp) -> None:
         """Skip a vector index, which reads nothing."""
+
+
+BodySimplifier.handlers = {**Simplifier.handlers, ProducerLoad: BodySimplifier._eval_read}
 
 
 def reads_in(expr: Expr) -> list[ProducerLoad]:

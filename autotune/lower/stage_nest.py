@@ -19,6 +19,7 @@ from autotune.ir.structure import variables
 from autotune.lower.buffers import Home, Homes
 from autotune.lower.plan import Plan, StagePlan, Thread
 from autotune.te.stage import Stage
+from autotune.te.stage_state import IterAttr
 
 # For each place before a loop, the conditions that stand there.
 Guards = dict[int, list[Expr]]
@@ -83,6 +84,7 @@ class StageNest:
         plan, stage = self.plan, self.plan.stage
         attr = stage.attr(leaf)
         is_reduce = leaf.kind == "reduce"
+        self._check_target(leaf, attr)
         if is_reduce and attr.kind in (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.VTHREAD):
             raise LoweringError(
                 f"{attr.kind.value}: {leaf.var.name!r} of {stage.op.name} is a reduction axis, "
@@ -97,6 +99,20 @@ class StageNest:
             pragmas=dict(attr.pragmas),
             children=self.nests.attached(stage, leaf),
         )
+
+    def _check_target(self, leaf: IterVar, attr: IterAttr) -> None:
+        """Raise if a loop is carried out in a way that the target does not have."""
+        name = f"{leaf.var.name!r} of {self.plan.stage.op.name}"
+        if attr.kind is ForKind.THREAD and attr.thread is not None and not self.nests.plan.gpu:
+            raise LoweringError(
+                f"bind: {name} is bound to {attr.thread.thread_tag}, but the target is a CPU; use "
+                "parallel, or build for a GPU"
+            )
+        if attr.kind is ForKind.PARALLEL and self.nests.plan.gpu:
+            raise LoweringError(
+                f"parallel: {name} is a parallel loop, but the target is a GPU; bind it to a "
+                "thread axis"
+            )
 
     def build(self) -> Stmt:
         """Return the statement of the whole stage."""

@@ -40,7 +40,7 @@ def test_stages_that_disagree_about_threads():
 
 
 def test_a_gpu_stage_with_no_thread():
-    A, B, C, s = two_stages()
+    A, _, C, s = two_stages()
     bind(s, C, s[C].op.axis[0], "blockIdx.x")
     refused(s, [A, C], "B", "none of its loops is bound", "compute_at")
 
@@ -126,6 +126,17 @@ def test_a_buffer_too_large_for_an_index():
     A = te.placeholder((1 << 16, 1 << 16), name="A")
     B = te.compute((1,), lambda i: A[i, i], name="B")
     refused(te.create_schedule(B.op), [A, B], "A has 4294967296 elements")
+
+
+def test_threads_on_a_cpu_and_parallel_loops_on_a_gpu():
+    A, _, C, s = two_stages()
+    bind(s, C, s[C].op.axis[0], "threadIdx.x")
+    refused(s, [A, C], "bind: 'i' of C", "the target is a CPU", target_kind="c")
+    A, B, C, s = two_stages()
+    s[B].compute_inline()
+    bind(s, C, s[C].op.axis[0], "threadIdx.x")
+    s[C].parallel(s[C].op.axis[1])
+    refused(s, [A, C], "parallel: 'j' of C", "the target is a GPU")
 
 
 def bound(threads, cached=0):

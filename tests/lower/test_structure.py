@@ -169,6 +169,21 @@ def test_threads_that_read_their_neighbours_need_one():
     assert str(lower(s, [A, C])).count("barrier") == 1
 
 
+def test_an_argument_computed_and_read_in_one_kernel_needs_one_too():
+    A = te.placeholder((4, 33), name="A")
+    B = te.compute((4, 33), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((4, 32), lambda i, j: B[i, j] * B[i, j + 1], name="C")
+    s = te.create_schedule(C.op)
+    s[C].bind(s[C].op.axis[0], te.thread_axis("blockIdx.x"))
+    s[C].bind(s[C].op.axis[1], te.thread_axis("threadIdx.x"))
+    s[B].compute_at(s[C], s[C].op.axis[0])
+    _, lane = s[B].split(s[B].op.axis[1], factor=32)
+    s[B].bind(lane, te.thread_axis("threadIdx.x"))
+    text = str(lower(s, [A, B, C]))
+    assert "B: out float32[4, 33]" in text
+    assert text.count("barrier") == 1
+
+
 def test_a_padded_stride_spreads_columns_over_banks():
     A = te.placeholder((32, 32), name="A")
     B = te.compute((32, 32), lambda i, j: A[j, i], name="B")
