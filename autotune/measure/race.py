@@ -109,9 +109,11 @@ def _starters(pairs: Sequence[Pair]) -> tuple[list[int], list[Pair]]:
     Equal code under different knobs runs once: it must not be told apart by noise.
     """
     runs: dict[object, int] = {}
-    place, starters = [], []
+    place: list[int] = []
+    starters: list[Pair] = []
     for inp, built in pairs:
-        key = (built.code_hash, built.kernel and built.kernel.args) if built.code_hash else inp
+        args = built.kernel.args if built.kernel is not None else ()
+        key = (built.code_hash, args) if built.code_hash else object()
         if key not in runs:
             runs[key] = len(starters)
             starters.append((inp, built))
