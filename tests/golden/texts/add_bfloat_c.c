@@ -17,6 +17,6 @@ static inline uint16_t float_to_bf16(float value) {
 
 void add_bfloat_c(const uint16_t* restrict A, const uint16_t* restrict B, uint16_t* restrict C) {
   for (int i = 0; i < 1024; ++i) {
-    C[i] = float_to_bf16((bf16_to_float(A[i]) + bf16_to_float(B[i])));
+    C[i] = float_to_bf16(bf16_to_float(A[i]) + bf16_to_float(B[i]));
   }
 }

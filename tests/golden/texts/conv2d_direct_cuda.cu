@@ -10,6 +10,10 @@ conv2d_direct_cuda_kernel0(
   const int by = blockIdx.y;
   const int tx = threadIdx.x;
   const int ty = threadIdx.y;
+  __builtin_assume(0 <= bx && bx < 2);
+  __builtin_assume(0 <= by && by < 2);
+  __builtin_assume(0 <= tx && tx < 14);
+  __builtin_assume(0 <= ty && ty < 7);
   float compute_local[4];
   #pragma unroll
   for (int f_c_init = 0; f_c_init < 2; ++f_c_init) {

@@ -7,6 +7,8 @@ dense_relu_bound_cuda_kernel0(
     float* __restrict__ T_relu) {
   const int bx = blockIdx.x;
   const int tx = threadIdx.x;
+  __builtin_assume(0 <= bx && bx < 24);
+  __builtin_assume(0 <= tx && tx < 64);
   float dense[1];
   dense[0] = 0.0f;
   for (int k = 0; k < 64; ++k) {

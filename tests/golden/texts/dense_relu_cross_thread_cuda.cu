@@ -8,8 +8,9 @@ dense_relu_cross_thread_cuda_kernel0(
   __shared__ float dense[1];
   const int bx = blockIdx.x;
   const int tx = threadIdx.x;
+  __builtin_assume(0 <= bx && bx < 1536);
+  __builtin_assume(0 <= tx && tx < 32);
   float dense_share[1];
-  __syncthreads();
   dense_share[0] = 0.0f;
   for (int k_outer = 0; k_outer < 2; ++k_outer) {
     dense_share[0] += data[bx / 48 * 64 + k_outer * 32 + tx] * weight[bx % 48 * 64 + k_outer * 32 + tx];

@@ -8,7 +8,6 @@ matmul_large_shared_tiles_cuda_kernel0(const float* __restrict__ A, const float*
   const int by = blockIdx.y;
   const int tx = threadIdx.x;
   const int ty = threadIdx.y;
-  __syncthreads();
   if (ty == 0) {
     for (int ax0_ax1_fused_outer_outer = 0; ax0_ax1_fused_outer_outer < 512; ++ax0_ax1_fused_outer_outer) {
       *(float4*)(A_shared + ax0_ax1_fused_outer_outer * 16 + tx * 4) = *(const float4*)(A + by * 8192 + ax0_ax1_fused_outer_outer * 16 + tx * 4);

@@ -5,7 +5,6 @@ row_sum_many_warps_cuda_kernel0(const float* __restrict__ X, float* __restrict__
   const int bx = blockIdx.x;
   const int tx = threadIdx.x;
   float S_share[1];
-  __syncthreads();
   S_share[0] = 0.0f;
   for (int k_outer = 0; k_outer < 2; ++k_outer) {
     S_share[0] += X[bx * 256 + k_outer * 128 + tx];

@@ -7,7 +7,6 @@ softmax_block_a_row_cuda_kernel0(const float* __restrict__ X, float* __restrict_
   const int tx = threadIdx.x;
   float T_max_share[1];
   float T_sum_share[1];
-  __syncthreads();
   T_max_share[0] = -3.4028235e+38f;
   for (int k_outer = 0; k_outer < 4; ++k_outer) {
     if (k_outer * 32 + tx < 100) {

@@ -6,7 +6,6 @@ transpose_shared_cuda_kernel0(const float* __restrict__ X, float* __restrict__ T
   const int by = blockIdx.y;
   const int tx = threadIdx.x;
   const int ty = threadIdx.y;
-  __syncthreads();
   X_shared[ty * 17 + tx] = X[bx * 768 + ty * 48 + by * 16 + tx];
   __syncthreads();
   T[by * 1024 + ty * 64 + bx * 16 + tx] = X_shared[tx * 17 + ty];
