@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from autotune.errors import SpaceError
 from autotune.task.radix import IntArray, Radix
 from autotune.task.symbols import Symbol, is_symbol
 from autotune.task.trace import Choice, Decision, Test, Tree
@@ -93,15 +94,21 @@ class TracedConstraint(Constraint):
 
     def _evaluate(self, digits: IntArray) -> BoolArray:
         accepted = np.zeros(len(digits), dtype=np.bool_)
-        _decide(self._tree, digits, np.arange(len(digits)), accepted)
+        try:
+            _decide(self._tree, digits, np.arange(len(digits)), accepted)
+        except FloatingPointError as error:
+            raise SpaceError(f"{self.origin} failed: it divides by zero") from error
         return accepted
 
 
 def conjuncts(tree: Tree) -> list[Tree]:
     """Take a tree apart into trees that must all be true.
 
-    A decision of which all outcomes but one are false is a condition of its own.
+    A decision of which all outcomes but one are false is a condition of its own. A tree with a
+    division is left whole: what comes before may be what keeps the divisor from being zero.
     """
+    if any(type(test) is Symbol and test.partial for test in _tests(tree)):
+        return [tree]
     parts: list[Tree] = []
     while isinstance(tree, Decision):
         open_branches = [i for i, branch in enumerate(tree.branches) if branch is not False]

@@ -11,6 +11,7 @@ from autotune.errors import SpaceError
 from autotune.task.constraint import Constraint, Predicate, TracedConstraint, conjuncts
 from autotune.task.errors import KnobLookupError
 from autotune.task.opaque import OpaqueConstraint
+from autotune.task.radix import IntArray
 from autotune.task.symbols import Opaque
 from autotune.task.trace import Decision, Tracer
 from autotune.task.transform_space import TransformSpace
@@ -34,34 +35,25 @@ def constraints_of(predicate: Predicate, spaces: Mapping[str, TransformSpace]) -
     try:
         parts = conjuncts(Tracer(predicate, spaces).tree())
         traced = [TracedConstraint(p, dims, origin) for p in parts if isinstance(p, Decision)]
-    except (Opaque, FloatingPointError):
+        rows = _probes(dims)
+        accepted = np.full(len(rows), False not in parts)
+        for constraint in traced:
+            accepted &= constraint.accepts(rows)
+    except (Opaque, TypeError):  # not expressible, or not for arrays
         return [OpaqueConstraint(predicate, spaces, origin)]
-    never = False in parts
-    if not _agree(predicate, spaces, None if never else traced, origin):
+    if [_truth(predicate, spaces, row, origin) for row in rows.tolist()] != accepted.tolist():
         return [OpaqueConstraint(predicate, spaces, origin)]
-    if never:
+    if False in parts:
         raise SpaceError(f"{origin} rejects every configuration; relax it")
     return list(traced)
 
 
-def _agree(
-    predicate: Predicate,
-    spaces: Mapping[str, TransformSpace],
-    traced: Sequence[Constraint] | None,
-    origin: str,
-) -> bool:
-    """Compare the trace with the filter itself at a few points; None stands for "never true"."""
+def _probes(dims: Sequence[int]) -> IntArray:
+    """Return the digits of a few points at which a trace is compared with its filter."""
     rng = np.random.default_rng(0)
-    dims = np.array([len(space) for space in spaces.values()])
     rows = rng.integers(dims, size=(CHECKS, len(dims)))
-    rows[0], rows[1] = 0, dims - 1
-    accepted = np.full(len(rows), traced is not None)
-    for constraint in traced or ():
-        accepted &= constraint.accepts(rows)
-    return all(
-        _truth(predicate, spaces, row, origin) == found
-        for row, found in zip(rows.tolist(), accepted.tolist(), strict=True)
-    )
+    rows[0], rows[1] = 0, np.array(dims) - 1
+    return rows
 
 
 def _truth(

@@ -17,6 +17,12 @@ import numpy.typing as npt
 Values = npt.NDArray[Any]
 # Numbers below this are exact in both int64 and float64.
 EXACT = 1 << 53
+Span = tuple[float, float]
+
+_DIVISIONS = (operator.floordiv, operator.truediv, operator.mod)
+_COMPARISONS = (
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+)  # fmt: skip
 
 
 class Opaque(Exception):
@@ -30,27 +36,30 @@ class Symbol:
         function: combines the values of `args`; None for a function of one knob.
         args: symbols and plain numbers; for a function of one knob, its table by digit.
         knobs: the knobs it depends on.
-        magnitude: bound of its absolute value.
+        span: bounds of its value.
         decide: called when the filter needs to know whether the symbol is true.
+        partial: whether its value may not exist, because a divisor may be zero.
     """
 
-    __slots__ = ("args", "decide", "function", "knobs", "magnitude")
+    __slots__ = ("args", "decide", "function", "knobs", "partial", "span")
 
     def __init__(
         self,
         function: Callable[..., Any] | None,
         args: tuple[Any, ...],
         knobs: frozenset[int],
-        magnitude: float,
+        span: Span,
         decide: Callable[[Symbol], bool],
     ) -> None:
-        if not magnitude < EXACT:
+        if not max(-span[0], span[1]) < EXACT:
             raise Opaque("a number is too large to be exact")
         self.function = function
         self.args = args
         self.knobs = knobs
-        self.magnitude = magnitude
+        self.span = span
         self.decide = decide
+        self.partial = function in _DIVISIONS and _may_be_zero(args[1])
+        self.partial |= any(a.partial for a in args if is_symbol(a))
 
     def evaluate(self, digits: Mapping[int, npt.NDArray[np.int64]]) -> Values:
         """Return its value for many points, given the digits of the knobs it depends on."""
@@ -78,61 +87,73 @@ class Symbol:
     __class__ = property(lambda self: int)
 
     def __add__(self, other: Any) -> Symbol:
-        return _combine(operator.add, self, other, lambda a, b: a + b)
+        return _combine(operator.add, self, other)
 
     def __radd__(self, other: Any) -> Symbol:
-        return _combine(operator.add, other, self, lambda a, b: a + b)
+        return _combine(operator.add, other, self)
 
     def __sub__(self, other: Any) -> Symbol:
-        return _combine(operator.sub, self, other, lambda a, b: a + b)
+        return _combine(operator.sub, self, other)
 
     def __rsub__(self, other: Any) -> Symbol:
-        return _combine(operator.sub, other, self, lambda a, b: a + b)
+        return _combine(operator.sub, other, self)
 
     def __mul__(self, other: Any) -> Symbol:
-        return _combine(operator.mul, self, other, lambda a, b: a * b)
+        return _combine(operator.mul, self, other)
 
     def __rmul__(self, other: Any) -> Symbol:
-        return _combine(operator.mul, other, self, lambda a, b: a * b)
+        return _combine(operator.mul, other, self)
 
     def __floordiv__(self, other: Any) -> Symbol:
-        return _combine(operator.floordiv, self, other, lambda a, b: a + 1)
+        return _combine(operator.floordiv, self, other)
 
     def __rfloordiv__(self, other: Any) -> Symbol:
-        return _combine(operator.floordiv, other, self, lambda a, b: a + 1)
+        return _combine(operator.floordiv, other, self)
 
     def __truediv__(self, other: Any) -> Symbol:
-        return _combine(operator.truediv, self, other, lambda a, b: a)
+        return _combine(operator.truediv, self, other)
 
     def __rtruediv__(self, other: Any) -> Symbol:
-        return _combine(operator.truediv, other, self, lambda a, b: a)
+        return _combine(operator.truediv, other, self)
 
     def __mod__(self, other: Any) -> Symbol:
-        return _combine(operator.mod, self, other, lambda a, b: b)
+        return _combine(operator.mod, self, other)
 
     def __rmod__(self, other: Any) -> Symbol:
-        return _combine(operator.mod, other, self, lambda a, b: b)
+        return _combine(operator.mod, other, self)
+
+    def __and__(self, other: Any) -> Symbol:
+        return _combine(operator.and_, self, other)
+
+    def __rand__(self, other: Any) -> Symbol:
+        return _combine(operator.and_, other, self)
+
+    def __or__(self, other: Any) -> Symbol:
+        return _combine(operator.or_, self, other)
+
+    def __ror__(self, other: Any) -> Symbol:
+        return _combine(operator.or_, other, self)
 
     def __neg__(self) -> Symbol:
-        return _combine(operator.sub, 0, self, lambda a, b: b)
+        return _combine(operator.sub, 0, self)
 
     def __lt__(self, other: Any) -> Symbol:
-        return _combine(operator.lt, self, other, _truth)
+        return _combine(operator.lt, self, other)
 
     def __le__(self, other: Any) -> Symbol:
-        return _combine(operator.le, self, other, _truth)
+        return _combine(operator.le, self, other)
 
     def __gt__(self, other: Any) -> Symbol:
-        return _combine(operator.gt, self, other, _truth)
+        return _combine(operator.gt, self, other)
 
     def __ge__(self, other: Any) -> Symbol:
-        return _combine(operator.ge, self, other, _truth)
+        return _combine(operator.ge, self, other)
 
     def __eq__(self, other: object) -> Any:
-        return _combine(operator.eq, self, other, _truth)
+        return _combine(operator.eq, self, other)
 
     def __ne__(self, other: object) -> Any:
-        return _combine(operator.ne, self, other, _truth)
+        return _combine(operator.ne, self, other)
 
 
 def is_symbol(value: object) -> bool:
@@ -140,32 +161,49 @@ def is_symbol(value: object) -> bool:
     return type(value) is Symbol
 
 
-def _combine(
-    function: Callable[..., Any], left: Any, right: Any, bound: Callable[[float, float], float]
-) -> Symbol:
+def leaf(knob: int, table: Values, decide: Callable[[Symbol], bool]) -> Symbol:
+    """Return a symbol for a value that depends on the digit of one knob."""
+    if table.dtype == object:
+        raise Opaque("a knob's numbers are too large")
+    span = float(table.min()), float(table.max())
+    return Symbol(None, (table,), frozenset([knob]), span, decide)
+
+
+def _combine(function: Callable[..., Any], left: Any, right: Any) -> Symbol:
     left, right = _operand(left), _operand(right)
     knobs = frozenset[int]().union(*(v.knobs for v in (left, right) if is_symbol(v)))
     decide = (left if is_symbol(left) else right).decide
     if len(knobs) == 1:  # a function of one knob is a table again, with exact bounds
         return leaf(next(iter(knobs)), _call(function, _table(left), _table(right)), decide)
-    magnitude = bound(_magnitude(left), _magnitude(right))
-    return Symbol(function, (left, right), knobs, magnitude, decide)
+    span = _bounds(function, _span(left), _span(right))
+    return Symbol(function, (left, right), knobs, span, decide)
 
 
-def leaf(knob: int, table: Values, decide: Callable[[Symbol], bool]) -> Symbol:
-    """Return a symbol for a value that depends on the digit of one knob."""
-    if table.dtype == object:
-        raise Opaque("a knob's numbers are too large")
-    return Symbol(None, (table,), frozenset([knob]), float(np.abs(table).max()), decide)
+def _bounds(function: Callable[..., Any], left: Span, right: Span) -> Span:
+    """Return bounds of ``function(a, b)`` for a and b within bounds."""
+    if function is operator.add:
+        return left[0] + right[0], left[1] + right[1]
+    if function is operator.sub:
+        return left[0] - right[1], left[1] - right[0]
+    if function is operator.mul:
+        corners = [a * b for a in left for b in right]
+        return min(corners), max(corners)
+    if function in _COMPARISONS:
+        return 0, 1
+    largest = [max(abs(low), abs(high)) for low, high in (left, right)]
+    if function is operator.mod:
+        return -largest[1], largest[1]
+    if function in (operator.and_, operator.or_):
+        return -sum(largest) - 1, sum(largest) + 1
+    # A quotient; of a divisor below 1 it is a float, which cannot overflow.
+    return -largest[0] - 1, largest[0] + 1
 
 
 def _call(function: Callable[..., Any], *args: Any) -> Values:
     with np.errstate(divide="raise", invalid="raise"):
-        return np.asarray(function(*args))
-
-
-def _table(value: Any) -> Any:
-    return value.args[0] if is_symbol(value) else value
+        result = np.asarray(function(*args))
+    # Truth values add up in Python; in numpy they do not.
+    return result.astype(np.int64) if result.dtype == np.bool_ else result
 
 
 def _operand(value: Any) -> Any:
@@ -178,9 +216,17 @@ def _operand(value: Any) -> Any:
     raise Opaque(f"a knob's value meets {value!r}")
 
 
-def _magnitude(value: Any) -> float:
-    return float(value.magnitude if is_symbol(value) else abs(value))
+def _table(value: Any) -> Any:
+    return value.args[0] if is_symbol(value) else value
 
 
-def _truth(left: float, right: float) -> float:
-    return 1
+def _span(value: Any) -> Span:
+    return value.span if is_symbol(value) else (value, value)
+
+
+def _may_be_zero(value: Any) -> bool:
+    if not is_symbol(value):
+        return bool(value == 0)
+    if value.function is None:
+        return bool((value.args[0] == 0).any())
+    return bool(value.span[0] <= 0 <= value.span[1])

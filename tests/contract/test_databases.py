@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -100,7 +101,8 @@ def test_a_file_is_shared_by_processes(tmp_path):
         "db.close()\n"
     )
     run = [sys.executable, "-c", code, str(path)]
-    writers = [subprocess.Popen([*run, str(who * 100)]) for who in range(3)]
+    root = Path(__file__).parent.parent.parent
+    writers = [subprocess.Popen([*run, str(who * 100)], cwd=root) for who in range(3)]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     db = SqliteDatabase(path)
     assert len(db.load(trial(0), get_all=True)) == 120

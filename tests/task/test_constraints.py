@@ -25,6 +25,10 @@ def small_space():
     return space
 
 
+def remainder(c):
+    return 12 % (c["vec"].val - c["x"].size[1])
+
+
 LOOKUP = {1: 8, 2: 16, 4: 32}
 # name -> filter, and whether it can be followed symbolically
 FILTERS = {
@@ -42,6 +46,12 @@ FILTERS = {
     "minmax": (lambda c: max(c["y"].size[1], c["x"].size[1]) // min(4, c["vec"].val) >= 3, True),
     "sum": (lambda c: sum(c["y"].size[1:]) <= 2 * math.prod(c["x"].size[1:]), True),
     "numpy": (lambda c: np.prod(c["y"].size[1:]) <= 4 * c["vec"].val, True),
+    "counts": (lambda c: (c["vec"].val > 1) + (c["x"].size[1] > 2) >= (c["y"].size[1] > 2), True),
+    "ordered": (lambda c: c["vec"].val != c["x"].size[1] and remainder(c) == 0, True),
+    "bits": (lambda c: (c["vec"].val & 3 == 2) | (c["x"].size[1] > c["y"].size[1]), True),
+    "knobwise": (lambda c: c["y"] == c["x"] or c["vec"].val == 1, False),
+    "printed": (lambda c: f"{c['y'].size}" != "[-1, 1, 1]", False),
+    "hashed": (lambda c: hash(c["x"]) % 2 == 0 or c["y"].size[1] > 2, False),
     "in": (lambda c: c["y"].size[1] in (1, 2, 6), True),
     "guarded": (lambda c: c["vec"].val != 2 and 12 % (c["vec"].val - 2) == 0, False),
     "subtract": (lambda c: -c["vec"].val + 10 - c["x"].size[1] > 2 - c["y"].size[1], True),
@@ -172,6 +182,7 @@ def test_a_filter_that_rejects_everything_outright_says_so():
         (lambda c: c["z"].size[0] > 1, "there is no knob 'z'; the space has y, x, vec"),
         (lambda c: c["vec"].size[0] > 1, "AttributeError"),
         (lambda c: 1 % (c["vec"].val - 1) == 0, "ZeroDivisionError"),
+        (lambda c: remainder(c) == 0, "divides by zero"),
     ],
 )
 def test_a_filter_that_fails_is_named(predicate, text):
