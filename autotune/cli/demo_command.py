@@ -9,10 +9,12 @@ import click
 from autotune.cli.demo import default_target, run, table
 from autotune.target import Target
 
+_TRIALS = {"cuda": 300, "c": 64}
+
 
 @click.command()
 @click.option("--target", help="What to tune for; by default a CUDA device if there is one.")
-@click.option("--trials", default=64, show_default=True, help="Configurations to measure.")
+@click.option("--trials", type=int, help="Configurations to measure; 300 on a GPU, else 64.")
 @click.option(
     "--log",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -21,7 +23,8 @@ from autotune.target import Target
     help="Where the trials are logged; those already there are not repeated.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of the tuner.")
-def demo(target: str | None, trials: int, log: Path, seed: int) -> None:
+def demo(target: str | None, trials: int | None, log: Path, seed: int) -> None:
     """Tune a real convolution, replay it from its log, verify it."""
-    rows = run(Target(target) if target else default_target(), trials, log, seed)
+    chosen = Target(target) if target else default_target()
+    rows = run(chosen, trials or _TRIALS[chosen.language], log, seed)
     click.echo(f"\n{table(rows)}")
