@@ -7,7 +7,7 @@ import time
 import pytest
 
 import autotune.task as at
-from autotune.kernel import SourceKernel, arg
+from autotune.kernel import SourceKernel, arg, workspace
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
 from autotune.measure.race import race
 from autotune.target.query import cuda_device_count
@@ -79,6 +79,7 @@ FAULTS = {
     "misaligned": (4, ""),
     "loop": (7, "ran longer than"),
     "trap": (4, ""),
+    "memory": (4, "memory"),
     "prints": (0, ""),
 }
 
@@ -105,6 +106,7 @@ def faulty(faults):
         grid=max(1, N // threads),
         block=threads,
         args=[arg("x", (N,)), arg("y", (N,), role="out")],
+        workspace=[workspace("huge", (1 << 38,))] if fault == "memory" else [],
         reference=lambda x: 2 * x,
     )
 

@@ -1,0 +1,51 @@
+"""CUDA kernels without a device: the emulator runs, verifies and blames them like any other."""
+
+import autotune.task as at
+from autotune.kernel import SourceKernel, arg
+from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
+
+SOURCE = """
+extern "C" __global__ void twice(const float *x, float *y) {
+  __shared__ float s[64];
+  int t = threadIdx.x, i = blockIdx.x * 64 + t;
+  s[63 - t] = x[i];
+  __syncthreads();
+  y[i] = 2.0f * s[63 - t] + OFFSET;
+}
+"""
+
+
+@at.template("measure_test.emulated")
+def emulated():
+    cfg = at.get_config()
+    cfg.define_knob("offset", [0, 1])
+    cfg.define_knob("threads", [64, 4096])
+    return SourceKernel(
+        "twice",
+        SOURCE,
+        defines={"OFFSET": cfg["offset"].val},
+        grid=16,
+        block=cfg["threads"].val,
+        args=[arg("x", (1024,)), arg("y", (1024,), role="out")],
+        reference=lambda x: 2 * x,
+    )
+
+
+def test_an_emulated_kernel_is_measured_like_any_other():
+    task = at.create("measure_test.emulated", (), target="cuda -arch=sm_90 -emulate")
+    option = measure_option(
+        LocalBuilder(timeout=60), LocalRunner(timeout=30, cooldown_interval=0, verify="all")
+    )
+    with Pipeline(task, option) as pipeline:
+        configs = [task.config_space.get(i) for i in range(3)]
+        pipeline.submit([MeasureInput(task.target, task, config) for config in configs])
+        results = []
+        while pipeline.outstanding:
+            results += [result for _, result in pipeline.next_results()]
+    right, wrong, refused = results
+    assert right.ok, right
+    assert right.extra["verified"]
+    assert wrong.error_no == 5
+    assert wrong.error_msg.startswith("y: 1024 of 1024 elements differ")
+    assert refused.error_no == 1
+    assert "threads per block is 4096" in refused.error_msg
