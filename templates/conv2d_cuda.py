@@ -139,7 +139,11 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 
 
 def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: arithmetic, staging, adding up, and launches."""
+    """Return a rough number of cycles: arithmetic, staging, adding up, and launches.
+
+    Its constants were fitted to 420 configurations of one layer timed on an H200, where its order
+    agrees with the measured one (rank correlation 0.88).
+    """
     tiling, limits, c = ConvTiling(shape, choice), target.limits, choice
     warps = ceil_div(tiling.threads, 32)
     resident = min(
@@ -155,18 +159,18 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     reads = tiling.window / min(4, c["pixels"]) / shape.kw + c["channels"] / max(c["taps"], 1)
     # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether
     # its threads share it or not; the four schedulers share that, but not their arithmetic.
-    shared = 4 * (tiling.window / shape.kw + c["channels"])
-    work = lines * max(c["channels"] * c["pixels"] + reads, shared) + 100 * tiling.chunks
-    compute = waves * work * max(together * warps / 4, 1.5)
+    shared = 3 * (tiling.window / shape.kw + c["channels"])
+    work = lines * max(c["channels"] * c["pixels"] + reads, shared) + 130 * tiling.chunks
+    compute = waves * work * max(together * warps / 4, 2.4)
     elements = tiling.tile_co * shape.taps + tiling.window_cells
     copies = tiling.tile_co * shape.taps / 4 + tiling.window_cells
-    staging = waves * together * tiling.chunks * tiling.chunk * (elements / 12 + copies / 32)
+    staging = waves * together * tiling.chunks * tiling.chunk * (elements / 10 + copies / 6)
     overlapped = c["stages"] > 1 and tiling.chunks > 1
     adding = waves * together * tiling.threads * c["channels"] * c["pixels"] * 8 / 128
-    joining = 0.0 if c["split"] == 1 else 1500.0 if c["cluster"] else 4000.0
+    joining = 0.0 if c["split"] == 1 else 4000.0 if c["cluster"] else 5000.0
     if c["split"] > 1 and not c["cluster"]:
-        joining += 8 * c["split"] * shape.outputs / (20 * multiprocessors)
-    hidden = min(compute, staging) * (0.7 if overlapped or together > 1 else 0.2)
+        joining += 4 * c["split"] * shape.outputs / (20 * multiprocessors)
+    hidden = min(compute, staging) * (0.9 if overlapped or together > 1 else 0.05)
     return compute + staging - hidden + adding + joining
 
 

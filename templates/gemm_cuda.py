@@ -128,18 +128,18 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     reads = c["rows"] / common.widest(c["step"]) + c["cols"] / common.widest(c["cols"])
     # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether
     # its threads share it or not; the four schedulers share that, but not their arithmetic.
-    shared = 4 * (c["rows"] + c["cols"])
+    shared = 3 * (c["rows"] + c["cols"])
     work = tiling.chunks * (c["step"] * max(c["rows"] * c["cols"] + reads, shared) + 60)
-    compute = waves * work * max(together * warps / 4, 1.5)
+    compute = waves * work * max(together * warps / 4, 2.0)
     staged = tiling.chunks * tiling.chunk * (tiling.tile_m + tiling.tile_n) * 4
     staging = waves * together * staged / 48
     overlapped = c["stages"] > 1 and tiling.chunks > 1
     adding = waves * together * tiling.threads * c["rows"] * c["cols"] * 8 / 128
-    joining = 0.0 if c["split"] == 1 else 1500.0 if c["cluster"] else 4000.0
+    joining = 0.0 if c["split"] == 1 else 4000.0 if c["cluster"] else 5000.0
     if c["split"] > 1 and not c["cluster"]:
-        joining += 8 * c["split"] * shape.m * shape.n / (20 * multiprocessors)
+        joining += 4 * c["split"] * shape.m * shape.n / (20 * multiprocessors)
     adding *= c["slices"] > 1 or c["cluster"]
-    hidden = min(compute, staging) * (0.7 if overlapped or together > 1 else 0.2)
+    hidden = min(compute, staging) * (0.9 if overlapped or together > 1 else 0.05)
     return compute + staging - hidden + adding + joining
 
 
