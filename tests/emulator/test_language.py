@@ -347,3 +347,64 @@ extern "C" __global__ void f(const float* a, float* b) {
     a = np.arange(64, dtype=F32)
     out = run(text, [a, np.zeros(64, F32)], block=64)
     np.testing.assert_array_equal(out, np.tile(a.reshape(4, 16).sum(1), 16) + 4)
+
+
+def test_the_many_ways_to_write_declarations():
+    text = """
+#include <cuda_runtime.h>
+#include <cstdint>
+#include <float.h>
+#include <algorithm>
+#include <type_traits>
+extern __shared__ float whole_file[];
+__constant__ int three[3] = {1, 2, 3};
+static const __device__ float factor = 2.0f;
+__device__ int touched;
+struct __align__(8) Two { float a, b; };
+template <typename T, int N> struct Tile { T at[N]; };
+template <typename T> __device__ __noinline__ T twice(const T& v) { return v + v; }
+__device__ __forceinline__ float2 operator+(float2 a, float2 b) {
+  return make_float2(a.x + b.x, a.y + b.y);
+}
+template <int N> __global__ void helper(float*) {}
+__host__ __device__ constexpr int square(int v) { return v * v; }
+#define REPEAT _Pragma("unroll") for (int i = 0; i < 2; ++i)
+extern "C" __global__ void __launch_bounds__(64, 2)
+f(const float *__restrict__ a, float *__restrict__ b) {
+  __shared__ float grid[2][64], line[64];
+  __shared__ __align__(16) float4 quads[4];
+  __shared__ alignas(16) unsigned char raw[64];
+  alignas(16) __shared__ float other[64];
+  static __shared__ int count;
+  volatile __shared__ int seen[64];
+  __shared__ Tile<float, 64> tile;
+  __shared__ union { int i[64]; float f[64]; } both;
+  const uint32_t t = threadIdx.x, lane = t & (warpSize - 1u);
+  if (t == 0) { count = 0; touched = 7; }
+  grid[0][t] = a[t];
+  grid[1][t] = line[t] = a[t] * factor;
+  other[t] = tile.at[t] = 1.0f;
+  both.f[t] = 0.5f;
+  seen[t] = 1;
+  raw[t] = 2;
+  whole_file[t] = 3.0f;
+  if (t < 4) quads[t] = make_float4(t, t, t, t);
+  __syncthreads();
+  atomicAdd(&count, (int)min(t, 5u) + max(0, -1));
+  __syncthreads();
+  auto more = [&](float v) { return v + twice(1.0f); };
+  float sum = 0.f;
+  REPEAT { sum += grid[i][63 - t]; }
+  float2 pair = make_float2(sum, 1.f) + make_float2(0.f, square(2));
+  const float4 quad = reinterpret_cast<const float4*>(&quads[t / 16])[0];
+  if constexpr (std::is_same<float, float>::value) sum = more(pair.x);
+  Two two = {quad.x, static_cast<float>(three[t % 3])};
+  b[t] = sum + pair.y + two.a + two.b + other[63 - t] + tile.at[t] + both.f[63 - t] + seen[63 - t]
+         + raw[63 - t] + whole_file[63 - t] + line[t] * 0 + (lane > 31 ? FLT_MAX : 0.f)
+         + (count == 305 ? 0.f : 1000.f) + (touched - 7);
+}"""
+    a = np.arange(64, dtype=F32)
+    out = run(text, [a, np.zeros(64, F32)], block=64, shared_bytes=256)
+    t = np.arange(64)
+    expected = a[::-1] * 3 + 2 + 5 + t // 16 + 1 + t % 3 + 1 + 1 + 0.5 + 1 + 2 + 3
+    np.testing.assert_array_equal(out, expected.astype(F32))

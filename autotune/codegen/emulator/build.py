@@ -155,7 +155,10 @@ def _on_host(source: str) -> str:
             f"*reinterpret_cast<{element} (*)[]>(emulator::dynamic_shared);" + "\n" * lines
         )
 
-    return re.sub(r"\bstatic\s+__shared__", "__shared__", _DYNAMIC_SHARED.sub(reference, source))
+    source = _DYNAMIC_SHARED.sub(reference, source)
+    # The macro brings its own `static`, and no standard attribute may follow that.
+    source = re.sub(r"\bstatic\s+__shared__", "__shared__", source)
+    return re.sub(r"\b__shared__\s+(alignas\s*\([^()]*\))", r"\1 __shared__", source)
 
 
 def host_compiler() -> str:
