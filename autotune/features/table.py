@@ -32,10 +32,10 @@ Blocks = dict[str, npt.NDArray[np.float64]]
 _PROBES, _MOST_PROBES = 16, 200
 # Samples of each curve, as AutoTVM's tuner takes.
 _SAMPLES = 20
-# Rows kept; of a template with a thousand columns this is 80 MB.
-_MOST_ROWS = 20_000
+# Rows kept; of a template with a thousand columns this is 40 MB.
+_MOST_ROWS = 10_000
 # Tasks that `loop_features` remembers.
-_TASKS = 8
+_TASKS = 4
 
 
 @dataclass(frozen=True)
