@@ -119,7 +119,7 @@ class ConfigSpace(Knobs):
             name: space[digit]
             for (name, space), digit in zip(self.space_map.items(), digits, strict=True)
         }
-        return ConfigEntity(int(index), self.code_hash, entities, self.errors)
+        return ConfigEntity(int(index), self.code_hash, entities)
 
     def is_index_valid(self, index: int) -> bool:
         """Return whether an index is in range and no filter rejects it."""

@@ -110,34 +110,37 @@ class ApplyConfig(DispatchContext):
 
 
 class ApplyFixedConfig(DispatchContext):
-    """Give each task a configuration chosen before; match by task name.
+    """Give each task the first configuration of its space, to choose between implementations.
+
+    The configurations of the named tasks get a low cost and those of the others a high one, so
+    that whoever compares implementations by cost takes the named ones.
 
     Args:
-        tasks: tasks with a `config_space` and `workload`.
-        schedule_names: the task names that may be used; a single name may be given as it is.
+        tasks: tasks with a `config_space`, told apart by name.
+        schedule_names: the names to prefer; a single one may be given as it is.
     """
+
+    PREFERRED_COST, OTHER_COST = 1e-6, 1e5
 
     def __init__(self, tasks: Sequence[Any], schedule_names: str | Sequence[str]) -> None:
         names = [schedule_names] if isinstance(schedule_names, str) else list(schedule_names)
         self._schedule_names = names
-        self._tasks = list(tasks)
+        self._tasks = {task.name: task for task in tasks}
         self.workload: Workload | None = None
 
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
         self.workload = workload
-        if workload is None or workload[0] not in self._schedule_names:
+        task = self._tasks.get(workload[0]) if workload else None
+        if task is None:
             return None
-        for task in self._tasks:
-            if task.workload == workload:
-                config = task.config_space.get(task.config_space.get_next_index(-1))
-                assert isinstance(config, ConfigEntity)
-                return config
-        return None
+        config: ConfigEntity = task.config_space.get(task.config_space.get_next_index(-1))
+        preferred = task.name in self._schedule_names
+        config.cost = self.PREFERRED_COST if preferred else self.OTHER_COST
+        return config
 
     def explain_miss(self, target: Target | None, workload: Workload | None) -> str:
         """Name the tasks that are fixed."""
-        known = ", ".join(sorted({task.name for task in self._tasks})) or "none"
-        return f"the fixed tasks are {known}, allowed names {', '.join(self._schedule_names)}"
+        return f"the fixed tasks are {', '.join(sorted(self._tasks)) or 'none'}."
 
 
 class FallbackContext(DispatchContext):

@@ -7,7 +7,7 @@ from typing import Any
 
 from autotune.errors import SpaceError
 from autotune.task.entities import OtherOptionEntity
-from autotune.task.transform_space import FloatTable, TransformSpace, ordinal_or_number
+from autotune.task.transform_space import FloatTable, TransformSpace, number_or_one_hot
 
 
 class OtherOptionSpace(TransformSpace):
@@ -29,9 +29,9 @@ class OtherOptionSpace(TransformSpace):
 
     def feature_names(self, name: str) -> list[str]:
         """Return one name for numbers, or one per value."""
-        if self.feature_table.shape[1] == 1 and len(self) > 1:
+        if self.feature_table.shape[1] == 1:
             return [name]
-        return [name] if len(self) == 1 else [f"{name}={option}" for option in self._options]
+        return [f"{name}={option}" for option in self._options]
 
     def _feature_table(self) -> FloatTable:
-        return ordinal_or_number([option.val for option in self._options])
+        return number_or_one_hot([option.val for option in self._options])

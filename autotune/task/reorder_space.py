@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from autotune.errors import SpaceError
-from autotune.task.axes import VirtualAxis
 from autotune.task.entities import ReorderEntity
-from autotune.task.transform_space import FloatTable, TransformSpace, ordinal_or_number
+from autotune.task.transform_space import FloatTable, TransformSpace
 
 POLICIES = ("identity", "all", "interval_all", "candidate", "interleave", "interleave_cuda")
 Chains = Sequence[Sequence[Any]]
@@ -103,7 +104,7 @@ class ReorderSpace(TransformSpace):
 
     def _feature_table(self) -> FloatTable:
         if len({len(perm) for perm in self._perms}) > 1:
-            return ordinal_or_number(["candidates of unequal length"] * len(self))
+            return np.eye(len(self))  # candidates of unequal length: one column an order
         return super()._feature_table()
 
 
@@ -119,6 +120,5 @@ def merge_chains(chains: Chains) -> list[int]:
 
 def _plain_equal(known: Any, axis: Any) -> bool:
     """Compare positions and split outputs; iteration variables overload ``==``."""
-    if isinstance(known, VirtualAxis) or not isinstance(known, (int, str, tuple)):
-        return False
-    return type(known) is type(axis) and bool(known == axis)
+    plain = isinstance(known, (int, str, tuple)) and type(known) is type(axis)
+    return plain and bool(known == axis)

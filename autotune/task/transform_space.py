@@ -63,8 +63,8 @@ class TransformSpace(ABC):
         return np.array([entity.features() for entity in self], dtype=np.float64)
 
 
-def ordinal_or_number(values: Sequence[Any]) -> FloatTable:
-    """Return one column of numbers, or a one-hot code where a value is no number."""
+def number_or_one_hot(values: Sequence[Any]) -> FloatTable:
+    """Return one column of numbers, or a column per value where one is no number."""
     if all(isinstance(value, (bool, int, float)) for value in values):
         return np.array([[float(value)] for value in values], dtype=np.float64)
     return np.eye(len(values), dtype=np.float64)

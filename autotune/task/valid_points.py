@@ -17,7 +17,7 @@ from autotune.utils.math import product
 
 # Up to this many candidates are all looked at: to count, to draw the last few, to prove that
 # nothing is left.
-EXHAUSTIVE_LIMIT = 1 << 21
+EXHAUSTIVE_LIMIT = 1 << 23
 # Candidates drawn at once, and in all where no check rejects them, before a draw is given up.
 ROUND = 1 << 17
 EFFORT = 1 << 22
@@ -52,6 +52,7 @@ class ValidPoints:
         self._totals = [self.radix.dims[k] for k in self._free]
         self._totals += [component.total for component in self._components]
         self.candidates = product(self._totals)
+        self._effort = min([check.effort for check in self.checks], default=EFFORT)
         self._count: tuple[int, bool] | None = None
         if not self.candidates:
             raise self._nothing()
@@ -84,23 +85,26 @@ class ValidPoints:
         """Draw up to ``n`` distinct valid indices that are not in ``exclude``, uniformly.
 
         Fewer come only when no more exist, or when `checks` reject nearly everything.
+
+        Raises:
+            SpaceError: none was found although none is excluded.
         """
         excluded = _Excluded(exclude, self.radix)
+        few = self.candidates <= min(EXHAUSTIVE_LIMIT, 4 * self._effort)
         crowded = self.candidates < 4 * (n + len(excluded))
-        if crowded and self.candidates <= 8 * EXHAUSTIVE_LIMIT:
+        if few and crowded:
             return self._draw_from_all(n, rng, excluded)
-        found, complete = self._draw_at_random(n, rng, excluded)
-        if complete or self.candidates > EXHAUSTIVE_LIMIT:
-            return found
-        return self._draw_from_all(n, rng, excluded)
+        found = self._draw_at_random(n, rng, excluded)
+        if few and len(found) < n:
+            found = self._draw_from_all(n, rng, excluded)
+        if n > 0 and not len(found) and not len(excluded):
+            raise self._nothing(f"; {max(self._effort, 16 * n)} points were tried")
+        return found
 
-    def _draw_at_random(
-        self, n: int, rng: np.random.Generator, excluded: _Excluded
-    ) -> tuple[IndexArray, bool]:
+    def _draw_at_random(self, n: int, rng: np.random.Generator, excluded: _Excluded) -> IndexArray:
         found = self.radix.array([])
         spent, fresh_share = 0, 1.0
-        effort = min([check.effort for check in self.checks], default=EFFORT)
-        while len(found) < n and spent < max(effort, 16 * n):
+        while len(found) < n and spent < max(self._effort, 16 * n):
             tries = min(ROUND, int((n - len(found)) / fresh_share * 1.1) + 16)
             spent += tries
             ranks = [rng.integers(total, size=tries) for total in self._totals]
@@ -108,7 +112,7 @@ class ValidPoints:
             before = len(found)
             found = _distinct(np.concatenate([found, fresh]))
             fresh_share = max((len(found) - before) / tries, 1e-3)
-        return found[:n], len(found) >= n
+        return found[:n]
 
     def _draw_from_all(self, n: int, rng: np.random.Generator, excluded: _Excluded) -> IndexArray:
         """Go through all candidates in random order."""
@@ -159,21 +163,21 @@ class ValidPoints:
         unread = product(self.radix.dims[k] for k in self._free if k not in read)
         keep = [1 if k not in read else self.radix.dims[k] for k in self._free]
         cells = Radix(keep + self._totals[len(keep) :])
-        if cells.total <= EXHAUSTIVE_LIMIT:
+        if cells.total <= min(EXHAUSTIVE_LIMIT, 4 * self._effort):
             blocks = range(0, cells.total, ROUND)
             spans = (np.arange(i, min(i + ROUND, cells.total)) for i in blocks)
             valid = sum(len(self._checked(list(cells.digits(span).T))) for span in spans)
             return self._some(valid * unread), True
         rng = np.random.default_rng(0)
         drawn = self._checked([rng.integers(t, size=ESTIMATE) for t in self._totals])
-        return self.candidates * len(drawn) // ESTIMATE, False
+        return max(self.candidates * len(drawn) // ESTIMATE, 1), False
 
     def _some(self, count: int) -> int:
         if not count:
             raise self._nothing()
         return count
 
-    def _nothing(self) -> SpaceError:
+    def _nothing(self, how: str = "") -> SpaceError:
         filters = "; ".join(
             dict.fromkeys(
                 f"{c.origin} reads {', '.join(self._names[k] for k in c.knobs) or 'no knob'}"
@@ -181,8 +185,8 @@ class ValidPoints:
             )
         )
         return SpaceError(
-            f"multi_filter leaves no point of the space ({filters}); relax it, or define more "
-            f"values"
+            f"multi_filter leaves no point of the space ({filters}{how}); relax it, or define "
+            f"more values"
         )
 
 
@@ -190,7 +194,6 @@ class _Excluded:
     """Indices that must not be drawn."""
 
     def __init__(self, exclude: Collection[int] | IndexArray | None, radix: Radix) -> None:
-        self._radix = radix
         values: Any = () if exclude is None else exclude
         if not isinstance(values, np.ndarray):
             values = list(values)

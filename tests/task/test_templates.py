@@ -199,14 +199,15 @@ def test_get_config_outside_a_template_shares_nothing():
     assert "a" not in second
 
 
-def test_fixed_configurations_are_for_the_named_tasks(caplog):
+def test_fixed_configurations_prefer_the_named_tasks():
     make_scale()
     task = create("test.scale", (16,), "llvm")
-    with Target("llvm"):
-        with ApplyFixedConfig([task], "test.scale") as fixed:
-            assert fixed.query(Target("llvm"), task.workload).index == 0
-        with ApplyFixedConfig([task], ["another"]) as fixed:
-            assert fixed.query(Target("llvm"), task.workload).is_fallback
+    with ApplyFixedConfig([task], "test.scale") as fixed:
+        chosen = fixed.query(Target("llvm"), task.workload)
+        assert (chosen.index, chosen.cost) == (0, 1e-6)
+        assert fixed.query(Target("llvm"), ("unheard.of",)).is_fallback
+    with ApplyFixedConfig([task], ["another"]) as fixed:
+        assert fixed.query(Target("llvm"), task.workload).cost == 1e5
 
 
 def test_keyword_arguments_stand_at_their_place_in_the_workload():
