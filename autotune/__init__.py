@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         tuner,
         utils,
     )
+    from autotune import features as feature
     from autotune.driver import build, lower
     from autotune.errors import AutotuneError, InstantiationError
     from autotune.kernel import SourceKernel, arg, call, workspace
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
         MeasureResult,
         measure_option,
     )
-    from autotune.record import apply_history_best
-    from autotune.runtime import NDArray, cpu, cuda, device, gpu, nd
+    from autotune.record import apply_history_best, database
+    from autotune.runtime import NDArray, cpu, cuda, device, gpu, load_module, nd
     from autotune.target import Target
     from autotune.task import (
         ApplyFixedConfig,
@@ -64,8 +65,12 @@ if TYPE_CHECKING:
         Task,
         create,
         get_config,
+        register_topi_compute,
+        register_topi_schedule,
         template,
     )
+    from autotune.task import scope as env
+    from autotune.task.scope import GLOBAL_SCOPE
     from autotune.tuner import callback
 
 # Public name -> where it lives; "module:name" for a thing in a module, "module" for a module.
@@ -83,6 +88,7 @@ _HOMES = {
     "ConfigSpace": "autotune.task:ConfigSpace",
     "DispatchContext": "autotune.task:DispatchContext",
     "FallbackContext": "autotune.task:FallbackContext",
+    "GLOBAL_SCOPE": "autotune.task.scope:GLOBAL_SCOPE",
     "InstantiationError": "autotune.errors:InstantiationError",
     "LocalBuilder": "autotune.measure:LocalBuilder",
     "LocalRunner": "autotune.measure:LocalRunner",
@@ -101,17 +107,24 @@ _HOMES = {
     "cpu": "autotune.runtime:cpu",
     "create": "autotune.task:create",
     "cuda": "autotune.runtime:cuda",
+    "database": "autotune.record.database",
     "device": "autotune.runtime:device",
+    "env": "autotune.task.scope",
+    "feature": "autotune.features",
     "get_config": "autotune.task:get_config",
     "gpu": "autotune.runtime:gpu",
+    "load_module": "autotune.runtime:load_module",
     "lower": "autotune.driver:lower",
     "measure_option": "autotune.measure:measure_option",
     "nd": "autotune.runtime.nd",
+    "register_topi_compute": "autotune.task:register_topi_compute",
+    "register_topi_schedule": "autotune.task:register_topi_schedule",
     "template": "autotune.task:template",
     "workspace": "autotune.kernel:workspace",
 }  # fmt: skip
 
 __all__ = [
+    "GLOBAL_SCOPE",
     "ApplyFixedConfig",
     "AutotuneError",
     "ConfigEntity",
@@ -137,18 +150,24 @@ __all__ = [
     "cpu",
     "create",
     "cuda",
+    "database",
     "device",
     "driver",
+    "env",
     "errors",
+    "feature",
     "features",
     "get_config",
     "gpu",
     "kernel",
+    "load_module",
     "lower",
     "measure",
     "measure_option",
     "nd",
     "record",
+    "register_topi_compute",
+    "register_topi_schedule",
     "runtime",
     "target",
     "task",
