@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from autotune.errors import LoweringError
-from autotune.ir.expr import Expr, Load, Ramp, Var
+from autotune.ir.analysis_affine import Affine, AtomKind
+from autotune.ir.expr import EQ, LT, Expr, IntImm, Load, Ramp, Var
 from autotune.ir.interval import Bound
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import (
@@ -41,11 +42,13 @@ from autotune.lower.uses import Uses
 class Access:
     """One read or write of common memory; owner and slot are None where they are unknown.
 
-    ``low`` and ``high`` are the ends of the elements that it may touch.
+    ``low`` and ``high`` are the ends of the elements that it may touch, ``index`` the first of
+    those that it touches at a time.
     """
 
     buffer: Buffer
     is_write: bool
+    index: Affine
     low: Bound
     high: Bound
     owner: Owner | None
@@ -103,6 +106,7 @@ class _Planner:
         self.block_vars = {thread.var for thread in block}
         self.name = name
         self.around: list[Var] = []
+        self.below: dict[Var, int] = {}
 
     def visit(self, stmt: Stmt) -> tuple[Stmt, _Flow]:
         """Return the statement with barriers inside, and the accesses it is seen to make."""
@@ -164,10 +168,21 @@ class _Planner:
         base, distance = elements(index)
         form = self.simplifier.form_of(base)
         owner = owner_of(form, distance, self.block)
-        low, high = form.bounds
+        low, high = self._bounds(form)
         slot = self.slots.get((buffer, base))
         ends = (low + min(distance, 0), high + max(distance, 0))
-        return Access(buffer, is_write, *ends, owner, slot)
+        return Access(buffer, is_write, form, *ends, owner, slot)
+
+    def _bounds(self, form: Affine) -> tuple[Bound, Bound]:
+        """Return the bounds of an index, given the conditions around it on single variables."""
+        low, high = form.bounds
+        for atom, k in form.terms.items():
+            if atom.kind is not AtomKind.VAR or form.vars.isdisjoint(self.below):
+                continue
+            (var,) = atom.vars
+            cut = k * (atom.high - min(atom.high, self.below.get(var, atom.high)))
+            low, high = low - min(cut, 0), high - max(cut, 0)
+        return low, high
 
     # Statements made of statements.
 
@@ -204,7 +219,10 @@ class _Planner:
         return new, flow
 
     def _branch(self, stmt: If) -> tuple[Stmt, _Flow]:
+        outer = self.below
+        self.below = outer | _limit(stmt.cond)
         then, flow = self.visit(stmt.then)
+        self.below = outer
         other, rest = self.visit(stmt.other) if stmt.other is not None else (None, _Flow())
         if (flow.has_barrier or rest.has_barrier) and not self._is_uniform(stmt.cond):
             if other is not None or self.uses.of(stmt.cond).buffers:
@@ -259,11 +277,39 @@ class _Planner:
             return False
         if a.owner is not None and a.owner == b.owner:
             return False
+        if var is not None and _apart(a, b, var):
+            return False
         if a.slot is None or b.slot is None or step is None:
             return True
         if a.slot.var is var:
             return not a.slot.differs(b.slot, step)
         return a.slot.var not in self.around or not a.slot.differs(b.slot, 0)
+
+
+def _limit(cond: Expr) -> dict[Var, int]:
+    """Return the largest value of a variable under a condition that says no more than that."""
+    match cond:
+        case LT(Var() as var, IntImm(value)):
+            return {var: value - 1}
+        case EQ(Var() as var, IntImm(value)):
+            return {var: value}
+        case _:
+            return {}
+
+
+def _apart(a: Access, b: Access, var: Var) -> bool:
+    """Tell whether two accesses never meet in different iterations of the loop over ``var``."""
+    steps, lows, highs = set(), [], []
+    for access in (a, b):
+        terms = [(atom, k) for atom, k in access.index.terms.items() if var in atom.vars]
+        if len(terms) != 1 or terms[0][0].kind is not AtomKind.VAR:
+            return False
+        atom, k = terms[0]
+        steps.add(k)
+        ends = (k * atom.low, k * atom.high)
+        lows.append(access.low - min(ends))
+        highs.append(access.high - max(ends))
+    return len(steps) == 1 and max(highs) - min(lows) < abs(min(steps))
 
 
 def _holds_barrier(stmt: Stmt) -> bool:

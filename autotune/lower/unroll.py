@@ -29,6 +29,9 @@ from autotune.lower.instances import Templates
 MAX_STEP = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"
 MOST_DEPTH = 8
+# More stores than this are not written out even where it was asked for: neither we nor the
+# compiler would come to an end. The loop is marked for the compiler instead.
+MOST_STEPS = 16384
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class _Marker:
             new = stmt if body is stmt.body else _rebuilt(stmt, body)
             return new, _Count(count.steps, count.depth, count.loops + 1)
         loop = For(stmt.var, stmt.extent, ForKind.UNROLLED, body)
-        if setting.explicit:
+        if setting.explicit and count.steps * extent <= MOST_STEPS:
             self.written_out.add(loop)
         return loop, _Count(count.steps * extent, count.depth + 1, count.loops)
 

@@ -142,6 +142,14 @@ def test_without_unroll_explicit_loops_are_left_to_the_compiler():
     assert "for k in 0..8:  # unrolled" in text
 
 
+def test_a_loop_of_very_many_stores_is_left_to_the_compiler():
+    A = te.placeholder((1 << 15,), name="A")
+    B = te.compute((1 << 15,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].unroll(s[B].op.axis[0])
+    assert "for i in 0..32768:  # unrolled" in str(lower(s, [A, B]))
+
+
 def test_threads_that_touch_their_own_elements_need_no_barrier():
     A = te.placeholder((4, 32), name="A")
     B = te.compute((4, 32), lambda i, j: A[i, j] + 1.0, name="B")
