@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autotune.errors import MeasureError
+from autotune.kernel import Kernel
 from autotune.measure.calibration import Calibration
 from autotune.measure.ceiling import Roofline
 from autotune.measure.gate import HostGate
@@ -19,7 +20,7 @@ from autotune.measure.sharing import Sharing
 from autotune.measure.stations import Rest, Station
 from autotune.measure.timing import TimingPolicy, costs_of
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.measure.verify import Oracle, VerifyPolicy
+from autotune.measure.verify import Data, Oracle, VerifyPolicy
 from autotune.runtime import Timing
 from autotune.runtime.timing import Clocks
 from autotune.task import Task
@@ -72,6 +73,7 @@ class Crew:
         self._options = options
         self._oracle = oracle
         self._oracle_lock = threading.Lock()
+        self._checks: dict[Data, tuple[Check, ...]] = {}
         self._flop = task.flop
         self._roofline = Roofline(task)
         self._best_s: float | None = None
@@ -156,22 +158,27 @@ class Crew:
             raise MeasureError("a build result without a kernel cannot be run")
         with self._oracle_lock:
             data = self._oracle.data(inp, built.kernel)
-        pairs = zip(built.kernel.outputs, data.expected, strict=False)
-        verify = self._options.verify
-        checks = [
-            Check(a.name, path, verify.tolerance(built.kernel, a, self._flop)) for a, path in pairs
-        ]
+            checks = self._checks.get(data)
+            if checks is None:
+                checks = self._checks[data] = self._checks_of(built.kernel, data)
         return RunJob(
             artifact=built.artifact,
             kernel=built.kernel,
             timeout_s=self._options.timeout_s,
             timing=self._options.timing,
             inputs=data.inputs,
-            checks=tuple(checks),
+            checks=checks,
             check=check,
             best_s=self._best_s,
             flush=self._options.flush,
             graph=self._options.graph,
+        )
+
+    def _checks_of(self, kernel: Kernel, data: Data) -> tuple[Check, ...]:
+        verify = self._options.verify
+        pairs = zip(kernel.outputs, data.expected, strict=False)
+        return tuple(
+            Check(a.name, path, verify.tolerance(kernel, a, self._flop)) for a, path in pairs
         )
 
     def _trial(self, station: Station, inp: MeasureInput, built: BuildResult) -> MeasureResult:

@@ -64,7 +64,6 @@ class Pipeline:
         ahead = _DEPTH * (self._builder.n_parallel + self._runner.n_parallel)
         self.capacity = batch_size or (_REPRODUCIBLE_BATCH if reproducible else ahead)
         self._trials: deque[_Trial] = deque()
-        self._finished = threading.Condition()
 
     @property
     def outstanding(self) -> int:
@@ -87,7 +86,7 @@ class Pipeline:
     def submit(self, measure_inputs: Sequence[MeasureInput]) -> None:
         """Start to measure; templates run here, in the calling thread."""
         for measure_input in measure_inputs:
-            trial = _Trial(measure_input, self._finished)
+            trial = _Trial(measure_input)
             with self.host_work():
                 built = self._builder.submit(measure_input)
             self._trials.append(trial)
@@ -122,12 +121,9 @@ class Pipeline:
             MeasureError and others: measuring cannot go on; the failure of a trial is a result.
         """
         trials = self._trials
+        for trial in list(trials) if self._reproducible else list(trials)[:1]:
+            trial.wait()
         ready: list[tuple[MeasureInput, MeasureResult]] = []
-        with self._finished:
-            while trials and not (
-                all(t.done for t in trials) if self._reproducible else trials[0].done
-            ):
-                self._finished.wait()
         while trials and trials[0].done:
             ready.append((trials[0].measure_input, trials[0].outcome()))
             trials.popleft()
@@ -155,24 +151,28 @@ class Pipeline:
 
 
 class _Trial:
-    """One trial on its way."""
+    """One trial on its way; it ends once, by `finish` or by `fail`."""
 
-    def __init__(self, measure_input: MeasureInput, finished: threading.Condition) -> None:
+    def __init__(self, measure_input: MeasureInput) -> None:
         self.measure_input = measure_input
         self.done = False
-        self._finished = finished
         self._result: MeasureResult | None = None
         self._error: BaseException | None = None
+        # Held until the end: a waiter is then woken by its own trial only.
+        self._under_way = threading.Lock()
+        self._under_way.acquire()
 
     def finish(self, result: MeasureResult) -> None:
-        with self._finished:
-            self._result, self.done = result, True
-            self._finished.notify_all()
+        self._result, self.done = result, True
+        self._under_way.release()
 
     def fail(self, error: BaseException) -> None:
-        with self._finished:
-            self._error, self.done = error, True
-            self._finished.notify_all()
+        self._error, self.done = error, True
+        self._under_way.release()
+
+    def wait(self) -> None:
+        with self._under_way:
+            pass
 
     def outcome(self) -> MeasureResult:
         if self._error is not None:

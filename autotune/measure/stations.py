@@ -96,7 +96,8 @@ class Rest:
 
     def after(self, busy_s: float) -> None:
         """Let the device cool: for the interval, but never longer than it was busy."""
-        self._ended.wait(min(self._interval_s, busy_s))
+        if self._interval_s > 0:
+            self._ended.wait(min(self._interval_s, busy_s))
 
     def end(self) -> None:
         """Rest no more."""
