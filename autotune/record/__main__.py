@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib import import_module
+from itertools import islice
 
+from autotune.driver import kernel_of, lower
+from autotune.kernel import SourceKernel
+from autotune.measure.types import MeasureInput
 from autotune.record.codec import encode
 from autotune.record.reader import load_from_file
 from autotune.record.tools import pick_best, split_workload
@@ -18,15 +23,34 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--o", metavar="LOG", help="where `pick` writes; default LOG.best.log")
     parser.add_argument("--begin", type=int, default=0, help="first record that `read` prints")
     parser.add_argument("--end", type=int, default=5, help="the record after the last one printed")
+    parser.add_argument("--ir", action="store_true", help="also print each record's loops")
+    parser.add_argument("--code", action="store_true", help="also print each record's kernel")
+    parser.add_argument(
+        "--module", default="autotune.templates", help="what registers the log's templates"
+    )
     args = parser.parse_args(argv)
     if args.mode == "pick":
         pick_best(args.i, args.o or f"{args.i}.best.log")
     elif args.mode == "split":
         split_workload(args.i)
     else:
-        for number, (inp, result) in enumerate(load_from_file(args.i)):
-            if args.begin <= number < args.end:
-                print(encode(inp, result))
+        if args.ir or args.code:
+            import_module(args.module)
+        for inp, result in islice(load_from_file(args.i), args.begin, args.end):
+            print(encode(inp, result))
+            _explain(inp, args.ir, args.code)
+
+
+def _explain(inp: MeasureInput, ir: bool, code: bool) -> None:
+    """Print what a record's template makes of its configuration."""
+    if not ir and not code:
+        return
+    output = inp.task.instantiate(inp.config)
+    if ir and not isinstance(output, SourceKernel):
+        with inp.target:
+            print(lower(*output))
+    if code:
+        print(kernel_of(output, inp.target).source)
 
 
 if __name__ == "__main__":

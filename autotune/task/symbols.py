@@ -25,8 +25,11 @@ _COMPARISONS = (
 )  # fmt: skip
 
 
-class Opaque(Exception):
-    """A filter does something that symbols cannot follow."""
+class Opaque(BaseException):
+    """A filter does something that symbols cannot follow.
+
+    Not an `Exception`, so that a filter's own ``except Exception`` does not swallow it.
+    """
 
 
 class Symbol:

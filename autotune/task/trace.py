@@ -66,7 +66,7 @@ class Tracer:
         self._path: list[tuple[Decision, int]] = []
         # Holds the tests too: an id is unique only while its object lives.
         self._taken: dict[object, tuple[Test, int]] = {}
-        self._root: list[Tree | None] = [None]
+        self._root: Tree | None = None
 
     def tree(self) -> Tree:
         """Return the filter as a decision tree.
@@ -82,8 +82,8 @@ class Tracer:
                 raise Opaque(f"{type(error).__name__}: {error}") from error
             self._attach(result)
             if not self._next_script():
-                assert self._root[0] is not None
-                return self._root[0]
+                assert self._root is not None
+                return self._root
         raise Opaque(f"more than {MAX_PATHS} paths")
 
     def holds(self, symbol: Symbol) -> bool:
@@ -105,26 +105,26 @@ class Tracer:
         if depth == len(self._script):
             self._script.append(0)
             self._attach(Decision(test, [None] * outcomes))
-        decision = self._slot()[0]
+        decision = self._here()
         if not isinstance(decision, Decision) or len(decision.branches) != outcomes:
             raise Opaque("the filter is not deterministic")
         self._path.append((decision, self._script[depth]))
         self._taken[key] = (test, self._script[depth])
         return self._script[depth]
 
-    def _slot(self) -> list[Any]:
-        """Return where the path stands: a one-element view of the branch just taken."""
+    def _here(self) -> Tree | None:
+        """Return what stands at the end of the path."""
         if not self._path:
-            return [self._root[0]]
+            return self._root
         decision, outcome = self._path[-1]
-        return [decision.branches[outcome]]
+        return decision.branches[outcome]
 
     def _attach(self, tree: Tree) -> None:
         if self._path:
             decision, outcome = self._path[-1]
             decision.branches[outcome] = tree
         else:
-            self._root[0] = tree
+            self._root = tree
 
     def _next_script(self) -> bool:
         while self._path:

@@ -27,6 +27,7 @@ from autotune.record import (
     write_log,
 )
 from autotune.record.__main__ import main
+from autotune.task import TASK_TABLE
 from tests.record.records import TVM_ROW, failed, good, make_config, make_input
 
 ROOT = Path(__file__).parent.parent.parent
@@ -256,3 +257,27 @@ def test_encoding_is_one_line_per_record(tmp_path):
     assert log.read_bytes().count(b"\n") == 1
     assert [r.error_msg for _, r in load_from_file(log)] == [message]
     assert encode(make_input(), failed(3, message)).isascii()
+
+
+def test_the_loops_and_the_kernel_of_a_record_are_printed(tmp_path, capsys, monkeypatch):
+    (tmp_path / "printed_template.py").write_text(
+        "from autotune import te\n"
+        "from autotune.task import get_config, template\n"
+        "@template('test.printed')\n"
+        "def add(n):\n"
+        "    a = te.placeholder((n,), name='A')\n"
+        "    b = te.compute((n,), lambda i: a[i] + 1.0, name='B')\n"
+        "    s = te.create_schedule(b.op)\n"
+        "    get_config().define_split('tile', n, num_outputs=2)\n"
+        "    get_config()['tile'].apply(s, b, b.op.axis[0])\n"
+        "    return s, [a, b]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    log = tmp_path / "x.log"
+    config = {"index": 3, "code_hash": None, "entity": [["tile", "sp", [-1, 8]]]}
+    write_log(log, [(make_input("test.printed", (64,), "llvm", config), good(1.0))])
+    main(["--i", str(log), "--ir", "--code", "--module", "printed_template"])
+    printed = capsys.readouterr().out
+    assert "for i.inner in 0..8:" in printed
+    assert "void default_function(" in printed
+    del TASK_TABLE["test.printed"]

@@ -242,3 +242,16 @@ def test_a_random_index_comes_from_its_range_or_an_error():
         space.get_rand_index(3, 5, [3], rng)
     with pytest.raises(SpaceError, match=r"is not within \[0, 10\)"):
         space.get_rand_index(3, 50, [3], rng)
+
+
+def forgiving(c):
+    try:
+        return str(c["vec"].val) == "2" or c["y"].size.index(6) == 1
+    except Exception:
+        return False
+
+
+def test_a_filter_that_catches_everything_is_not_misread():
+    space = small_space()
+    space.multi_filter(forgiving)
+    check_against(space, brute_force(small_space(), [forgiving]))
