@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from autotune.target import Target
-from autotune.utils.math import ceil_div
+from autotune import Target
 
 KERNELS = Path(__file__).parent / "kernels"
 
@@ -23,6 +22,11 @@ def clusters_of(target: Target) -> bool:
     """Whether blocks can form clusters: sm_90 and later, and not in the emulator."""
     digits = "".join(c for c in target.arch if c.isdigit())
     return target.kind == "cuda" and not target.emulate and int(digits or 0) >= 90
+
+
+def ceil_div(n: int, by: int) -> int:
+    """Divide, rounding up."""
+    return -(-n // by)
 
 
 def up_to(limit: int, candidates: Iterable[int]) -> list[int]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotune.kernel import SourceKernel, call
-from autotune.target import Target
+from autotune import SourceKernel, Target, call
 
 from . import common
 from .conv2d_shape import Conv2d

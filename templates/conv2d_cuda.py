@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 
-from autotune.kernel import SourceKernel, call, workspace
-from autotune.target import Target
-from autotune.utils.math import ceil_div, product
+from autotune import SourceKernel, Target, call, workspace
 
 from . import common
 from .conv2d_shape import Conv2d
@@ -21,9 +20,9 @@ class ConvTiling:
         self.shape, self.choice = shape, choice
         (sy, sx), taps = shape.stride, shape.taps
         self.threads = c["columns"] * c["rows"] * c["groups"] * c["slices"]
-        self.per_split = ceil_div(shape.ci, c["split"])
+        self.per_split = common.ceil_div(shape.ci, c["split"])
         self.chunk = c["slices"] * c["step"]
-        self.chunks = ceil_div(self.per_split, self.chunk)
+        self.chunks = common.ceil_div(self.per_split, self.chunk)
         self.tile_co = c["groups"] * c["channels"]
         self.tile_x = c["columns"] * c["pixels"]
         self.x_step = 1 if shape.kw == 1 else sx
@@ -37,8 +36,10 @@ class ConvTiling:
         self.shared_bytes = 4 * max(staged, summed)
         self.window = (c["pixels"] - 1) * self.x_step + shape.kw
         self.tiles = (
-            shape.n * ceil_div(shape.oh, c["rows"]) * ceil_div(shape.ow, self.tile_x),
-            ceil_div(shape.co, self.tile_co),
+            shape.n
+            * common.ceil_div(shape.oh, c["rows"])
+            * common.ceil_div(shape.ow, self.tile_x),
+            common.ceil_div(shape.co, self.tile_co),
             c["split"],
         )
 
@@ -83,7 +84,7 @@ class ConvTiling:
         main = [*names[:3], "partial" if two else "out"]
         calls = [call("conv2d_nchw", main, self.tiles, self.threads, self.shared_bytes)]
         if two:
-            blocks = ceil_div(out_size, 128 * common.widest(out_size))
+            blocks = common.ceil_div(out_size, 128 * common.widest(out_size))
             calls.append(call("conv2d_nchw_reduce", ["partial", *names[2:]], blocks, 128))
         return SourceKernel(
             "conv2d_nchw",
@@ -145,16 +146,16 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     agrees with the measured one (rank correlation 0.88).
     """
     tiling, limits, c = ConvTiling(shape, choice), target.limits, choice
-    warps = ceil_div(tiling.threads, 32)
+    warps = common.ceil_div(tiling.threads, 32)
     resident = min(
         limits.registers // (tiling.registers * warps * 32),
         limits.shared_bytes_optin // (tiling.shared_bytes + 1024),
         2048 // (warps * 32),
     )
     multiprocessors = limits.sm_count if limits.sm_count > 1 else 108
-    blocks = product(tiling.tiles)
-    waves = ceil_div(blocks, multiprocessors * max(resident, 1))
-    together = min(max(resident, 1), ceil_div(blocks, multiprocessors))
+    blocks = math.prod(tiling.tiles)
+    waves = common.ceil_div(blocks, multiprocessors * max(resident, 1))
+    together = min(max(resident, 1), common.ceil_div(blocks, multiprocessors))
     lines = tiling.chunks * c["step"] * shape.taps
     reads = tiling.window / min(4, c["pixels"]) / shape.kw + c["channels"] / max(c["taps"], 1)
     # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether

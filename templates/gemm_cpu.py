@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotune.kernel import SourceKernel
-from autotune.target import Target
+from autotune import SourceKernel, Target
 
 from . import common
 from .gemm_shape import Gemm

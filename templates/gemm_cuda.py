@@ -5,9 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from autotune.kernel import SourceKernel, call, workspace
-from autotune.target import Target
-from autotune.utils.math import ceil_div
+from autotune import SourceKernel, Target, call, workspace
 
 from . import common
 from .gemm_shape import Gemm
@@ -23,15 +21,18 @@ class GemmTiling:
         self.tile_m, self.tile_n = c["threads_m"] * c["rows"], c["threads_n"] * c["cols"]
         self.chunk = c["slices"] * c["step"]
         # A multiple of 4 keeps the ranges of a split aligned for 16-byte copies.
-        self.per_split = 4 * ceil_div(ceil_div(shape.k, c["split"]), 4)
-        self.chunks = ceil_div(self.per_split, self.chunk)
-        self.a_pitch, self.b_pitch = common.odd_quads(self.chunk), 4 * ceil_div(self.tile_n, 4)
+        self.per_split = 4 * common.ceil_div(common.ceil_div(shape.k, c["split"]), 4)
+        self.chunks = common.ceil_div(self.per_split, self.chunk)
+        self.a_pitch, self.b_pitch = (
+            common.odd_quads(self.chunk),
+            4 * common.ceil_div(self.tile_n, 4),
+        )
         staged = c["stages"] * (self.tile_m * self.a_pitch + self.chunk * self.b_pitch)
         summed = c["slices"] * self.tile_m * self.tile_n
         self.shared_bytes = 4 * max(staged, summed if c["slices"] > 1 or c["cluster"] else 0)
         self.grid = (
-            ceil_div(shape.n, self.tile_n),
-            ceil_div(shape.m, self.tile_m),
+            common.ceil_div(shape.n, self.tile_n),
+            common.ceil_div(shape.m, self.tile_m),
             c["split"],
         )
 
@@ -61,7 +62,7 @@ class GemmTiling:
         main = ["a", "b", "partial" if two else "c"]
         calls = [call("gemm_nn", main, self.grid, self.threads, self.shared_bytes)]
         if two:
-            blocks = ceil_div(s.m * s.n, 128 * common.widest(s.m * s.n))
+            blocks = common.ceil_div(s.m * s.n, 128 * common.widest(s.m * s.n))
             calls.append(call("gemm_nn_reduce", ["partial", "c"], blocks, 128))
         return SourceKernel(
             "gemm_nn",
@@ -115,7 +116,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: arithmetic, staging, adding up, and launches."""
     tiling, limits, c = GemmTiling(shape, choice), target.limits, choice
-    warps = ceil_div(tiling.threads, 32)
+    warps = common.ceil_div(tiling.threads, 32)
     resident = min(
         limits.registers // (tiling.registers * warps * 32),
         limits.shared_bytes_optin // (tiling.shared_bytes + 1024),
@@ -123,8 +124,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     )
     multiprocessors = limits.sm_count if limits.sm_count > 1 else 108
     x, y, z = tiling.grid
-    waves = ceil_div(x * y * z, multiprocessors * max(resident, 1))
-    together = min(max(resident, 1), ceil_div(x * y * z, multiprocessors))
+    waves = common.ceil_div(x * y * z, multiprocessors * max(resident, 1))
+    together = min(max(resident, 1), common.ceil_div(x * y * z, multiprocessors))
     reads = c["rows"] / common.widest(c["step"]) + c["cols"] / common.widest(c["cols"])
     # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether
     # its threads share it or not; the four schedulers share that, but not their arithmetic.

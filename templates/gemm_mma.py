@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
+from autotune import SourceKernel, Target, call, workspace
 from autotune.errors import TemplateError
-from autotune.kernel import SourceKernel, call, workspace
-from autotune.target import Target
-from autotune.utils.math import ceil_div
 
 from . import common
 from .gemm_shape import Gemm
@@ -25,11 +23,14 @@ class MmaTiling:
         self.tile_m = c["warps_m"] * c["frags_m"] * 16
         self.tile_n = c["warps_n"] * c["frags_n"] * 8
         # A multiple of 8 keeps the ranges of a split aligned for 16-byte copies.
-        self.per_split = 8 * ceil_div(ceil_div(shape.k, c["split"]), 8)
-        self.chunks = ceil_div(self.per_split, c["chunk"])
+        self.per_split = 8 * common.ceil_div(common.ceil_div(shape.k, c["split"]), 8)
+        self.chunks = common.ceil_div(self.per_split, c["chunk"])
         staged = self.tile_m * (c["chunk"] + 8) + c["chunk"] * (self.tile_n + 8)
         self.shared_bytes = 2 * c["stages"] * staged
-        self.blocks = (ceil_div(shape.m, self.tile_m), ceil_div(shape.n, self.tile_n))
+        self.blocks = (
+            common.ceil_div(shape.m, self.tile_m),
+            common.ceil_div(shape.n, self.tile_n),
+        )
         sums = 4 * c["frags_m"] * c["frags_n"]
         self.registers = sums + 2 * (4 * c["frags_m"] + 2 * c["frags_n"]) + 32
 
@@ -79,8 +80,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
         ),
     )
     blocks = tiling.blocks[0] * tiling.blocks[1] * c["split"]
-    waves = ceil_div(blocks, multiprocessors * resident)
-    together = min(resident, ceil_div(blocks, multiprocessors))
+    waves = common.ceil_div(blocks, multiprocessors * resident)
+    together = min(resident, common.ceil_div(blocks, multiprocessors))
     steps = tiling.chunks * c["chunk"] / 16
     # A scheduler starts one product every 7 cycles or so; a matrix load of 512 bytes occupies the
     # multiprocessor for 4.
@@ -124,7 +125,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     main = ["a", "b", "partial" if split else "c"]
     calls = [call("gemm_mma", main, grid, tiling.threads, tiling.shared_bytes)]
     if split:
-        blocks = ceil_div(shape.m * shape.n, 256)
+        blocks = common.ceil_div(shape.m * shape.n, 256)
         calls.append(call("gemm_mma_reduce", ["partial", "c"], blocks, 128))
     return SourceKernel(
         "gemm_mma",

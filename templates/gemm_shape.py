@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune import arg
 from autotune.errors import TemplateError
-from autotune.kernel import Argument, arg
-from autotune.kernel.kernel import item_bytes
+from autotune.kernel import Argument
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +37,7 @@ class Gemm:
     @property
     def bytes(self) -> int:
         """Bytes that must move at least once."""
-        return item_bytes(self.dtype) * (self.m * self.k + self.k * self.n + self.m * self.n)
+        return sum(a.bytes for a in self.arguments())
 
     def arguments(self) -> list[Argument]:
         """Return a, b and c."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotune.kernel import SourceKernel
-from autotune.target import Target
-from autotune.utils.math import ceil_div
+from autotune import SourceKernel, Target
 
 from . import common
 from .softmax_shape import Softmax
@@ -21,7 +19,7 @@ def kernel(shape: Softmax, choice: Mapping[str, int]) -> SourceKernel:
         "softmax",
         common.text("device.h", "softmax.cu"),
         defines=common.defines(batch=shape.rows, columns=shape.columns, **choice),
-        grid=ceil_div(shape.rows, choice["rows"]),
+        grid=common.ceil_div(shape.rows, choice["rows"]),
         block=(choice["threads"], choice["rows"]),
         args=shape.arguments(),
         reference=shape.reference(),
@@ -43,7 +41,7 @@ def violation(shape: Softmax, choice: Mapping[str, int], target: Target) -> str 
     """Return why a choice cannot run or is sure to be slow, or None."""
     limits, threads = target.limits, choice["threads"] * choice["rows"]
     sweep = choice["threads"] * choice["vec"]
-    kept = ceil_div(shape.columns, sweep) * choice["vec"] if choice["keep"] else 8
+    kept = common.ceil_div(shape.columns, sweep) * choice["vec"] if choice["keep"] else 8
     rules = [
         (threads > limits.threads_per_block, "too many threads"),
         (kept > MOST_KEPT, "a row too long to keep"),

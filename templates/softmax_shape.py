@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune import arg
 from autotune.errors import TemplateError
-from autotune.kernel import Argument, arg
+from autotune.kernel import Argument
 
 Array = npt.NDArray[Any]
 
