@@ -80,8 +80,10 @@ class _Pipeliner(Rewriter):
         fills = [each for each in stmts if _written(each) <= buffers and _written(each)]
         uses = [each for each in stmts if each not in fills]
         filled = {buffer for each in fills for buffer in _written(each)}
-        if filled != buffers:
-            # The loop is not simply "fill, then use"; as it is, it is right, if slower.
+        made = {buffer for each in uses for buffer in _written(each)}
+        if filled != buffers or any(_read(each) & made for each in fills):
+            # The loop is not simply "fill, then use": a fill is in the wrong place, or needs what
+            # another stage computes in the same iteration. As it is, it is right, if slower.
             return loop
         depth = max(mark.depth for mark in marks)
         is_async = any(mark.is_async for mark in marks)
@@ -266,6 +268,22 @@ class _Written(Visitor):
 
 def _written(stmt: Stmt) -> set[Buffer]:
     found = _Written()
+    found.visit(stmt)
+    return found.buffers
+
+
+class _Read(Visitor):
+    def __init__(self) -> None:
+        self.buffers: set[Buffer] = set()
+
+    def visit_Load(self, node: Load) -> None:
+        self.buffers.add(node.buffer)
+        for index in node.indices:
+            self.visit(index)
+
+
+def _read(stmt: Stmt) -> set[Buffer]:
+    found = _Read()
     found.visit(stmt)
     return found.buffers
 
