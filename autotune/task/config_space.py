@@ -126,8 +126,10 @@ class ConfigSpace(Knobs):
         return 0 <= index < self.range_length and bool(self.is_valid([index])[0])
 
     def is_valid(self, indices: Any) -> BoolArray:
-        """Return, for each index in range, whether no filter rejects it."""
-        return self._points.accepts(self.knobs(indices))
+        """Return, for each index, whether it is in range and no filter rejects it."""
+        given = self._points.radix.array(indices)
+        inside = np.asarray((given >= 0) & (given < self.range_length), dtype=np.bool_)
+        return inside & self._points.accepts(self.knobs(given))
 
     def knobs(self, indices: Any) -> IntArray:
         """Return the digits of each index, one row an index, the first knob first."""

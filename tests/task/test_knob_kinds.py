@@ -300,6 +300,14 @@ def test_neighbours_differ_in_one_knob_and_are_valid():
     assert near == {(0, 1), (1, 0)}
 
 
+def test_indices_outside_the_space_are_not_valid():
+    space = ConfigSpace()
+    space.define_knob("a", [0, 1, 2])
+    assert space.is_valid([-1, 0, 2, 3, 10**12]).tolist() == [False, True, True, False, False]
+    with pytest.raises(IndexError, match="Index out of range: size 3, got index 3"):
+        space.get(3)
+
+
 def test_a_walk_on_a_space_of_one_point_ends():
     space = ConfigSpace()
     space.define_knob("only", [1])
