@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autotune import te
@@ -38,3 +38,10 @@ def define_unroll(cfg: Any) -> None:
     """Declare the knobs that `unrolled` reads."""
     cfg.define_knob("auto_unroll_max_step", [0, 512, 1500])
     cfg.define_knob("unroll_explicit", [0, 1])
+
+
+def untuned(cfg: Any, tiles: Mapping[str, Sequence[int]]) -> None:
+    """Where nothing was tuned, split the named axes by the largest factors up to those given."""
+    if cfg.is_fallback:
+        for name, most in tiles.items():
+            cfg.fallback_split(name, list(most))

@@ -12,6 +12,9 @@ from . import te_common
 Extents = int | Sequence[int]
 Scheduled = tuple[te.Schedule, list[te.Tensor]]
 
+# Largest tiles where nothing was tuned: blocks (free), virtual threads, threads, and one thread's.
+CUDA_TILES = {"tile_f": (-1, 1, 8, 4), "tile_y": (-1, 1, 4, 1), "tile_x": (-1, 1, 8, 1)}
+
 
 def _conv2d(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int, stride: Extents, padding: Extents
@@ -40,6 +43,8 @@ def conv2d_nchw_cuda(
     for name, axis in (("tile_rc", rc), ("tile_ry", ry), ("tile_rx", rx)):
         cfg.define_split(name, axis, num_outputs=2)
     te_common.define_unroll(cfg)
+    reduction = {"tile_rc": (-1, 8), "tile_ry": (-1, 3), "tile_rx": (-1, 3)}
+    te_common.untuned(cfg, {**CUDA_TILES, **reduction})
 
     padded = conv.op.input_tensors[0]
     s[padded].compute_inline()
@@ -95,6 +100,9 @@ def conv2d_nchw_cpu(
     cfg.define_split("tile_x", x, num_outputs=2, max_factor=64)
     cfg.define_split("tile_rc", rc, num_outputs=2, max_factor=64)
     cfg.define_knob("unroll_kernel", [0, 1])
+    te_common.untuned(
+        cfg, {"tile_f": (-1, 8), "tile_y": (-1, 1), "tile_x": (-1, 16), "tile_rc": (-1, 16)}
+    )
 
     padded = conv.op.input_tensors[0]
     local = s.cache_write(conv, "local")
@@ -136,6 +144,7 @@ def depthwise_conv2d_nchw_cuda(
     for name, axis in (("tile_f", f), ("tile_y", y), ("tile_x", x)):
         cfg.define_split(name, axis, num_outputs=4)
     te_common.define_unroll(cfg)
+    te_common.untuned(cfg, CUDA_TILES)
 
     padded = conv.op.input_tensors[0]
     s[padded].compute_inline()
@@ -182,6 +191,7 @@ def depthwise_conv2d_nchw_cpu(
     cfg.define_split("tile_y", y, num_outputs=2, max_factor=16)
     cfg.define_split("tile_x", x, num_outputs=2, max_factor=64)
     cfg.define_knob("unroll_kernel", [0, 1])
+    te_common.untuned(cfg, {"tile_y": (-1, 4), "tile_x": (-1, 16)})
 
     padded = conv.op.input_tensors[0]
     local = s.cache_write(conv, "local")

@@ -28,6 +28,7 @@ def _schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     cfg.define_knob("vector", [1, 2, 4])
     cfg.define_knob("double_buffer", [0, 1])
     te_common.define_unroll(cfg)
+    te_common.untuned(cfg, {"tile_i": (-1, 2, 8, 4), "tile_j": (-1, 2, 8, 4), "tile_k": (-1, 8)})
 
     local = s.cache_write(c, "local")
     shared = [s.cache_read(t, "shared", [local]) for t in (a, b)]
@@ -67,6 +68,7 @@ def _schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     cfg.define_split("tile_j", j, num_outputs=3, max_factor=128)
     cfg.define_split("tile_k", c.op.reduce_axis[0], num_outputs=2, max_factor=64)
     cfg.define_knob("unroll", [0, 1])
+    te_common.untuned(cfg, {"tile_i": (-1, 8, 4), "tile_j": (-1, 4, 16), "tile_k": (-1, 16)})
 
     local = s.cache_write(c, "local")
     i, j = s[c].op.axis

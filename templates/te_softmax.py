@@ -6,6 +6,8 @@ from typing import Any
 
 from autotune import get_config, te, template, topi
 
+from . import te_common
+
 Scheduled = tuple[te.Schedule, list[te.Tensor]]
 
 
@@ -55,6 +57,7 @@ def softmax_cpu(rows: int, columns: int) -> Scheduled:
     cfg: Any = get_config()
     cfg.define_split("task", s[out].op.axis[0], num_outputs=2, max_factor=64)
     cfg.define_split("lanes", s[out].op.axis[1], num_outputs=2, max_factor=16)
+    te_common.untuned(cfg, {"task": (-1, 4), "lanes": (-1, 8)})
 
     outer, row = cfg["task"].apply(s, out, s[out].op.axis[0])
     s[out].parallel(outer)

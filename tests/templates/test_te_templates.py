@@ -11,7 +11,7 @@ import pytest
 from autotune.codegen import kernel_of_schedule
 from autotune.codegen.emulator import run_emulated
 from autotune.target import Target
-from autotune.task import create
+from autotune.task import FallbackConfigEntity, create
 from autotune.topi import testing
 
 SMALL = {
@@ -82,6 +82,22 @@ def test_emulated_cuda_code_of_drawn_configurations_is_right(name):
         arrays = arrays_of(kernel)
         run_emulated(kernel, arrays, orders=(0, 1))
         check(name, arrays)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_untuned_templates_are_right_and_tiled(name):
+    for kind, target in (("cpu", "llvm"), ("cuda", "cuda -emulate")):
+        task = create(f"te/{name}.{kind}", SMALL[name][0], target)
+        config = FallbackConfigEntity()
+        schedule, args = task.instantiate(config)
+        kernel = kernel_of_schedule(schedule, args, Target(target), "f")
+        entities = [config[knob] for knob in task.config_space.names]
+        splits = [e.size for e in entities if hasattr(e, "size")]
+        assert not splits or any(max(size[1:]) > 1 for size in splits)
+        if kind == "cuda":
+            arrays = arrays_of(kernel)
+            run_emulated(kernel, arrays, orders=(0,))
+            check(name, arrays)
 
 
 @pytest.mark.parametrize("name", SMALL)
