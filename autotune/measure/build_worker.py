@@ -6,6 +6,7 @@ process (NVRTC) that hangs or crashes costs this process, and the parent starts 
 
 from __future__ import annotations
 
+import os
 import traceback
 from typing import Any
 
@@ -21,8 +22,15 @@ from autotune.target import Target
 from autotune.utils.child import Port
 
 
+_NICENESS = 10
+
+
 def main(port: Port) -> None:
-    """Serve build jobs; the first message is a greeting."""
+    """Serve build jobs; the first message is a greeting.
+
+    Compilers give way to the process that measures, whose launches must not wait for a core.
+    """
+    os.nice(_NICENESS)
     port.watch()
     port.receive()
     port.send({})

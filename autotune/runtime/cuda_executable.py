@@ -22,14 +22,14 @@ from autotune.target.query import cuda_device
 
 # Static and dynamic shared memory of a block that needs no permission.
 _FREE_SHARED_BYTES = 48 * 1024
-# Below this, launching from Python takes as long as the kernel, and a graph is needed to see it.
-_SHORT_S = 20e-6
+# Below this a graph is used: Python launches slowly, and slower while compilers keep the host busy.
+_SHORT_S = 500e-6
 _LONG_S = 1e-3
 _TRIED_RUNS = 4
 # Runs that Python queues while the device clears the flush buffer once.
 _RUNS_QUEUED_PER_FLUSH = 4
 _MOST_SETS = 256
-_MOST_GRAPH_RUNS = 128
+_MOST_GRAPH_RUNS = 512
 
 
 class CudaExecutable(Executable):
