@@ -2,10 +2,13 @@
 
 A loop that fills a buffer and then uses it becomes, with ``n`` copies of the buffer::
 
-    fill slots 0 .. n-2                      for k:
-    for k:                                     wait for slot k, barrier     # asynchronous only
+    fill slots 0 .. n - 2
+    for k:
+      wait for slot k % n, barrier                 # asynchronous copies only
       fill slot (k + n - 1) % n for k + n - 1
       use slot k % n
+
+A fill that is not asynchronous loads before the use, and stores after it.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from autotune.ir.stmt import (
 from autotune.ir.visitor import Rewriter, Visitor
 from autotune.lower.ownership import Slot
 from autotune.lower.stage_nest import PIPELINE, PipelinedBuffer
+from autotune.lower.staging import stage_through_registers
 
 Slots = dict[tuple[Buffer, Expr], Slot]
 COPIED_BYTES = (4, 8, 16)
@@ -106,13 +110,20 @@ class _Pipeliner(Rewriter):
             first.append(commit)
         more = self._filled(fill, loop.var, ahead, depth, is_async, then)
         in_range = simplifier.compare("<", ahead, constant(extent))
-        body = seq(
-            *([AsyncWait(depth - 2), Barrier("shared")] if is_async else []),
-            If(in_range, more),
-            commit,
-            self._moved(use, {}, k, depth, now),
-        )
-        rest = For(loop.var, loop.extent, loop.kind, body, loop.thread, loop.annotations)
+        used = self._moved(use, {}, k, depth, now)
+        # What a fill reads of another ring has to be there before the use, not after it.
+        is_plain = not is_async and _read(fill).isdisjoint(self.rings)
+        staged = stage_through_registers(more, simplifier) if is_plain else None
+        if is_async:
+            arrival = (AsyncWait(depth - 2), Barrier("shared"))
+            body = seq(*arrival, If(in_range, more), commit, used)
+        elif staged is not None:
+            body = seq(If(in_range, staged.load), used, If(in_range, staged.store))
+        else:
+            body = seq(If(in_range, more), used)
+        rest: Stmt = For(loop.var, loop.extent, loop.kind, body, loop.thread, loop.annotations)
+        for buffer in staged.buffers if staged is not None else ():
+            rest = Allocate(buffer, rest)
         return seq(*first, rest)
 
     def _filled(

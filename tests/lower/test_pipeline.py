@@ -62,6 +62,19 @@ def test_a_double_buffer_needs_one_barrier_an_iteration(k, step):
         assert "% 2" in text or "floormod" in text
 
 
+def test_a_double_buffer_loads_before_the_use_and_stores_after_it():
+    s, work, copies = blocked_matmul(k=40, step=8)
+    for copy in copies:
+        s[copy].double_buffer()
+    lines = check(s, work).splitlines()
+    loop = next(i for i, line in enumerate(lines) if "for k.outer" in line)
+    load, use, store = (
+        next(i for i in range(loop, len(lines)) if words in lines[i])
+        for words in ("A.shared.next[", "C.local[0] = C.local[0] +", "] = A.shared.next[")
+    )
+    assert load < use < store
+
+
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("vector", [1, 4])
 @pytest.mark.parametrize("k", [4, 8, 20, 23])
