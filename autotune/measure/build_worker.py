@@ -21,7 +21,6 @@ from autotune.runtime.compile import compile_kernel
 from autotune.target import Target
 from autotune.utils.child import Port
 
-
 _NICENESS = 10
 
 
