@@ -19,8 +19,9 @@ Float = npt.NDArray[np.float64]
 
 # Trials the process is conditioned on: the best half of them, and others.
 MOST_TRIALS = 200
-# Slower than this quantile counts as equally slow: what matters is the order among the fast.
-FLOOR_QUANTILE = 0.5
+# What is slower than this quantile is pulled up to it, on a scale that is this share of the way
+# from there to the best: the order among the fast matters, but slow regions have slopes too.
+FLOOR_QUANTILE, SOFTNESS = 0.5, 0.4
 # Failures of each kind of outcome needed before the chance to fail is learned.
 LEARN_FAILURES = 3
 
@@ -40,14 +41,13 @@ class Trials:
         ran = [index for index, rate in self.rates.items() if rate > 0]
         return sorted(ran, key=lambda i: -self.rates[i])
 
-    def scale(self) -> tuple[float, float]:
-        """Return the logarithmic rates of what counts as slow and of what failed."""
-        logs = np.log([rate for rate in self.rates.values() if rate > 0])
-        return float(np.quantile(logs, FLOOR_QUANTILE)), float(np.median(logs))
-
     def logs(self, indices: Sequence[int], believed: Mapping[int, float]) -> Float:
-        """Return logarithmic rates; of points not measured yet, what is believed of them."""
-        floor, failed = self.scale()
+        """Return logarithmic rates, slow ones pulled up.
+
+        A failure counts as the median; of a point not measured yet, what is believed of it.
+        """
+        known = np.log([rate for rate in self.rates.values() if rate > 0])
+        floor, failed = np.quantile(known, FLOOR_QUANTILE), float(np.median(known))
         values = []
         for index in indices:
             rate = self.rates.get(index)
@@ -55,7 +55,9 @@ class Trials:
                 values.append(believed.get(index, failed))
             else:
                 values.append(np.log(rate) if rate > 0 else failed)
-        return np.asarray(np.maximum(np.array(values), floor))
+        below = np.maximum(floor - np.array(values), 0.0)
+        softness = max(SOFTNESS * float(known.max() - floor), 1e-6)
+        return np.asarray(np.maximum(values, floor) - softness * np.log1p(below / softness))
 
 
 class Surrogate:
@@ -92,7 +94,10 @@ class Surrogate:
         self._prior_rows: Float = np.empty(0)
         self._prior_pool: Float = np.empty(0)
         self._ease: Float = np.empty(0)
-        self._best = 0.0
+        self._rates: Float = np.empty(0)
+        # Raw knob values of candidates and of trials.
+        self.values: Float = np.empty((0, 0))
+        self._row_values: Float = np.empty((0, 0))
 
     @property
     def spread(self) -> Float:
@@ -125,6 +130,7 @@ class Surrogate:
             self._process, self.features.smooth(self._rows), self.features.smooth(pool)
         )
         self._prior_rows, self._prior_pool = self._prior(self._rows), self._prior(pool)
+        self.values, self._row_values = (self.features.plain(i) for i in (pool, self._rows))
         self._learn_failures(trials)
         self._ease = self._chances(pool)
 
@@ -167,6 +173,7 @@ class Surrogate:
         self.pool = np.concatenate([self.pool, indices])
         self._prior_pool = np.concatenate([self._prior_pool, self._prior(indices)])
         self._ease = np.concatenate([self._ease, self._chances(indices)])
+        self.values = np.concatenate([self.values, self.features.plain(indices)])
 
     def expect(self, trials: Trials) -> None:
         """Update expectations to what has been measured since."""
@@ -175,11 +182,21 @@ class Surrogate:
         self._scale = (float(logs.mean()), float(logs.std()) + 1e-9)
         y = (logs - self._scale[0]) / self._scale[1]
         self.expected = self._posterior.mean(y - self._prior_rows) + self._prior_pool
-        self._best = float(y.max())
+        self._rates = y
 
-    def promise(self) -> Float:
-        """Return the logarithm of the expected improvement of each candidate."""
-        return log_improvement(self.expected - self._best, self.spread) + self._ease
+    def promise(self, column: int | None = None, value: float = 0.0) -> Float:
+        """Return the logarithm of the expected improvement of each candidate.
+
+        Args:
+            column: of `values`; when given, what counts is the improvement over the best trial
+                with this ``value`` there, not over the best of all.
+            value: of that knob.
+        """
+        rates = self._rates
+        if column is not None:
+            rates = rates[self._row_values[: len(rates), column] == value]
+        best = rates.max() if len(rates) else self._rates.min()
+        return log_improvement(self.expected - best, self.spread) + self._ease
 
     def choose(self, position: int) -> int:
         """Take a candidate as proposed: until it is measured, it is believed as expected."""
@@ -196,6 +213,7 @@ class Surrogate:
             self._posterior.append(self.features.smooth(fresh))
             self._rows += fresh
             self._prior_rows = np.concatenate([self._prior_rows, self._prior(fresh)])
+            self._row_values = np.concatenate([self._row_values, self.features.plain(fresh)])
 
 
 def log_improvement(gain: Float, spread: Float) -> Float:

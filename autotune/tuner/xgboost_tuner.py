@@ -30,7 +30,7 @@ POOL = 2500
 GROWTH = 1.35
 # Around how many of the best all one-knob neighbours are candidates; most of those at a time.
 AROUND, MOST_NEIGHBOURS = 3, 600
-# Every third proposal explores: it is the best of a random part of the space.
+# Every third proposal explores: it should become the best of a random slice of the space.
 EXPLORE_EVERY = 3
 # Every so many proposals one is random whatever the model says.
 RANDOM_EVERY = 40
@@ -44,9 +44,9 @@ class XGBTuner(PointTuner):
     Boosted trees rank every valid point of the space, or what annealing on them finds in a space
     too large for that. The better ones, all one-knob neighbours of the best measured points and a
     random sample are then scored by a Gaussian process, which also tells how unsure it is. Two
-    proposals out of three have the largest expected improvement; the third has the largest within
-    a random slice of the space, so that no region stays unseen. What was proposed but not
-    measured yet counts as measured with its expectation, which keeps batches diverse.
+    proposals out of three have the largest expected improvement; the third has the largest over
+    the best of a random slice of the space, so that no region stays unseen. What was proposed but
+    not measured yet counts as measured with its expectation, which keeps batches diverse.
 
     Failed trials teach the chance to run, which the expected improvement is multiplied by.
 
@@ -96,9 +96,8 @@ class XGBTuner(PointTuner):
         self._fit_at = self._since_fit = self._turn = 0
         self._news: list[int] = []
         self._near: dict[int, list[int]] = {}
-        # Of each candidate in the surrogate's pool: may it be proposed, and its knob values.
+        # Of each candidate in the surrogate's pool: may it be proposed?
         self._open: BoolArray = np.empty(0, dtype=np.bool_)
-        self._values: FloatArray = np.empty((0, 0))
 
     # ---- proposing
 
@@ -143,26 +142,32 @@ class XGBTuner(PointTuner):
         chosen: list[int] = []
         while len(chosen) < n and self._open.any():
             self._turn += 1
-            promise = np.where(self._open, surrogate.promise(), -np.inf)
             if self._turn % RANDOM_EVERY == 0:
-                promise = np.where(self._open, self.rng.random(len(promise)), -np.inf)
+                promise = self.rng.random(len(self._open))
             elif self._turn % EXPLORE_EVERY == 0:
-                promise = np.where(self._slice(), promise, -np.inf)
-            position = int(np.argmax(promise))
+                promise = self._within_slice(surrogate)
+            else:
+                promise = surrogate.promise()
+            position = int(np.argmax(np.where(self._open, promise, -np.inf)))
             self._open[position] = False
             chosen.append(surrogate.choose(position))
         self._since_fit += len(chosen)
         return chosen
 
-    def _slice(self) -> BoolArray:
-        """Return the candidates that share one value of one knob, both drawn."""
-        values = self._values
-        varied = np.flatnonzero(np.ptp(values[self._open], axis=0) > 0)
+    def _within_slice(self, surrogate: Surrogate) -> FloatArray:
+        """Return the promise of the candidates that share one value of one knob, both drawn.
+
+        It is the promise to be better than anything measured in that slice. So poor regions are
+        descended too: the best of a region is often hidden behind poor neighbours.
+        """
+        left = surrogate.values[self._open]
+        varied = np.flatnonzero(np.ptp(left, axis=0) > 0)
         if not len(varied):
-            return self._open
-        column = values[:, self.rng.choice(varied)]
-        same = column == self.rng.choice(np.unique(column[self._open]))
-        return np.asarray(same & self._open, dtype=np.bool_)
+            return surrogate.promise()
+        column = int(self.rng.choice(varied))
+        value = float(self.rng.choice(np.unique(left[:, column])))
+        inside = surrogate.values[:, column] == value
+        return np.where(inside, surrogate.promise(column, value), -np.inf)
 
     # ---- learning
 
@@ -203,7 +208,6 @@ class XGBTuner(PointTuner):
         surrogate.fit(self._trials, list(self._pending), pool)
         self._fit_at, self._since_fit, self._news = len(self._trials.rates), 0, []
         self._open = np.ones(len(pool), dtype=np.bool_)
-        self._values = self.features.plain(pool)
         self._look_around(surrogate)
         surrogate.expect(self._trials)
         return surrogate
@@ -219,7 +223,6 @@ class XGBTuner(PointTuner):
             fresh = self.rng.choice(fresh, MOST_NEIGHBOURS, replace=False)
         surrogate.widen(fresh)
         self._open = np.concatenate([self._open, np.ones(len(fresh), dtype=np.bool_)])
-        self._values = np.concatenate([self._values, self.features.plain(fresh)])
 
     def _neighbours(self, index: int) -> list[int]:
         if index not in self._near:

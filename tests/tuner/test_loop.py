@@ -1,0 +1,287 @@
+"""The loop: what it measures, keeps, prints, and how it ends."""
+
+import io
+import logging
+import os
+import re
+import signal
+
+import numpy as np
+import pytest
+
+from autotune.errors import TunerError
+from autotune.measure import (
+    Builder,
+    BuildResult,
+    MeasureErrorNo,
+    MeasureResult,
+    Runner,
+)
+from autotune.record import DummyDatabase, load_from_file
+from autotune.task import create, get_config, template
+from autotune.tuner import GridSearchTuner, RandomTuner, XGBTuner, callback
+
+
+@template("tests.tuner.loop")
+def loop(n):
+    config = get_config()
+    config.define_knob("x", list(range(n)))
+    config.define_knob("y", [1, 2, 4])
+    config.add_flop(1e6)
+
+
+@pytest.fixture
+def task():
+    return create("tests.tuner.loop", (20,), "c")
+
+
+class Empty(Builder):
+    """Builds nothing; fails those whose index is in `bad`."""
+
+    def __init__(self, bad=(), message="no compiler"):
+        super().__init__(n_parallel=2)
+        self.bad, self.message = bad, message
+
+    def build(self, measure_inputs):
+        return [self._one(inp) for inp in measure_inputs]
+
+    def _one(self, inp):
+        if inp.config.index in self.bad:
+            return BuildResult(
+                "", None, error_no=MeasureErrorNo.COMPILE_HOST, error_msg=self.message
+            )
+        return BuildResult("built", None)
+
+
+class Counting(Runner):
+    """A configuration takes (1 + x) * y milliseconds; Ctrl-C is pressed at trial `stop_at`."""
+
+    def __init__(self, stop_at=None):
+        super().__init__()
+        self.seen = []
+        self.stop_at = stop_at
+
+    def run(self, measure_inputs, build_results):
+        self.seen += [inp.config.index for inp in measure_inputs]
+        if self.stop_at is not None and len(self.seen) > self.stop_at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return [
+            MeasureResult(((1 + i.config["x"].val) * i.config["y"].val * 1e-3,), 0, 0.1, 1.0)
+            for i in measure_inputs
+        ]
+
+
+def option(bad=(), **kwargs):
+    return {"builder": Empty(bad), "runner": Counting(**kwargs)}
+
+
+def test_the_fastest_configuration_is_kept(task):
+    tuner = RandomTuner(task, seed=0)
+    tuner.tune(60, option())
+    assert (tuner.best_config["x"].val, tuner.best_config["y"].val) == (0, 1)
+    assert tuner.best_flops == pytest.approx(1e9)
+    inp, res = tuner.best_measure_pair
+    assert inp.config is tuner.best_config
+    assert res.costs == (1e-3,)
+
+
+def test_no_more_than_n_trial_are_measured(task):
+    measured = option()
+    GridSearchTuner(task).tune(7, measured)
+    assert measured["runner"].seen == list(range(7))
+
+
+def test_results_reach_callbacks_in_order_of_submission(task):
+    order = []
+    watch = lambda tuner, inputs, results: order.extend(i.config.index for i in inputs)
+    GridSearchTuner(task).tune(30, option(bad=range(0, 30, 3)), callbacks=[watch])
+    assert order == list(range(30))
+
+
+def test_a_run_ends_when_the_space_does(task):
+    measured = option()
+    RandomTuner(task, seed=1).tune(1000, measured)
+    assert sorted(measured["runner"].seen) == list(range(60))
+
+
+def test_early_stopping_counts_from_the_best(task, caplog):
+    measured = option()
+    caplog.set_level(logging.INFO, "autotvm")
+    tuner = GridSearchTuner(task)  # the first trial is the best one
+    tuner.tune(60, measured, early_stopping=10)
+    assert 10 <= len(measured["runner"].seen) < 25
+    assert "early stopping: the best is trial 1" in caplog.text
+
+
+def test_a_time_limit_stops_the_run(task):
+    tuner = RandomTuner(task, seed=1)
+    tuner.tune(60, option(), timeout_s=0.0)
+    assert tuner.best_config is None
+
+
+def test_failures_are_summed_up_by_kind_and_first_line(task, caplog):
+    tuner = GridSearchTuner(task)
+    tuner.tune(40, option(bad=range(0, 40, 2)))
+    assert "20 of 40 trials failed:\n     20  COMPILE_HOST: no compiler" in caplog.text
+    assert tuner.best_config is not None
+
+
+def test_failing_alike_from_the_start_stops_the_run(task, caplog):
+    measured = option(bad=range(60))
+    RandomTuner(task, seed=0).tune(60, measured, fail_fast=8)
+    assert "trials all failed with the same message; mend that first" in caplog.text
+    assert measured["runner"].seen == []
+    assert re.search(r"Could not find any valid schedule for task .*loop", caplog.text)
+
+
+def test_the_file_of_all_errors_holds_the_whole_text(task, caplog, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    measured = {"builder": Empty(range(60), "line one\nline two"), "runner": Counting()}
+    GridSearchTuner(task).tune(10, measured)
+    (path,) = tmp_path.glob("autotune_errors_*.log")
+    assert "10 x COMPILE_HOST\nline one\nline two" in path.read_text()
+
+
+def test_trials_log_a_line_each_as_autotvm_does(task, caplog):
+    caplog.set_level(logging.DEBUG, "autotvm")
+    GridSearchTuner(task).tune(1, option())
+    assert re.search(r"No: 1\tGFLOPS: 1\.00/1\.00\tresult: MeasureResult\(.*\)\t\[", caplog.text)
+
+
+def test_progress_bar_writes_autotvms_line(task):
+    out = io.StringIO()
+    bar = callback.progress_bar(3, prefix="[Task 1/1]", stream=out)
+    GridSearchTuner(task).tune(3, option(), callbacks=[bar])
+    last = out.getvalue().split("\r")[-1]
+    form = (
+        r"\[Task 1/1\] Current/Best: +0\.\d\d/ +1\.00 GFLOPS \| Progress: \(3/3\) \| \d+\.\d\d s"
+    )
+    assert re.fullmatch(form + r" Done\.\n", last.replace("1.00/", "0.99/"))
+
+
+def test_monitor_keeps_scores_and_times(task):
+    monitor = callback.Monitor()
+    GridSearchTuner(task).tune(4, option(bad=[1]), callbacks=[monitor])
+    np.testing.assert_allclose(monitor.trial_scores(), [1e9, 0, 1e9 / 3, 1e9 / 4])
+    assert len(monitor.trial_timestamps()) == 4
+
+
+def test_a_log_is_written_while_tuning_and_can_be_read(task, tmp_path):
+    log = tmp_path / "log.json"
+    GridSearchTuner(task).tune(12, option(), callbacks=[callback.log_to_file(log)])
+    assert [inp.config.index for inp, _ in load_from_file(log)] == list(range(12))
+
+
+def test_a_log_can_be_an_open_file(task):
+    out = io.StringIO()
+    GridSearchTuner(task).tune(3, option(), callbacks=[callback.log_to_file(out)])
+    assert len(out.getvalue().splitlines()) == 3
+
+
+def test_a_database_gets_every_trial(task):
+    database = DummyDatabase()
+    seen = []
+    keep = lambda tuner, inputs, results: seen.extend(inputs)
+    GridSearchTuner(task).tune(5, option(), callbacks=[callback.log_to_database(database), keep])
+    assert all(database.load(inp) is not None for inp in seen)
+    assert len(seen) == 5
+
+
+def test_an_interrupt_is_raised_again_with_a_complete_log(task, tmp_path):
+    log = tmp_path / "log.json"
+    delivered = []
+    count = lambda tuner, inputs, results: delivered.extend(inputs)
+    with pytest.raises(KeyboardInterrupt):
+        GridSearchTuner(task).tune(
+            60, option(stop_at=20), callbacks=[callback.log_to_file(log), count]
+        )
+    assert [inp.config.index for inp, _ in load_from_file(log)] == [
+        inp.config.index for inp in delivered
+    ]
+
+
+@pytest.mark.parametrize("make", [RandomTuner, GridSearchTuner, XGBTuner])
+def test_a_resumed_run_measures_nothing_twice(make, task, tmp_path):
+    log = tmp_path / "log.json"
+    make(task, seed=0).tune(25, option(), callbacks=[callback.log_to_file(log)], resume=log)
+    second = option()
+    tuner = make(task, seed=0)
+    tuner.tune(45, second, callbacks=[callback.log_to_file(log)], resume=log)
+    indices = [inp.config.index for inp, _ in load_from_file(log)]
+    assert len(indices) == len(set(indices)) == 45
+    assert len(second["runner"].seen) == 20
+    best = min(load_from_file(log), key=lambda pair: pair[1].mean)
+    assert tuner.best_config.index == best[0].config.index
+
+
+def test_resuming_ignores_records_of_other_tasks(task, tmp_path):
+    log = tmp_path / "log.json"
+    other = create("tests.tuner.loop", (5,), "c")
+    GridSearchTuner(other).tune(9, option(), callbacks=[callback.log_to_file(log)])
+    measured = option()
+    GridSearchTuner(task).tune(9, measured, resume=log)
+    assert measured["runner"].seen == list(range(9))
+
+
+def test_resuming_a_finished_run_measures_nothing(task):
+    pairs = []
+    keep = lambda tuner, inputs, results: pairs.extend(zip(inputs, results, strict=True))
+    GridSearchTuner(task).tune(9, option(), callbacks=[keep])
+    measured = option()
+    tuner = GridSearchTuner(task)
+    tuner.tune(9, measured, resume=pairs)
+    assert measured["runner"].seen == []
+    assert tuner.best_config.index == 0
+
+
+def test_reproducible_runs_propose_the_same(task):
+    def order():
+        seen = []
+        watch = lambda tuner, inputs, results: seen.extend(i.config.index for i in inputs)
+        XGBTuner(task, seed=3).tune(48, option(), callbacks=[watch], reproducible=True)
+        return seen
+
+    assert order() == order()
+
+
+def test_stop_at_a_fraction_of_the_ceiling(task):
+    class Rated(Counting):
+        def run(self, measure_inputs, build_results):
+            return [
+                r._replace(extra={"roofline": 1e-3 / r.mean})
+                for r in super().run(measure_inputs, build_results)
+            ]
+
+    runner = Rated()
+    GridSearchTuner(task).tune(60, {"builder": Empty(), "runner": runner}, stop_at=0.9)
+    assert len(runner.seen) < 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({"n_trial": 0}, "expected at least 1"), ({"n_trial": 1, "si_prefix": "Q"}, "si_prefix")],
+)
+def test_arguments_are_checked(task, arguments, words):
+    with pytest.raises(TunerError, match=words):
+        RandomTuner(task).tune(measure_option=option(), **arguments)
+
+
+def test_a_tuner_written_for_autotvm_works(task):
+    from autotune.tuner import Tuner
+
+    class Backwards(Tuner):
+        def __init__(self, task):
+            super().__init__(task)
+            self.left = list(range(60))
+
+        def has_next(self):
+            return bool(self.left)
+
+        def next_batch(self, batch_size):
+            return [
+                self.space.get(self.left.pop()) for _ in range(min(batch_size, len(self.left)))
+            ]
+
+    tuner = Backwards(task)
+    tuner.tune(60, option())
+    assert tuner.best_config.index == 0
