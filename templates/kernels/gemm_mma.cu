@@ -26,7 +26,7 @@ __device__ __forceinline__ void stage_a(
   each_vector<TILE_M, CHUNK / 2 / A_PAIRS>(tid, [&](int row, int vector) {
     const int k = vector * A_PAIRS * 2;
     const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
-    copy_pairs<A_PAIRS>(dst + row * A_PITCH + k, from + static_cast<ptrdiff_t>(row) * K + k, valid);
+    copy_pairs<A_PAIRS>(dst + row * A_PITCH + k, from + static_cast<long long>(row) * K + k, valid);
   });
 }
 
@@ -37,7 +37,7 @@ __device__ __forceinline__ void stage_b(
     const int column = vector * B_PAIRS * 2;
     const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
     copy_pairs<B_PAIRS>(
-        dst + k * B_PITCH + column, from + static_cast<ptrdiff_t>(k) * N + column, valid);
+        dst + k * B_PITCH + column, from + static_cast<long long>(k) * N + column, valid);
   });
 }
 

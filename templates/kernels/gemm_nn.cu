@@ -21,7 +21,7 @@ __device__ __forceinline__ void stage_a(
   each_vector<TILE_M, CHUNK / A_COPY>(tid, [&](int row, int vector) {
     const int k = vector * A_COPY;
     const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
-    copy_async<A_COPY>(dst + row * A_PITCH + k, from + static_cast<ptrdiff_t>(row) * K + k, valid);
+    copy_async<A_COPY>(dst + row * A_PITCH + k, from + static_cast<long long>(row) * K + k, valid);
   });
 }
 
@@ -32,7 +32,7 @@ __device__ __forceinline__ void stage_b(
     const int column = vector * B_COPY;
     const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
     copy_async<B_COPY>(
-        dst + k * B_PITCH + column, from + static_cast<ptrdiff_t>(k) * N + column, valid);
+        dst + k * B_PITCH + column, from + static_cast<long long>(k) * N + column, valid);
   });
 }
 
