@@ -184,7 +184,7 @@ def tune(trials: int, seed: int, log: Path) -> tuple[autotune.Task, float]:
     """Tune the tutorial template; return the task and the seconds it took."""
     task = autotune.create("benchmarks/tutorial_conv2d", (*SHAPE, 1, 1), "cuda")
     option = autotune.measure_option(
-        autotune.LocalBuilder(timeout=30),
+        autotune.LocalBuilder(timeout=10),
         autotune.LocalRunner(number=4, repeat=3, min_repeat_ms=5, cooldown_interval=0.0),
     )
     start = time.perf_counter()
