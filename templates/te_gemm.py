@@ -68,6 +68,10 @@ def _schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     cfg.define_split("tile_j", j, num_outputs=3, max_factor=128)
     cfg.define_split("tile_k", c.op.reduce_axis[0], num_outputs=2, max_factor=64)
     cfg.define_knob("unroll", [0, 1])
+    # What is unrolled is compiled line by line: beyond this a compiler takes minutes.
+    cfg.multi_filter(
+        lambda c: not c["unroll"].val or c["tile_i"].size[-1] * c["tile_k"].size[-1] <= 64
+    )
     te_common.untuned(cfg, {"tile_i": (-1, 8, 4), "tile_j": (-1, 4, 16), "tile_k": (-1, 16)})
 
     local = s.cache_write(c, "local")
