@@ -91,6 +91,9 @@ class _Pipeliner(Rewriter):
             return loop
         depth = max(mark.depth for mark in marks)
         is_async = any(mark.is_async for mark in marks)
+        if is_async and any(_read(each) & buffers for each in fills):
+            # One fill reads what another has only begun to copy.
+            return loop
         for buffer in buffers:
             size = _padded_size(buffer)
             self.rings[buffer] = Buffer(buffer.name, (depth * size,), buffer.dtype, buffer.scope)

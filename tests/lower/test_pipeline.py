@@ -129,3 +129,28 @@ def test_a_pipeline_inside_a_loop_starts_anew():
         s[copy].double_buffer()
     assert outer is not inner
     check(s, work)
+
+
+@pytest.mark.parametrize("how", ["double_buffer", "async_copy"])
+def test_a_shared_stage_made_from_another_one_is_right(how):
+    A = te.placeholder((40, 8), name="A")
+    k = te.reduce_axis((0, 40), name="k")
+    twice = te.compute((40, 8), lambda i, j: A[i, 7 - j] * 2.0, name="twice")
+    B = te.compute((8,), lambda j: te.sum(twice[k, j] + twice[k, 7 - j], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    local = s.cache_write(B, "local")
+    first = s.cache_read(A, "shared", [twice])
+    (j,) = s[B].op.axis
+    s[B].bind(j, te.thread_axis("threadIdx.x"))
+    s[local].compute_at(s[B], j)
+    ko, ki = s[local].split(s[local].op.reduce_axis[0], factor=4)
+    s[local].reorder(ko, ki, *s[local].op.axis)
+    for T in (first, twice):
+        s[T].set_scope("shared")
+        s[T].compute_at(s[local], ko)
+        s[T].bind(s[T].op.axis[1], te.thread_axis("threadIdx.x"))
+        getattr(s[T], how)()
+    a = np.random.default_rng(0).integers(-4, 5, (40, 8)).astype("float32")
+    out = np.full(8, -99, "float32")
+    run(lower_schedule(s, [A, B]), [a, out])
+    np.testing.assert_allclose(out, 2 * (a[:, ::-1] + a).sum(axis=0))
