@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
 
-# The very first run also pays for cold caches and lazily loaded code; only when it is slower by
-# this factor still than what is hopeless, it decides alone.
+# The very first run also pays for cold caches, lazily loaded code and threads that start; only
+# when it is long, and slower by this factor still than what is hopeless, it decides alone.
 _COLD_FACTOR = 8.0
+_COLD_S = 0.1
 _LEAST_GROWTH = 1.2
 
 
@@ -62,7 +63,7 @@ def take_samples(sampler: Sampler, policy: TimingPolicy, best_s: float | None) -
     """
     hopeless_s = policy.hopeless * best_s if best_s and policy.hopeless else math.inf
     first = sampler.sample(1)
-    if first > _COLD_FACTOR * hopeless_s:
+    if first > max(_COLD_S, _COLD_FACTOR * hopeless_s):
         return summarize([first], 1, cut_short=True)
     second = sampler.sample(1)
     if second > hopeless_s:

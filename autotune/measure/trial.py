@@ -12,11 +12,12 @@ from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Argument
 from autotune.measure.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.race_rounds import race_rounds
+from autotune.measure.threads import Spread
 from autotune.measure.timing import take_samples
 from autotune.measure.tolerance import mismatch
 from autotune.measure.types import MeasureErrorNo
 from autotune.measure.values import read_values
-from autotune.runtime import Buffers, Device, Executable, TimeOptions, Timing, load
+from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions, Timing, load
 from autotune.runtime.roofline import ceilings_of
 
 Speak = Callable[[str], None]
@@ -44,6 +45,11 @@ class Bench:
             values = [read_values(p, a.dtype) for p, a in zip(inputs, read, strict=True)]
             self._buffers, self._key = Buffers(args, self.device, values), key
         return self._buffers
+
+    def sampler(self, executable: Executable, buffers: Buffers, options: TimeOptions) -> Sampler:
+        """Return what times ``executable``, its threads spread over the cores on a CPU."""
+        sampler = executable.sampler(buffers, options)
+        return Spread(sampler) if self.device.kind == "cpu" else sampler
 
     def forget(self) -> None:
         """Drop the buffers: a wild store may have hit them."""
@@ -78,7 +84,7 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
     buffers = bench.buffers(job.kernel.args, job.inputs)
     with load(job.artifact, job.kernel, bench.device) as executable:
         options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)
-        sampler = executable.sampler(buffers, options)
+        sampler = bench.sampler(executable, buffers, options)
         speak("quiet")
         timing = take_samples(sampler, job.timing, job.best_s)
         wrong = None
@@ -130,7 +136,7 @@ def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
             executables.append(executable)
             buffers = bench.buffers(run.kernel.args, run.inputs)
             options = TimeOptions(flush_cache=run.flush, use_graph=run.graph)
-            samplers.append(executable.sampler(buffers, options))
+            samplers.append(bench.sampler(executable, buffers, options))
         speak("quiet")
         timings = race_rounds(samplers, job.rounds, job.least_s, job.seed)
     finally:

@@ -56,6 +56,11 @@ def test_a_candidate_beyond_hope_is_not_even_warmed_up():
     assert sampler.numbers == [1]
 
 
+def test_a_short_first_run_proves_nothing():
+    sampler = Clockwork(50e-3, 1e-3)
+    assert not take_samples(sampler, TimingPolicy(hopeless=4), best_s=1e-3).cut_short
+
+
 def test_cutting_short_can_be_turned_off():
     sampler = Clockwork(1.0)
     assert not take_samples(sampler, TimingPolicy(hopeless=0), best_s=1e-3).cut_short
