@@ -26,7 +26,9 @@ def _schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     cfg.define_split("tile_j", j, num_outputs=4, max_factor=64)
     cfg.define_split("tile_k", c.op.reduce_axis[0], num_outputs=2, max_factor=64)
     cfg.define_knob("vector", [1, 2, 4])
-    cfg.define_knob("double_buffer", [0, 1])
+    # 0: fetch, then compute; 1: fetch the next slice while computing; n: n slices fetched ahead by
+    # asynchronous copies.
+    cfg.define_knob("pipeline", [0, 1, 2, 3, 4])
     te_common.define_unroll(cfg)
     te_common.untuned(cfg, {"tile_i": (-1, 2, 8, 4), "tile_j": (-1, 2, 8, 4), "tile_k": (-1, 8)})
 
@@ -53,8 +55,10 @@ def _schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
         s[stage].compute_at(s[local], ko)
         s[own].compute_at(s[local], ki)
         te_common.fetch_together(s[stage], threads, cfg["vector"].val)
-        if cfg["double_buffer"].val:
+        if cfg["pipeline"].val == 1:
             s[stage].double_buffer()
+        elif cfg["pipeline"].val > 1:
+            s[stage].async_copy(cfg["pipeline"].val)
     te_common.unrolled(cfg, s[c], bi)
     return s, [a, b, c]
 
