@@ -108,7 +108,7 @@ def history_of(path: Path, seed: int, per_device: int = 300) -> list[tuple[objec
         recording = recording_of(other)
         task = recording.task(kernel, (other.stem,))
         for k in rng.permutation(len(recording.results))[:per_device]:
-            index = int(task.config_space.indices(recording.codes[k])[0])
+            index = int(task.config_space.indices(recording.codes[k : k + 1])[0])
             config = task.config_space.get(index)
             pairs.append((MeasureInput(task.target, task, config), recording.results[k]))
     return pairs

@@ -44,15 +44,19 @@ def run(name: str, recording: Recording, seed: int, cap: int) -> list[int]:
 
 
 class Study:
-    """Optuna as an optimiser for `AskTellTuner`; it is shown positions, as integers."""
+    """Optuna as an optimiser for `AskTellTuner`; it is shown positions, as integers.
+
+    TPE learns nothing from failed trials and would repeat them, so it is told a long time where a
+    point is invalid or fails, and the known time where it repeats one.
+    """
 
     def __init__(self, seed: int) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._failed = optuna.trial.TrialState.FAIL
         sampler = optuna.samplers.TPESampler(seed=seed)
         self.study = optuna.create_study(sampler=sampler)
+        self._known: dict[tuple[int, ...], float] = {}
 
     def ask(self, knobs: Mapping[str, int]) -> tuple[Any, Mapping[str, int]]:
         """Propose a position for each knob."""
@@ -61,10 +65,11 @@ class Study:
 
     def tell(self, token: Any, seconds: float | None) -> None:
         """Take the result of a proposal."""
-        if seconds is None:
-            self.study.tell(token, state=self._failed)
-        else:
-            self.study.tell(token, seconds)
+        key = tuple(token.params.values())
+        if seconds is not None:
+            self._known[key] = seconds
+        bad = 10 * max(self._known.values(), default=1.0)
+        self.study.tell(token, self._known.setdefault(key, bad))
 
 
 def run_optuna(recording: Recording, seed: int, cap: int) -> list[int]:
