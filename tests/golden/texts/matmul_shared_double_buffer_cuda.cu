@@ -18,14 +18,16 @@ matmul_shared_double_buffer_cuda_kernel0(const float* __restrict__ A, const floa
   for (int ax0_ax1_fused_outer = 0; ax0_ax1_fused_outer < 2; ++ax0_ax1_fused_outer) {
     B_shared[ax0_ax1_fused_outer * 64 + tx] = B[ax0_ax1_fused_outer * 256 + (tx >> 4) * 64 + bx * 16 + (tx & 15)];
   }
+  float B_shared_next[2];
+  float A_shared_next[2];
   for (int k_outer = 0; k_outer < 8; ++k_outer) {
     __syncthreads();
     if (k_outer < 7) {
       for (int ax0_ax1_fused_outer = 0; ax0_ax1_fused_outer < 2; ++ax0_ax1_fused_outer) {
-        A_shared[((k_outer + 1) & 1) * 128 + ax0_ax1_fused_outer * 64 + tx] = A[by * 1024 + ax0_ax1_fused_outer * 512 + (tx >> 3) * 64 + k_outer * 8 + (tx & 7) + 8];
+        A_shared_next[ax0_ax1_fused_outer] = A[by * 1024 + ax0_ax1_fused_outer * 512 + (tx >> 3) * 64 + k_outer * 8 + (tx & 7) + 8];
       }
       for (int ax0_ax1_fused_outer = 0; ax0_ax1_fused_outer < 2; ++ax0_ax1_fused_outer) {
-        B_shared[((k_outer + 1) & 1) * 128 + ax0_ax1_fused_outer * 64 + tx] = B[k_outer * 512 + ax0_ax1_fused_outer * 256 + (tx >> 4) * 64 + bx * 16 + (tx & 15) + 512];
+        B_shared_next[ax0_ax1_fused_outer] = B[k_outer * 512 + ax0_ax1_fused_outer * 256 + (tx >> 4) * 64 + bx * 16 + (tx & 15) + 512];
       }
     }
     for (int i_c = 0; i_c < 2; ++i_c) {
@@ -66,6 +68,14 @@ matmul_shared_double_buffer_cuda_kernel0(const float* __restrict__ A, const floa
     for (int i_c = 0; i_c < 2; ++i_c) {
       for (int j_c = 0; j_c < 2; ++j_c) {
         C_local[i_c * 2 + j_c] += A_shared[(k_outer & 1) * 128 + (tx >> 3) * 16 + i_c * 8 + 7] * B_shared[(k_outer & 1) * 128 + (tx & 7) * 2 + j_c + 112];
+      }
+    }
+    if (k_outer < 7) {
+      for (int ax0_ax1_fused_outer = 0; ax0_ax1_fused_outer < 2; ++ax0_ax1_fused_outer) {
+        A_shared[((k_outer + 1) & 1) * 128 + ax0_ax1_fused_outer * 64 + tx] = A_shared_next[ax0_ax1_fused_outer];
+      }
+      for (int ax0_ax1_fused_outer = 0; ax0_ax1_fused_outer < 2; ++ax0_ax1_fused_outer) {
+        B_shared[((k_outer + 1) & 1) * 128 + ax0_ax1_fused_outer * 64 + tx] = B_shared_next[ax0_ax1_fused_outer];
       }
     }
   }
