@@ -24,7 +24,7 @@ import autotune
 from autotune import te
 from autotune.codegen import kernel_of_function
 from autotune.errors import InstantiationError
-from autotune.lower import lower_schedule
+from autotune.lowering import lower_schedule
 from autotune.target import Target
 from benchmarks.tutorial_gpu import SHAPE, tutorial_template
 

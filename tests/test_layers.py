@@ -15,7 +15,7 @@ ROWS = [
     {"kernel"},
     {"te"},
     {"topi"},
-    {"task", "lower"},
+    {"task", "lowering"},
     {"codegen", "features"},
     {"runtime", "cost_model"},
     {"driver"},

@@ -14,7 +14,7 @@ from autotune.codegen.statements import INDENT, StatementPrinter, elements_of
 from autotune.ir import Buffer
 from autotune.kernel import Argument, Kernel, KernelCall, Launch, Workspace
 from autotune.kernel.kernel import Role, item_bytes
-from autotune.lower import LoweredFunction, LoweredKernel, lower_schedule
+from autotune.lowering import LoweredFunction, LoweredKernel, lower_schedule
 from autotune.target import Language, Limits, Target
 from autotune.te import Schedule, Tensor
 

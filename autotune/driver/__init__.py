@@ -2,6 +2,6 @@
 
 from autotune.driver.build import build
 from autotune.driver.kernel_of import kernel_of
-from autotune.lower import lower
+from autotune.lowering import lower
 
 __all__ = ["build", "kernel_of", "lower"]

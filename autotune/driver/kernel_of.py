@@ -8,7 +8,7 @@ from typing import Any
 from autotune.codegen import kernel_of_function, kernel_of_schedule
 from autotune.errors import KernelError
 from autotune.kernel import Kernel, SourceKernel
-from autotune.lower import LoweredFunction
+from autotune.lowering import LoweredFunction
 from autotune.target import Target
 from autotune.te import Schedule
 

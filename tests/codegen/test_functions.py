@@ -37,7 +37,7 @@ from autotune.ir import (
     const,
     seq,
 )
-from autotune.lower import LoweredFunction, LoweredKernel
+from autotune.lowering import LoweredFunction, LoweredKernel
 from autotune.target import Target
 
 A = Buffer("A", (1024,), "float32")

@@ -7,9 +7,9 @@ import pytest
 
 from autotune.features import ana_lower, get_itervar_feature
 from autotune.ir.visitor import Visitor
-from autotune.lower import lower_schedule
-from tests.lower.random_schedules import cpu, gpu
-from tests.lower.workloads import ALL
+from autotune.lowering import lower_schedule
+from tests.lowering.random_schedules import cpu, gpu
+from tests.lowering.workloads import ALL
 
 
 class Stores(Visitor):

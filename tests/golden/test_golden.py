@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autotune.codegen import kernel_of_function
-from autotune.lower import lower_schedule
+from autotune.lowering import lower_schedule
 from tests.golden import cases
 
 TEXTS = Path(__file__).parent / "texts"

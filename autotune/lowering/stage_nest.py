@@ -16,8 +16,8 @@ from autotune.ir.expr import Expr, IntImm, IterVar, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Buffer, For, ForKind, If, Stmt, Store, seq
 from autotune.ir.structure import variables
-from autotune.lower.buffers import Home, Homes
-from autotune.lower.plan import Plan, StagePlan, Thread
+from autotune.lowering.buffers import Home, Homes
+from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.te.stage import Stage
 from autotune.te.stage_state import IterAttr
 

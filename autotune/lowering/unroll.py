@@ -24,7 +24,7 @@ from autotune.ir.stmt import (
     Store,
     seq,
 )
-from autotune.lower.instances import Templates
+from autotune.lowering.instances import Templates
 
 MAX_STEP = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"

@@ -25,8 +25,8 @@ from autotune.ir.expr import (
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, For, ForKind, If, Seq, Stmt, Store, seq
 from autotune.ir.visitor import Visitor
-from autotune.lower.instances import Templates
-from autotune.lower.uses import Uses
+from autotune.lowering.instances import Templates
+from autotune.lowering.uses import Uses
 
 VECTOR_BITS = 128
 WIDTHS = (16, 8, 4, 2)

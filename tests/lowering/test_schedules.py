@@ -10,7 +10,7 @@ import workloads
 from interpreter import run
 
 from autotune.errors import LoweringError
-from autotune.lower import lower_schedule
+from autotune.lowering import lower_schedule
 
 
 @pytest.mark.parametrize("name", workloads.ALL)

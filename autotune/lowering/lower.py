@@ -12,20 +12,20 @@ from typing import Any
 
 from autotune.errors import InstantiationError, LoweringError
 from autotune.ir.stmt import Buffer, Stmt, seq
-from autotune.lower.barriers import insert_barriers
-from autotune.lower.bodies import BodySimplifier
-from autotune.lower.bounds import binds_threads, infer_bounds
-from autotune.lower.buffers import Homes
-from autotune.lower.finish import describe_kernel
-from autotune.lower.function import LoweredFunction, LoweredKernel
-from autotune.lower.nest import make_nests
-from autotune.lower.pipeline import Slots, pipeline_loops
-from autotune.lower.plan import Plan, Thread
-from autotune.lower.storage import hoist_allocations
-from autotune.lower.unroll import unroll_loops
-from autotune.lower.vectorize import vectorize_loops
-from autotune.lower.verify import launch_violation
-from autotune.lower.vthread import inject_vthreads
+from autotune.lowering.barriers import insert_barriers
+from autotune.lowering.bodies import BodySimplifier
+from autotune.lowering.bounds import binds_threads, infer_bounds
+from autotune.lowering.buffers import Homes
+from autotune.lowering.finish import describe_kernel
+from autotune.lowering.function import LoweredFunction, LoweredKernel
+from autotune.lowering.nest import make_nests
+from autotune.lowering.pipeline import Slots, pipeline_loops
+from autotune.lowering.plan import Plan, Thread
+from autotune.lowering.storage import hoist_allocations
+from autotune.lowering.unroll import unroll_loops
+from autotune.lowering.vectorize import vectorize_loops
+from autotune.lowering.verify import launch_violation
+from autotune.lowering.vthread import inject_vthreads
 from autotune.target import Limits
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage

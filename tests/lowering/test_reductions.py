@@ -6,7 +6,7 @@ from interpreter import run
 
 from autotune import te
 from autotune.ir import Max, Select
-from autotune.lower import lower_schedule
+from autotune.lowering import lower_schedule
 
 
 def check(s, args, arrays, expected):

@@ -35,9 +35,9 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.visitor import Rewriter, Visitor
-from autotune.lower.ownership import Slot
-from autotune.lower.stage_nest import PIPELINE, PipelinedBuffer
-from autotune.lower.staging import stage_through_registers
+from autotune.lowering.ownership import Slot
+from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
+from autotune.lowering.staging import stage_through_registers
 
 Slots = dict[tuple[Buffer, Expr], Slot]
 COPIED_BYTES = (4, 8, 16)

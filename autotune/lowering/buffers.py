@@ -11,7 +11,7 @@ from autotune.ir.expr import Expr, Load, ProducerLoad
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Buffer, row_major
 from autotune.ir.visitor import Rewriter
-from autotune.lower.plan import Plan, StagePlan
+from autotune.lowering.plan import Plan, StagePlan
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation, Tensor
 from autotune.utils.math import product

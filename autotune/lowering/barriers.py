@@ -33,9 +33,9 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.structure import children, walk
-from autotune.lower.ownership import Owner, Slot, owner_of
-from autotune.lower.plan import Thread
-from autotune.lower.uses import Uses
+from autotune.lowering.ownership import Owner, Slot, owner_of
+from autotune.lowering.plan import Thread
+from autotune.lowering.uses import Uses
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant, shifted
 from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Range, Var
-from autotune.lower.axes import axis_values, constant_extent, loop_extents, overrun_conditions
-from autotune.lower.bodies import BodySimplifier, reads_in, reads_of
-from autotune.lower.plan import Plan, StagePlan, Thread
-from autotune.lower.regions import Region, clip, cover, relax, whole
+from autotune.lowering.axes import axis_values, constant_extent, loop_extents, overrun_conditions
+from autotune.lowering.bodies import BodySimplifier, reads_in, reads_of
+from autotune.lowering.plan import Plan, StagePlan, Thread
+from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp
@@ -170,7 +170,9 @@ class _Inference:
         tags = _tags_around(stage)
         if any(not tag.startswith("blockIdx") for tag in tags):
             return "local"
-        return "shared" if tags else "local"
+        # With no block around there is one block; its threads share what they compute together.
+        spread = any(_thread_axis(stage, leaf) is not None for leaf in stage.leaf_iter_vars)
+        return "shared" if tags or spread else "local"
 
     def _regions(self, stage: Stage, scope: str, outside: frozenset[Var]) -> tuple[Region, ...]:
         op = stage.op

@@ -9,7 +9,7 @@ from autotune.ir.analysis_affine import Affine
 from autotune.ir.expr import Expr, IntImm, ProducerLoad, Ramp, Reduce, Var
 from autotune.ir.simplify import Simplifier, Value
 from autotune.ir.visitor import Visitor
-from autotune.lower.plan import Body
+from autotune.lowering.plan import Body
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Operation, Tensor
 

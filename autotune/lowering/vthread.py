@@ -26,8 +26,8 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.visitor import Rewriter
-from autotune.lower.instances import Templates
-from autotune.lower.uses import Uses
+from autotune.lowering.instances import Templates
+from autotune.lowering.uses import Uses
 
 # Copies of a statement that are written out; more than that stay a loop.
 MOST_PER_THREAD = 15

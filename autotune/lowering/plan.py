@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.expr import Expr, IterVar, Reduce, Var
-from autotune.lower.regions import Region
+from autotune.lowering.regions import Region
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 

@@ -14,7 +14,7 @@ from autotune.ir.expr import Call, Combiner, Expr, IntImm, Load, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Buffer, If, LetStmt, Stmt, Store, seq
 from autotune.ir.visitor import substitute
-from autotune.lower.plan import Thread
+from autotune.lowering.plan import Thread
 from autotune.utils.math import product
 
 WARP = 32

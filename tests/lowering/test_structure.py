@@ -5,7 +5,7 @@ import re
 import pytest
 
 from autotune import te, topi
-from autotune.lower import lower, lower_schedule
+from autotune.lowering import lower, lower_schedule
 
 
 def tiles(stage, axis, *factors):

@@ -9,9 +9,9 @@ from autotune.ir.analysis_affine import Affine
 from autotune.ir.expr import Expr, Load, Reduce, Var
 from autotune.ir.stmt import Buffer, Stmt, Store, seq
 from autotune.ir.structure import variables
-from autotune.lower.cross_thread import CrossThread, combine, store_together
-from autotune.lower.plan import StagePlan
-from autotune.lower.stage_nest import Guards, Level, Nests, StageNest, place_of
+from autotune.lowering.cross_thread import CrossThread, combine, store_together
+from autotune.lowering.plan import StagePlan
+from autotune.lowering.stage_nest import Guards, Level, Nests, StageNest, place_of
 
 
 class ReductionNest(StageNest):

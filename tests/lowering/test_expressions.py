@@ -6,7 +6,7 @@ from interpreter import run
 
 from autotune import te, topi
 from autotune.ir import Max, Min, Select, as_expr
-from autotune.lower import infer_bound, lower_schedule
+from autotune.lowering import infer_bound, lower_schedule
 
 
 def check(s, args, arrays, expected):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autotune.ir.analysis_affine import Affine, AtomKind
 from autotune.ir.expr import Var
-from autotune.lower.plan import Thread
+from autotune.lowering.plan import Thread
 
 
 @dataclass(frozen=True)

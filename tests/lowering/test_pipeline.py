@@ -6,7 +6,7 @@ import workloads
 from interpreter import run
 
 from autotune import te
-from autotune.lower import lower_schedule
+from autotune.lowering import lower_schedule
 
 
 def blocked_matmul(n=8, m=12, k=20, step=4, vector=1, split=2):

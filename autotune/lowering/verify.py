@@ -12,7 +12,7 @@ from autotune.ir.dtype import bits_of, lanes_of
 from autotune.ir.expr import Load
 from autotune.ir.stmt import Store
 from autotune.ir.visitor import Visitor
-from autotune.lower.function import LoweredFunction, LoweredKernel
+from autotune.lowering.function import LoweredFunction, LoweredKernel
 from autotune.target import Limits, Target
 
 # A thread has 255 registers of 4 bytes; private arrays far beyond that spill so much that the

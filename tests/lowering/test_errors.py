@@ -5,7 +5,7 @@ import workloads
 
 from autotune import te
 from autotune.errors import InstantiationError, LoweringError
-from autotune.lower import lower_schedule, verify_gpu
+from autotune.lowering import lower_schedule, verify_gpu
 from autotune.target import Limits, Target
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from autotune.ir.expr import Expr, IterVar, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Stmt
-from autotune.lower.buffers import Homes, ReadsToLoads
-from autotune.lower.plan import Plan, StagePlan
-from autotune.lower.reduction_nest import CrossThreadNest, ReductionNest
-from autotune.lower.stage_nest import StageNest
+from autotune.lowering.buffers import Homes, ReadsToLoads
+from autotune.lowering.plan import Plan, StagePlan
+from autotune.lowering.reduction_nest import CrossThreadNest, ReductionNest
+from autotune.lowering.stage_nest import StageNest
 from autotune.te.stage import Stage
 
 

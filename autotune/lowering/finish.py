@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from autotune.ir.expr import Load
 from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, If, LetStmt, Seq, Stmt, Store
 from autotune.ir.visitor import Visitor
-from autotune.lower.function import Extents, LoweredKernel
-from autotune.lower.plan import Thread
+from autotune.lowering.function import Extents, LoweredKernel
+from autotune.lowering.plan import Thread
 
 
 def describe_kernel(
