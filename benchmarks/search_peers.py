@@ -130,7 +130,7 @@ def _cache(
             entry[f"{part}_time"] = 0.0
         entries[",".join(map(str, values))] = entry
     return {
-        "device_name": "recorded", "kernel_name": recording.name, "problem_size": "(1,)",
+        "device_name": "recorded", "kernel_name": recording.name, "problem_size": [1],
         "tune_params_keys": list(knobs), "tune_params": dict(knobs), "objective": "time",
         "cache": entries,
     }  # fmt: skip

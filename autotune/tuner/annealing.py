@@ -22,7 +22,8 @@ class Schedule:
 
     Attributes:
         steps: most moves of each chain.
-        hot, cold: temperatures at the first and at the last step, in units of the score.
+        hot, cold: temperatures at the first and at the last step, in units of the spread of the
+            scores where the chains start.
         patience: steps without a change among the best before it stops; None to go on.
     """
 
@@ -89,7 +90,7 @@ def anneal(
         return start
     digits: IntArray = start.copy()
     rows = np.arange(len(start))
-    idle = 0
+    idle, unit = 0, float(np.std(scores)) or 1.0
     for step in range(schedule.steps):
         knob = movable[rng.integers(len(movable), size=len(rows))]
         moved = digits.copy()
@@ -97,7 +98,7 @@ def anneal(
         moved[rows, knob] = (digits[rows, knob] + shift) % dims[knob]
         indices = space.indices(moved)
         reached = score(indices)
-        heat = _temperature(schedule, step) + 1e-5
+        heat = unit * _temperature(schedule, step) + 1e-5 * unit
         chance = np.exp(np.minimum((reached - scores) / heat, 0.0))
         valid = space.is_valid(indices) if space.has_constraints else np.ones(len(rows), bool)
         taken = valid & (rng.random(len(rows)) < chance)

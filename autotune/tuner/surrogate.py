@@ -24,6 +24,9 @@ MOST_TRIALS = 200
 FLOOR_QUANTILE, SOFTNESS = 0.5, 0.4
 # Failures of each kind of outcome needed before the chance to fail is learned.
 LEARN_FAILURES = 3
+# The expected improvement is multiplied by the chance to run to this power: near the best, where
+# improvements are tiny, an honest 1% would still outweigh them.
+CAUTION = 2.0
 
 
 @dataclass
@@ -163,7 +166,7 @@ class Surrogate:
         if self._runs is None:
             return np.zeros(len(indices))
         chances = self._runs.predict(self.features.trees(indices))
-        return np.asarray(np.log(np.clip(chances, 0.02, 1.0)))
+        return np.asarray(CAUTION * np.log(np.clip(chances, 1e-3, 1.0)))
 
     def widen(self, indices: IndexArray) -> None:
         """Add candidates to the pool; `expect` comes next."""
@@ -197,6 +200,10 @@ class Surrogate:
             rates = rates[self._row_values[: len(rates), column] == value]
         best = rates.max() if len(rates) else self._rates.min()
         return log_improvement(self.expected - best, self.spread) + self._ease
+
+    def hopeful(self, inside: npt.NDArray[np.bool_]) -> float:
+        """Return the best chance to run among some candidates."""
+        return float(np.exp(self._ease[inside].max() / CAUTION))
 
     def choose(self, position: int) -> int:
         """Take a candidate as proposed: until it is measured, it is believed as expected."""

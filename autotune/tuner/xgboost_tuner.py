@@ -32,6 +32,8 @@ GROWTH = 1.35
 AROUND, MOST_NEIGHBOURS = 3, 600
 # Every third proposal explores: it should become the best of a random slice of the space.
 EXPLORE_EVERY = 3
+# Slices drawn until one is likely to hold something that runs.
+SLICES = 8
 # Every so many proposals one is random whatever the model says.
 RANDOM_EVERY = 40
 # Fewest records of other tasks worth learning from.
@@ -164,10 +166,13 @@ class XGBTuner(PointTuner):
         varied = np.flatnonzero(np.ptp(left, axis=0) > 0)
         if not len(varied):
             return surrogate.promise()
-        column = int(self.rng.choice(varied))
-        value = float(self.rng.choice(np.unique(left[:, column])))
-        inside = surrogate.values[:, column] == value
-        return np.where(inside, surrogate.promise(column, value), -np.inf)
+        for _ in range(SLICES):
+            column = int(self.rng.choice(varied))
+            value = float(self.rng.choice(np.unique(left[:, column])))
+            inside = (surrogate.values[:, column] == value) & self._open
+            if self.rng.random() < surrogate.hopeful(inside):
+                return np.where(inside, surrogate.promise(column, value), -np.inf)
+        return surrogate.promise()
 
     # ---- learning
 
