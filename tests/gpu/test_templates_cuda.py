@@ -85,3 +85,16 @@ def test_untuned_template_is_right_on_the_device(name, args):
     result = nd.array(np.full(out.shape, np.nan, np.float32), cuda(0))
     function(*[nd.array(x, cuda(0)) for x in inputs], result)
     assert np.abs(result.numpy() - expected).max() / np.abs(expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("args", [(512, 512, 512, "float16"), (100, 514, 130, "float16")])
+def test_tensor_core_products_are_right_on_the_device(args):
+    task, rng = create("gemm_nn.cuda", args, "cuda"), np.random.default_rng(1)
+    for config in configurations(task):
+        function = autotune.build(task.instantiate(config), target="cuda")
+        a, b = (rng.standard_normal(x.shape).astype(np.float16) for x in function.kernel.args[:2])
+        c = nd.array(np.zeros(function.kernel.args[2].shape, np.float16), cuda(0))
+        function(nd.array(a, cuda(0)), nd.array(b, cuda(0)), c)
+        expected = a.astype(np.float32) @ b.astype(np.float32)
+        error = np.abs(c.numpy().astype(np.float32) - expected).max() / np.abs(expected).max()
+        assert error < 2e-3, f"{config}"
