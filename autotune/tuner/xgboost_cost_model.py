@@ -9,12 +9,13 @@ import numpy as np
 
 from autotune.cost_model.xgb import Loss, Trees, TreeSettings
 from autotune.errors import TunerError
-from autotune.features import KnobFeatures
+from autotune.features import KnobFeatures, LoopFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.tuner.history import History
 from autotune.tuner.model_based_tuner import CostModel
 from autotune.tuner.points import FloatArray
+from autotune.tuner.xgboost_tuner import loops_of
 
 # Trials after which the base model's share has halved, and the share below which it is dropped.
 HALF_LIFE, LEAST_SHARE = 64, 0.05
@@ -25,7 +26,8 @@ class XGBoostCostModel(CostModel):
 
     Args:
         task: whose configurations are scored.
-        feature_type: "knob"; "itervar" and "curve" are taken as "knob".
+        feature_type: "knob"; or "itervar" or "curve", features of the lowered loops of every
+            configuration asked about; for source kernels it is "knob" always.
         loss_type: "reg", "rank" or "rank-binary".
         num_threads: of xgboost; None for one.
         log_interval: accepted for AutoTVM scripts.
@@ -55,7 +57,8 @@ class XGBoostCostModel(CostModel):
         self.task, self.space = task, task.config_space
         self.feature_type, self.loss_type = feature_type, loss_type
         self.num_threads, self.seed = num_threads, seed or 0
-        self.features = KnobFeatures(task.config_space)
+        self._knobs = KnobFeatures(task.config_space)
+        self.features: KnobFeatures | LoopFeatures = loops_of(task, feature_type) or self._knobs
         self._settings = TreeSettings(rounds=100, depth=4, rate=0.2, threads=num_threads or 1)
         self._trees: Trees | None = None
         self._base: XGBoostCostModel | None = None
@@ -80,7 +83,7 @@ class XGBoostCostModel(CostModel):
         min_seed_records: int = 500,
     ) -> bool:
         """Learn from records of the same template, of whatever shape and device."""
-        history = History(self.task, self.features, records)
+        history = History(self.task, self._knobs, records)
         if history.records < max(1, min_seed_records):
             return False
         self._history = history

@@ -10,8 +10,8 @@ import numpy as np
 
 from autotune.cost_model.blas import one_thread
 from autotune.cost_model.xgb import Loss
-from autotune.errors import TunerError
-from autotune.features import KnobFeatures
+from autotune.errors import TemplateError, TunerError
+from autotune.features import KnobFeatures, LoopFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.task.constraint import BoolArray
@@ -55,7 +55,9 @@ class XGBTuner(PointTuner):
     Args:
         task: what is tuned.
         plan_size: most proposals between two fits.
-        feature_type: "knob"; "itervar" and "curve" are taken as "knob".
+        feature_type: "knob"; or "itervar" or "curve", to look also at the lowered loops of the
+            best candidates after each fit, which takes milliseconds for each. The template must
+            return a schedule for that; for source kernels it is "knob" always.
         loss_type: what the trees learn: "reg" (rates), "rank" (their order) or "rank-binary".
         num_threads: threads of the trees; None for one, which is fastest for small models.
         optimizer: "sa", or any other `ModelOptimizer`'s name, is accepted for AutoTVM scripts.
@@ -89,6 +91,7 @@ class XGBTuner(PointTuner):
         self.plan_size, self.feature_type, self.loss_type = plan_size, feature_type, loss_type
         self._threads = num_threads or 1
         self.features = KnobFeatures(self.space)
+        self._loops = loops_of(task, feature_type)
         self._trials = Trials()
         self._pending: dict[int, None] = {}
         self._surrogate: Surrogate | None = None
@@ -215,6 +218,8 @@ class XGBTuner(PointTuner):
         self._open = np.ones(len(pool), dtype=np.bool_)
         self._look_around(surrogate)
         surrogate.expect(self._trials)
+        if self._loops is not None:
+            surrogate.look_at_loops(self._trials, self._loops)
         return surrogate
 
     def _look_around(self, surrogate: Surrogate) -> None:
@@ -267,3 +272,14 @@ class XGBTuner(PointTuner):
         self._surrogate, self._opening = None, None
         self._fit_at = self._since_fit = 0
         self._news = []
+
+
+def loops_of(task: Task, feature_type: str) -> LoopFeatures | None:
+    """Return the loop features that were asked for, or None where knobs are to do."""
+    if feature_type == "knob":
+        return None
+    try:
+        return LoopFeatures(task, "curve" if feature_type == "curve" else "itervar")
+    except TemplateError as error:
+        logger.warning("%s; going on with knob features", error)
+        return None

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from autotune import te
 from autotune.errors import TunerError
+from autotune.kernel import SourceKernel
 from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.task import create, get_config, template
 from autotune.tuner import (
@@ -34,6 +36,12 @@ def gemm(n):
     config.multi_filter(lambda c: c["tile_m"].size[2] * c["tile_n"].size[2] <= 1024)
 
 
+@template("tests.xgb.source")
+def source():
+    get_config().define_knob("x", list(range(30)))
+    return SourceKernel("k", source="void k(void) {}", args=[], grid=(1,), block=(1,))
+
+
 def cost(config):
     """Fast around 8x8 threads of 4x4 work, a little smaller for k."""
     wanted = {"tile_m": (1, 8, 4), "tile_n": (1, 8, 4), "tile_k": (1, 2, 4)}
@@ -57,6 +65,56 @@ def best_of(task, tuner, trials, batch=8):
         best = min(best, *(r.mean for r in results))
         tuner.update(inputs, results)
     return best
+
+
+@template("tests.xgb.matmul")
+def matmul(n):
+    a = te.placeholder((n, n), name="A")
+    b = te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), name="k")
+    c = te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    schedule = te.create_schedule(c.op)
+    config = get_config()
+    y, x = schedule[c].op.axis
+    (z,) = schedule[c].op.reduce_axis
+    for name, axis in (("tile_y", y), ("tile_x", x), ("tile_k", z)):
+        config.define_split(name, axis, num_outputs=2)
+    yo, yi = config["tile_y"].apply(schedule, c, y)
+    xo, xi = config["tile_x"].apply(schedule, c, x)
+    ko, ki = config["tile_k"].apply(schedule, c, z)
+    schedule[c].reorder(yo, xo, ko, yi, ki, xi)
+    return schedule, [a, b, c]
+
+
+def loop_cost(config):
+    y, x, k = (config[f"tile_{axis}"].size[1] for axis in "yxk")
+    return 1e-3 * (1 + abs(np.log2(y * x) - 5) + 0.3 * abs(np.log2(k) - 2))
+
+
+@pytest.mark.parametrize("feature_type", ["itervar", "curve"])
+def test_loops_of_schedules_can_be_looked_at(feature_type):
+    task = create("tests.xgb.matmul", (64,), "c")
+    tuner = XGBTuner(task, feature_type=feature_type, seed=0)
+    best = np.inf
+    for _ in range(8):
+        inputs, results = measured(task, tuner.next_batch(5), loop_cost)
+        best = min(best, *(r.mean for r in results))
+        tuner.update(inputs, results)
+    assert best < 1.4e-3
+
+
+def test_a_cost_model_learns_from_loops():
+    task = create("tests.xgb.matmul", (64,), "c")
+    xs = task.config_space.sample(120, np.random.default_rng(0)).tolist()
+    rates = np.array([1 / loop_cost(task.config_space.get(i)) for i in xs])
+    model = XGBoostCostModel(task, "itervar", "rank")
+    model.fit(xs[:80], rates[:80], 16)
+    assert np.corrcoef(model.predict(xs[80:]), rates[80:])[0, 1] > 0.7
+
+
+def test_source_kernels_have_knobs_only(caplog):
+    XGBTuner(create("tests.xgb.source", (), "c"), feature_type="itervar", seed=0)
+    assert "going on with knob features" in caplog.text
 
 
 @pytest.mark.parametrize("loss", ["reg", "rank", "rank-binary"])
