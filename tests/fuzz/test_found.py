@@ -59,15 +59,17 @@ def test_a_stage_read_by_a_reduction_and_by_another_can_be_inline(language, tmp_
 
 
 def test_what_threads_compute_for_each_other_is_shared_also_without_blocks(tmp_path):
-    x = te.placeholder((8, 32), name="X")
-    i, j = te.reduce_axis((0, 8), "i"), te.reduce_axis((0, 32), "j")
+    x = te.placeholder((8, 8), name="X")
+    i, j = te.reduce_axis((0, 8), "i"), te.reduce_axis((0, 8), "j")
     y = te.compute((), lambda: te.sum(x[i, j], axis=[i, j]), name="Y")
     s = te.create_schedule(y.op)
-    part = s.rfactor(y, j)
-    outer, inner = s[y].split(s[y].op.reduce_axis[0], factor=32)
-    bound(s[y], tx=inner)
+    _, inner = s[y].split(i, factor=16)
+    part = s.rfactor(y, inner)
+    outer, lane = s[y].split(s[y].op.reduce_axis[0], factor=64)
+    bound(s[y], tx=lane)
     s[part].compute_at(s[y], outer)
-    bound(s[part], tx=s[part].op.axis[0])
+    _, lane = s[part].split(s[part].op.axis[0], factor=64)
+    bound(s[part], tx=lane)
     check(s, Workload((x,), (y,), lambda a: a.sum(), 1e-3), "cuda", tmp_path)
 
 
