@@ -19,14 +19,15 @@ class Greeting:
         device: index of the device.
         isolated: whether each trial gets a forked process (kernels that share our address space).
         memory_bytes: most memory a forked trial may map; 0 for no limit.
-        borrowed: environment variables set for the worker itself, not for its trials.
+        restored: environment variables that were changed for the worker itself, and the values
+            its trials shall find; None removes one.
     """
 
     target: str
     device: int
     isolated: bool
     memory_bytes: int = 0
-    borrowed: tuple[str, ...] = ()
+    restored: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ class RaceJob:
     """Time several artifacts in turn, round by round.
 
     Attributes:
-        rounds: rounds at most.
-        number: runs in one sample of the slowest; see `least_s`.
+        rounds: samples of each.
         least_s: least duration of a sample.
+        seed: of the order within each round.
     """
 
     runs: tuple[RunJob, ...]

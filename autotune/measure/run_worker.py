@@ -32,8 +32,11 @@ def main(port: Port) -> None:
     """Greet, then serve run jobs."""
     greeting: Greeting = port.receive()
     # Numpy has read them by now; kernels shall find what the user set.
-    for name in greeting.borrowed:
-        os.environ.pop(name, None)
+    for name, value in greeting.restored:
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     try:
         chosen = device(Target(greeting.target), greeting.device)
         bench = Bench(chosen)

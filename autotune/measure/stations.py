@@ -34,9 +34,10 @@ class Station:
         self.device = greeting.device
         self._isolated = greeting.isolated
         self._gate = gate
-        borrowed = {name: "1" for name in QUIET_NUMPY if name not in os.environ}
-        greeting = replace(greeting, borrowed=tuple(borrowed))
-        self.worker = Worker(_MODULE, greeting, environment=borrowed, bare=_BARE)
+        restored = tuple((name, os.environ.get(name)) for name in QUIET_NUMPY)
+        quiet_numpy = dict.fromkeys(QUIET_NUMPY, "1")
+        greeting = replace(greeting, restored=restored)
+        self.worker = Worker(_MODULE, greeting, environment=quiet_numpy, bare=_BARE)
 
     def run(self, job: Job) -> dict[str, Any]:
         """Do a job; whatever happens to the process becomes part of the reply."""
