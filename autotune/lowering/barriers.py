@@ -32,7 +32,7 @@ from autotune.ir.stmt import (
     Store,
     seq,
 )
-from autotune.ir.structure import children, walk
+from autotune.ir.structure import children
 from autotune.lowering.ownership import Owner, Slot, owner_of
 from autotune.lowering.plan import Thread
 from autotune.lowering.uses import Uses
@@ -219,12 +219,15 @@ class _Planner:
         return new, flow
 
     def _branch(self, stmt: If) -> tuple[Stmt, _Flow]:
+        if not self.uses.of(stmt.cond).vars and not self.uses.of(stmt.cond).buffers:
+            return self._decided(stmt)
         outer = self.below
         self.below = outer | _limit(stmt.cond)
         then, flow = self.visit(stmt.then)
         self.below = outer
         other, rest = self.visit(stmt.other) if stmt.other is not None else (None, _Flow())
-        if (flow.has_barrier or rest.has_barrier) and not self._is_uniform(stmt.cond):
+        inside = _holds_barrier(then) or (other is not None and _holds_barrier(other))
+        if inside and not self._is_uniform(stmt.cond):
             if other is not None or self.uses.of(stmt.cond).buffers:
                 self._refuse(stmt)
             return self._split(stmt, then), flow
@@ -233,6 +236,13 @@ class _Planner:
         total = _Flow(exposed, [*exposed, *flow.pending, *rest.pending], False)
         new = stmt if then is stmt.then and other is stmt.other else If(stmt.cond, then, other)
         return new, total
+
+    def _decided(self, stmt: If) -> tuple[Stmt, _Flow]:
+        """Keep the side of a constant condition that is taken; the other makes no accesses."""
+        cond = self.simplifier.simplify(stmt.cond)
+        assert isinstance(cond, IntImm)
+        taken = stmt.then if cond.value else stmt.other
+        return self.visit(seq() if taken is None else taken)
 
     def _split(self, stmt: If, then: Stmt) -> Stmt:
         """Take the barriers out of a branch: branch, barrier, branch on the same condition."""
@@ -313,7 +323,15 @@ def _apart(a: Access, b: Access, var: Var) -> bool:
 
 
 def _holds_barrier(stmt: Stmt) -> bool:
-    return any(isinstance(node, Barrier) for node in walk(stmt))
+    match stmt:
+        case Seq(stmts):
+            return any(map(_holds_barrier, stmts))
+        case For() | Allocate() | LetStmt():
+            return _holds_barrier(stmt.body)
+        case If(_, then, other):
+            return _holds_barrier(then) or (other is not None and _holds_barrier(other))
+        case _:
+            return isinstance(stmt, Barrier)
 
 
 def _written(stmt: Stmt) -> Iterator[Buffer]:
