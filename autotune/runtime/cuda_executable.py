@@ -111,6 +111,8 @@ class CudaSampler:
         self.input_sets = options.input_sets or rotation(buffers)
         buffers.grow(self.input_sets)
         self._executable = executable
+        # The pointers below do not keep the arrays alive.
+        self._buffers = buffers
         self._index = executable.device.index
         self._stream = executable.stream
         self._alone = options.flush_cache or buffers.has_inout
