@@ -96,6 +96,7 @@ def run_kernel_tuner(
 ) -> list[int]:
     """Let Kernel Tuner search in its own simulation mode, on a cache written for it."""
     import kernel_tuner
+    from constraint import FunctionConstraint
 
     random.seed(seed)
     np.random.seed(seed)  # the generator that Kernel Tuner draws from
@@ -109,7 +110,7 @@ def run_kernel_tuner(
         cache.write_text(json.dumps(_cache(recording, knobs, rows)), "utf-8")
         results, _ = kernel_tuner.tune_kernel(
             recording.name, "", (1,), [], knobs,
-            restrictions=lambda c: tuple(c[n] for n in names) in rows,
+            restrictions=[FunctionConstraint(lambda *values: values in rows)],
             strategy=strategy, strategy_options={**options, "max_fevals": cap},
             simulation_mode=True, cache=str(cache), lang="C", verbose=False, quiet=True,
         )  # fmt: skip
