@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import shutil
-import tempfile
 import threading
 import time
 import weakref
@@ -20,6 +18,7 @@ from autotune.kernel import Kernel
 from autotune.measure.base import Builder, runs_on_host, target_of
 from autotune.measure.build_job import BuildJob
 from autotune.measure.realise import realise
+from autotune.measure.scratch import Scratch
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.measure.worker import Worker
 from autotune.runtime.toolchain import host_toolchain, nvcc_toolchain
@@ -161,8 +160,7 @@ class _Pool:
 
     def __init__(self, size: int, tmp_dir: str | None) -> None:
         self._size = size
-        self._tmp_dir = tmp_dir
-        self._folder: str | None = None
+        self._scratch = Scratch("build", tmp_dir)
         self._jobs: queue.SimpleQueue[tuple[BuildJob, float, Any] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._workers: list[Worker] = []
@@ -174,15 +172,7 @@ class _Pool:
     @property
     def folder(self) -> str:
         """The folder for artifacts and for the compilers' own temporary files."""
-        if self._folder is None:
-            try:
-                self._folder = tempfile.mkdtemp(prefix="autotune-build-", dir=self._tmp_dir)
-            except OSError as error:
-                raise MeasureError(
-                    f"LocalBuilder: cannot make a temporary folder: {error}; free space there or "
-                    "set TMPDIR"
-                ) from error
-        return self._folder
+        return str(self._scratch.path)
 
     @property
     def pids(self) -> list[int]:
@@ -262,9 +252,7 @@ class _Pool:
         for thread in threads:
             thread.join()
         self._jobs = queue.SimpleQueue()
-        folder, self._folder = self._folder, None
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        self._scratch.remove()
 
     def _cancel_waiting(self) -> None:
         while True:

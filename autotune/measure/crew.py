@@ -16,6 +16,7 @@ from autotune.measure.calibration import Calibration
 from autotune.measure.ceiling import Roofline
 from autotune.measure.gate import HostGate
 from autotune.measure.jobs import Check, Greeting, RaceJob, RunJob
+from autotune.measure.scratch import Scratch
 from autotune.measure.sharing import Sharing
 from autotune.measure.stations import Rest, Station
 from autotune.measure.timing import TimingPolicy, costs_of
@@ -83,7 +84,9 @@ class Crew:
         self._entries: deque[_Entry] = deque()
         self._changed = threading.Condition()
         self._closing = False
-        self._stations = [Station(greeting, gate) for greeting in greetings]
+        self._scratch = Scratch("run")
+        folder = str(self._scratch.path)
+        self._stations = [Station(greeting, gate, folder) for greeting in greetings]
         self.sharing = Sharing(self._measure)
         self._threads = [
             threading.Thread(target=self._serve, args=(station,), daemon=True)
@@ -224,6 +227,7 @@ class Crew:
             if thread is not threading.current_thread():
                 thread.join()
         self._oracle.close()
+        self._scratch.remove()
 
 
 def timing_of(data: dict[str, Any]) -> Timing:

@@ -48,7 +48,7 @@ def naive_outputs(
         raise MeasureError(f"the plain loops cannot be built: {error}") from error
     outputs = [str(folder / f"expected-{a.name}.npy") for a in kernel.outputs]
     job = ReferenceJob(built.artifact, kernel, _TIMEOUT_S, tuple(inputs), tuple(outputs))
-    station = Station(Greeting("c", 0, isolated=True), None)
+    station = Station(Greeting("c", 0, isolated=True), None, str(folder))
     try:
         reply = station.run(job)
     finally:

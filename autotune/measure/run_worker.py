@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import tempfile
 import traceback
 
 from autotune.errors import AutotuneError
@@ -31,12 +32,7 @@ _HARMLESS = (MeasureErrorNo.NO_ERROR, MeasureErrorNo.WRONG_ANSWER)
 def main(port: Port) -> None:
     """Greet, then serve run jobs."""
     greeting: Greeting = port.receive()
-    # Numpy has read them by now; kernels shall find what the user set.
-    for name, value in greeting.restored:
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+    tempfile.gettempdir()  # settles where temporary files go, before the user's own is restored
     try:
         chosen = device(Target(greeting.target), greeting.device)
         bench = Bench(chosen)
@@ -49,6 +45,12 @@ def main(port: Port) -> None:
     except AutotuneError as error:
         port.send({"error": str(error)})
         return
+    # They were for this process, which has read them by now; kernels shall find the user's own.
+    for name, value in greeting.restored:
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     port.send({})
     serve(port, bench, greeting)
 

@@ -28,16 +28,17 @@ class Station:
     Args:
         greeting: where the process runs its trials.
         gate: what is timed on this host is timed inside ``gate.quiet()``.
+        folder: for the process's own temporary files: it may be killed over them.
     """
 
-    def __init__(self, greeting: Greeting, gate: HostGate | None) -> None:
+    def __init__(self, greeting: Greeting, gate: HostGate | None, folder: str) -> None:
         self.device = greeting.device
         self._isolated = greeting.isolated
         self._gate = gate
-        restored = tuple((name, os.environ.get(name)) for name in QUIET_NUMPY)
-        quiet_numpy = dict.fromkeys(QUIET_NUMPY, "1")
+        changed = {**dict.fromkeys(QUIET_NUMPY, "1"), "TMPDIR": folder}
+        restored = tuple((name, os.environ.get(name)) for name in changed)
         greeting = replace(greeting, restored=restored)
-        self.worker = Worker(_MODULE, greeting, environment=quiet_numpy, bare=_BARE)
+        self.worker = Worker(_MODULE, greeting, environment=changed, bare=_BARE)
 
     def run(self, job: Job) -> dict[str, Any]:
         """Do a job; whatever happens to the process becomes part of the reply."""

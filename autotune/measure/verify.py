@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import itertools
 import logging
-import shutil
-import tempfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +14,7 @@ import numpy as np
 from autotune.errors import MeasureError
 from autotune.kernel import Argument, Kernel
 from autotune.measure.naive import naive_outputs
+from autotune.measure.scratch import Scratch
 from autotune.measure.tolerance import Array, Tolerance, reduction_length, tolerance
 from autotune.measure.types import MeasureInput
 from autotune.runtime import random_inputs
@@ -98,7 +96,7 @@ class Oracle:
     def __init__(self, seed: int = 0, ref_input: Sequence[Array] | None = None) -> None:
         self._seed = seed
         self._ref_input = ref_input
-        self._folder: Path | None = None
+        self._scratch = Scratch("data")
         self._known: dict[tuple[Argument, ...], Data] = {}
         self._numbers = itertools.count()
 
@@ -149,33 +147,26 @@ class Oracle:
         if not isinstance(output, tuple):
             return ()
         try:
-            return tuple(naive_outputs(output[0], output[1], inputs, self._place()))
+            return tuple(naive_outputs(output[0], output[1], inputs, self._scratch.path))
         except MeasureError as error:
             logger.warning("task %s: results are not verified: %s", task.name, error)
             return ()
 
     def _write(self, value: Array) -> str:
         try:
-            path = self._place() / f"{next(self._numbers)}.npy"
+            path = self._scratch.path / f"{next(self._numbers)}.npy"
             np.save(path, value, allow_pickle=False)
         except OSError as error:
             raise MeasureError(
-                f"cannot write reference data to {tempfile.gettempdir()}: {error}; "
+                f"cannot write reference data to {self._scratch.path}: {error}; "
                 "free space there or set TMPDIR"
             ) from error
         return str(path)
 
-    def _place(self) -> Path:
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="autotune-data-"))
-        return self._folder
-
     def close(self) -> None:
         """Remove the files."""
-        folder, self._folder = self._folder, None
         self._known.clear()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        self._scratch.remove()
 
 
 def _called(
