@@ -32,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("logs", nargs="+", type=Path)
     parser.add_argument("--line", action="append", default=[], metavar="NAME=MICROSECONDS")
     parser.add_argument("--title", default="")
+    parser.add_argument("--top", type=float, help="highest time to show, in microseconds")
     parser.add_argument("--out", type=Path, default=Path("docs/tuning.svg"))
     options = parser.parse_args(argv)
 
@@ -42,13 +43,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     for number, line in enumerate(options.line):
         name, _, value = line.rpartition("=")
         style = ("--", ":", "-.")[number % 3]
-        axes.axhline(float(value), linestyle=style, color="black", linewidth=1)
-        axes.annotate(
-            f"{name} {float(value):g} µs", (1, float(value)), xycoords=("axes fraction", "data"),
-            ha="right", va="bottom",
-        )  # fmt: skip
+        label = f"{name}: {float(value):g} µs"
+        axes.axhline(float(value), linestyle=style, color="black", linewidth=1, label=label)
     axes.set(xlabel="trials", ylabel="best so far, µs", yscale="log", title=options.title)
     axes.grid(visible=True, which="both", alpha=0.3)
+    axes.set_ylim(top=options.top)
     axes.legend()
     figure.savefig(options.out)
     print(options.out)
