@@ -42,6 +42,8 @@ from autotune.lowering.uses import Uses
 class Access:
     """One read or write of common memory; owner and slot are None where they are unknown.
 
+    ``alone`` says that conditions around leave just the first thread of the block.
+
     ``low`` and ``high`` are the ends of the elements that it may touch, ``index`` the first of
     those that it touches at a time.
     """
@@ -53,6 +55,7 @@ class Access:
     high: Bound
     owner: Owner | None
     slot: Slot | None
+    alone: bool
 
 
 @dataclass
@@ -167,11 +170,12 @@ class _Planner:
     def _access(self, buffer: Buffer, index: Expr, is_write: bool) -> Access:
         base, distance = elements(index)
         form = self.simplifier.form_of(base)
-        owner = owner_of(form, distance, self.block)
+        owner = owner_of(form, distance, self.block, self.below)
         low, high = self._bounds(form)
         slot = self.slots.get((buffer, base))
         ends = (low + min(distance, 0), high + max(distance, 0))
-        return Access(buffer, is_write, form, *ends, owner, slot)
+        alone = all(self.below.get(thread.var, thread.extent - 1) == 0 for thread in self.block)
+        return Access(buffer, is_write, form, *ends, owner, slot, alone)
 
     def _bounds(self, form: Affine) -> tuple[Bound, Bound]:
         """Return the bounds of an index, given the conditions around it on single variables."""
@@ -285,7 +289,7 @@ class _Planner:
             return False
         if a.high < b.low or b.high < a.low:
             return False
-        if a.owner is not None and a.owner == b.owner:
+        if (a.owner is not None and a.owner == b.owner) or (a.alone and b.alone):
             return False
         if var is not None and _apart(a, b, var):
             return False

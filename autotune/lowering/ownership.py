@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.ir.analysis_affine import Affine, AtomKind
@@ -39,11 +39,14 @@ class Slot:
         return (later.offset + step - self.offset) % self.count != 0
 
 
-def owner_of(form: Affine, distance: int, block: Sequence[Thread]) -> Owner | None:
+def owner_of(
+    form: Affine, distance: int, block: Sequence[Thread], below: Mapping[Var, int]
+) -> Owner | None:
     """Return the owner of element ``form`` and those up to a distance, if it is known.
 
     The threads' terms must be digits of a mixed-radix number; all else is either below the
-    smallest of them, or a multiple of them all.
+    smallest of them, or a multiple of them all. ``below`` holds the largest values of variables
+    that conditions around have limited.
     """
     weights = {}
     extents = {thread.var: thread.extent for thread in block}
@@ -68,8 +71,12 @@ def owner_of(form: Affine, distance: int, block: Sequence[Thread]) -> Owner | No
     for atom, k in form.terms.items():
         if not atom.vars.isdisjoint(extents) or k % span == 0:
             continue
-        low += int(k * (atom.low if k > 0 else atom.high))
-        high += int(k * (atom.high if k > 0 else atom.low))
+        most = atom.high
+        if atom.kind is AtomKind.VAR:
+            (var,) = atom.vars
+            most = min(most, below.get(var, most))
+        low += int(k * (atom.low if k > 0 else most))
+        high += int(k * (most if k > 0 else atom.low))
     if low < 0 or high >= step:
         return None
     return Owner(tuple(digits), span)

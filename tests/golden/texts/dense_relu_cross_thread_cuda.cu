@@ -28,7 +28,6 @@ dense_relu_cross_thread_cuda_kernel0(
   if (tx == 0) {
     dense[0] = dense_share[0];
   }
-  __syncthreads();
   if (tx == 0) {
     T_relu[bx] = fmaxf(dense[0] + bias[bx % 48], 0.0f);
   }
