@@ -14,7 +14,11 @@ _TRIALS = {"cuda": 300, "c": 64}
 
 @click.command()
 @click.option("--target", help="What to tune for; by default a CUDA device if there is one.")
-@click.option("--trials", type=int, help="Configurations to measure; 300 on a GPU, else 64.")
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    help="Configurations to measure; 300 on a GPU, else 64.",
+)
 @click.option(
     "--log",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -46,7 +46,10 @@ class Argument:
             raise KernelError(
                 f"argument {self.name!r}: role must be 'in', 'out' or 'inout', got {self.role!r}"
             )
-        item_bytes(self.dtype)
+        try:
+            item_bytes(self.dtype)
+        except KernelError as error:
+            raise KernelError(f"argument {self.name!r}: {error}") from error
 
     @property
     def bytes(self) -> int:

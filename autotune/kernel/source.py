@@ -32,14 +32,14 @@ def arg(name: str, shape: Sequence[int], dtype: str = "float32", role: Role = "i
         role: ``"in"`` (read), ``"out"`` (written) or ``"inout"`` (read, then written; restored
             between timed runs).
     """
-    return Argument(name, tuple(int(n) for n in shape), dtype, role)
+    return Argument(name, _shape(name, shape), dtype, role)
 
 
 def workspace(
     name: str, shape: Sequence[int], dtype: str = "float32", zero: bool = False
 ) -> Workspace:
     """Describe a buffer between kernels of one function; ``zero`` clears it before each run."""
-    return Workspace(name, tuple(int(n) for n in shape), dtype, zero)
+    return Workspace(name, _shape(name, shape), dtype, zero)
 
 
 def call(
@@ -51,6 +51,15 @@ def call(
 ) -> KernelCall:
     """Describe one kernel of a function that has several, run in the order given."""
     return KernelCall(entry, tuple(args), Launch(_extent3(grid), _extent3(block), shared_bytes))
+
+
+def _shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(int(n) for n in shape)
+    except (TypeError, ValueError) as error:
+        raise KernelError(
+            f"argument {name!r}: shape must be a sequence of ints such as (1024,), got {shape!r}"
+        ) from error
 
 
 def _extent3(extent: Extent) -> tuple[int, int, int]:

@@ -205,7 +205,7 @@ def as_result(outcome: Outcome) -> MeasureResult:
 
 
 def _part(measure_option: Mapping[str, Any], key: str, kind: type) -> Any:
-    part = measure_option.get(key)
+    part = measure_option.get(key) if isinstance(measure_option, Mapping) else measure_option
     if not isinstance(part, kind):
         raise MeasureError(
             f"measure_option: {key!r} must be a {kind.__name__}, got {part!r}; make the options "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -121,6 +122,8 @@ class ApplyHistoryBest(DispatchContext):
             self._sources.append(str(records))
             yield from load_from_file(records)
         elif hasattr(records, "read"):
+            if not isinstance(records, io.TextIOBase) and hasattr(records, "mode"):
+                raise RecordError("the log was opened as bytes; open it as text, or pass its path")
             self._sources.append(str(getattr(records, "name", "the given file")))
             yield from load_from_buffer(records)
         elif _is_pair(records):

@@ -76,6 +76,10 @@ class LogReader(Iterable[Pair]):
         total = self._read + len(self.problems)
         named = "; ".join(f"line {p.line}: {_why(p)}" for p in self.problems[:NAMED])
         more = len(self.problems) - NAMED
+        if not self._read:
+            return (
+                f"log {self._name}: none of its {total} lines is a record ({named}); is it a log?"
+            )
         return (
             f"log {self._name}: {len(self.problems)} of {total} records could not be read "
             f"({named}{f'; and {more} more' if more > 0 else ''}); the others are used. "

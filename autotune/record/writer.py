@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import threading
@@ -26,6 +27,9 @@ class LogWriter:
     Args:
         path: the log; made with its folders when missing.
         fsync: whether to wait until each row is on the disk: it then survives a power cut.
+
+    Raises:
+        RecordError: the path is a folder.
     """
 
     def __init__(self, path: str | Path, fsync: bool = False) -> None:
@@ -34,6 +38,8 @@ class LogWriter:
         self._pending: list[str] = []
         self._rescue: Path | None = None
         self._lock = threading.Lock()
+        if self.path.is_dir():
+            raise RecordError(f"cannot log to {self.path}: it is a folder; give a file in it")
 
     def append(self, inp: MeasureInput, result: MeasureResult) -> None:
         """Append one trial; see `extend`."""
@@ -70,8 +76,8 @@ class LogWriter:
             text = "".join(self._pending)
             return RecordError(f"{problem} Copy these rows by hand, they are kept here:\n{text}")
         return RecordError(
-            f"{problem} {len(self._pending)} rows are kept in {self._rescue}: make room, then "
-            f"`cat {self._rescue} >> {self.path}`"
+            f"{problem} {len(self._pending)} rows are kept in {self._rescue}: {_cure(cause)}, "
+            f"then `cat {self._rescue} >> {self.path}`"
         )
 
     def _discard_rescue(self) -> None:
@@ -79,6 +85,11 @@ class LogWriter:
         if self._rescue is not None:
             self._rescue.unlink(missing_ok=True)
             self._rescue = None
+
+
+def _cure(cause: OSError) -> str:
+    full = cause.errno in (errno.ENOSPC, errno.EDQUOT)
+    return "make room" if full else "make the log's folder writable or choose another path"
 
 
 def _append(path: Path, rows: Sequence[str], fsync: bool) -> None:
@@ -95,7 +106,7 @@ def _append(path: Path, rows: Sequence[str], fsync: bool) -> None:
         data = b"\n" * torn + "".join(rows).encode()
         written = os.write(descriptor, data)
         if written < len(data):
-            raise OSError(28, "No space left on device")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if fsync:
             os.fsync(descriptor)
     finally:

@@ -81,7 +81,10 @@ def _found(where: str, argument: Argument, value: Any) -> NDArray | HostArray:
 
 
 def _check(where: str, argument: Argument, found: NDArray | HostArray) -> None:
-    dtype = found.dtype if isinstance(found, NDArray) else dtype_name(found.dtype)
+    try:
+        dtype = found.dtype if isinstance(found, NDArray) else dtype_name(found.dtype)
+    except KernelError as error:
+        raise KernelError(f"{where}: {error}") from error
     if tuple(found.shape) != argument.shape:
         raise KernelError(f"{where}: expected shape {argument.shape}, got {tuple(found.shape)}")
     if dtype != argument.dtype and {dtype, argument.dtype} not in _SAME:

@@ -92,7 +92,10 @@ def memory_of(device: Device) -> Memory:
         DeviceError: there is no such device here.
     """
     if not device.exist:
-        raise DeviceError(f"{device}: there is no such device here")
+        raise DeviceError(
+            f"{device}: there is no such device here; without one, target 'cuda -emulate' runs "
+            "CUDA text on the CPU, and 'llvm' takes C"
+        )
     if device.kind not in _MEMORIES:
         raise DeviceError(
             f"{device}: PyCUDA is needed to use it; install it with `pip install 'autotune[cuda]'`"

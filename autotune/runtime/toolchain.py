@@ -39,10 +39,10 @@ class Toolchain:
 def host_toolchain(cxx: bool = False) -> Toolchain:
     """Return the host's C (or C++) compiler.
 
-    Looks for ``$CC``, ``cc``, ``gcc``, ``clang`` (``$CXX``, ``c++``, ``g++``, ``clang++``).
+    That is ``$CC`` if set, else ``cc``, ``gcc`` or ``clang`` (``$CXX``, ``c++``, ...).
 
     Raises:
-        CompilerMissing: none of them exists.
+        CompilerMissing: the one that was asked for, or all of them, do not exist.
     """
     asked = environment.host_cxx_compiler() if cxx else environment.host_compiler()
     return _host_toolchain(cxx, asked, environment.search_path())
@@ -51,14 +51,19 @@ def host_toolchain(cxx: bool = False) -> Toolchain:
 @cache
 def _host_toolchain(cxx: bool, asked: str | None, search_path: str) -> Toolchain:
     names = ("c++", "g++", "clang++") if cxx else ("cc", "gcc", "clang")
-    commands = [shlex.split(asked)] if asked else []
-    for command in [*commands, *([name] for name in names)]:
+    variable, language = ("CXX", "C++") if cxx else ("CC", "C")
+    commands = [shlex.split(asked)] if asked else [[name] for name in names]
+    for command in commands:
         path = shutil.which(command[0], path=search_path)
         if path:
             return _probed((path, *command[1:]), cxx)
-    variable, language = ("CXX", "C++") if cxx else ("CC", "C")
+    if asked:
+        raise CompilerMissing(
+            f"{variable}={asked}: there is no such program on PATH; set {variable} to a "
+            f"{language} compiler, or unset it and one of {', '.join(names)} is taken"
+        )
     raise CompilerMissing(
-        f"no {language} compiler: looked for ${variable}, {', '.join(names)}; install one "
+        f"no {language} compiler: looked for {', '.join(names)}; install one "
         "(Debian, Ubuntu: apt install build-essential; macOS: xcode-select --install) or set "
         f"{variable}"
     )

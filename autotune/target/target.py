@@ -9,6 +9,7 @@ from 2018 to 2025 is read. A `Target` is a context manager, as in TVM::
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import platform
@@ -32,6 +33,11 @@ _KEYS = {
     "aocl": ("aocl",), "aocl_sw_emu": ("aocl",), "composite": (),
 }  # fmt: skip
 _LANGUAGE: dict[str, Language] = {"cuda": "cuda", "c": "c", "llvm": "c"}
+# Options that change what is built, and options of TVM that look like one of them.
+_OPTIONS = ("emulate", "arch", "model")
+_TVM_OPTIONS = ("march",)
+# Least similarity at which another name is taken for a misspelt one.
+_NEAR = 0.75
 # Names NVIDIA's boards have in TVM's target tags ("nvidia/geforce-rtx-3070").
 _TAG_PREFIX = "nvidia/"
 
@@ -74,10 +80,16 @@ class Target:
             host = host or spec.host
         elif isinstance(spec, str):
             kind, attrs = _parse(spec)
+        elif not isinstance(spec, Mapping):
+            raise TargetError(
+                f"target: expected a text such as 'cuda -arch=sm_90', a dict or a Target, "
+                f"got {spec!r}"
+            )
         else:
             attrs = dict(spec)
             kind = str(attrs.pop("kind", ""))
             host = host or attrs.pop("host", None)
+        _check_options(spec, attrs)
         if kind not in _KEYS:
             raise TargetError(
                 f"target {spec!r}: unknown kind {kind!r}; kernels are built for "
@@ -201,6 +213,20 @@ def cuda(model: str = "unknown", arch: str | None = None, options: str = "") -> 
     parts += [f"-model={model}"] if model != "unknown" else []
     parts += [f"-arch={arch}"] if arch else []
     return Target(" ".join(filter(None, parts)))
+
+
+def _check_options(spec: object, attrs: Mapping[str, Any]) -> None:
+    """Refuse a misspelt option of ours; others are kept, as logs hold many that mean nothing here.
+
+    Raises:
+        TargetError: an option is almost one of ours, or lacks its value.
+    """
+    for name in attrs:
+        near = difflib.get_close_matches(name, _OPTIONS, 1, _NEAR)
+        if near and name not in (*_OPTIONS, *_TVM_OPTIONS):
+            raise TargetError(f"target {spec!r}: unknown option -{name}; did you mean -{near[0]}?")
+    if attrs.get("arch") is True:
+        raise TargetError(f"target {spec!r}: -arch needs a value, such as -arch=sm_90")
 
 
 def _option_text(value: object) -> str:

@@ -177,7 +177,7 @@ class ConfigSpace(Knobs):
         self,
         start: int | None = None,
         end: int | None = None,
-        to_exclude: Collection[int] = (),
+        to_exclude: Collection[int] | None = None,
         rng: np.random.Generator | None = None,
     ) -> int:
         """Draw one valid index of ``[start, end)`` that is not in ``to_exclude``.
@@ -187,7 +187,7 @@ class ConfigSpace(Knobs):
         """
         rng = rng or np.random.default_rng()
         first, last = self._bounds(start, end)
-        excluded = set(to_exclude)
+        excluded = set(to_exclude or ())
         if (first, last) == (0, self.range_length):
             drawn = self.sample(1, rng, excluded).tolist()
         else:

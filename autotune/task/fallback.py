@@ -111,12 +111,12 @@ class FallbackConfigEntity(Knobs):
         return space
 
     def _likeness(self, config: Any, splits: Sequence[str]) -> float:
-        """Add up, over the splits, the share of the reference's factors that divide ours."""
+        """Add up, over the splits, the share of our factors that the reference has too."""
         total = 0.0
         for name in splits:
             reference = set(divisors(product(n for n in config[name].size if n != -1)))
             own = set(divisors(self._split_space(name).product))
-            total += len(reference & own) / len(reference)
+            total += len(reference & own) / len(own)
         return total
 
 

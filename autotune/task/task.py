@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from autotune.errors import InstantiationError, TemplateError
+from autotune.errors import InstantiationError, SpaceError, TemplateError
 from autotune.target import Target
 from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import (
@@ -19,6 +20,8 @@ from autotune.task.dispatcher import (
     FallbackContext,
     get_config,
 )
+from autotune.task.errors import WorkloadError
+from autotune.task.knobs import Knobs
 from autotune.task.template import (
     TASK_TABLE,
     Function,
@@ -40,6 +43,9 @@ from autotune.task.workload import (
     serialize_args,
 )
 from autotune.te import Schedule, compute_flop
+
+# Plain data that a template returns only by mistake.
+_NO_KERNEL = (bool, int, float, str, bytes, dict, set, tuple, list)
 
 
 class Task:
@@ -108,11 +114,23 @@ class Task:
     def _collected(self) -> tuple[ConfigSpace, float]:
         space = ConfigSpace()
         with self._on_target(), ApplyConfig(space):
-            output = self.func(*self.args)
+            output = self._called()
         schedule = _schedule(output)
         space.code_hash = getattr(schedule, "code_hash", None)
         counted = not space.flop and isinstance(schedule, Schedule)
         return space, float(compute_flop(schedule) if counted else space.flop)
+
+    def _called(self) -> Any:
+        """Run the template once, on the arguments and into the space that are current."""
+        try:
+            inspect.signature(self.func).bind(*self.args)
+        except TypeError as error:
+            raise WorkloadError(
+                f"template {self.name!r} cannot take the arguments {self.args}: {error}"
+            ) from error
+        output = self.func(*self.args)
+        _check_output(self.name, output)
+        return output
 
     def instantiate(self, config: Config) -> Any:
         """Run the template with one configuration.
@@ -124,6 +142,11 @@ class Task:
             InstantiationError: the template declared this configuration impossible.
             SpaceError: the configuration does not belong to this template.
         """
+        if not isinstance(config, Knobs):
+            raise SpaceError(
+                f"task {self.name!r}: expected a configuration, such as "
+                f"task.config_space.get(0), got {config!r}"
+            )
         with self._on_target():
             output = run(self.func, self.args, config, lambda: self.config_space)
         if not config.valid():
@@ -191,6 +214,19 @@ def create(
 
 def _target(spec: str | Target | None) -> Target | None:
     return spec if spec is None or isinstance(spec, Target) else Target(spec)
+
+
+def _check_output(name: str, output: Any) -> None:
+    """Refuse what is certainly no kernel; all else is judged when it is lowered.
+
+    None passes: a template may define knobs only, for a runner that builds nothing.
+    """
+    pair = output if isinstance(output, (tuple, list)) else (output, ())
+    if len(pair) != 2 or isinstance(pair[0], _NO_KERNEL):
+        raise TemplateError(
+            f"template {name!r}: expected it to return a SourceKernel or (schedule, [tensors]), "
+            f"got {output!r}"
+        )
 
 
 def _schedule(output: Any) -> Any:

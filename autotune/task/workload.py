@@ -19,6 +19,10 @@ def serialize_args(args: Sequence[Any]) -> Workload:
     Raises:
         WorkloadError: an argument is neither tensor, list, string, number nor None.
     """
+    if not isinstance(args, (tuple, list)):
+        raise WorkloadError(
+            f"the arguments of a task are a tuple or list, such as (1024, 'float32'), got {args!r}"
+        )
     return tuple(_plain(value) for value in args)
 
 

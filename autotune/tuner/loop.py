@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,10 +124,12 @@ class Loop:
                 return  # nothing outstanding, nothing proposed: the space is exhausted
             self._take_note(pairs)
             inputs, results = [inp for inp, _ in pairs], [res for _, res in pairs]
-            with line.host_work():
-                self.tuner.update(inputs, results)
-            for callback in self.callbacks:
-                callback(self.tuner, inputs, results)
+            # Every callback is called whatever fails or is interrupted: one of them is the log.
+            with ExitStack() as watchers:
+                for callback in reversed(self.callbacks):
+                    watchers.callback(callback, self.tuner, inputs, results)
+                with line.host_work():
+                    self.tuner.update(inputs, results)
             if first_report and self.measured >= first_report:
                 first_report = 0
                 self.failures.print_summary(self.measured, final=False)

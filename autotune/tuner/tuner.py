@@ -143,11 +143,27 @@ class Tuner:
             scale(1.0, si_prefix)
         except ValueError as error:
             raise TunerError(str(error)) from error
-        if n_trial < 1:
-            raise TunerError(f"tune(n_trial=...): expected at least 1, got {n_trial}")
+        _check_count("n_trial", n_trial, 1)
+        if early_stopping is not None:
+            _check_count("early_stopping", early_stopping, 0)
+            early_stopping = early_stopping or None  # 0 means never, as in AutoTVM
+        _check_callbacks(callbacks)
         self.n_trial, self.early_stopping = n_trial, early_stopping
         stop = Stop(n_trial, early_stopping, stop_at, timeout_s, fail_fast)
         loop = Loop(self, stop, tuple(callbacks), si_prefix)
         if resume is not None:
             loop.resume(resume)
         loop.run(measure_option, reproducible)
+
+
+def _check_count(name: str, value: object, least: int) -> None:
+    if not isinstance(value, (int, np.integer)) or value < least:
+        raise TunerError(f"tune({name}=...): expected a number of at least {least}, got {value!r}")
+
+
+def _check_callbacks(callbacks: object) -> None:
+    if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
+        raise TunerError(
+            "tune(callbacks=...): expected a list of functions of (tuner, inputs, results), such "
+            f"as [callback.log_to_file(path)], got {callbacks!r}"
+        )

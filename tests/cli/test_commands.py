@@ -61,6 +61,7 @@ def test_a_mistake_is_one_message_and_no_traceback(tmp_path):
     assert done.exit_code == 1
     assert done.output.startswith("Error: cannot read the log")
     assert run("sing").exit_code == 2
+    assert "0 is not in the range" in run("demo", "--trials", 0).output
 
 
 def test_devices_are_listed_with_the_target_that_names_them():

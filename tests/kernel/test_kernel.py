@@ -84,7 +84,9 @@ def test_several_kernels_form_one_function_with_a_workspace():
     ("make", "message"),
     [
         (lambda: arg("A", (0,)), "argument 'A': shape must be positive"),
-        (lambda: arg("A", (1,), "float7"), "dtype 'float7' is unknown"),
+        (lambda: arg("A", (1,), "float7"), "argument 'A': dtype 'float7' is unknown"),
+        (lambda: arg("A", 64), r"argument 'A': shape must be .* such as \(1024,\), got 64"),
+        (lambda: arg("A", "ab"), "argument 'A': shape must be .* got 'ab'"),
         (lambda: arg("A", (1,), role="maybe"), "role must be 'in', 'out' or 'inout', got 'maybe'"),
         (lambda: call("f", [], grid=(1, 1, 1, 1)), "1 to 3 dimensions"),
         (lambda: source(defines={"a b": 1}).text(), "'a b' is not a C identifier"),

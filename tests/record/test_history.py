@@ -152,3 +152,10 @@ def test_a_template_called_under_a_history_uses_its_best():
             assert scale(9).defines == {"K": 0}
     finally:
         del TASK_TABLE["test.history"]
+
+
+def test_a_log_opened_as_bytes_is_refused(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("")
+    with log.open("rb") as file, pytest.raises(RecordError, match="open it as text"):
+        ApplyHistoryBest(file)

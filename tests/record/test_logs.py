@@ -281,3 +281,22 @@ def test_the_loops_and_the_kernel_of_a_record_are_printed(tmp_path, capsys, monk
     assert "for i.inner in 0..8:" in printed
     assert "void default_function(" in printed
     del TASK_TABLE["test.printed"]
+
+
+def test_a_file_without_any_record_is_doubted(tmp_path, caplog):
+    other = tmp_path / "readme.txt"
+    other.write_text("not\na log\n")
+    assert not list(load_from_file(other))
+    assert "none of its 2 lines is a record" in caplog.text
+    assert "is it a log?" in caplog.text
+
+
+def test_a_folder_is_refused_before_anything_is_measured(tmp_path):
+    with pytest.raises(RecordError, match="it is a folder; give a file in it"):
+        LogWriter(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_no_full_disk(tmp_path, rescue_folder):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordError, match="choose another path"):
+        LogWriter(tmp_path / "file" / "log").append(make_input(), good())

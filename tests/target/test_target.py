@@ -83,6 +83,10 @@ def test_no_current_target_is_an_error_that_tells_what_to_do():
         ("", "got an empty string"),
         ("cuda arch", "expected -key=value"),
         ("{broken", "not valid JSON"),
+        ("cuda -emulat", "unknown option -emulat; did you mean -emulate"),
+        ("cuda -arhc=sm_90", "unknown option -arhc; did you mean -arch"),
+        ("cuda -arch", "-arch needs a value"),
+        (3, "expected a text such as 'cuda -arch=sm_90'"),
     ],
 )
 def test_a_malformed_target_is_refused_by_name(text, message):

@@ -373,3 +373,13 @@ def test_a_fallback_imitates_the_most_alike_record():
     config.fallback_with_reference_log([record([-1, 7], 1), record([-1, 16], 4)])
     assert config["t"].size == [4, 16]
     assert config["v"].val == 4
+
+
+def test_a_fallback_prefers_the_record_that_shares_most_of_its_factors():
+    def record(size):
+        return SimpleNamespace(config=ConfigEntity(0, None, {"t": SplitEntity(size)})), None
+
+    config = FallbackConfigEntity()
+    config.define_split("t", 64, num_outputs=2)
+    config.fallback_with_reference_log([record([-1, 1]), record([2, 32]), record([-1, 2])])
+    assert config["t"].size == [2, 32]

@@ -411,3 +411,30 @@ def test_configurations_compare_hash_and_pickle_by_content():
     assert pickle.loads(pickle.dumps(one)) == one
     assert ConfigEntity.from_json_dict(one.to_json_dict()) == one
     assert list(one.get_other_option().values()) == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (64, r"a tuple or list, such as \(1024, 'float32'\), got 64"),
+        ("64", "a tuple or list"),
+        ((1, 2, 3, 4), r"cannot take the arguments \(1, 2, 3, 4\): too many positional"),
+    ],
+)
+def test_arguments_that_do_not_fit_the_template_are_named(args, message):
+    make_scale()
+    with pytest.raises(TemplateError, match=message):
+        create("test.scale", args=args, target="llvm")
+
+
+@pytest.mark.parametrize("output", [(1, 2, 3), "a kernel", ("a", []), {}])
+def test_a_template_that_returns_no_kernel_is_refused_when_its_task_is_made(output):
+    template("test.no_kernel", lambda: output)
+    with pytest.raises(TemplateError, match="expected it to return a SourceKernel or"):
+        create("test.no_kernel", args=(), target="llvm")
+
+
+def test_a_task_is_instantiated_with_a_configuration_and_not_with_its_index():
+    make_scale()
+    with pytest.raises(SpaceError, match=r"such as task.config_space.get\(0\), got 3"):
+        create("test.scale", (64,), target="llvm").instantiate(3)

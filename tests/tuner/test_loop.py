@@ -200,6 +200,22 @@ def test_an_interrupt_is_raised_again_with_a_complete_log(task, tmp_path):
     ]
 
 
+def test_a_callback_that_fails_does_not_cost_the_log_its_rows(task, tmp_path):
+    def fail(tuner, inputs, results):
+        raise OSError("no screen")
+
+    log = tmp_path / "log.json"
+    with pytest.raises(OSError, match="no screen"):
+        GridSearchTuner(task).tune(9, option(), callbacks=[fail, callback.log_to_file(log)])
+    assert len(list(load_from_file(log))) >= 1
+
+
+def test_early_stopping_after_0_trials_means_never(task):
+    measured = option()
+    GridSearchTuner(task).tune(9, measured, early_stopping=0)
+    assert len(measured["runner"].seen) == 9
+
+
 @pytest.mark.parametrize("make", [RandomTuner, GridSearchTuner, XGBTuner])
 def test_a_resumed_run_measures_nothing_twice(make, task, tmp_path):
     log = tmp_path / "log.json"
@@ -259,7 +275,14 @@ def test_stop_at_a_fraction_of_the_ceiling(task):
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [({"n_trial": 0}, "expected at least 1"), ({"n_trial": 1, "si_prefix": "Q"}, "si_prefix")],
+    [
+        ({"n_trial": 0}, "at least 1, got 0"),
+        ({"n_trial": "5"}, "at least 1, got '5'"),
+        ({"n_trial": 1, "early_stopping": -1}, r"early_stopping=.*at least 0, got -1"),
+        ({"n_trial": 1, "callbacks": [3]}, r"expected a list of functions .* got \[3\]"),
+        ({"n_trial": 1, "callbacks": print}, "expected a list of functions"),
+        ({"n_trial": 1, "si_prefix": "Q"}, "si_prefix"),
+    ],
 )
 def test_arguments_are_checked(task, arguments, words):
     with pytest.raises(TunerError, match=words):
