@@ -4,7 +4,7 @@ from autotune.record.codec import AUTOTVM_LOG_VERSION, decode, encode, measure_s
 from autotune.record.database import Database, DummyDatabase, SqliteDatabase, filter_inputs
 from autotune.record.fields import Pair
 from autotune.record.history import ApplyHistoryBest
-from autotune.record.reader import LogReader, load_from_buffer, load_from_file
+from autotune.record.reader import RACE_NOTE, LogReader, load_from_buffer, load_from_file
 from autotune.record.tools import compact, pick_best, split_workload, write_log
 from autotune.record.writer import LogWriter
 
@@ -12,6 +12,7 @@ apply_history_best = ApplyHistoryBest
 
 __all__ = [
     "AUTOTVM_LOG_VERSION",
+    "RACE_NOTE",
     "ApplyHistoryBest",
     "Database",
     "DummyDatabase",

@@ -35,6 +35,7 @@ class ApplyHistoryBest(DispatchContext):
         records: a path, an open text file, pairs of `MeasureInput` and `MeasureResult`, or a list
             of any of these; None to load later.
 
+    The winner of a final race (see `Tuner.tune`) comes before those it was raced with.
     A workload is looked up by the target's model, then by its architecture, then by each of its
     keys. Failed trials are passed over.
 
@@ -120,12 +121,12 @@ class ApplyHistoryBest(DispatchContext):
             records = records.decode()
         if isinstance(records, (str, Path)):
             self._sources.append(str(records))
-            yield from load_from_file(records)
+            yield from load_from_file(records, races=True)
         elif hasattr(records, "read"):
             if not isinstance(records, io.TextIOBase) and hasattr(records, "mode"):
                 raise RecordError("the log was opened as bytes; open it as text, or pass its path")
             self._sources.append(str(getattr(records, "name", "the given file")))
-            yield from load_from_buffer(records)
+            yield from load_from_buffer(records, races=True)
         elif _is_pair(records):
             yield records
         elif isinstance(records, Iterable):
@@ -148,8 +149,16 @@ def _is_pair(value: Any) -> bool:
 
 
 def _keep_faster(table: dict[Key, Pair], key: Key, pair: Pair) -> None:
-    if key not in table or pair[1].mean < table[key][1].mean:
+    if key not in table or _beats(pair, table[key]):
         table[key] = pair
+
+
+def _beats(new: Pair, held: Pair) -> bool:
+    """Return whether a record is better; having won a race side by side counts more than times."""
+    race = new[1].extra.get("race", {})
+    if any(one["index"] == held[0].config.index for one in race.get("candidates", ())):
+        return True
+    return new[1].mean < held[1].mean
 
 
 def _given(target: Target | None) -> Target:

@@ -14,6 +14,8 @@ from autotune.record.fields import Pair
 
 logger = logging.getLogger("autotvm")
 
+# What a line begins with that holds the winner of a final race: a comment to AutoTVM's reader.
+RACE_NOTE = "# race "
 # Unreadable lines named one by one in a warning.
 NAMED = 3
 
@@ -43,20 +45,25 @@ class LogReader(Iterable[Pair]):
         lines: lines with their newlines, as a file gives them.
         name: the log's name in messages.
         quiet: whether the caller prints `report` itself.
+        races: whether the winners of final races are given as well, which were trials before.
 
     Attributes:
         problems: the unreadable lines met so far.
     """
 
-    def __init__(self, lines: Iterable[str], name: str, quiet: bool = False) -> None:
+    def __init__(
+        self, lines: Iterable[str], name: str, quiet: bool = False, races: bool = False
+    ) -> None:
         self._quiet = quiet
+        self._races = races
         self._lines = lines
         self._name = name
         self.problems: list[Problem] = []
         self._read = 0
 
     def __iter__(self) -> Iterator[Pair]:
-        for number, line in enumerate(self._lines, start=1):
+        for number, text in enumerate(self._lines, start=1):
+            line = text.removeprefix(RACE_NOTE) if self._races else text
             try:
                 pair = decode(line, _protocol(line))
             except RecordError as error:
@@ -87,20 +94,24 @@ class LogReader(Iterable[Pair]):
         )
 
 
-def load_from_file(filepath: str | Path) -> Iterator[Pair]:
+def load_from_file(filepath: str | Path, races: bool = False) -> Iterator[Pair]:
     """Yield the records of a log.
+
+    Args:
+        filepath: the log.
+        races: whether the winners of final races are given as well, which were trials before.
 
     Raises:
         LogMissingError: the file cannot be opened.
     """
     path = Path(filepath)
     # Opened here, not at the first next(), so that a wrong path shows where it was written.
-    return _closing(open_log(path), str(path))
+    return _closing(open_log(path), str(path), races)
 
 
-def load_from_buffer(buffer: IO[str]) -> Iterator[Pair]:
-    """Yield the records of an open text file."""
-    return iter(LogReader(buffer, str(getattr(buffer, "name", "the given file"))))
+def load_from_buffer(buffer: IO[str], races: bool = False) -> Iterator[Pair]:
+    """Yield the records of an open text file; see `load_from_file`."""
+    return iter(LogReader(buffer, str(getattr(buffer, "name", "the given file")), races=races))
 
 
 def open_log(path: Path) -> IO[str]:
@@ -113,9 +124,9 @@ def open_log(path: Path) -> IO[str]:
         ) from error
 
 
-def _closing(file: IO[str], name: str) -> Iterator[Pair]:
+def _closing(file: IO[str], name: str, races: bool) -> Iterator[Pair]:
     with file:
-        yield from LogReader(file, name)
+        yield from LogReader(file, name, races=races)
 
 
 def _protocol(line: str) -> Protocol:

@@ -22,7 +22,7 @@ def pick_best(in_file: str | Path, out_file: str | Path) -> int:
 
     Records already in ``out_file`` compete too, so it can collect the best of many logs.
     """
-    pairs = list(load_from_file(in_file))
+    pairs = list(load_from_file(in_file, races=True))
     if Path(out_file).is_file():
         pairs = [*load_from_file(out_file), *pairs]
     best = ApplyHistoryBest(pairs)
@@ -65,7 +65,7 @@ def compact(in_file: str | Path, out_file: str | Path | None = None) -> tuple[in
         The number of records kept, and of lines dropped.
     """
     with open_log(Path(in_file)) as file:
-        reader = LogReader(file, str(in_file))
+        reader = LogReader(file, str(in_file), races=True)
         pairs = list(reader)
     last = {measure_str_key(pair[0]): pair for pair in pairs}
     write_log(in_file if out_file is None else out_file, last.values())

@@ -52,7 +52,10 @@ class LogWriter:
             RecordError: the log cannot be written; nothing is lost, the message says where to
                 find the rows.
         """
-        rows = [encode(inp, result) + "\n" for inp, result in pairs]
+        self.write([encode(inp, result) + "\n" for inp, result in pairs])
+
+    def write(self, rows: Sequence[str]) -> None:
+        """Append whole lines in one write; see `extend`."""
         with self._lock:
             self._pending += rows
             if not self._pending:

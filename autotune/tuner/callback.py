@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.record import Database, LogWriter, encode
+from autotune.record import RACE_NOTE, Database, LogWriter, encode
 from autotune.tuner.tuner import Tuner
 from autotune.utils.si import scale
 
@@ -35,16 +35,28 @@ def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "
     if protocol != "json":
         raise TunerError(f"log_to_file: protocol must be 'json', got {protocol!r}")
     if isinstance(file_out, (str, os.PathLike)):
-        writer = LogWriter(Path(file_out))
-        return lambda _, inputs, results: writer.extend(zip(inputs, results, strict=True))
+        return _FileLog(LogWriter(Path(file_out)).write)
     stream = file_out
 
-    def write(_: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
-        rows = [encode(i, r) + "\n" for i, r in zip(inputs, results, strict=True)]
+    def write(rows: Sequence[str]) -> None:
         stream.write("".join(rows))
         stream.flush()
 
-    return write
+    return _FileLog(write)
+
+
+class _FileLog:
+    def __init__(self, write: Callable[[Sequence[str]], None]) -> None:
+        self._write = write
+
+    def __call__(
+        self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+    ) -> None:
+        self._write([encode(i, r) + "\n" for i, r in zip(inputs, results, strict=True)])
+
+    def raced(self, tuner: Tuner, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Note the winner of the final race; AutoTVM's reader takes the line for a comment."""
+        self._write([RACE_NOTE + encode(measure_input, result) + "\n"])
 
 
 def log_to_database(db: Database) -> Watcher:

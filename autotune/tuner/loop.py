@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autotune.errors import MeasureError
 from autotune.measure import MeasureInput, MeasureResult, Pipeline
 from autotune.record import load_from_file
 from autotune.task import ConfigEntity
 from autotune.tuner.failures import Failures
+from autotune.tuner.finalists import can_race, finalists, run_off
 from autotune.utils.si import scale
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class Stop:
     stop_at: float | None
     timeout_s: float | None
     fail_fast: int | None
+    finalists: int
 
 
 class Loop:
@@ -60,6 +63,7 @@ class Loop:
         self.failures = Failures()
         self.submitted = self.measured = 0
         self._since_success = 0
+        self._good: list[Pair] = []
         self._warned = False
         self._why = ""
 
@@ -113,7 +117,24 @@ class Loop:
                     self.measured,
                 )
                 raise
+            self._race(measure_option)
         self._report()
+
+    def _race(self, measure_option: Mapping[str, Any]) -> None:
+        """Let the best trials run side by side, and take the winner for the best."""
+        field = finalists(self._good, self.stop.finalists)
+        if len(field) < 2 or not can_race(measure_option):
+            return
+        try:
+            inp, result = run_off(field, measure_option)
+        except MeasureError as error:
+            logger.warning("the best trials could not be raced, the fastest stays: %s", error)
+            return
+        self.tuner.crown(inp, result)
+        for callback in self.callbacks:
+            # A plain function watches trials only.
+            if hasattr(callback, "raced"):
+                callback.raced(self.tuner, inp, result)
 
     def _feed(self, line: Pipeline, deadline: float | None) -> None:
         first_report = min(max(line.capacity, FIRST_REPORT), self.stop.n_trial)
@@ -152,6 +173,8 @@ class Loop:
         for inp, res in pairs:
             tuner.note(self.measured, inp, res)
             self.failures.add(res)
+            if res.ok:
+                self._good.append((inp, res))
             self._since_success = 0 if res.ok else self._since_success + 1
             self.measured += 1
             unit = self.si_prefix

@@ -104,6 +104,12 @@ class Tuner:
             self.best_measure_pair = (measure_input, result)
             self.best_iter = position
 
+    def crown(self, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Take the winner of the final race for the best, whatever the trials said."""
+        self.best_flops = self.flops(result)
+        self.best_config = measure_input.config
+        self.best_measure_pair = (measure_input, result)
+
     def tune(
         self,
         n_trial: int,
@@ -117,6 +123,7 @@ class Tuner:
         stop_at: float | None = None,
         timeout_s: float | None = None,
         fail_fast: int | None = 32,
+        finalists: int = 5,
     ) -> None:
         """Propose, measure and learn until the trials are used up or nothing is left.
 
@@ -133,6 +140,8 @@ class Tuner:
             stop_at: stop when a trial reaches this fraction of the device's ceiling.
             timeout_s: stop proposing after this many seconds.
             fail_fast: stop when the first so many trials all fail with one message.
+            finalists: at the end, run at most so many of the best trials side by side, and let a
+                fixed rule choose among those that tie; 0 or 1 for no race.
 
         Raises:
             TunerError: an argument makes no sense.
@@ -148,8 +157,9 @@ class Tuner:
             _check_count("early_stopping", early_stopping, 0)
             early_stopping = early_stopping or None  # 0 means never, as in AutoTVM
         _check_callbacks(callbacks)
+        _check_count("finalists", finalists, 0)
         self.n_trial, self.early_stopping = n_trial, early_stopping
-        stop = Stop(n_trial, early_stopping, stop_at, timeout_s, fail_fast)
+        stop = Stop(n_trial, early_stopping, stop_at, timeout_s, fail_fast, finalists)
         loop = Loop(self, stop, tuple(callbacks), si_prefix)
         if resume is not None:
             loop.resume(resume)

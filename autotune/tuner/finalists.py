@@ -1,0 +1,58 @@
+"""The end of a run: the best trials once more, side by side.
+
+Trials are measured minutes apart, so the fastest of them is partly the luckiest. Those within
+`CLOSE` of it run again interleaved (`autotune.measure.race`), and among those that noise does not
+tell apart a fixed rule chooses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult
+from autotune.measure.race import race
+
+Pair = tuple[MeasureInput, MeasureResult]
+
+# Trials up to this much slower than the fastest may be the fastest in truth.
+CLOSE = 1.1
+_ROUNDS = range(5, 16)
+_BUDGET_S = 5.0
+_SAMPLE_S = 2e-3
+
+
+def finalists(pairs: Sequence[Pair], most: int) -> list[Pair]:
+    """Return the trials worth another look, the fastest first.
+
+    Where answers were checked at all, only those whose answer was: a race must not crown a kernel
+    that nobody looked at.
+    """
+    good = sorted((pair for pair in pairs if pair[1].ok), key=lambda pair: pair[1].mean)
+    checked = [pair for pair in good if pair[1].extra.get("verified")]
+    field = checked or good
+    return [pair for pair in field if pair[1].mean <= CLOSE * field[0][1].mean][:most]
+
+
+def can_race(measure_option: Mapping[str, Any]) -> bool:
+    """Return whether trials run on a device of this machine, where they can run side by side."""
+    return isinstance(measure_option["builder"], LocalBuilder) and isinstance(
+        measure_option["runner"], LocalRunner
+    )
+
+
+def run_off(field: Sequence[Pair], measure_option: Mapping[str, Any]) -> Pair:
+    """Race finalists; return the winner with its time in the race and the proof of the choice.
+
+    Raises:
+        MeasureError: the race could not be run.
+    """
+    one_round_s = sum(max(_SAMPLE_S, result.mean) for _, result in field)
+    rounds = min(max(int(_BUDGET_S / one_round_s), _ROUNDS.start), _ROUNDS.stop - 1)
+    outcome = race([inp for inp, _ in field], measure_option, rounds=rounds, least_s=_SAMPLE_S)
+    index = outcome.winner.config.index
+    inp, result = next(pair for pair in field if pair[0].config.index == index)
+    seconds = next(one.seconds for one in outcome.candidates if one.index == index)
+    proof = {**result.extra, "race": outcome.certificate()}
+    return inp, result._replace(costs=(seconds,), timestamp=time.time(), extra=proof)

@@ -1,0 +1,108 @@
+"""The final race: who takes part, who wins, and what a log then replays."""
+
+import json
+
+import pytest
+
+import autotune
+from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, measure_option
+from autotune.record import LogReader, apply_history_best, encode, load_from_file
+from autotune.target import Target
+from autotune.tuner import GridSearchTuner, callback
+from autotune.tuner.finalists import CLOSE, finalists
+
+SOURCE = """
+void work(const float *x, float *y) {
+  for (int r = 0; r < REPEATS; r++)
+    for (int i = 0; i < 1024; i++) y[i] = x[i] * 2 + (REPEATS > 1 ? 0 * r : 0);
+}
+"""
+
+
+@autotune.template("tests/finalists")
+def work():
+    cfg = autotune.get_config()
+    cfg.define_knob("repeats", [1, 1, 200])
+    return autotune.SourceKernel(
+        "work",
+        SOURCE,
+        defines={"REPEATS": cfg["repeats"].val},
+        args=[autotune.arg("x", (1024,)), autotune.arg("y", (1024,), role="out")],
+        reference=lambda x: 2 * x,
+    )
+
+
+@pytest.fixture
+def task():
+    return autotune.create("tests/finalists", (), "llvm")
+
+
+def pair(task, index, seconds, **extra):
+    inp = MeasureInput(task.target, task, task.config_space.get(index))
+    return inp, MeasureResult((seconds,), 0, 1.0, 1.0, "", extra)
+
+
+def test_only_trials_close_to_the_fastest_run_again(task):
+    near, far = pair(task, 1, CLOSE * 0.99), pair(task, 2, CLOSE * 1.01)
+    assert finalists([far, near, pair(task, 0, 1.0)], 5) == [pair(task, 0, 1.0), near]
+
+
+def test_a_kernel_whose_answer_nobody_checked_takes_no_part(task):
+    unchecked = pair(task, 0, 1.0, verified=False)
+    checked = pair(task, 1, 1.05, verified=True)
+    assert finalists([unchecked, checked], 5) == [checked]
+    assert finalists([unchecked], 5) == [unchecked]
+
+
+def test_failed_trials_take_no_part(task):
+    inp, _ = pair(task, 0, 1.0)
+    assert finalists([(inp, MeasureResult((), 4, 1.0, 1.0, "crashed"))], 5) == []
+
+
+def replayed(log):
+    return apply_history_best(log).query(Target("llvm"), ("tests/finalists",)).index
+
+
+def test_winning_a_race_counts_more_than_a_lucky_time(task, tmp_path):
+    log = tmp_path / "log.json"
+    winner = pair(task, 1, 1.02, race={"tied": [1], "candidates": [{"index": 0}, {"index": 1}]})
+    rows = [encode(*pair(task, 0, 1.0)), encode(*pair(task, 1, 1.01)), "# race " + encode(*winner)]
+    log.write_text("\n".join(rows) + "\n")
+    assert replayed(log) == 1
+    # One that was measured later and is faster still was not in the race.
+    log.write_text("\n".join([*rows, encode(*pair(task, 2, 0.9))]) + "\n")
+    assert replayed(log) == 2
+
+
+def test_the_winner_of_a_race_is_a_comment_to_other_readers(task, tmp_path):
+    log = tmp_path / "log.json"
+    log.write_text(f"{encode(*pair(task, 0, 1.0))}\n# race {encode(*pair(task, 1, 1.0))}\n")
+    assert len(list(load_from_file(log))) == 1
+    assert len(list(load_from_file(log, races=True))) == 2
+    reader = LogReader(log.read_text().splitlines(keepends=True), "log")
+    assert len(list(reader)) == 1
+    assert reader.report() == ""
+
+
+def test_tuning_ends_with_a_race_whose_proof_is_in_the_log(task, tmp_path):
+    log = tmp_path / "log.json"
+    option = measure_option(LocalBuilder(), LocalRunner(number=50, verify="all"))
+    tuner = GridSearchTuner(task)
+    tuner.tune(3, option, callbacks=[callback.log_to_file(str(log))])
+    *rows, note = log.read_text().splitlines()
+    assert [row.startswith("{") for row in rows] == [True, True, True]
+    proof = json.loads(note.removeprefix("# race "))["race"]
+    # Both are the same machine code: they tie, and the lower index wins.
+    assert [one["index"] for one in proof["candidates"]] in ([0, 1], [1, 0])
+    assert tuner.best_config.index == replayed(log) == 0
+
+
+def test_no_race_is_run_when_none_is_wanted(task, tmp_path):
+    log = tmp_path / "log.json"
+    GridSearchTuner(task).tune(
+        3,
+        measure_option(LocalBuilder(), LocalRunner(verify="all")),
+        callbacks=[callback.log_to_file(str(log))],
+        finalists=0,
+    )
+    assert "# race" not in log.read_text()
