@@ -18,6 +18,10 @@ COMMANDS = {
     ),
     "devices": ("autotune.cli.devices:devices", "List the devices kernels can be tuned for."),
     "log": ("autotune.cli.log:log", "Show and rewrite logs of trials."),
+    "verify": (
+        "autotune.cli.verify:verify",
+        "Build, check and time the best records of a log again.",
+    ),
 }
 
 
