@@ -23,11 +23,12 @@ class GemmTiling:
         # A multiple of 4 keeps the ranges of a split aligned for 16-byte copies.
         self.per_split = 4 * common.ceil_div(common.ceil_div(shape.k, c["split"]), 4)
         self.chunks = common.ceil_div(self.per_split, self.chunk)
-        self.a_pitch, self.b_pitch = (
-            common.odd_quads(self.chunk),
-            4 * common.ceil_div(self.tile_n, 4),
-        )
-        staged = c["stages"] * (self.tile_m * self.a_pitch + self.chunk * self.b_pitch)
+        # Rows of a transposed tile begin 16-byte words apart, and in different banks.
+        across = 4 * common.ceil_div(self.tile_m, 4) + 4
+        self.a_pitch = across if c["transposed"] else common.odd_quads(self.chunk)
+        self.b_pitch = 4 * common.ceil_div(self.tile_n, 4)
+        a_size = (self.chunk if c["transposed"] else self.tile_m) * self.a_pitch
+        staged = c["stages"] * (a_size + self.chunk * self.b_pitch)
         summed = c["slices"] * self.tile_m * self.tile_n
         self.shared_bytes = 4 * max(staged, summed if c["slices"] > 1 or c["cluster"] else 0)
         self.grid = (
@@ -40,7 +41,8 @@ class GemmTiling:
     def registers(self) -> int:
         """Estimate of the registers of a thread: sums, operands, and addresses."""
         c = self.choice
-        return c["rows"] * c["cols"] + c["rows"] * common.widest(c["step"]) + 2 * c["cols"] + 28
+        left = c["rows"] * (2 if c["transposed"] else common.widest(c["step"]))
+        return c["rows"] * c["cols"] + left + 2 * c["cols"] + 28
 
     def defines(self) -> Mapping[str, int]:
         """Return everything the kernel text is parameterised by."""
@@ -50,7 +52,8 @@ class GemmTiling:
             threads_n=c["threads_n"], rows=c["rows"], cols=c["cols"], slices=c["slices"],
             split=c["split"], step=c["step"], stages=c["stages"], k_per_split=self.per_split,
             cluster=c["cluster"] and c["split"] > 1, a_pitch=self.a_pitch, b_pitch=self.b_pitch,
-            a_copy=common.widest(s.k, self.per_split, self.chunk),
+            a_copy=1 if c["transposed"] else common.widest(s.k, self.per_split, self.chunk),
+            transposed=c["transposed"], row_vec=common.widest(c["rows"]),
             b_copy=common.widest(s.n, self.tile_n), k_vec=common.widest(c["step"]),
             n_vec=common.widest(c["cols"]), r_vec=common.widest(s.m * s.n),
         )  # fmt: skip
@@ -88,6 +91,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "step": common.up_to(shape.k, (1, 2, 4, 8, 16, 32)),
         "stages": [1, 2, 3, 4],
         "cluster": [0, 1],
+        "transposed": [0, 1],
     }
 
 
@@ -133,7 +137,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     work = tiling.chunks * (c["step"] * max(c["rows"] * c["cols"] + reads, shared) + 60)
     compute = waves * work * max(together * warps / 4, 2.0)
     staged = tiling.chunks * tiling.chunk * (tiling.tile_m + tiling.tile_n) * 4
-    staging = waves * together * staged / 48
+    single = tiling.chunks * tiling.chunk * tiling.tile_m * c["transposed"]
+    staging = waves * together * (staged / 48 + single / 16)
     overlapped = c["stages"] > 1 and tiling.chunks > 1
     adding = waves * together * tiling.threads * c["rows"] * c["cols"] * 8 / 128
     joining = 0.0 if c["split"] == 1 else 4000.0 if c["cluster"] else 5000.0
@@ -148,7 +153,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
     options, rng = candidates(shape), random.Random(0)
     drawn = ({k: rng.choice(v) for k, v in options.items()} for _ in range(20000))
-    plain = dict.fromkeys(options, 1) | {"cluster": 0}
+    plain = dict.fromkeys(options, 1) | {"cluster": 0, "transposed": 0}
     allowed = [c for c in drawn if not violation(shape, c, target)]
     return min(allowed, key=lambda c: estimate(shape, c, target), default=plain)
 

@@ -2,13 +2,14 @@
 //
 // A block owns a tile of THREADS_M * ROWS by THREADS_N * COLS of C and one of SPLIT ranges of K.
 // Its threads are THREADS_N x THREADS_M x SLICES; the slices share each staged chunk of
-// CHUNK = SLICES * STEP of K among them. A keeps its order in shared memory and is read K_VEC
-// elements along K at a time, so that nothing is transposed on the way in.
+// CHUNK = SLICES * STEP of K among them. A either keeps its order in shared memory and is read K_VEC
+// elements along K at a time, or is transposed on the way in, element by element, and read ROW_VEC
+// rows at a time: more copies, but fewer registers between a read and its use.
 constexpr int TILE_M = THREADS_M * ROWS, TILE_N = THREADS_N * COLS;
 constexpr int TILE = TILE_M * TILE_N;
 constexpr int CHUNK = SLICES * STEP;
 constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
-constexpr int A_FLOATS = TILE_M * A_PITCH, B_FLOATS = CHUNK * B_PITCH;
+constexpr int A_FLOATS = (TRANSPOSED ? CHUNK : TILE_M) * A_PITCH, B_FLOATS = CHUNK * B_PITCH;
 constexpr int PANELS = COLS / N_VEC;
 
 // Where the extents divide, the tests for the edges are constant and vanish.
@@ -21,7 +22,8 @@ __device__ __forceinline__ void stage_a(
   each_vector<TILE_M, CHUNK / A_COPY>(tid, [&](int row, int vector) {
     const int k = vector * A_COPY;
     const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
-    copy_async<A_COPY>(dst + row * A_PITCH + k, from + static_cast<long long>(row) * K + k, valid);
+    float* const to = TRANSPOSED ? dst + k * A_PITCH + row : dst + row * A_PITCH + k;
+    copy_async<A_COPY>(to, from + static_cast<long long>(row) * K + k, valid);
   });
 }
 
@@ -36,26 +38,53 @@ __device__ __forceinline__ void stage_b(
   });
 }
 
+// The row of the tile that is a thread's row j.
+__device__ __forceinline__ int row_of(int j, int ty) {
+  return TRANSPOSED ? (j / ROW_VEC * THREADS_M + ty) * ROW_VEC + j % ROW_VEC : j * THREADS_M + ty;
+}
+
+__device__ __forceinline__ void multiply_add(
+    float (&sum)[ROWS][COLS], const float (&left)[ROWS], const float* b) {
+  float right[COLS];
+#pragma unroll
+  for (int p = 0; p < PANELS; ++p)
+    load_vector<N_VEC>(right + p * N_VEC, b + p * THREADS_N * N_VEC);
+#pragma unroll
+  for (int j = 0; j < ROWS; ++j)
+#pragma unroll
+    for (int c = 0; c < COLS; ++c) sum[j][c] = fmaf(left[j], right[c], sum[j][c]);
+}
+
+#if TRANSPOSED
+__device__ __forceinline__ void accumulate(
+    float (&sum)[ROWS][COLS], const float* a, const float* b) {
+#pragma unroll
+  for (int k = 0; k < STEP; ++k) {
+    float left[ROWS];
+#pragma unroll
+    for (int j = 0; j < ROWS; j += ROW_VEC)
+      load_vector<ROW_VEC>(left + j, a + k * A_PITCH + j * THREADS_M);
+    multiply_add(sum, left, b + k * B_PITCH);
+  }
+}
+#else
 __device__ __forceinline__ void accumulate(
     float (&sum)[ROWS][COLS], const float* a, const float* b) {
 #pragma unroll
   for (int k = 0; k < STEP; k += K_VEC) {
-    float left[ROWS][K_VEC];
+    float ahead[ROWS][K_VEC];
 #pragma unroll
-    for (int j = 0; j < ROWS; ++j) load_vector<K_VEC>(left[j], a + j * THREADS_M * A_PITCH + k);
+    for (int j = 0; j < ROWS; ++j) load_vector<K_VEC>(ahead[j], a + j * THREADS_M * A_PITCH + k);
 #pragma unroll
     for (int v = 0; v < K_VEC; ++v) {
-      float right[COLS];
+      float left[ROWS];
 #pragma unroll
-      for (int p = 0; p < PANELS; ++p)
-        load_vector<N_VEC>(right + p * N_VEC, b + (k + v) * B_PITCH + p * THREADS_N * N_VEC);
-#pragma unroll
-      for (int j = 0; j < ROWS; ++j)
-#pragma unroll
-        for (int c = 0; c < COLS; ++c) sum[j][c] = fmaf(left[j][v], right[c], sum[j][c]);
+      for (int j = 0; j < ROWS; ++j) left[j] = ahead[j][v];
+      multiply_add(sum, left, b + (k + v) * B_PITCH);
     }
   }
 }
+#endif
 
 __device__ __forceinline__ float sum_slices(const float* partial, int i) {
   float sum = 0.0f;
@@ -92,7 +121,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
 #pragma unroll
     for (int c = 0; c < COLS; ++c) sum[j][c] = 0.0f;
 
-  const float* const left = as + ty * A_PITCH + slice * STEP;
+  const float* const left =
+      TRANSPOSED ? as + slice * STEP * A_PITCH + ty * ROW_VEC : as + ty * A_PITCH + slice * STEP;
   const float* const right = bs + slice * STEP * B_PITCH + tx * N_VEC;
 #pragma unroll
   for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk, chunk);
@@ -120,7 +150,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
 #if SLICES == 1 && !CLUSTER
 #pragma unroll
   for (int j = 0; j < ROWS; ++j) {
-    const int m = m0 + j * THREADS_M + ty;
+    const int m = m0 + row_of(j, ty);
 #pragma unroll
     for (int p = 0; p < PANELS; ++p) {
       const int n = n0 + (p * THREADS_N + tx) * N_VEC;
@@ -143,7 +173,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
 #pragma unroll
     for (int p = 0; p < PANELS; ++p)
       store_vector<N_VEC>(
-          partial + slice * TILE + (j * THREADS_M + ty) * TILE_N + (p * THREADS_N + tx) * N_VEC,
+          partial + slice * TILE + row_of(j, ty) * TILE_N + (p * THREADS_N + tx) * N_VEC,
           sum[j] + p * N_VEC);
   __syncthreads();
 #if CLUSTER
