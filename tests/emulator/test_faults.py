@@ -268,3 +268,14 @@ def test_only_cuda_is_emulated():
     text = SourceKernel("f", "void f(float* b) {}", [arg("b", (1,), role="out")]).kernel("c")
     with pytest.raises(KernelError, match="only CUDA text is emulated"):
         run_emulated(text, [np.zeros(1, "float32")])
+
+
+def test_what_the_host_compiler_would_load_ahead_is_no_access_of_the_kernel():
+    body = """  __shared__ float s[4];
+  if (t == 0) s[0] = 0;
+  for (int k = 0; k < 64; ++k) {
+    if (t == 0) s[0] += a[k];
+  }
+  __syncthreads();
+  b[t] = s[0];"""
+    assert (run(body, orders=(0, 1, 2)) == 63 * 32).all()

@@ -248,6 +248,8 @@ class Drawing:
     def attach(self, stage, reader, axis):
         stage.compute_at(reader, axis)
         if self.cuda:
+            if stage.scope == "" and self.chance(0.3):
+                stage.set_scope("local" if self.inside_threads(reader, axis) else "shared")
             self.fetch_together(stage, reader, axis)
         self.shake(stage, 2)
         shared = self.cuda and stage.scope == "shared"

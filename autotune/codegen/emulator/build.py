@@ -19,7 +19,11 @@ INCLUDE = Path(__file__).parent / "include"
 # Kernels are compiled for the thread sanitizer, but not linked with it: the header has functions
 # of its own that the compiler then calls at each memory access. Hence the flag goes to the
 # compiler proper (-Wp), past the driver, which would link.
-CHECK_FLAG = "-Wp,-fsanitize=thread"
+CHECK_FLAGS = (
+    "-Wp,-fsanitize=thread",
+    # What loads ahead of a condition or a loop would be taken for an access of the kernel.
+    *("-fno-tree-loop-im", "-fno-tree-cselim", "-fno-ssa-phiopt", "-fno-hoist-adjacent-loads"),
+)
 
 # `extern __shared__ float tile[];`, in any order of its words and with or without an alignment.
 _DYNAMIC_SHARED = re.compile(
@@ -77,7 +81,7 @@ def emulated_together(
         seen |= entries
     digits = re.sub(r"\D", "", arch) or "80"
     flags = ["-w", "-g1", "-fno-strict-aliasing", f"-I{INCLUDE}", f"-D__CUDA_ARCH__={digits}0"]
-    flags += [CHECK_FLAG] if checked else []
+    flags += CHECK_FLAGS if checked else ()
     flags += dict.fromkeys(f for k in kernels for f in k.flags if f.startswith(("-D", "-U")))
     source = "".join(_unit(kernels))
     return [
