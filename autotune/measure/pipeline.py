@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import TracebackType
@@ -101,15 +101,15 @@ class Pipeline:
                 ran.add_done_callback(partial(self._on_run, trial, built))
             else:
                 trial.finish(as_result(built))
-        except (Exception, CancelledError) as error:  # raised again in `next_results`
+        except BaseException as error:  # an exit or interrupt too: raised again in `next_results`
             trial.fail(error)
 
     def _on_run(self, trial: _Trial, built: BuildResult, future: Future[MeasureResult]) -> None:
         """Let the trial end. Called in a thread of the runner."""
-        self._builder.discard(built)
         try:
+            self._builder.discard(built)
             trial.finish(as_result(future.result()))
-        except (Exception, CancelledError) as error:  # raised again in `next_results`
+        except BaseException as error:  # an exit or interrupt too: raised again in `next_results`
             trial.fail(error)
 
     def next_results(self) -> list[tuple[MeasureInput, MeasureResult]]:

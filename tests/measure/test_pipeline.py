@@ -1,5 +1,6 @@
 """The pipeline: overlap, order, barrier, and who may fail how."""
 
+import signal
 import time
 
 import pytest
@@ -116,6 +117,35 @@ def test_an_exception_in_a_script_runner_reaches_the_caller(task):
         pipeline.submit(inputs_of(task, [0]))
         with pytest.raises(KeyError, match="a bug in the script"):
             pipeline.next_results()
+
+
+@pytest.fixture
+def no_hang():
+    """Interrupt a test that waits for ever."""
+
+    def give_up(*_):
+        raise TimeoutError("still waiting after 20 s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("where", ["build", "run", "discard"])
+def test_an_interrupt_or_exit_in_a_script_reaches_the_caller(task, where, error):
+    def breaks(*_):
+        raise error("asked to end")
+
+    builder, runner = PlainBuilder(n_parallel=2), PlainRunner()
+    setattr(runner if where == "run" else builder, where, breaks)
+    with Pipeline(task, measure_option(builder, runner)) as pipeline:
+        pipeline.submit(inputs_of(task, range(3)))
+        with pytest.raises(error, match="asked to end"):
+            drained(pipeline)
 
 
 def test_a_builder_that_loses_results_is_told_so(task):
