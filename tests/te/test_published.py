@@ -1,7 +1,5 @@
 """The schedules that AutoTVM's tutorials print can be written with ours, and are made quickly."""
 
-import time
-
 from autotune import te
 from tests.te.graphs import padded_convolution
 
@@ -69,24 +67,13 @@ def test_the_tutorial_template_schedules_a_convolution():
         "compute.local",
         "compute",
     ]
+    assert len(s.steps) > 50
     assert te.replay(s.outputs, s.steps) == s
     loaded = te.inlined(s).stages[2].op.body[0]
     assert str(loaded) == (
         "if_then_else(ax2 >= 1 && ax2 < 8 && ax3 >= 1 && ax3 < 8, "
         "data[ax0, ax1, ax2 - 1, ax3 - 1], 0.0f)"
     )
-
-
-def test_the_tutorial_schedule_of_over_fifty_steps_takes_less_than_3_ms():
-    data, kernel, _, _, conv, _, _ = padded_convolution(channels=512)
-    times = []
-    for _ in range(20):
-        start = time.perf_counter()
-        s = tutorial_schedule(data, kernel, conv)
-        times.append(time.perf_counter() - start)
-    assert len(s.steps) > 50
-    # 0.4 ms on an idle core; the fastest of several runs, as other work may share the machine.
-    assert min(times) < 3e-3
 
 
 def test_the_auto_schedulers_schedule_attaches_before_it_fuses():
