@@ -54,6 +54,7 @@ class GaussianProcess:
         self, features: int, prior: Prior | None = None, most: int = 120, steps: int = 15
     ) -> None:
         prior = prior or Prior()
+        self.features = features
         self.most, self.steps = most, steps
         self._mean = np.r_[np.full(features, prior.weight), 0.0, prior.noise]
         self._spread = np.r_[np.full(features, prior.spread), 1.5, 2.0]
@@ -132,6 +133,21 @@ class GaussianProcess:
         return distance
 
 
+def factor(covariance: Float, noise: float) -> Float:
+    """Return the Cholesky factor of a covariance with noise on its diagonal.
+
+    In single precision a covariance is rounded by more than the least noise when length scales
+    are short: then there is as much noise as it takes.
+    """
+    own = covariance.diagonal().copy()
+    while True:
+        covariance.flat[:: len(own) + 1] = own + noise
+        try:
+            return np.asarray(np.linalg.cholesky(covariance))
+        except np.linalg.LinAlgError:
+            noise *= 4.0
+
+
 class Posterior:
     """A process conditioned on trials, over a pool of candidates; grows trial by trial.
 
@@ -148,10 +164,9 @@ class Posterior:
         self._known: Single = process.scaled(known)
         self._pool: Single = process.scaled(pool)
         covariance = process.covariance(self._known, self._known).astype(np.float64)
-        covariance.flat[:: n + 1] += process.noise
         # Grown in place: room for more trials below, filled up to `_count`.
         self._lower: Float = np.zeros((n + ROOM, n + ROOM))
-        self._lower[:n, :n] = np.linalg.cholesky(covariance)
+        self._lower[:n, :n] = factor(covariance, process.noise)
         self._rows: Single = np.empty((n + ROOM, m), dtype=np.float32)
         self._rows[:n] = self._solved(self._pool)
         signal = process.signal

@@ -14,6 +14,7 @@ from autotune.cost_model.xgb import Loss, Trees, TreeSettings
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.task.radix import IndexArray
 from autotune.tuner.history import History, trust
+from autotune.tuner.resources import FEWEST_REPORTS, ResourceColumns
 
 Float = npt.NDArray[np.float64]
 
@@ -33,9 +34,13 @@ CAUTION = 2.0
 
 @dataclass
 class Trials:
-    """What was measured, by index; rates are 1 / seconds, 0 for failures."""
+    """What was measured, by index; rates are 1 / seconds, 0 for failures.
+
+    `reports` is what the compiler said of those that it could build, see `resources.report_of`.
+    """
 
     rates: dict[int, float] = field(default_factory=dict)
+    reports: dict[int, Float] = field(default_factory=dict)
 
     def indices(self) -> list[int]:
         """Return all, oldest first."""
@@ -92,6 +97,7 @@ class Surrogate:
         self._rows: list[int] = []
         self._believed: dict[int, float] = {}
         self._runs: Trees | None = None
+        self._resources: ResourceColumns | None = None
         self._trust = 0.0
         self._scale = (0.0, 1.0)
         self.pool: IndexArray = np.empty(0, dtype=np.int64)
@@ -121,25 +127,42 @@ class Surrogate:
     def fit(self, trials: Trials, pending: Sequence[int], pool: IndexArray) -> None:
         """Find hyperparameters anew, for a new pool; `expect` comes next."""
         indices = self._kept(trials)
-        x = self.features.smooth(indices)
+        self._learn_resources(trials)
+        x = self._smooth(indices)
         y = _standard(trials.logs(indices, {}))
         if self.history is not None:
             prior = self.history.predict(indices)
             self._trust = trust(prior, y)
             y = y - self._trust * prior
-        if self._process is None:
+        if self._process is None or self._process.features != x.shape[1]:
             self._process = GaussianProcess(x.shape[1])
         self._process.fit(x, y, self._rng)
         self._rows = [*indices, *(index for index in pending if index not in trials.rates)]
         self.pool = pool
-        self._posterior = Posterior(
-            self._process, self.features.smooth(self._rows), self.features.smooth(pool)
-        )
+        self._posterior = Posterior(self._process, self._smooth(self._rows), self._smooth(pool))
         self._prior_rows, self._prior_pool = self._prior(self._rows), self._prior(pool)
         self._correction = np.zeros(len(pool))
         self.values, self._row_values = (self.features.plain(i) for i in (pool, self._rows))
         self._learn_failures(trials)
         self._ease = self._chances(pool)
+
+    def _learn_resources(self, trials: Trials) -> None:
+        if len(trials.reports) >= FEWEST_REPORTS:
+            self._resources = ResourceColumns(trials.reports, self.features)
+
+    def _smooth(self, indices: Sequence[int] | IndexArray) -> Float:
+        """Return what the process sees of points: knobs, and the resources that they need."""
+        knobs = self.features.smooth(indices)
+        if self._resources is None:
+            return knobs
+        return np.hstack([knobs, self._resources.known(indices)])
+
+    def _limits(self, indices: Sequence[int] | IndexArray) -> npt.NDArray[np.float32]:
+        """Return what decides whether points run: knobs, and the resources that they need."""
+        knobs = self.features.trees(indices)
+        if self._resources is None:
+            return knobs
+        return np.hstack([knobs, self._resources.predicted(indices).astype(np.float32)])
 
     def _kept(self, trials: Trials) -> list[int]:
         indices = trials.indices()
@@ -162,21 +185,21 @@ class Surrogate:
             self._runs = None
             return
         settings = TreeSettings(rounds=30, depth=4, rate=0.3, threads=self._settings.threads)
-        rows = self.features.trees(trials.indices())
+        rows = self._limits(trials.indices())
         self._runs = Trees.fit(rows, ran, "chance", settings)
 
     def _chances(self, indices: IndexArray) -> Float:
         """Return the logarithmic chance of each point to run at all."""
         if self._runs is None:
             return np.zeros(len(indices))
-        chances = self._runs.predict(self.features.trees(indices))
+        chances = self._runs.predict(self._limits(indices))
         return np.asarray(CAUTION * np.log(np.clip(chances, 1e-3, 1.0)))
 
     def widen(self, indices: IndexArray) -> None:
         """Add candidates to the pool; `expect` comes next."""
         if self._posterior is None or not len(indices):
             return
-        self._posterior.widen(self.features.smooth(indices))
+        self._posterior.widen(self._smooth(indices))
         self.pool = np.concatenate([self.pool, indices])
         self._prior_pool = np.concatenate([self._prior_pool, self._prior(indices)])
         self._ease = np.concatenate([self._ease, self._chances(indices)])
@@ -233,7 +256,7 @@ class Surrogate:
         """Condition on more trials, measured or believed."""
         fresh = [index for index in indices if index not in self._rows]
         if self._posterior is not None and fresh:
-            self._posterior.append(self.features.smooth(fresh))
+            self._posterior.append(self._smooth(fresh))
             self._rows += fresh
             self._prior_rows = np.concatenate([self._prior_rows, self._prior(fresh)])
             self._row_values = np.concatenate([self._row_values, self.features.plain(fresh)])

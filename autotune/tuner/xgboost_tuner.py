@@ -18,6 +18,7 @@ from autotune.task.constraint import BoolArray
 from autotune.tuner.candidates import Candidates, candidates_of
 from autotune.tuner.history import History
 from autotune.tuner.points import FloatArray, PointTuner
+from autotune.tuner.resources import report_of
 from autotune.tuner.surrogate import Surrogate, Trials
 
 logger = logging.getLogger("autotvm")
@@ -178,6 +179,14 @@ class XGBTuner(PointTuner):
         return surrogate.promise()
 
     # ---- learning
+
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Learn from measured trials, and from what the compiler reported of them."""
+        for inp, result in zip(inputs, results, strict=True):
+            report = report_of(result.extra)
+            if report is not None:
+                self._trials.reports[int(inp.config.index)] = report
+        super().update(inputs, results)
 
     def learn(self, indices: Sequence[int], rates: FloatArray) -> None:
         """Take note of measured points."""

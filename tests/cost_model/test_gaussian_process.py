@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import check_grad
 
 from autotune.cost_model import GaussianProcess, Posterior
+from autotune.cost_model.gaussian_process import factor
 
 
 @pytest.fixture
@@ -81,3 +82,11 @@ def test_repeated_points_do_not_break_it(points):
     posterior = Posterior(process, doubled, x)
     posterior.append(x)
     assert np.isfinite(posterior.mean(np.concatenate([values, y]))).all()
+
+
+def test_a_covariance_rounded_below_zero_gets_as_much_noise_as_it_takes():
+    covariance = np.full((30, 30), 1.0) - 1e-3 * np.diag(np.arange(30.0))
+    assert np.linalg.eigvalsh(covariance + 1e-4 * np.eye(30)).min() < 0
+    lower = factor(covariance.copy(), 1e-4)
+    assert np.isfinite(lower).all()
+    np.testing.assert_allclose(lower @ lower.T, covariance, atol=0.2)
