@@ -79,8 +79,9 @@ def race(
     builder: Builder = measure_option["builder"]
     runner: Runner = measure_option["runner"]
     task = measure_inputs[0].task
-    runner.set_task(task)
-    builder.set_task(task, runner.get_build_kwargs())
+    if runner.task is not task:
+        runner.set_task(task)
+        builder.set_task(task, runner.get_build_kwargs())
     built = builder.build(measure_inputs)
     pairs: list[Pair] = [
         (inp, result)

@@ -6,7 +6,8 @@ there is simply no answer.
 
 from __future__ import annotations
 
-from functools import cache
+import time
+from functools import cache, lru_cache
 from typing import Any
 
 from autotune.runtime.timing import Clocks
@@ -21,6 +22,8 @@ _REASONS = {
     0x04: "power cap", 0x08: "hardware slowdown", 0x20: "thermal (software)",
     0x40: "thermal (hardware)", 0x80: "power brake",
 }  # fmt: skip
+# Asking takes milliseconds, which is longer than most samples.
+_FRESH_S = 0.05
 # A power cap is how this device is; the others pass, and samples taken then mislead.
 _THROTTLE = 0x08 | 0x20 | 0x40 | 0x80
 
@@ -38,10 +41,15 @@ def handle(pci_bus_id: str) -> Any:
 
 
 def read_clocks(pci_bus_id: str) -> Clocks | None:
-    """Return the state of a device, or None where nothing tells."""
+    """Return the state of a device, at most `_FRESH_S` old, or None where nothing tells."""
     device = handle(pci_bus_id)
     if device is None:
         return None
+    return _clocks_at(device, int(time.monotonic() / _FRESH_S))
+
+
+@lru_cache(maxsize=8)
+def _clocks_at(device: Any, moment: int) -> Clocks:
     sm = _ask("nvmlDeviceGetClockInfo", device, 1)
     memory = _ask("nvmlDeviceGetClockInfo", device, 2)
     reasons = _ask("nvmlDeviceGetCurrentClocksThrottleReasons", device)

@@ -111,13 +111,14 @@ class Loop:
             try:
                 with Pipeline(self.tuner.task, measure_option, reproducible=reproducible) as line:
                     self._feed(line, deadline)
+                    # While the processes that build and measure are still there.
+                    self._race(measure_option)
             except KeyboardInterrupt:
                 logger.warning(
                     "interrupted after %d trials; the log is complete, continue it with resume=",
                     self.measured,
                 )
                 raise
-            self._race(measure_option)
         self._report()
 
     def _race(self, measure_option: Mapping[str, Any]) -> None:
