@@ -5,7 +5,8 @@ A template returns a `SourceKernel`; `SourceKernel.kernel` renders it to a `Kern
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -55,8 +56,8 @@ def call(
 
 def _shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     try:
-        return tuple(int(n) for n in shape)
-    except (TypeError, ValueError) as error:
+        return tuple(operator.index(n) for n in shape)
+    except TypeError as error:
         raise KernelError(
             f"argument {name!r}: shape must be a sequence of ints such as (1024,), got {shape!r}"
         ) from error
@@ -64,7 +65,13 @@ def _shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
 
 def _extent3(extent: Extent) -> tuple[int, int, int]:
     """Pad a launch extent to three dimensions."""
-    sizes = (extent,) if isinstance(extent, int) else tuple(int(n) for n in extent)
+    try:
+        extents = extent if isinstance(extent, Iterable) else (extent,)
+        sizes = tuple(operator.index(n) for n in extents)
+    except TypeError as error:
+        raise KernelError(
+            f"a launch extent is an int or up to three, got {extent!r}; divide with //"
+        ) from error
     if not 1 <= len(sizes) <= 3:
         raise KernelError(f"a launch extent has 1 to 3 dimensions, got {extent!r}")
     x, y, z = (*sizes, 1, 1)[:3]
@@ -75,6 +82,8 @@ def _define_text(name: str, value: Define) -> str:
     """Return one ``#define`` line; booleans become 0 and 1, as the preprocessor has no others."""
     if not name.isidentifier():
         raise KernelError(f"defines: {name!r} is not a C identifier")
+    if value is None:
+        raise KernelError(f"defines: {name!r} is None; expected a number, a bool or text")
     text = int(value) if isinstance(value, bool) else value
     return f"#define {name} {text}\n"
 
@@ -111,6 +120,23 @@ class SourceKernel:
     workspace: Sequence[Workspace] = ()
     flags: Sequence[str] = ()
     language: Language | None = None
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(one, Argument) for one in self.args):
+            raise KernelError(
+                f"kernel {self.name!r}: args must be a list of autotune.arg(name, shape, dtype), "
+                f"got {self.args!r}"
+            )
+        if not isinstance(self.defines, Mapping):
+            raise KernelError(
+                f"kernel {self.name!r}: defines must be a dict such as {{'TILE': 8}}, "
+                f"got {self.defines!r}"
+            )
+        if not isinstance(self.source, (str, PathLike, jinja2.Template)):
+            raise KernelError(
+                f"kernel {self.name!r}: source must be text, a path or a jinja2.Template, "
+                f"got {self.source!r}"
+            )
 
     def text(self) -> str:
         """Return the complete source text with the knobs in place.

@@ -112,7 +112,8 @@ def compile_kernel(
         if store:
             store.put(key, entry)
     if entry.error:
-        raise CompileError(entry.error)
+        raise CompileError(entry.error + _unnamed(kernel))
+    _check_entries(kernel, entry)
     return BuildOutput(
         artifact=_place(entry.artifact, Path(out_dir), kernel.name, recipe.suffix),
         resources=summary(entry.entries, kernel) | {"code_bytes": entry.code_bytes},
@@ -122,6 +123,28 @@ def compile_kernel(
         cached=cached,
         seconds=time.perf_counter() - started,
     )
+
+
+def _unnamed(kernel: Kernel) -> str:
+    """Say which entry points the source does not even name; what the compiler says is obscure."""
+    entries = dict.fromkeys(one.entry for one in kernel.calls)
+    missing = [e for e in entries if not re.search(rf"\b{re.escape(e)}\b", kernel.source)]
+    return f"\n[the source has no function {', '.join(missing)}]" if missing else ""
+
+
+def _check_entries(kernel: Kernel, entry: Entry) -> None:
+    """Refuse a cubin without the kernels that will be launched; a device is not needed to see it.
+
+    Raises:
+        CompileError: one is missing, or has a C++ name.
+    """
+    missing = [one.entry for one in kernel.calls if one.entry not in entry.entries]
+    if entry.entries and missing:
+        raise CompileError(
+            f"kernel {kernel.name!r}: the source has no kernel {missing[0]!r}, it has "
+            f"{', '.join(entry.entries)}; declare it as "
+            f'`extern "C" __global__ void {missing[0]}(...)`'
+        )
 
 
 def _recipe(kernel: Kernel, target: Target, compiler: str) -> Recipe:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,10 +166,13 @@ class Module:
             DeviceError: there is no device for it here.
         """
         if self._executable is None:
-            with tempfile.TemporaryDirectory(prefix="autotune-load-") as folder:
-                path = Path(folder, f"{self.name}{self.suffix}")
-                path.write_bytes(self.artifact)
-                self._executable = load(path, self.kernel, self.device)
+            folder = tempfile.mkdtemp(prefix="autotune-load-")
+            remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            path = Path(folder, f"{self.name}{self.suffix}")
+            path.write_bytes(self.artifact)
+            self._executable = load(path, self.kernel, self.device)
+            if not self.target.emulate:  # the emulator looks its lines up in the file
+                remove()
         return self._executable
 
     def __call__(self, *args: object) -> None:

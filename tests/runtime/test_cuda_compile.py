@@ -203,3 +203,24 @@ def test_loading_without_a_device_says_so(tmp_path):
     output = compile_kernel(reverse(), SM90, out_dir=tmp_path)
     with pytest.raises(DeviceError, match="cuda:0: there is no such device"):
         load(output.artifact, reverse(), cuda())
+
+
+@needs_nvcc
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        (SOURCE.replace(" reverse(", " another("), "it has another"),
+        (SOURCE.replace('extern "C" ', ""), "it has _Z7reversePKfPf"),
+    ],
+)
+def test_a_cubin_without_the_kernel_is_refused_where_it_is_compiled(source, named, tmp_path):
+    with pytest.raises(CompileError, match=rf"no kernel 'reverse', {named}; declare it as"):
+        compile_kernel(replace(reverse(), source=f"#define N 64\n#define FACTOR 2\n{source}"), SM90,
+                       out_dir=tmp_path)  # fmt: skip
+
+
+def test_a_compiler_that_misses_a_function_is_explained(tmp_path):
+    kernel = SourceKernel("absent", SOURCE, [arg("x", (64,)), arg("y", (64,), role="out")],
+                          {"N": 64, "FACTOR": 2}, block=64).kernel("cuda")  # fmt: skip
+    with pytest.raises(CompileError, match="the source has no function absent"):
+        compile_kernel(kernel, Target("cuda -emulate"), out_dir=tmp_path)
