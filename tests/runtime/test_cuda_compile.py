@@ -214,9 +214,9 @@ def test_loading_without_a_device_says_so(tmp_path):
     ],
 )
 def test_a_cubin_without_the_kernel_is_refused_where_it_is_compiled(source, named, tmp_path):
+    kernel = replace(reverse(), source=f"#define N 64\n#define FACTOR 2\n{source}")
     with pytest.raises(CompileError, match=rf"no kernel 'reverse', {named}; declare it as"):
-        compile_kernel(replace(reverse(), source=f"#define N 64\n#define FACTOR 2\n{source}"), SM90,
-                       out_dir=tmp_path)  # fmt: skip
+        compile_kernel(kernel, SM90, out_dir=tmp_path)
 
 
 def test_a_compiler_that_misses_a_function_is_explained(tmp_path):
