@@ -16,7 +16,7 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -179,6 +179,17 @@ class _Forker:
         return self.completed.returncode, self.completed.output.encode(), b""
 
 
+def _mkdtemp_in(folder: Path) -> Callable[..., str]:
+    """Return a ``mkdtemp`` that makes folders in ``folder``, for this thread and no other."""
+    mine, mkdtemp = threading.get_ident(), tempfile.mkdtemp
+
+    def redirected(suffix: Any = None, prefix: Any = None, dir: Any = None) -> str:
+        inside = str(folder) if threading.get_ident() == mine else None
+        return str(mkdtemp(suffix, prefix, dir or inside))
+
+    return redirected
+
+
 def nvcc_through_pycuda(
     source: str, nvcc: str, options: list[str], folder: Path, timeout_s: float
 ) -> tuple[list[str], Completed, bytes]:
@@ -196,13 +207,13 @@ def nvcc_through_pycuda(
         # "The compiler succeeded, but said the following": we ask it to say something.
         warnings.simplefilter("ignore")
         before, _prefork.forker = _prefork.forker, forker
-        tempdir, tempfile.tempdir = tempfile.tempdir, str(folder)
+        mkdtemp, tempfile.mkdtemp = tempfile.mkdtemp, _mkdtemp_in(folder)
         try:
             cubin = _compiler.compile_plain(source, options, False, nvcc, False, target="cubin")
         except driver.CompileError:
             pass
         finally:
-            _prefork.forker, tempfile.tempdir = before, tempdir
+            _prefork.forker, tempfile.mkdtemp = before, mkdtemp
     if forker.completed is None:
         raise CompilerMissing(f"pycuda.compiler did not run {nvcc}; it should be 2024.1 or later")
     return forker.argv, forker.completed, cubin

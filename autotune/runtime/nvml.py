@@ -42,14 +42,14 @@ def handle(pci_bus_id: str) -> Any:
 
 def read_clocks(pci_bus_id: str) -> Clocks | None:
     """Return the state of a device, at most `_FRESH_S` old, or None where nothing tells."""
+    return _clocks_at(pci_bus_id, int(time.monotonic() / _FRESH_S))
+
+
+@lru_cache(maxsize=16)
+def _clocks_at(pci_bus_id: str, moment: int) -> Clocks | None:
     device = handle(pci_bus_id)
     if device is None:
         return None
-    return _clocks_at(device, int(time.monotonic() / _FRESH_S))
-
-
-@lru_cache(maxsize=8)
-def _clocks_at(device: Any, moment: int) -> Clocks:
     sm = _ask("nvmlDeviceGetClockInfo", device, 1)
     memory = _ask("nvmlDeviceGetClockInfo", device, 2)
     reasons = _ask("nvmlDeviceGetCurrentClocksThrottleReasons", device)
