@@ -141,11 +141,13 @@ class SourceKernel:
     def text(self) -> str:
         """Return the complete source text with the knobs in place.
 
+        Lines are numbered as in the source, so that compilers name the user's own.
+
         Raises:
             KernelError: the file is missing, or the Jinja2 template uses an undefined variable.
         """
         defines = "".join(_define_text(k, v) for k, v in self.defines.items())
-        return defines + self._body()
+        return defines + "#line 1\n" * bool(defines) + self._body()
 
     def _body(self) -> str:
         source = self.source

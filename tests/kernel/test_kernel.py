@@ -48,7 +48,7 @@ def test_sizes_are_in_bytes():
 
 def test_knobs_arrive_as_defines_and_booleans_as_numbers():
     text = source(defines={"N": 4, "FAST": True, "T": "float"}).text()
-    assert text == "#define N 4\n#define FAST 1\n#define T float\nint x = N;\n"
+    assert text == "#define N 4\n#define FAST 1\n#define T float\n#line 1\nint x = N;\n"
 
 
 def test_a_source_may_be_a_file(tmp_path):

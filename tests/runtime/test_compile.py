@@ -201,3 +201,11 @@ def test_the_temporary_folder_is_left_empty(tmp_path, monkeypatch):
         compile_kernel(scale("oops"), C, out_dir=tmp_path / "out", use_cache=False)
     compile_kernel(scale(), C, out_dir=tmp_path / "out", use_cache=False)
     assert not os.listdir(tmp_path / "tmp")
+
+
+def test_what_the_compiler_says_names_the_line_of_the_users_source(tmp_path):
+    args = [arg("x", (4,)), arg("y", (4,), role="out")]
+    source = "void f(const float *x, float *y) {\n  nonsense\n}\n"
+    kernel = SourceKernel("f", source, args, {"N": 4, "M": 5}).kernel("c")
+    with pytest.raises(CompileError, match=r"kernel.c:2:"):
+        compile_kernel(kernel, C, out_dir=tmp_path)
