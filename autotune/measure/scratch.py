@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import shutil
 import tempfile
 import threading
@@ -10,6 +13,9 @@ from pathlib import Path
 
 from autotune.errors import MeasureError
 
+_PREFIX = "autotune-scratch-"
+# A younger folder may be one that its owner is about to lock.
+_YOUNG_S = 60.0
 # A process that was just killed may finish a write.
 _REMOVE_S = 2.0
 _RETRY_S = 0.02
@@ -17,6 +23,9 @@ _RETRY_S = 0.02
 
 class Scratch:
     """A folder made on first use.
+
+    Its owner holds a lock on it, which the system takes back however the owner ends. Whoever makes
+    a folder removes those beside it that nobody holds: a killed run leaves nothing for long.
 
     Args:
         purpose: part of its name.
@@ -27,6 +36,7 @@ class Scratch:
         self._purpose = purpose
         self._parent = parent
         self._path: Path | None = None
+        self._held: int | None = None
         self._lock = threading.Lock()
 
     @property
@@ -43,7 +53,10 @@ class Scratch:
 
     def _made(self) -> Path:
         try:
-            return Path(tempfile.mkdtemp(prefix=f"autotune-{self._purpose}-", dir=self._parent))
+            path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{self._purpose}-", dir=self._parent))
+            self._held = _locked(path)
+            _sweep(path.parent)
+            return path
         except OSError as error:
             where = self._parent or tempfile.gettempdir()
             raise MeasureError(
@@ -55,6 +68,9 @@ class Scratch:
         """Remove the folder with all in it; the next use makes another."""
         with self._lock:
             path, self._path = self._path, None
+            held, self._held = self._held, None
+        if held is not None:
+            os.close(held)
         deadline = time.monotonic() + _REMOVE_S
         while path is not None and path.exists():
             shutil.rmtree(path, ignore_errors=True)
@@ -62,3 +78,27 @@ class Scratch:
                 return
             if path.exists():
                 time.sleep(_RETRY_S)
+
+
+def _locked(folder: Path) -> int | None:
+    """Return a descriptor that holds the folder; None when another process holds it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what killed processes left."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        # Others may sweep at the same time, or own what lies there.
+        with contextlib.suppress(OSError):
+            if time.time() - folder.stat().st_mtime < _YOUNG_S:
+                continue
+            held = _locked(folder)
+            if held is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(held)
