@@ -26,6 +26,8 @@ Pair = tuple[MeasureInput, MeasureResult]
 BEST_OF_EACH, NEAREST = 2, 4
 # How far slow configurations are pulled up: below this quantile all count the same.
 FLOOR_QUANTILE = 0.25
+# Trials of a task after which its history counts half.
+FADING = 30
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,9 @@ class History:
 def trust(expected: Float, measured: Float) -> float:
     """Return by how much to follow a history's expectation, given what was measured: 0 to 1.
 
-    The slope of a regression, shrunk while there are few trials, and 0 as soon as the history
-    explains too little: then it misleads.
+    The slope of a regression, 0 as soon as the history explains too little: then it misleads. It
+    fades while trials of the task itself come in: even a history that is right about most of the
+    space may be wrong about the best of it.
     """
     n = len(measured)
     if n < 4 or np.ptp(expected) == 0 or np.ptp(measured) == 0:
@@ -79,7 +82,8 @@ def trust(expected: Float, measured: Float) -> float:
     correlation = float(np.corrcoef(expected, measured)[0, 1])
     slope = correlation * float(np.std(measured) / np.std(expected))
     doubt = 1.0 / np.sqrt(n)
-    return 0.0 if correlation < 0.2 + doubt / 2 else min(1.0, slope)
+    fading = FADING / (FADING + n)
+    return 0.0 if correlation < 0.2 + doubt / 2 else fading * min(1.0, slope)
 
 
 def _sources(task: Task, pairs: Iterable[Pair]) -> list[_Source]:

@@ -174,9 +174,14 @@ def test_history_of_another_shape_gives_a_head_start():
 
 def test_history_that_misleads_is_dropped():
     assert trust(np.linspace(-1, 1, 30), np.linspace(1, -1, 30)) == 0.0
-    assert trust(np.linspace(-1, 1, 30), np.linspace(-1, 1, 30)) == 1.0
     noise = np.random.default_rng(0).normal(size=(2, 200))
     assert trust(*noise) == 0.0
+
+
+def test_history_that_agrees_is_followed_less_the_more_trials_there_are():
+    few, many = (trust(line, line) for line in (np.linspace(-1, 1, 10), np.linspace(-1, 1, 300)))
+    assert few > 0.7
+    assert many < 0.1
 
 
 def test_history_of_other_templates_and_failures_is_ignored():
