@@ -22,7 +22,7 @@ _TRIALS = {"cuda": 300, "c": 64}
 @click.option(
     "--log",
     type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("autotune-demo.log"),
+    default=Path("tuning/demo.log"),
     show_default=True,
     help="Where the trials are logged; those already there are not repeated.",
 )

@@ -207,13 +207,15 @@ def nvcc_through_pycuda(
         # "The compiler succeeded, but said the following": we ask it to say something.
         warnings.simplefilter("ignore")
         before, _prefork.forker = _prefork.forker, forker
-        mkdtemp, tempfile.mkdtemp = tempfile.mkdtemp, _mkdtemp_in(folder)
+        mkdtemp = tempfile.mkdtemp
+        tempfile.mkdtemp = _mkdtemp_in(folder)  # type: ignore[assignment]
         try:
             cubin = _compiler.compile_plain(source, options, False, nvcc, False, target="cubin")
         except driver.CompileError:
             pass
         finally:
-            _prefork.forker, tempfile.mkdtemp = before, mkdtemp
+            _prefork.forker = before
+            tempfile.mkdtemp = mkdtemp
     if forker.completed is None:
         raise CompilerMissing(f"pycuda.compiler did not run {nvcc}; it should be 2024.1 or later")
     return forker.argv, forker.completed, cubin

@@ -23,7 +23,7 @@ from autotune.target.query import cuda_device
 # Static and dynamic shared memory of a block that needs no permission.
 _FREE_SHARED_BYTES = 48 * 1024
 # Below this a graph is used: Python launches slowly, the more so while compilers run beside it.
-_SHORT_S = 500e-6
+_SHORT_S = 100e-6
 _LONG_S = 1e-3
 _TRIED_RUNS = 4
 # Runs that Python queues while the device clears the flush buffer once.
