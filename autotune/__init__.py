@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         register_topi_schedule,
         template,
     )
+    from autotune.task import ApplyFixedConfig as apply_fixed_config
     from autotune.task import scope as env
     from autotune.task.scope import GLOBAL_SCOPE
     from autotune.tuner import callback
@@ -100,6 +101,7 @@ _HOMES = {
     "Target": "autotune.target:Target",
     "Task": "autotune.task:Task",
     "apply_history_best": "autotune.record:apply_history_best",
+    "apply_fixed_config": "autotune.task:ApplyFixedConfig",
     "arg": "autotune.kernel:arg",
     "build": "autotune.driver:build",
     "call": "autotune.kernel:call",
@@ -142,6 +144,7 @@ __all__ = [
     "Target",
     "Task",
     "__version__",
+    "apply_fixed_config",
     "apply_history_best",
     "arg",
     "build",

@@ -111,6 +111,8 @@ class _ProgressBar:
     def __call__(
         self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
     ) -> None:
+        if not self.done:
+            self.done = tuner.resumed
         self.done += len(results)
         current = max((tuner.flops(result) for result in results), default=0.0)
         self._write(current, tuner.best_flops)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import MeasureError
 from autotune.measure import MeasureInput, MeasureResult, Pipeline
 from autotune.record import load_from_file
-from autotune.task import ConfigEntity
+from autotune.task import GLOBAL_SCOPE, ConfigEntity
 from autotune.tuner.failures import Failures
 from autotune.tuner.finalists import can_race, finalists, run_off
 from autotune.utils.si import scale
@@ -80,7 +80,7 @@ class Loop:
             return
         self._take_note(mine)
         self.tuner.update([inp for inp, _ in mine], [res for _, res in mine])
-        self.submitted = self.measured
+        self.submitted = self.tuner.resumed = self.measured
         logger.info("resumed from %d trials of %s", len(mine), self.tuner.task.name)
 
     def _of_this_task(self, records: Iterable[Pair]) -> list[Pair]:
@@ -107,6 +107,16 @@ class Loop:
     def run(self, measure_option: Mapping[str, Any], reproducible: bool) -> None:
         """Measure until a reason to stop is met."""
         deadline = None if self.stop.timeout_s is None else time.time() + self.stop.timeout_s
+        GLOBAL_SCOPE.in_tuning = True
+        try:
+            self._run(measure_option, reproducible, deadline)
+        finally:
+            GLOBAL_SCOPE.in_tuning = False
+        self._report()
+
+    def _run(
+        self, measure_option: Mapping[str, Any], reproducible: bool, deadline: float | None
+    ) -> None:
         if self._may_go_on(deadline) and self.tuner.has_next():
             try:
                 with Pipeline(self.tuner.task, measure_option, reproducible=reproducible) as line:
@@ -119,7 +129,6 @@ class Loop:
                     self.measured,
                 )
                 raise
-        self._report()
 
     def _race(self, measure_option: Mapping[str, Any]) -> None:
         """Let the best trials run side by side, and take the winner for the best."""

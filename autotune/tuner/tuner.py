@@ -51,6 +51,7 @@ class Tuner:
         self.best_flops: float = 0.0
         self.best_measure_pair: Pair | None = None
         self.best_iter = 0
+        self.resumed = 0
         self.ttl: int | None = None
         self.n_trial: int | None = None
         self.early_stopping: int | None = None
@@ -158,7 +159,7 @@ class Tuner:
             early_stopping = early_stopping or None  # 0 means never, as in AutoTVM
         _check_callbacks(callbacks)
         _check_count("finalists", finalists, 0)
-        self.n_trial, self.early_stopping = n_trial, early_stopping
+        self.n_trial, self.early_stopping, self.resumed = n_trial, early_stopping, 0
         stop = Stop(n_trial, early_stopping, stop_at, timeout_s, fail_fast, finalists)
         loop = Loop(self, stop, tuple(callbacks), si_prefix)
         if resume is not None:

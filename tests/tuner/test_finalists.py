@@ -1,5 +1,6 @@
 """The final race: who takes part, who wins, and what a log then replays."""
 
+import io
 import json
 
 import pytest
@@ -106,3 +107,23 @@ def test_no_race_is_run_when_none_is_wanted(task, tmp_path):
         finalists=0,
     )
     assert "# race" not in log.read_text()
+
+
+def test_a_resumed_run_counts_what_was_measured_before(task, tmp_path):
+    log, screen = tmp_path / "log.json", io.StringIO()
+    option = measure_option(LocalBuilder(), LocalRunner())
+    GridSearchTuner(task).tune(1, option, callbacks=[callback.log_to_file(str(log))])
+    bar = callback.progress_bar(3, stream=screen)
+    GridSearchTuner(task).tune(3, option, callbacks=[bar], resume=str(log))
+    assert "Progress: (3/3)" in screen.getvalue()
+    assert screen.getvalue().endswith(" Done.\n")
+
+
+def test_the_scope_says_that_a_tuner_is_at_work_and_stops_saying_it(task):
+    seen = []
+    option = measure_option(LocalBuilder(), LocalRunner())
+    GridSearchTuner(task).tune(
+        1, option, callbacks=[lambda *_: seen.append(autotune.GLOBAL_SCOPE.in_tuning)]
+    )
+    assert seen == [True]
+    assert not autotune.GLOBAL_SCOPE.in_tuning
