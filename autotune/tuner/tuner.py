@@ -40,6 +40,7 @@ class Tuner:
         best_iter: how many trials came before it.
         ttl: trials left until the loop gives up, by count or by `early_stopping`.
         n_trial, early_stopping: arguments of the running `tune`.
+        resumed: trials that it took from an earlier run.
     """
 
     def __init__(self, task: Task, seed: int | None = None) -> None:
