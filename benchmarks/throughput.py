@@ -5,7 +5,8 @@
 
 Both tools measure every configuration of the space once, without any cache of compiled code, with
 the same compiler flags and as many runs of each kernel; Kernel Tuner checks no result, autotune
-checks as it does by default. They take turns, so that a change of the machine's load hits both.
+checks as it does by default; its race of the best at the end is left out, being no trial. They
+take turns, so that a change of the machine's load hits both.
 Besides trials per second the run shows autotune's own cost of a trial: CPU time of the calling
 process from one result to the next, and of the worker processes without compilers and trials.
 """
@@ -175,6 +176,7 @@ def run_autotune(target: str, compiler: str, limit: int | None) -> dict[str, Any
         GridSearchTuner(task).tune(
             trials,
             option,
+            finalists=0,
             callbacks=[
                 log_to_file(str(Path(folder, "log.json"))),
                 lambda tuner, inputs, outcomes: results.extend(outcomes),
