@@ -15,6 +15,8 @@ from autotune.tuner.annealing import Best, Schedule, anneal
 
 # Spaces of up to this many valid points are scored whole.
 ENUMERABLE = 200_000
+# Random points among which those far from each other are chosen.
+DRAWN = 600
 # Annealing over a larger space: chains and steps for one set of candidates.
 CHAINS, STEPS = 96, 80
 
@@ -107,6 +109,35 @@ class DrawnPoints:
         self._ends = ends[rng.permutation(len(ends))]
         chosen = dict.fromkeys([*found.take(), *fresh[: n // 2].tolist()])
         return np.array(list(chosen), dtype=fresh.dtype)
+
+
+def far_points(
+    space: ConfigSpace,
+    features: KnobFeatures,
+    rng: np.random.Generator,
+    n: int,
+    visited: Collection[int],
+) -> list[int]:
+    """Return up to ``n`` valid points far from each other and from those visited.
+
+    They tell a model more than as many random ones, which leave corners unseen; the best
+    configurations have several knobs at the end of their range more often than not.
+    """
+    drawn = space.sample(max(DRAWN, n), rng, visited)
+    if not len(drawn):
+        return []
+    places = features.smooth(drawn)
+    known = features.smooth(sorted(visited)) if visited else places[:0]
+    gaps = np.full(len(drawn), np.inf)
+    for place in known:
+        gaps = np.minimum(gaps, ((places - place) ** 2).sum(axis=1))
+    chosen = []
+    for _ in range(min(n, len(drawn))):
+        at = int(np.argmax(gaps))
+        chosen.append(int(drawn[at]))
+        gaps = np.minimum(gaps, ((places - places[at]) ** 2).sum(axis=1))
+        gaps[at] = -1.0
+    return chosen
 
 
 def candidates_of(

@@ -15,7 +15,7 @@ from autotune.features import KnobFeatures, LoopFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.task.constraint import BoolArray
-from autotune.tuner.candidates import Candidates, candidates_of
+from autotune.tuner.candidates import Candidates, candidates_of, far_points
 from autotune.tuner.history import History
 from autotune.tuner.points import FloatArray, PointTuner
 from autotune.tuner.resources import report_of
@@ -23,7 +23,7 @@ from autotune.tuner.surrogate import Surrogate, Trials
 
 logger = logging.getLogger("autotvm")
 
-# Random trials before the first fit; trials and successes needed for it.
+# Trials far from each other before the first fit; trials and successes needed for it.
 FIRST, FEWEST, LEAST = 10, 6, 2
 # Candidates scored closely between two fits.
 POOL = 2500
@@ -123,7 +123,13 @@ class XGBTuner(PointTuner):
         return chosen
 
     def _fill(self, n: int) -> list[int]:
-        filled = super()._fill(n)
+        rates = self._trials.rates.values()
+        if self._knows_enough() or 2 * sum(rate > 0 for rate in rates) < len(rates):
+            # Far corners fail more often than other points do.
+            filled = super()._fill(n)
+        else:
+            filled = far_points(self.space, self.features, self.rng, n, self.visited)
+            self.visited.update(filled)
         self._pending |= dict.fromkeys(filled)
         if self._surrogate is not None:
             self._news += filled
@@ -137,7 +143,7 @@ class XGBTuner(PointTuner):
         """Return what to try before the model knows anything of this task."""
         history = self._history
         if history is None:
-            return [int(i) for i in self.space.sample(FIRST, self.rng, self.visited)]
+            return far_points(self.space, self.features, self.rng, FIRST, self.visited)
         sample = self.space.sample(POOL, self.rng, self.visited)
         order = np.argsort(-history.predict(sample), kind="stable")[: FIRST // 2]
         others = sample[: FIRST - len(history.starts) - len(order)] if len(sample) else sample

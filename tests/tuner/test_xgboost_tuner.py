@@ -9,6 +9,7 @@ import pytest
 
 from autotune import te
 from autotune.errors import TunerError
+from autotune.features import KnobFeatures
 from autotune.kernel import SourceKernel
 from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.task import create, get_config, template
@@ -21,6 +22,7 @@ from autotune.tuner import (
     XGBoostCostModel,
     XGBTuner,
 )
+from autotune.tuner.candidates import far_points
 from autotune.tuner.history import trust
 from autotune.tuner.model_based_tuner import submodular_pick
 
@@ -142,19 +144,56 @@ def test_rounds_of_64_on_a_space_of_1e12_are_quick_and_small():
 
 def test_failures_are_learned_to_be_avoided():
     task = create("tests.xgb.gemm", (256,), "c")
+    space = task.config_space
+
+    def fails(c):
+        return c["tile_m"].size[3] * c["tile_n"].size[3] > 4
+
     tuner = XGBTuner(task, seed=2)
     shares = []
     for _ in range(15):
         configs = tuner.next_batch(10)
         results = [
             MeasureResult((), MeasureErrorNo.RUNTIME_DEVICE, 0.1, 0.0, "too many registers")
-            if c["tile_m"].size[3] * c["tile_n"].size[3] > 4
+            if fails(c)
             else MeasureResult((cost(c),), 0, 0.1, 0.0)
             for c in configs
         ]
         shares.append(np.mean([not r.ok for r in results]))
         tuner.update([MeasureInput(task.target, task, c) for c in configs], results)
-    assert np.mean(shares[-5:]) < 0.5 * np.mean(shares[:2])
+    drawn = space.sample(400, np.random.default_rng(0))
+    at_random = np.mean([fails(space.get(int(i))) for i in drawn])
+    assert np.mean(shares[-5:]) < 0.5 * at_random
+
+
+def far_apart(features, indices):
+    places = features.smooth(indices)
+    gaps = ((places[:, None] - places[None]) ** 2).sum(axis=2)
+    return np.min(gaps[~np.eye(len(places), dtype=bool)])
+
+
+def test_the_first_trials_are_far_from_each_other_and_from_what_is_known():
+    space = create("tests.xgb.gemm", (256,), "c").config_space
+    features, rng = KnobFeatures(space), np.random.default_rng(0)
+    first = far_points(space, features, rng, 8, set())
+    more = far_points(space, features, rng, 8, set(first))
+    at_random = space.sample(16, rng).tolist()
+    assert len({*first, *more}) == 16
+    assert far_apart(features, first + more) > 2 * far_apart(features, at_random)
+
+
+def test_after_many_failures_the_first_trials_are_random():
+    task = create("tests.xgb.gemm", (256,), "c")
+    tuner = XGBTuner(task, seed=0)
+
+    def edge(configs):
+        places = tuner.features.smooth([c.index for c in configs])
+        return np.mean(np.minimum(places, 1 - places) <= 0)
+
+    before = tuner.next_batch(30)
+    failure = MeasureResult((), MeasureErrorNo.RUNTIME_DEVICE, 0.1, 0.0, "no")
+    tuner.update([MeasureInput(task.target, task, c) for c in before], [failure] * 30)
+    assert edge(tuner.next_batch(30)) < edge(before) - 0.05
 
 
 def test_history_of_another_shape_gives_a_head_start():
