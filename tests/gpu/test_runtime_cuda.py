@@ -283,15 +283,14 @@ def test_a_cubin_of_another_architecture_is_refused(tmp_path):
         load(output.artifact, add(), cuda())
 
 
-def test_a_missing_entry_is_an_error_of_ours(tmp_path):
+def test_a_missing_entry_is_named_when_it_is_compiled(tmp_path):
     kernel = add(calls=[call("sub", ["a", "b", "c"], 1, 32)])
-    output = compile_kernel(kernel, DEVICE, out_dir=tmp_path)
-    with pytest.raises(DeviceError, match="not found"):
-        load(output.artifact, kernel, cuda())
+    with pytest.raises(CompileError, match="no kernel 'sub', it has add"):
+        compile_kernel(kernel, DEVICE, out_dir=tmp_path)
 
 
 FAULT = """
-from autotune.errors import DeviceError
+from autotune.errors import CompileError, DeviceError
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import compile_kernel, cuda, load
 from autotune.target import Target
