@@ -290,7 +290,7 @@ def test_a_missing_entry_is_named_when_it_is_compiled(tmp_path):
 
 
 FAULT = """
-from autotune.errors import CompileError, DeviceError
+from autotune.errors import DeviceError
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import compile_kernel, cuda, load
 from autotune.target import Target
