@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from autotune.errors import CompilerMissing, MeasureError
 from autotune.kernel import Kernel
+from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.base import Builder, runs_on_host, target_of
 from autotune.measure.build_job import BuildJob
 from autotune.measure.realise import realise
@@ -142,10 +143,9 @@ class LocalBuilder(Builder):
 
 
 def _check(timeout: float, n_parallel: int | None, build_func: str, compiler: str) -> None:
-    if timeout <= 0:
-        raise MeasureError(f"LocalBuilder: timeout must be positive seconds, got {timeout!r}")
-    if n_parallel is not None and n_parallel < 1:
-        raise MeasureError(f"LocalBuilder: n_parallel must be at least 1, got {n_parallel!r}")
+    check_timeout("LocalBuilder", timeout)
+    if n_parallel is not None:
+        check_number("LocalBuilder", "n_parallel", n_parallel, 1, whole=True)
     if build_func != "default":
         raise MeasureError(
             f"LocalBuilder: build_func must be 'default', got {build_func!r}; kernels are built "

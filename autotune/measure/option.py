@@ -25,15 +25,15 @@ def measure_option(builder: Builder | str, runner: Runner | str) -> dict[str, An
         option = measure_option(LocalBuilder(timeout=20), LocalRunner(number=10, repeat=5))
     """
     return {
-        "builder": _chosen("builder", builder, LocalBuilder),
-        "runner": _chosen("runner", runner, LocalRunner),
+        "builder": _chosen("builder", builder, Builder, LocalBuilder),
+        "runner": _chosen("runner", runner, Runner, LocalRunner),
     }
 
 
-def _chosen(name: str, choice: Any, local: Callable[[], Any]) -> Any:
-    if choice == "local":
+def _chosen(name: str, choice: Any, kind: type, local: Callable[[], Any]) -> Any:
+    if isinstance(choice, str) and choice == "local":
         return local()
-    if isinstance(choice, str):
+    if not isinstance(choice, kind):
         raise MeasureError(f"measure_option: {name} must be an object or 'local', got {choice!r}")
     return choice
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from autotune.errors import MeasureError
+from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.base import Runner, runs_on_host, target_of
 from autotune.measure.crew import Crew, RunOptions
 from autotune.measure.gate import HostGate
@@ -73,7 +74,12 @@ class LocalRunner(Runner):
         memory_bytes: int | None = None,
         timing: TimingPolicy | None = None,
     ) -> None:
-        _check(timeout, number, repeat, module_loader)
+        _check(
+            timeout,
+            {"number": number, "repeat": repeat},
+            {"min_repeat_ms": min_repeat_ms, "cooldown_interval": cooldown_interval},
+            module_loader,
+        )
         self.devices = tuple(devices if devices is not None else [device])
         if not self.devices or len(set(self.devices)) != len(self.devices):
             raise MeasureError(f"LocalRunner: devices must be distinct, got {self.devices}")
@@ -185,13 +191,17 @@ def _physical_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _check(timeout: float, number: int, repeat: int, module_loader: object) -> None:
-    if timeout <= 0:
-        raise MeasureError(f"LocalRunner: timeout must be positive seconds, got {timeout!r}")
-    if number < 1 or repeat < 1:
-        raise MeasureError(
-            f"LocalRunner: number and repeat must be at least 1, got {number!r} and {repeat!r}"
-        )
+def _check(
+    timeout: float,
+    counts: dict[str, int],
+    durations: dict[str, float],
+    module_loader: object,
+) -> None:
+    check_timeout("LocalRunner", timeout)
+    for name, count in counts.items():
+        check_number("LocalRunner", name, count, 1, whole=True)
+    for name, duration in durations.items():
+        check_number("LocalRunner", name, duration, 0, whole=False)
     if module_loader is not None:
         raise MeasureError(
             "LocalRunner: module_loader is for remote devices, which do not exist here; leave it"

@@ -197,7 +197,7 @@ def test_bad_options_are_refused_in_words(task):
     ("arguments", "message"),
     [
         ({"timeout": 0}, "timeout must be positive"),
-        ({"n_parallel": 0}, "n_parallel must be at least 1"),
+        ({"n_parallel": 0}, "n_parallel must be a whole number of at least 1"),
         ({"build_func": "ndk"}, "build_func must be 'default'"),
         ({"compiler": "icc"}, "compiler must be nvcc or nvrtc"),
     ],
@@ -211,7 +211,7 @@ def test_a_local_builder_refuses_bad_arguments(arguments, message):
     ("arguments", "message"),
     [
         ({"timeout": -1}, "timeout must be positive"),
-        ({"number": 0}, "number and repeat must be at least 1"),
+        ({"number": 0}, "must be a whole number of at least 1"),
         ({"module_loader": object()}, "module_loader is for remote devices"),
         ({"devices": [0, 0]}, "devices must be distinct"),
         ({"verify": "some"}, "verify: expected"),
