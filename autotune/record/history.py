@@ -156,9 +156,8 @@ def _keep_faster(table: dict[Key, Pair], key: Key, pair: Pair) -> None:
 def _beats(new: Pair, held: Pair) -> bool:
     """Return whether a record is better; having won a race side by side counts more than times."""
     race = new[1].extra.get("race", {})
-    if any(one["index"] == held[0].config.index for one in race.get("candidates", ())):
-        return True
-    return new[1].mean < held[1].mean
+    beaten = {one["index"] for one in race.get("candidates", ())} | {*race.get("passed_over", ())}
+    return held[0].config.index in beaten or new[1].mean < held[1].mean
 
 
 def _given(target: Target | None) -> Target:

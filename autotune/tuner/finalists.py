@@ -42,8 +42,16 @@ def can_race(measure_option: Mapping[str, Any]) -> bool:
     )
 
 
-def run_off(field: Sequence[Pair], measure_option: Mapping[str, Any]) -> Pair:
+def run_off(
+    field: Sequence[Pair], trials: Sequence[Pair], measure_option: Mapping[str, Any]
+) -> Pair:
     """Race finalists; return the winner with its time in the race and the proof of the choice.
+
+    Args:
+        field: the finalists.
+        trials: all trials; those as fast as the winner that were no finalists, because nobody had
+            checked their answer, are named in the proof as passed over.
+        measure_option: who builds and runs.
 
     Raises:
         MeasureError: the race could not be run.
@@ -54,5 +62,8 @@ def run_off(field: Sequence[Pair], measure_option: Mapping[str, Any]) -> Pair:
     index = outcome.winner.config.index
     inp, result = next(pair for pair in field if pair[0].config.index == index)
     seconds = next(one.seconds for one in outcome.candidates if one.index == index)
-    proof = {**result.extra, "race": outcome.certificate()}
-    return inp, result._replace(costs=(seconds,), timestamp=time.time(), extra=proof)
+    raced = {one.index for one in outcome.candidates}
+    over = {i.config.index for i, r in trials if r.ok and r.mean <= seconds} - raced
+    proof = {**outcome.certificate(), "passed_over": sorted(over)}
+    extra = {**result.extra, "race": proof}
+    return inp, result._replace(costs=(seconds,), timestamp=time.time(), extra=extra)

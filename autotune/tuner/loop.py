@@ -136,7 +136,7 @@ class Loop:
         if len(field) < 2 or not can_race(measure_option):
             return
         try:
-            inp, result = run_off(field, measure_option)
+            inp, result = run_off(field, self._good, measure_option)
         except MeasureError as error:
             logger.warning("the best trials could not be raced, the fastest stays: %s", error)
             return

@@ -75,6 +75,14 @@ def test_winning_a_race_counts_more_than_a_lucky_time(task, tmp_path):
     assert replayed(log) == 2
 
 
+def test_a_faster_trial_that_nobody_checked_is_passed_over(task, tmp_path):
+    log = tmp_path / "log.json"
+    race = {"tied": [1], "candidates": [{"index": 1}], "passed_over": [0]}
+    winner = pair(task, 1, 1.02, race=race)
+    log.write_text(f"{encode(*pair(task, 0, 1.0))}\n# race {encode(*winner)}\n")
+    assert replayed(log) == 1
+
+
 def test_the_winner_of_a_race_is_a_comment_to_other_readers(task, tmp_path):
     log = tmp_path / "log.json"
     log.write_text(f"{encode(*pair(task, 0, 1.0))}\n# race {encode(*pair(task, 1, 1.0))}\n")
