@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -111,6 +112,8 @@ class SqliteDatabase(Database):
         self.path = Path(path)
         try:
             self._connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+            # Scripts never close a database; it then closes with its object.
+            weakref.finalize(self, self._connection.close)
             self._connection.executescript(_SCHEMA)
         except sqlite3.Error as error:
             raise self._failed(error) from error

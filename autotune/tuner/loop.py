@@ -17,6 +17,7 @@ from autotune.record import load_from_file
 from autotune.task import GLOBAL_SCOPE, ConfigEntity
 from autotune.tuner.failures import Failures
 from autotune.tuner.finalists import can_race, finalists, run_off
+from autotune.utils.interrupts import interrupts_deferred
 from autotune.utils.si import scale
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Loop:
             self._take_note(pairs)
             inputs, results = [inp for inp, _ in pairs], [res for _, res in pairs]
             # Every callback is called whatever fails or is interrupted: one of them is the log.
-            with ExitStack() as watchers:
+            with interrupts_deferred(), ExitStack() as watchers:
                 for callback in reversed(self.callbacks):
                     watchers.callback(callback, self.tuner, inputs, results)
                 with line.host_work():
