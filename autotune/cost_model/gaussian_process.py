@@ -118,7 +118,7 @@ class GaussianProcess:
 
     def covariance(self, a: Single, b: Single) -> Single:
         """Return the covariance of scaled rows."""
-        # BLAS kernels also compute in lanes beyond the matrix, and what lies there may raise a flag.
+        # BLAS also computes in lanes beyond the matrix; what lies there may raise a flag.
         with np.errstate(invalid="ignore"):
             product = a @ b.T
         squares = (a * a).sum(1)[:, None] + (b * b).sum(1)[None] - 2.0 * product
