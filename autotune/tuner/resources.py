@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_solve
 
-from autotune.cost_model.gaussian_process import GaussianProcess, Prior, factor
+from autotune.cost_model.gaussian_process import GaussianProcess, Prior, factor, product
 from autotune.features import KnobFeatures
 from autotune.task.radix import IndexArray
 
@@ -79,7 +79,8 @@ class ResourceColumns:
 
     def _rows(self, indices: Sequence[int] | IndexArray, instead: Mapping[int, Float]) -> Float:
         places = self._process.scaled(self._features.smooth(indices))
-        rows = self._middle + self._process.covariance(places, self._places) @ self._weights
+        covariance = self._process.covariance(places, self._places)
+        rows = self._middle + product(covariance, self._weights)
         rows = _bounded(rows)
         for at, index in enumerate(map(int, indices)):
             if index in instead:

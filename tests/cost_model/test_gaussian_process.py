@@ -1,11 +1,14 @@
 """The process in numpy: right, and the same however it was grown."""
 
+import ctypes
+import subprocess
+
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
 from autotune.cost_model import GaussianProcess, Posterior
-from autotune.cost_model.gaussian_process import factor
+from autotune.cost_model.gaussian_process import factor, product
 
 
 @pytest.fixture
@@ -90,3 +93,37 @@ def test_a_covariance_rounded_below_zero_gets_as_much_noise_as_it_takes():
     lower = factor(covariance.copy(), 1e-4)
     assert np.isfinite(lower).all()
     np.testing.assert_allclose(lower @ lower.T, covariance, atol=0.2)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_feature_that_is_no_finite_number_is_refused(points, wrong):
+    x, y, rng = points
+    process = GaussianProcess(3)
+    process.fit(x, y, rng)
+    x[7, 1] = wrong
+    with pytest.raises(ValueError, match="finite"):
+        Posterior(process, x[:30], x[30:])
+    with pytest.raises(ValueError, match="finite"):
+        process.fit(x, y, rng)
+
+
+STACK_OF_SIGNALLING_NANS = """
+#include <stdint.h>
+void fill(void) {
+  volatile uint32_t stack[16384];
+  for (int i = 0; i < 16384; i++) stack[i] = 0x7fa00000;
+}
+"""
+
+
+def test_what_lies_on_the_stack_is_no_wrong_number(tmp_path):
+    source, library = tmp_path / "fill.c", tmp_path / "fill.so"
+    source.write_text(STACK_OF_SIGNALLING_NANS)
+    subprocess.run(["cc", "-O0", "-shared", "-fPIC", source, "-o", library], check=True)
+    fill = ctypes.CDLL(str(library)).fill
+    rng = np.random.default_rng(0)
+    for rows in range(1, 9):
+        a, b = rng.random((1, 5), np.float32), rng.random((rows, 5), np.float32)
+        fill()
+        found = product(a, b.T)
+        np.testing.assert_allclose(found, a.astype(np.float64) @ b.T, rtol=1e-5)
