@@ -69,11 +69,12 @@ def test_numpy_reference_of_conv2d_agrees_with_scipy():
         np.testing.assert_allclose(out[0, f], correlate(data[0], weight[f], "valid")[0], rtol=1e-4)
 
 
-def test_conv2d_in_groups():
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_conv2d_in_groups(groups):
     check(
-        lambda x, w: topi.nn.conv2d(x, w, 1, 1, groups=2),
-        lambda x, w: testing.conv2d_nchw_python(x, w, 1, 1, groups=2),
-        (1, 4, 5, 6), (6, 2, 3, 3),
+        lambda x, w: topi.nn.group_conv2d_nchw(x, w, 1, 1, 1, groups),
+        lambda x, w: testing.conv2d_nchw_python(x, w, 1, 1, groups=groups),
+        (1, 4, 5, 6), (8, 4 // groups, 3, 3),
     )  # fmt: skip
 
 
@@ -205,6 +206,7 @@ def test_activations_and_scale_shift():
         (lambda x, w: topi.nn.conv2d_winograd_nchw(x, w, 2, 0), "stride and dilation must be 1"),
         (lambda x, w: topi.nn.dense(x, w), "expected 2 dimensions"),
         (lambda x, w: topi.nn.pool2d(x, 9, 1), "does not fit"),
+        (lambda x, w: topi.nn.pool2d(x, 2, 0), "stride and dilation must be at least 1"),
         (lambda x, w: topi.nn.pool2d(x, 2, 1, pool_type="sum"), "pool_type must be"),
         (lambda x, w: topi.nn.adaptive_pool(x, 3), "must divide 5x5"),
         (lambda x, w: topi.nn.pad(x, [1, 1]), "got 2 paddings"),

@@ -1,4 +1,4 @@
-"""Two-dimensional convolutions in the layouts NCHW, NHWC and HWCN."""
+"""Two-dimensional convolutions in the layouts NCHW, NHWC and HWCN, whole or in groups."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 from autotune import te
 from autotune.errors import ExpressionError
 from autotune.te.tensor import Tensor
-from autotune.topi.nn.conv_shape import Window, check_channels, divide_channels
-from autotune.topi.nn.pad import Padding, pad
-from autotune.topi.utils import static_shape
+from autotune.topi.nn.pad import Padding
+from autotune.topi.nn.window import Window, check_channels, extents, ordered
+
+# The layout of the filters that goes with each layout of the data.
+FILTERS = {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}
 
 
 def conv2d(
@@ -27,8 +29,7 @@ def conv2d(
 
     ``kernel_layout`` may name the one layout that goes with the data's: OIHW, HWIO, HWIO.
     """
-    expected = {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}
-    if data_layout not in expected or kernel_layout not in ("", expected[data_layout]):
+    if data_layout not in FILTERS or kernel_layout not in ("", FILTERS[data_layout]):
         raise ExpressionError(
             f"conv2d: layout must be NCHW with OIHW, NHWC with HWIO or HWCN with HWIO, got "
             f"{data_layout} with {kernel_layout or 'its own'}"
@@ -59,27 +60,9 @@ def conv2d_nchw(
         dilation: an int or (vertical, horizontal).
         out_dtype: dtype of products and sums; by default that of the data.
     """
-    batch, ci, height, width = static_shape("conv2d_nchw", data, 4)
-    co, own_ci, kh, kw = static_shape("conv2d_nchw", kernel, 4)
-    check_channels("conv2d_nchw", ci, own_ci)
-    window = Window.of("conv2d_nchw", (kh, kw), stride, padding, dilation)
-    oh, ow = window.output("conv2d_nchw", height, width)
-    top, left, bottom, right = window.padding
-    temp = pad(data, [0, 0, top, left], [0, 0, bottom, right], name="pad_temp")
-    dtype = out_dtype or data.dtype
-    rc = te.reduce_axis((0, ci), name="rc")
-    ry = te.reduce_axis((0, kh), name="ry")
-    rx = te.reduce_axis((0, kw), name="rx")
-    result: Tensor = te.compute(
-        (batch, co, oh, ow),
-        lambda nn, ff, yy, xx: te.sum(
-            temp[nn, rc, window.rows(yy, ry), window.columns(xx, rx)].astype(dtype)
-            * kernel[ff, rc, ry, rx].astype(dtype),
-            axis=[rc, ry, rx],
-        ),
-        tag="conv2d_nchw",
+    return _convolve(
+        "conv2d_nchw", "NCHW", data, kernel, stride, padding, dilation, out_dtype, name="compute"
     )
-    return result
 
 
 def conv2d_nhwc(
@@ -94,28 +77,10 @@ def conv2d_nhwc(
 
     The arguments are those of `conv2d_nchw`.
     """
-    batch, height, width, ci = static_shape("conv2d_nhwc", data, 4)
-    kh, kw, own_ci, co = static_shape("conv2d_nhwc", kernel, 4)
-    check_channels("conv2d_nhwc", ci, own_ci)
-    window = Window.of("conv2d_nhwc", (kh, kw), stride, padding, dilation)
-    oh, ow = window.output("conv2d_nhwc", height, width)
-    top, left, bottom, right = window.padding
-    temp = pad(data, [0, top, left, 0], [0, bottom, right, 0], name="pad_temp")
-    dtype = out_dtype or data.dtype
-    rc = te.reduce_axis((0, ci), name="rc")
-    ry = te.reduce_axis((0, kh), name="ry")
-    rx = te.reduce_axis((0, kw), name="rx")
-    result: Tensor = te.compute(
-        (batch, oh, ow, co),
-        lambda nn, yy, xx, ff: te.sum(
-            temp[nn, window.rows(yy, ry), window.columns(xx, rx), rc].astype(dtype)
-            * kernel[ry, rx, rc, ff].astype(dtype),
-            axis=[ry, rx, rc],
-        ),
+    return _convolve(
+        "conv2d_nhwc", "NHWC", data, kernel, stride, padding, dilation, out_dtype,
         name="conv2d_nhwc",
-        tag="conv2d_nhwc",
-    )
-    return result
+    )  # fmt: skip
 
 
 def conv2d_hwcn(
@@ -130,28 +95,10 @@ def conv2d_hwcn(
 
     The arguments are those of `conv2d_nchw`.
     """
-    height, width, ci, batch = static_shape("conv2d_hwcn", data, 4)
-    kh, kw, own_ci, co = static_shape("conv2d_hwcn", kernel, 4)
-    check_channels("conv2d_hwcn", ci, own_ci)
-    window = Window.of("conv2d_hwcn", (kh, kw), stride, padding, dilation)
-    oh, ow = window.output("conv2d_hwcn", height, width)
-    top, left, bottom, right = window.padding
-    temp = pad(data, [top, left, 0, 0], [bottom, right, 0, 0], name="pad_temp")
-    dtype = out_dtype or data.dtype
-    rc = te.reduce_axis((0, ci), name="rc")
-    ry = te.reduce_axis((0, kh), name="ry")
-    rx = te.reduce_axis((0, kw), name="rx")
-    result: Tensor = te.compute(
-        (oh, ow, co, batch),
-        lambda yy, xx, ff, nn: te.sum(
-            temp[window.rows(yy, ry), window.columns(xx, rx), rc, nn].astype(dtype)
-            * kernel[ry, rx, rc, ff].astype(dtype),
-            axis=[ry, rx, rc],
-        ),
+    return _convolve(
+        "conv2d_hwcn", "HWCN", data, kernel, stride, padding, dilation, out_dtype,
         name="conv2d_hwcn",
-        tag="conv2d_hwcn",
-    )
-    return result
+    )  # fmt: skip
 
 
 def group_conv2d_nchw(
@@ -167,34 +114,58 @@ def group_conv2d_nchw(
 
     The other arguments are those of `conv2d_nchw`.
     """
-    batch, ci, height, width = static_shape("group_conv2d_nchw", data, 4)
-    co, own_ci, kh, kw = static_shape("group_conv2d_nchw", kernel, 4)
-    group_ci = divide_channels("group_conv2d_nchw", ci, groups)
-    group_co = divide_channels("group_conv2d_nchw", co, groups)
-    check_channels("group_conv2d_nchw", group_ci, own_ci)
-    window = Window.of("group_conv2d_nchw", (kh, kw), stride, padding, dilation)
-    oh, ow = window.output("group_conv2d_nchw", height, width)
-    top, left, bottom, right = window.padding
-    temp = pad(data, [0, 0, top, left], [0, 0, bottom, right], name="pad_temp")
+    return _convolve(
+        "group_conv2d_nchw", "NCHW", data, kernel, stride, padding, dilation, out_dtype,
+        name="compute", groups=groups,
+    )  # fmt: skip
+
+
+def _convolve(
+    what: str,
+    layout: str,
+    data: Tensor,
+    kernel: Tensor,
+    stride: Any,
+    padding: Padding,
+    dilation: Any,
+    out_dtype: str | None,
+    name: str,
+    groups: int = 1,
+) -> Tensor:
+    """Convolve in any layout that has one for the filters in `FILTERS`."""
+    images, filters = extents(what, data, layout), extents(what, kernel, FILTERS[layout])
+    group_in = _divided(what, images["C"], groups)
+    group_out = _divided(what, filters["O"], groups)
+    check_channels(what, group_in, filters["I"])
+    window = Window.of(what, filters, stride, padding, dilation)
+    out = {**images, **window.output(what, images), "C": filters["O"]}
+    padded = window.pad(data, layout, "pad_temp")
+    element = {"I": te.reduce_axis((0, group_in), name="rc"), **window.axes("ry", "rx")}
     dtype = out_dtype or data.dtype
-    rc = te.reduce_axis((0, group_ci), name="rc")
-    ry = te.reduce_axis((0, kh), name="ry")
-    rx = te.reduce_axis((0, kw), name="rx")
-    result: Tensor = te.compute(
-        (batch, co, oh, ow),
-        lambda nn, ff, yy, xx: te.sum(
-            temp[
-                nn,
-                te.indexdiv(ff, group_co) * group_ci + rc,
-                window.rows(yy, ry),
-                window.columns(xx, rx),
-            ].astype(dtype)
-            * kernel[ff, rc, ry, rx].astype(dtype),
-            axis=[rc, ry, rx],
-        ),
-        tag="group_conv2d_nchw",
-    )
+
+    def body(*index: Any) -> Any:
+        at = dict(zip(layout, index, strict=True))
+        first = te.indexdiv(at["C"], group_out) * group_in if groups > 1 else 0
+        channel = first + element["I"]
+        image = padded(*ordered(layout, {**at, **window.places(at, element), "C": channel}))
+        weight = kernel(*ordered(FILTERS[layout], {**element, "O": at["C"]}))
+        over = [element[letter] for letter in FILTERS[layout] if letter in element]
+        return te.sum(image.astype(dtype) * weight.astype(dtype), axis=over)
+
+    names = ordered(layout, {"N": "nn", "C": "ff", "H": "yy", "W": "xx"})
+    result: Tensor = te.compute(ordered(layout, out), body, name, what, varargs_names=names)
     return result
+
+
+def _divided(what: str, channels: int, groups: int) -> int:
+    """Return the channels of one group.
+
+    Raises:
+        ExpressionError: the groups do not divide them.
+    """
+    if groups < 1 or channels % groups:
+        raise ExpressionError(f"{what}: {groups} groups do not divide {channels} channels")
+    return channels // groups
 
 
 __all__ = [

@@ -6,9 +6,8 @@ from typing import Any
 
 from autotune import te
 from autotune.te.tensor import Tensor
-from autotune.topi.nn.conv_shape import Window, check_channels
-from autotune.topi.nn.pad import Padding, pad
-from autotune.topi.utils import static_shape
+from autotune.topi.nn.pad import Padding
+from autotune.topi.nn.window import Window, check_channels, extents, ordered
 
 
 def depthwise_conv2d_nchw(
@@ -24,29 +23,10 @@ def depthwise_conv2d_nchw(
     Output channel ``c`` reads input channel ``c // multiplier``. The other arguments are those of
     `conv2d_nchw`.
     """
-    batch, ci, height, width = static_shape("depthwise_conv2d_nchw", data, 4)
-    own_ci, multiplier, kh, kw = static_shape("depthwise_conv2d_nchw", kernel, 4)
-    check_channels("depthwise_conv2d_nchw", ci, own_ci)
-    window = Window.of("depthwise_conv2d_nchw", (kh, kw), stride, padding, dilation)
-    oh, ow = window.output("depthwise_conv2d_nchw", height, width)
-    top, left, bottom, right = window.padding
-    padded = pad(data, [0, 0, top, left], [0, 0, bottom, right], name="PaddedInput")
-    dtype = out_dtype or data.dtype
-    di = te.reduce_axis((0, kh), name="di")
-    dj = te.reduce_axis((0, kw), name="dj")
-    result: Tensor = te.compute(
-        (batch, ci * multiplier, oh, ow),
-        lambda b, c, i, j: te.sum(
-            padded[
-                b, te.indexdiv(c, multiplier), window.rows(i, di), window.columns(j, dj)
-            ].astype(dtype)
-            * kernel[te.indexdiv(c, multiplier), te.indexmod(c, multiplier), di, dj].astype(dtype),
-            axis=[di, dj],
-        ),
-        name="DepthwiseConv2d",
-        tag="depthwise_conv2d_nchw",
-    )
-    return result
+    return _convolve(
+        "depthwise_conv2d_nchw", "NCHW", data, "CMHW", kernel, stride, padding, dilation,
+        out_dtype,
+    )  # fmt: skip
 
 
 def depthwise_conv2d_nhwc(
@@ -61,26 +41,43 @@ def depthwise_conv2d_nhwc(
 
     As `depthwise_conv2d_nchw` otherwise.
     """
-    batch, height, width, ci = static_shape("depthwise_conv2d_nhwc", data, 4)
-    kh, kw, own_ci, multiplier = static_shape("depthwise_conv2d_nhwc", kernel, 4)
-    check_channels("depthwise_conv2d_nhwc", ci, own_ci)
-    window = Window.of("depthwise_conv2d_nhwc", (kh, kw), stride, padding, dilation)
-    oh, ow = window.output("depthwise_conv2d_nhwc", height, width)
-    top, left, bottom, right = window.padding
-    padded = pad(data, [0, top, left, 0], [0, bottom, right, 0], name="PaddedInput")
+    return _convolve(
+        "depthwise_conv2d_nhwc", "NHWC", data, "HWCM", kernel, stride, padding, dilation,
+        out_dtype,
+    )  # fmt: skip
+
+
+def _convolve(
+    what: str,
+    layout: str,
+    data: Tensor,
+    kernel_layout: str,
+    kernel: Tensor,
+    stride: Any,
+    padding: Padding,
+    dilation: Any,
+    out_dtype: str | None,
+) -> Tensor:
+    """Convolve in any layout; of the filters, C is the input channel and M the multiplier."""
+    images, filters = extents(what, data, layout), extents(what, kernel, kernel_layout)
+    check_channels(what, images["C"], filters["C"])
+    window = Window.of(what, filters, stride, padding, dilation)
+    multiplier = filters["M"]
+    out = {**images, **window.output(what, images), "C": images["C"] * multiplier}
+    padded = window.pad(data, layout, "PaddedInput")
+    element = window.axes("di", "dj")
     dtype = out_dtype or data.dtype
-    di = te.reduce_axis((0, kh), name="di")
-    dj = te.reduce_axis((0, kw), name="dj")
+
+    def body(*index: Any) -> Any:
+        at = dict(zip(layout, index, strict=True))
+        own = {"C": te.indexdiv(at["C"], multiplier), "M": te.indexmod(at["C"], multiplier)}
+        image = padded(*ordered(layout, {**at, **window.places(at, element), **own}))
+        weight = kernel(*ordered(kernel_layout, {**element, **own}))
+        over = [element["H"], element["W"]]
+        return te.sum(image.astype(dtype) * weight.astype(dtype), axis=over)
+
+    names = ordered(layout, {"N": "b", "C": "c", "H": "i", "W": "j"})
     result: Tensor = te.compute(
-        (batch, oh, ow, ci * multiplier),
-        lambda b, i, j, c: te.sum(
-            padded[
-                b, window.rows(i, di), window.columns(j, dj), te.indexdiv(c, multiplier)
-            ].astype(dtype)
-            * kernel[di, dj, te.indexdiv(c, multiplier), te.indexmod(c, multiplier)].astype(dtype),
-            axis=[di, dj],
-        ),
-        name="DepthwiseConv2d",
-        tag="depthwise_conv2d_nhwc",
+        ordered(layout, out), body, "DepthwiseConv2d", what, varargs_names=names
     )
     return result

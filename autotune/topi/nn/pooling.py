@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from autotune import te
@@ -10,22 +9,11 @@ from autotune.errors import ExpressionError
 from autotune.ir import Cast, Expr, Mul, Select, Sub
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
-from autotune.topi.nn.pad import Padding, get_pad_tuple, pad
-from autotune.topi.utils import axis_names, pair, static_shape
+from autotune.topi.nn.pad import Padding
+from autotune.topi.nn.window import Slide, Window, extents, ordered
+from autotune.topi.utils import axis_names, pair
 
 _NAMES = axis_names(4)
-
-
-def _spatial(what: str, layout: str) -> tuple[int, int]:
-    if layout not in ("NCHW", "NHWC"):
-        raise ExpressionError(f"{what}: layout must be NCHW or NHWC, got {layout!r}")
-    return layout.index("H"), layout.index("W")
-
-
-def _replaced(values: Sequence[Any], at: tuple[int, int], new: tuple[Any, Any]) -> list[Any]:
-    result = list(values)
-    result[at[0]], result[at[1]] = new
-    return result
 
 
 def pool2d(
@@ -52,62 +40,38 @@ def pool2d(
         layout: ``"NCHW"`` or ``"NHWC"``.
         count_include_pad: whether an average counts elements of the padding.
     """
-    if pool_type not in ("max", "avg"):
-        raise ExpressionError(f"pool2d: pool_type must be 'max' or 'avg', got {pool_type!r}")
-    at = _spatial("pool2d", layout)
-    shape = static_shape("pool2d", data, 4)
-    size, steps = pair("pool2d: kernel", kernel), pair("pool2d: stride", stride)
-    holes = pair("pool2d: dilation", dilation)
-    spread = [(k - 1) * d + 1 for k, d in zip(size, holes, strict=True)]
-    sides = get_pad_tuple(padding, spread)
-    before = sides[:2]
-    after = [p + (s - 1 if ceil_mode else 0) for p, s in zip(sides[2:], steps, strict=True)]
-    extents = [
-        (shape[a] + before[i] + after[i] - spread[i]) // steps[i] + 1 for i, a in enumerate(at)
-    ]
-    if min(extents) < 1:
-        raise ExpressionError(f"pool2d: window {size} does not fit into {data.name} {shape}")
-    out = _replaced(shape, at, (extents[0], extents[1]))
-    outside = te.min_value(data.dtype) if pool_type == "max" else 0
-    zeros = [0, 0, 0, 0]
+    _check("pool2d", pool_type, layout)
+    images, size = extents("pool2d", data, layout), pair("pool2d: kernel", kernel)
+    window = Window.of("pool2d", dict(zip("HW", size, strict=True)), stride, padding, dilation)
+    if ceil_mode:
+        window = window.rounded_up()
+    out = {**images, **window.output("pool2d", images)}
     padded = data
-    if any(before) or any(after):
-        padded = pad(
-            data,
-            _replaced(zeros, at, (before[0], before[1])),
-            _replaced(zeros, at, (after[0], after[1])),
-            outside,
-            "pad_temp",
-        )
-    dy = te.reduce_axis((0, size[0]), name="rv0")
-    dx = te.reduce_axis((0, size[1]), name="rv1")
-
-    def window(*i: Any) -> Any:
-        y = i[at[0]] * steps[0] + dy * holes[0]
-        x = i[at[1]] * steps[1] + dx * holes[1]
-        reducer = te.max if pool_type == "max" else te.sum
-        return reducer(padded(*_replaced(i, at, (y, x))), axis=[dy, dx])
-
-    kind = "pool_max" if pool_type == "max" else "pool_sum"
-    pooled: Tensor = te.compute(out, window, "tensor", kind, varargs_names=_NAMES)
+    if any(slide.before or slide.after for slide in window.slides.values()):
+        outside = te.min_value(data.dtype) if pool_type == "max" else 0
+        padded = window.pad(data, layout, "pad_temp", outside)
+    shape = ordered(layout, out)
+    pooled = _pooled(padded, layout, window, shape, pool_type, "pool")
     if pool_type == "max":
         return pooled
 
-    def present(index: Any, i: int) -> Any:
+    def present(index: Any, axis: str) -> Any:
         """Count the rows (or columns) of a window that are not padding."""
+        slide = window.slides[axis]
         if count_include_pad:
-            return size[i]
-        start = index * steps[i] - before[i]
-        skipped = te.max(te.floordiv(holes[i] - 1 - start, holes[i]), 0)
-        reached = te.min(te.floordiv(shape[at[i]] - 1 - start, holes[i]) + 1, size[i])
-        return te.max(reached - skipped, 1)
+            return slide.extent
+        start = index * slide.stride - slide.before
+        skipped = te.max(te.floordiv(slide.dilation - 1 - start, slide.dilation), 0)
+        reached = te.floordiv(images[axis] - 1 - start, slide.dilation) + 1
+        return te.max(te.min(reached, slide.extent) - skipped, 1)
 
     def average(*i: Any) -> Any:
-        count = present(i[at[0]], 0) * present(i[at[1]], 1)
+        rows, columns = (present(i[layout.index(axis)], axis) for axis in "HW")
+        count = rows * columns
         divisor = te.const(count, data.dtype) if isinstance(count, int) else None
         return pooled(*i) / (count.astype(data.dtype) if divisor is None else divisor)
 
-    result: Tensor = te.compute(out, average, "tensor", tag.ELEMWISE, varargs_names=_NAMES)
+    result: Tensor = te.compute(shape, average, "tensor", tag.ELEMWISE, varargs_names=_NAMES)
     return result
 
 
@@ -118,37 +82,56 @@ def adaptive_pool(
 
     The windows must be of one size, as they are when the output size divides the input's.
     """
-    if pool_type not in ("max", "avg"):
-        raise ExpressionError(f"adaptive_pool: pool_type must be 'max' or 'avg', got {pool_type}")
-    at = _spatial("adaptive_pool", layout)
-    shape = static_shape("adaptive_pool", data, 4)
-    extents = pair("adaptive_pool: output_size", output_size)
-    sizes = [shape[a] for a in at]
-    if any(n % m for n, m in zip(sizes, extents, strict=True)):
+    _check("adaptive_pool", pool_type, layout)
+    images = extents("adaptive_pool", data, layout)
+    wanted = dict(zip("HW", pair("adaptive_pool: output_size", output_size), strict=True))
+    if any(images[axis] % wanted[axis] for axis in "HW"):
         raise ExpressionError(
-            f"adaptive_pool: output size {extents} must divide {sizes[0]}x{sizes[1]}"
+            f"adaptive_pool: output size {tuple(wanted.values())} must divide "
+            f"{images['H']}x{images['W']}"
         )
-    steps = [n // m for n, m in zip(sizes, extents, strict=True)]
-    dy = te.reduce_axis((0, steps[0]), name="rv0")
-    dx = te.reduce_axis((0, steps[1]), name="rv1")
-    out = _replaced(shape, at, extents)
-
-    def window(*i: Any) -> Any:
-        y = i[at[0]] * steps[0] + dy
-        x = i[at[1]] * steps[1] + dx
-        reducer = te.max if pool_type == "max" else te.sum
-        return reducer(data(*_replaced(i, at, (y, x))), axis=[dy, dx])
-
-    kind = f"adaptive_pool_{'max' if pool_type == 'max' else 'sum'}"
-    pooled: Tensor = te.compute(out, window, "tensor", kind, varargs_names=_NAMES)
+    steps = {axis: images[axis] // wanted[axis] for axis in "HW"}
+    window = Window({axis: Slide(step, step, 1, 0, 0) for axis, step in steps.items()})
+    shape = ordered(layout, {**images, **wanted})
+    pooled = _pooled(data, layout, window, shape, pool_type, "adaptive_pool")
     if pool_type == "max":
         return pooled
 
     def average(*i: Any) -> Any:
-        rows, columns = (_window_size(i[a], steps[k], data.dtype) for k, a in enumerate(at))
+        rows, columns = (
+            _window_size(i[layout.index(axis)], step, data.dtype) for axis, step in steps.items()
+        )
         return pooled(*i) / Mul(rows, columns)
 
-    result: Tensor = te.compute(out, average, "tensor", tag.ELEMWISE, varargs_names=_NAMES)
+    result: Tensor = te.compute(shape, average, "tensor", tag.ELEMWISE, varargs_names=_NAMES)
+    return result
+
+
+def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
+    """Pool whole images to one element a channel."""
+    return adaptive_pool(data, (1, 1), pool_type, layout)
+
+
+def _check(what: str, pool_type: str, layout: str) -> None:
+    if pool_type not in ("max", "avg"):
+        raise ExpressionError(f"{what}: pool_type must be 'max' or 'avg', got {pool_type!r}")
+    if layout not in ("NCHW", "NHWC"):
+        raise ExpressionError(f"{what}: layout must be NCHW or NHWC, got {layout!r}")
+
+
+def _pooled(
+    padded: Tensor, layout: str, window: Window, shape: list[int], pool_type: str, kind: str
+) -> Tensor:
+    """Reduce each window to its maximum, or to the sum that an average is made of."""
+    element = window.axes("rv0", "rv1")
+    name, reducer = ("max", te.max) if pool_type == "max" else ("sum", te.sum)
+
+    def body(*i: Any) -> Any:
+        at = dict(zip(layout, i, strict=True))
+        read = {**at, **window.places(at, element)}
+        return reducer(padded(*ordered(layout, read)), axis=list(element.values()))
+
+    result: Tensor = te.compute(shape, body, "tensor", f"{kind}_{name}", varargs_names=_NAMES)
     return result
 
 
@@ -161,8 +144,3 @@ def _window_size(index: Any, step: int, dtype: str) -> Expr:
     end = (index + 1) * step
     rounded_up = Select(te.const(True, "bool"), end, end + 1)
     return Cast(Sub(rounded_up, index * step), dtype)
-
-
-def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
-    """Pool whole images to one element a channel."""
-    return adaptive_pool(data, (1, 1), pool_type, layout)

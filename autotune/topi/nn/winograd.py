@@ -11,8 +11,8 @@ from typing import Any
 from autotune import te
 from autotune.errors import ExpressionError
 from autotune.te.tensor import Tensor
-from autotune.topi.nn.conv_shape import Window, check_channels
 from autotune.topi.nn.pad import Padding, pad
+from autotune.topi.nn.window import Window, check_channels
 from autotune.topi.utils import static_shape
 
 Matrix = list[list[Fraction]]
@@ -160,16 +160,16 @@ def conv2d_winograd_nchw(
     alpha, _, co, own_ci = static_shape("winograd", weight, 4)
     check_channels("winograd", ci, own_ci)
     k, m = alpha - tile_size + 1, tile_size
-    window = Window.of("winograd", (k, k), stride, padding, dilation)
-    if window.stride != (1, 1) or window.dilation != (1, 1):
+    window = Window.of("winograd", {"H": k, "W": k}, stride, padding, dilation)
+    if any((slide.stride, slide.dilation) != (1, 1) for slide in window.slides.values()):
         raise ExpressionError(
             f"winograd: stride and dilation must be 1, got {stride} and {dilation}"
         )
-    oh, ow = window.output("winograd", height, width)
+    oh, ow = window.output("winograd", {"H": height, "W": width}).values()
     dtype = out_dtype or data.dtype
     rows, columns = -(-oh // m), -(-ow // m)
     tiles = batch * rows * columns
-    top, left, _, _ = window.padding
+    top, left = (window.slides[letter].before for letter in "HW")
     bottom, right = (rows - 1) * m + alpha - height - top, (columns - 1) * m + alpha - width - left
     padded = pad(data, [0, 0, top, left], [0, 0, max(bottom, 0), max(right, 0)], name="data_pad")
     a, b, _ = winograd_transform_matrices(m, k, dtype)

@@ -1,0 +1,113 @@
+"""Windows moving over images of any layout: what convolutions and pooling share.
+
+A layout names the axes of a tensor by letters: of images N the image, C its channel, H its row and
+W its column; of filters O the output and I the input channel. What belongs to an axis (its extent,
+an index, a reduction axis) is kept under its letter; `ordered` puts it where a tensor has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from autotune import te
+from autotune.errors import ExpressionError
+from autotune.te.tensor import Tensor
+from autotune.topi.nn.pad import Padding, get_pad_tuple, pad
+from autotune.topi.utils import pair, static_shape
+
+T = TypeVar("T")
+
+
+def extents(what: str, tensor: Tensor, layout: str) -> dict[str, int]:
+    """Return the extents of a tensor under the letters of its layout."""
+    return dict(zip(layout, static_shape(what, tensor, len(layout)), strict=True))
+
+
+def ordered(layout: str, values: Mapping[str, T]) -> list[T]:
+    """Return what stands under each letter of a layout; other letters are left out."""
+    return [values[letter] for letter in layout]
+
+
+@dataclass(frozen=True)
+class Slide:
+    """How a window moves along one axis: ``extent`` elements, ``dilation`` apart."""
+
+    extent: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+
+    def outputs(self, extent: int) -> int:
+        """Return in how many places the window fits into an axis and its padding."""
+        reach = (self.extent - 1) * self.dilation + 1
+        return (extent + self.before + self.after - reach) // self.stride + 1
+
+    def place(self, at: Any, element: Any) -> Any:
+        """Return the padded index that output ``at`` meets at an element of the window."""
+        return at * self.stride + element * self.dilation
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window moving over padded images: down the rows, H, and along the columns, W."""
+
+    slides: Mapping[str, Slide]
+
+    @staticmethod
+    def of(
+        what: str, size: Mapping[str, int], stride: Any, padding: Padding, dilation: Any
+    ) -> Window:
+        """Check and normalise; ``what`` names the operator in messages."""
+        steps, holes = pair(f"{what}: stride", stride), pair(f"{what}: dilation", dilation)
+        if min(*steps, *holes) < 1:
+            raise ExpressionError(
+                f"{what}: stride and dilation must be at least 1, got {stride} and {dilation}"
+            )
+        reach = [(size[a] - 1) * d + 1 for a, d in zip("HW", holes, strict=True)]
+        sides = get_pad_tuple(padding, reach)
+        columns = zip("HW", steps, holes, sides[:2], sides[2:], strict=True)
+        return Window({a: Slide(size[a], *rest) for a, *rest in columns})
+
+    def output(self, what: str, images: Mapping[str, int]) -> dict[str, int]:
+        """Return the rows and columns of the output."""
+        found = {a: slide.outputs(images[a]) for a, slide in self.slides.items()}
+        if min(found.values()) < 1:
+            h, w = self.slides["H"], self.slides["W"]
+            raise ExpressionError(
+                f"{what}: a {h.extent}x{w.extent} window with dilation {h.dilation}, {w.dilation} "
+                f"does not fit into the {images['H']}x{images['W']} image with padding "
+                f"{(h.before, w.before, h.after, w.after)}"
+            )
+        return found
+
+    def pad(self, data: Tensor, layout: str, name: str, value: Any = 0.0) -> Tensor:
+        """Surround images with as much as the window may read beyond them."""
+        before = [self.slides[a].before if a in self.slides else 0 for a in layout]
+        after = [self.slides[a].after if a in self.slides else 0 for a in layout]
+        return pad(data, before, after, value, name)
+
+    def rounded_up(self) -> Window:
+        """Let windows reach beyond the padding, so that every element is in one."""
+        return Window(
+            {a: replace(s, after=s.after + s.stride - 1) for a, s in self.slides.items()}
+        )
+
+    def axes(self, rows: str, columns: str) -> dict[str, te.IterVar]:
+        """Make reduction axes of the given names over the elements of the window."""
+        names = {"H": rows, "W": columns}
+        return {a: te.reduce_axis((0, s.extent), name=names[a]) for a, s in self.slides.items()}
+
+    def places(self, at: Mapping[str, Any], element: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the padded row and column that an output meets at an element of the window."""
+        return {a: slide.place(at[a], element[a]) for a, slide in self.slides.items()}
+
+
+def check_channels(what: str, data: int, kernel: int) -> None:
+    """Raise when data and filter disagree on the number of input channels."""
+    if data != kernel:
+        raise ExpressionError(
+            f"{what}: the data has {data} input channels, the filter expects {kernel}"
+        )
