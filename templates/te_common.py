@@ -2,15 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from autotune import te
 
+Scheduled = tuple[te.Schedule, list[te.Tensor]]
 
-def block_and_thread(stage: Any, axes: Sequence[tuple[Any, str]]) -> None:
-    """Bind each axis of a stage to the thread axis of the given tag."""
-    for axis, tag in axes:
+
+def define_tile(cfg: Any, name: str, axis: Any, untuned: Sequence[int], **limits: int) -> None:
+    """Declare how an axis is split.
+
+    Args:
+        cfg: the space or the point of it.
+        name: the knob.
+        axis: what is split, into as many loops as ``untuned`` has sizes.
+        untuned: where nothing was tuned, the largest size of each loop; -1 is any.
+        limits: ``max_factor``, where the space has one.
+    """
+    cfg.define_split(name, axis, num_outputs=len(untuned), **limits)
+    if cfg.is_fallback:
+        cfg.fallback_split(name, list(untuned))
+
+
+def tiled(
+    cfg: Any, s: te.Schedule, tensor: te.Tensor, axes: Mapping[str, Any]
+) -> list[tuple[Any, ...]]:
+    """Split each axis by the knob that it is given under; return the loops level by level.
+
+    With knobs of two loops, y and x become [(y.outer, x.outer), (y.inner, x.inner)].
+    """
+    parts = [cfg[knob].apply(s, tensor, axis) for knob, axis in axes.items()]
+    return list(zip(*parts, strict=True))
+
+
+@dataclass(frozen=True)
+class Threads:
+    """The loops of a stage that run on blocks and threads.
+
+    Attributes:
+        first: the loop of blocks that is outermost.
+        block: the innermost loop of blocks.
+        thread: the innermost loop of threads.
+        extents: thread tags with their extents, slowest first.
+    """
+
+    first: Any
+    block: Any
+    thread: Any
+    extents: list[tuple[str, int]]
+
+
+def on_threads(cfg: Any, s: te.Schedule, tensor: te.Tensor, knobs: Sequence[str]) -> Threads:
+    """Tile the last axes of a tensor, a knob each: blocks, virtual threads, threads, own part.
+
+    for n: for y: for x:  ->  blockIdx.y = n, y.0: blockIdx.x = x.0:
+                                vthread = y.1: vthread = x.1:
+                                  threadIdx.y = y.2: threadIdx.x = x.2:
+                                    for y.3: for x.3:
+    """
+    stage, letters = s[tensor], "zyx"[-len(knobs) :]
+    axes = list(stage.op.axis)
+    whole, split = axes[: -len(knobs)], axes[-len(knobs) :]
+    blocks, virtual, threads, own = tiled(cfg, s, tensor, dict(zip(knobs, split, strict=True)))
+    stage.reorder(*whole, *blocks, *virtual, *threads, *own)
+    first = stage.fuse(*whole, blocks[0])
+    _bind(stage, [first, *blocks[1:]], [f"blockIdx.{letter}" for letter in letters])
+    _bind(stage, virtual, ["vthread"] * len(virtual))
+    tags = [f"threadIdx.{letter}" for letter in letters]
+    _bind(stage, threads, tags)
+    extents = [(tag, cfg[knob].size[2]) for tag, knob in zip(tags, knobs, strict=True)]
+    return Threads(first, blocks[-1], threads[-1], extents)
+
+
+def _bind(stage: Any, axes: Iterable[Any], tags: Iterable[str]) -> None:
+    for axis, tag in zip(axes, tags, strict=True):
         stage.bind(axis, te.thread_axis(tag))
 
 
@@ -38,10 +105,3 @@ def define_unroll(cfg: Any) -> None:
     """Declare the knobs that `unrolled` reads."""
     cfg.define_knob("auto_unroll_max_step", [0, 512, 1500])
     cfg.define_knob("unroll_explicit", [0, 1])
-
-
-def untuned(cfg: Any, tiles: Mapping[str, Sequence[int]]) -> None:
-    """Where nothing was tuned, split the named axes by the largest factors up to those given."""
-    if cfg.is_fallback:
-        for name, most in tiles.items():
-            cfg.fallback_split(name, list(most))

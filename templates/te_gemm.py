@@ -7,8 +7,7 @@ from typing import Any
 from autotune import get_config, te, template, topi
 
 from . import te_common
-
-Scheduled = tuple[te.Schedule, list[te.Tensor]]
+from .te_common import Scheduled
 
 
 def _gemm(m: int, n: int, k: int, transposed: bool) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
@@ -22,44 +21,32 @@ def _schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     s = te.create_schedule([c.op])
     cfg: Any = get_config()
     i, j = c.op.axis
-    cfg.define_split("tile_i", i, num_outputs=4, max_factor=64)
-    cfg.define_split("tile_j", j, num_outputs=4, max_factor=64)
-    cfg.define_split("tile_k", c.op.reduce_axis[0], num_outputs=2, max_factor=64)
+    te_common.define_tile(cfg, "tile_i", i, (-1, 2, 8, 4), max_factor=64)
+    te_common.define_tile(cfg, "tile_j", j, (-1, 2, 8, 4), max_factor=64)
+    te_common.define_tile(cfg, "tile_k", c.op.reduce_axis[0], (-1, 8), max_factor=64)
     cfg.define_knob("vector", [1, 2, 4])
     # 0: fetch, then compute; 1: fetch the next slice while computing; n: n slices fetched ahead by
     # asynchronous copies.
     cfg.define_knob("pipeline", [0, 1, 2, 3, 4])
     te_common.define_unroll(cfg)
-    te_common.untuned(cfg, {"tile_i": (-1, 2, 8, 4), "tile_j": (-1, 2, 8, 4), "tile_k": (-1, 8)})
 
     local = s.cache_write(c, "local")
     shared = [s.cache_read(t, "shared", [local]) for t in (a, b)]
     registers = [s.cache_read(t, "local", [local]) for t in shared]
-    i, j = s[c].op.axis
-    bi, vi, ti, ii = cfg["tile_i"].apply(s, c, i)
-    bj, vj, tj, ji = cfg["tile_j"].apply(s, c, j)
-    s[c].reorder(bi, bj, vi, vj, ti, tj, ii, ji)
-    te_common.block_and_thread(
-        s[c],
-        [
-            (bi, "blockIdx.y"), (bj, "blockIdx.x"), (vi, "vthread"), (vj, "vthread"),
-            (ti, "threadIdx.y"), (tj, "threadIdx.x"),
-        ],
-    )  # fmt: skip
-    s[local].compute_at(s[c], tj)
+    threads = te_common.on_threads(cfg, s, c, ["tile_i", "tile_j"])
+    s[local].compute_at(s[c], threads.thread)
     i, j = s[local].op.axis
     ko, ki = cfg["tile_k"].apply(s, local, s[local].op.reduce_axis[0])
     s[local].reorder(ko, ki, i, j)
-    threads = [("threadIdx.y", cfg["tile_i"].size[2]), ("threadIdx.x", cfg["tile_j"].size[2])]
     for stage, own in zip(shared, registers, strict=True):
         s[stage].compute_at(s[local], ko)
         s[own].compute_at(s[local], ki)
-        te_common.fetch_together(s[stage], threads, cfg["vector"].val)
+        te_common.fetch_together(s[stage], threads.extents, cfg["vector"].val)
         if cfg["pipeline"].val == 1:
             s[stage].double_buffer()
         elif cfg["pipeline"].val > 1:
             s[stage].async_copy(cfg["pipeline"].val)
-    te_common.unrolled(cfg, s[c], bi)
+    te_common.unrolled(cfg, s[c], threads.first)
     return s, [a, b, c]
 
 
@@ -68,24 +55,22 @@ def _schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     s = te.create_schedule([c.op])
     cfg: Any = get_config()
     i, j = c.op.axis
-    cfg.define_split("tile_i", i, num_outputs=3, max_factor=64)
-    cfg.define_split("tile_j", j, num_outputs=3, max_factor=128)
-    cfg.define_split("tile_k", c.op.reduce_axis[0], num_outputs=2, max_factor=64)
+    te_common.define_tile(cfg, "tile_i", i, (-1, 8, 4), max_factor=64)
+    te_common.define_tile(cfg, "tile_j", j, (-1, 4, 16), max_factor=128)
+    te_common.define_tile(cfg, "tile_k", c.op.reduce_axis[0], (-1, 16), max_factor=64)
     cfg.define_knob("unroll", [0, 1])
     # What is unrolled is compiled line by line: beyond this a compiler takes minutes.
     cfg.multi_filter(
         lambda c: not c["unroll"].val or c["tile_i"].size[-1] * c["tile_k"].size[-1] <= 64
     )
-    te_common.untuned(cfg, {"tile_i": (-1, 8, 4), "tile_j": (-1, 4, 16), "tile_k": (-1, 16)})
 
     local = s.cache_write(c, "local")
     i, j = s[c].op.axis
-    io, im, ii = cfg["tile_i"].apply(s, c, i)
-    jo, jm, ji = cfg["tile_j"].apply(s, c, j)
-    s[c].reorder(io, jo, im, jm, ii, ji)
-    s[c].vectorize(ji)
-    s[c].parallel(s[c].fuse(io, jo))
-    s[local].compute_at(s[c], jm)
+    outer, middle, inner = te_common.tiled(cfg, s, c, {"tile_i": i, "tile_j": j})
+    s[c].reorder(*outer, *middle, *inner)
+    s[c].vectorize(inner[-1])
+    s[c].parallel(s[c].fuse(*outer))
+    s[local].compute_at(s[c], middle[-1])
     i, j = s[local].op.axis
     ko, ki = cfg["tile_k"].apply(s, local, s[local].op.reduce_axis[0])
     s[local].reorder(ko, ki, i, j)

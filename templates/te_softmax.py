@@ -7,8 +7,7 @@ from typing import Any
 from autotune import get_config, te, template, topi
 
 from . import te_common
-
-Scheduled = tuple[te.Schedule, list[te.Tensor]]
+from .te_common import Scheduled
 
 
 def _stages(rows: int, columns: int) -> tuple[te.Tensor, ...]:
@@ -55,9 +54,8 @@ def softmax_cpu(rows: int, columns: int) -> Scheduled:
     data, highest, powers, total, out = _stages(rows, columns)
     s = te.create_schedule([out.op])
     cfg: Any = get_config()
-    cfg.define_split("task", s[out].op.axis[0], num_outputs=2, max_factor=64)
-    cfg.define_split("lanes", s[out].op.axis[1], num_outputs=2, max_factor=16)
-    te_common.untuned(cfg, {"task": (-1, 4), "lanes": (-1, 8)})
+    te_common.define_tile(cfg, "task", s[out].op.axis[0], (-1, 4), max_factor=64)
+    te_common.define_tile(cfg, "lanes", s[out].op.axis[1], (-1, 8), max_factor=16)
 
     outer, row = cfg["task"].apply(s, out, s[out].op.axis[0])
     s[out].parallel(outer)
