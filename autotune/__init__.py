@@ -19,29 +19,37 @@ Example::
 
 from __future__ import annotations
 
-from importlib import import_module
+import sys
 from typing import TYPE_CHECKING, Any
 
+from autotune.migration import Explainer, load, resolver
 from autotune.version import __version__
 
 if TYPE_CHECKING:
     from autotune import (
+        contrib,
+        database,
         driver,
+        env,
+        error,
         errors,
+        feature,
         features,
         kernel,
         measure,
+        nd,
         record,
         runtime,
         target,
         task,
         te,
         testing,
+        tir,
         topi,
         tuner,
+        util,
         utils,
     )
-    from autotune import features as feature
     from autotune.driver import build, lower
     from autotune.errors import AutotuneError, InstantiationError
     from autotune.kernel import SourceKernel, arg, call, workspace
@@ -53,8 +61,8 @@ if TYPE_CHECKING:
         MeasureResult,
         measure_option,
     )
-    from autotune.record import apply_history_best, database
-    from autotune.runtime import NDArray, cpu, cuda, device, gpu, load_module, nd
+    from autotune.record import apply_history_best
+    from autotune.runtime import NDArray, cpu, cuda, device, gpu, load_module
     from autotune.target import Target
     from autotune.task import (
         ApplyFixedConfig,
@@ -70,7 +78,6 @@ if TYPE_CHECKING:
         template,
     )
     from autotune.task import ApplyFixedConfig as apply_fixed_config
-    from autotune.task import scope as env
     from autotune.task.scope import GLOBAL_SCOPE
     from autotune.tuner import callback
 
@@ -79,8 +86,9 @@ _HOMES = {
     **{
         name: f"autotune.{name}"
         for name in (
-            "driver", "errors", "features", "kernel", "measure", "record", "runtime", "target",
-            "task", "te", "testing", "topi", "tuner", "utils",
+            "contrib", "database", "driver", "env", "error", "errors", "feature", "features",
+            "kernel", "measure", "nd", "record", "runtime", "target", "task", "te", "testing",
+            "tir", "topi", "tuner", "util", "utils",
         )
     },
     "ApplyFixedConfig": "autotune.task:ApplyFixedConfig",
@@ -109,16 +117,12 @@ _HOMES = {
     "cpu": "autotune.runtime:cpu",
     "create": "autotune.task:create",
     "cuda": "autotune.runtime:cuda",
-    "database": "autotune.record.database",
     "device": "autotune.runtime:device",
-    "env": "autotune.task.scope",
-    "feature": "autotune.features",
     "get_config": "autotune.task:get_config",
     "gpu": "autotune.runtime:gpu",
     "load_module": "autotune.runtime:load_module",
     "lower": "autotune.driver:lower",
     "measure_option": "autotune.measure:measure_option",
-    "nd": "autotune.runtime.nd",
     "register_topi_compute": "autotune.task:register_topi_compute",
     "register_topi_schedule": "autotune.task:register_topi_schedule",
     "template": "autotune.task:template",
@@ -150,6 +154,7 @@ __all__ = [
     "build",
     "call",
     "callback",
+    "contrib",
     "cpu",
     "create",
     "cuda",
@@ -157,6 +162,7 @@ __all__ = [
     "device",
     "driver",
     "env",
+    "error",
     "errors",
     "feature",
     "features",
@@ -177,21 +183,22 @@ __all__ = [
     "te",
     "template",
     "testing",
+    "tir",
     "topi",
     "tuner",
+    "util",
     "utils",
     "workspace",
 ]
 
 
+_other = resolver(__name__)
+sys.meta_path.append(Explainer())
+
+
 def __getattr__(name: str) -> Any:
     """Load a public name on first use."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'autotune' has no attribute {name!r}")
-    module, _, attribute = _HOMES[name].partition(":")
-    value = import_module(module)
-    if attribute:
-        value = getattr(value, attribute)
+    value = load(_HOMES[name]) if name in _HOMES else _other(name)
     globals()[name] = value
     return value
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from autotune.migration import resolver
 
 
 def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
@@ -22,3 +24,7 @@ def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float =
     if left.shape != right.shape:
         raise AssertionError(f"shapes differ: {left.shape} and {right.shape}")
     np.testing.assert_allclose(left, right, rtol=rtol, atol=atol, verbose=True)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

@@ -1,5 +1,7 @@
 """Building and running trials: fault-proof, overlapped, verified."""
 
+from typing import TYPE_CHECKING
+
 from autotune.measure.base import Builder, Runner
 from autotune.measure.builder import LocalBuilder
 from autotune.measure.option import create_measure_batch, measure_option
@@ -8,6 +10,7 @@ from autotune.measure.runner import LocalRunner
 from autotune.measure.timing import TimingPolicy
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.measure.verify import VerifyPolicy
+from autotune.migration import resolver
 
 __all__ = [
     "BuildResult",
@@ -24,3 +27,6 @@ __all__ = [
     "create_measure_batch",
     "measure_option",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

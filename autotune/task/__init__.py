@@ -1,6 +1,9 @@
 """Knobs, spaces, templates, tasks, and which configuration a template gets."""
 
+from typing import TYPE_CHECKING
+
 from autotune.errors import InstantiationError
+from autotune.migration import resolver
 from autotune.task import dispatcher, space, task
 from autotune.task.axes import VirtualAxis
 from autotune.task.code_hash import attach_code_hash, attach_code_hash_to_arg
@@ -67,3 +70,6 @@ __all__ = [
     "task",
     "template",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

@@ -42,6 +42,7 @@ from autotune.task.workload import (
     args_to_workload,
     serialize_args,
 )
+from autotune.te import FlopError as FlopCalculationError
 from autotune.te import Schedule, compute_flop
 
 # Plain data that a template returns only by mistake.
@@ -249,6 +250,7 @@ __all__ = [
     "ApplyFixedConfig",
     "DispatchContext",
     "FallbackContext",
+    "FlopCalculationError",
     "Task",
     "TaskTemplate",
     "args_to_workload",

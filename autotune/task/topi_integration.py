@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autotune.errors import TemplateError
+from autotune.migration import resolver
 from autotune.target import Target
 from autotune.task.dispatcher import DispatchContext, get_config
 from autotune.task.errors import WorkloadError
@@ -145,3 +146,7 @@ def _is_tensor(value: Any) -> bool:
 def _tensor(serialized: tuple[Any, ...]) -> Tensor:
     _, shape, dtype = serialized
     return placeholder(shape, dtype)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

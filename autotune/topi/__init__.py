@@ -1,5 +1,8 @@
 """Operators written as tensor expressions."""
 
+from typing import TYPE_CHECKING
+
+from autotune.migration import resolver
 from autotune.topi import nn, tag, testing, utils
 from autotune.topi.broadcast import (
     add,
@@ -143,3 +146,6 @@ __all__ = [
     "utils",
     "where",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

@@ -48,6 +48,9 @@ class IndexBasedTuner(PointTuner):
         self._exhausted = False
 
 
+IndexBaseTuner = IndexBasedTuner  # AutoTVM's spelling
+
+
 class GridSearchTuner(IndexBasedTuner):
     """All valid configurations, in ascending order of index."""
 

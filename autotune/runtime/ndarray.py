@@ -1,4 +1,4 @@
-"""The array functions under the name that TVM scripts use: ``autotune.nd.array``."""
+"""TVM's name for the place of the arrays and of what makes them."""
 
 from autotune.runtime.array import NDArray, array, empty, from_dlpack
 from autotune.runtime.device import cpu, cuda, device, gpu
