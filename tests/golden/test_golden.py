@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import tests.golden.cases  # noqa: F401  (registers the cases)
 from autotune.codegen import kernel_of_function
 from autotune.lowering import lower_schedule
-from tests.golden import cases
+from tests.golden.case import CASES
 
 TEXTS = Path(__file__).parent / "texts"
 SUFFIX = {"c": "c", "cuda": "cu"}
@@ -17,8 +18,7 @@ SUFFIX = {"c": "c", "cuda": "cu"}
 
 def built(name):
     """Return the loops of a case and its kernel."""
-    language, build = cases.CASES[name]
-    cases.LANGUAGE[0] = language
+    language, build = CASES[name]
     schedule, args = build()
     function = lower_schedule(schedule, args, name, language)
     return str(function), kernel_of_function(function, language)
@@ -34,7 +34,7 @@ def launches(kernel):
     return "".join(lines) if kernel.language == "cuda" else ""
 
 
-@pytest.mark.parametrize("name", cases.CASES)
+@pytest.mark.parametrize("name", CASES)
 def test_text_is_as_kept(name, request):
     loops, kernel = built(name)
     texts = {
@@ -51,8 +51,8 @@ def test_text_is_as_kept(name, request):
 
 def test_there_are_at_least_a_hundred_texts_and_none_is_left_over():
     kept = {path.name for path in TEXTS.iterdir()}
-    expected = {f"{name}.ir" for name in cases.CASES} | {
-        f"{name}.{SUFFIX[language]}" for name, (language, _) in cases.CASES.items()
+    expected = {f"{name}.ir" for name in CASES} | {
+        f"{name}.{SUFFIX[language]}" for name, (language, _) in CASES.items()
     }
     assert kept == expected
     assert len(kept) >= 100

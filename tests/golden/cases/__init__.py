@@ -1,0 +1,29 @@
+"""All cases, one file a workload; importing this registers them."""
+
+from tests.golden.cases import (
+    add,
+    arithmetic,
+    chain,
+    conv2d,
+    dense_relu,
+    matmul,
+    matmul_shared,
+    reduction,
+    softmax,
+    stencil,
+    transpose,
+)
+
+__all__ = [
+    "add",
+    "arithmetic",
+    "chain",
+    "conv2d",
+    "dense_relu",
+    "matmul",
+    "matmul_shared",
+    "reduction",
+    "softmax",
+    "stencil",
+    "transpose",
+]
