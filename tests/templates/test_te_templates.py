@@ -103,3 +103,13 @@ def test_untuned_templates_are_right_and_tiled(name):
 @pytest.mark.parametrize("name", SMALL)
 def test_operations_are_counted(name):
     assert create(f"te/{name}.cpu", SMALL[name][0], "llvm").flop > 0
+
+
+def test_what_is_unrolled_stays_short_enough_to_compile():
+    task = create("te/gemm.cpu", (1024, 1024, 1024), "llvm")
+    space = task.config_space
+    configs = [space.get(i) for i in space.sample(200, np.random.default_rng(0))]
+    unrolled = [task.instantiate(c) for c in configs if c["unroll"].val]
+    texts = [kernel_of_schedule(*each, Target("llvm"), "f").source for each in unrolled]
+    assert len(texts) > 50
+    assert max(map(len, texts)) < 50_000
