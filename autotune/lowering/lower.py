@@ -12,6 +12,7 @@ from typing import Any
 
 from autotune.errors import InstantiationError, LoweringError
 from autotune.ir.stmt import Buffer, Stmt, seq
+from autotune.lowering.arguments import checked_tensors
 from autotune.lowering.barriers import insert_barriers
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.bounds import binds_threads, infer_bounds
@@ -77,7 +78,8 @@ def lower_schedule(
         LoweringError: the schedule cannot be lowered; the message says which stage and why.
         InstantiationError: a kernel breaks a limit; the message says which.
     """
-    return _Lowering(schedule, args, name, target_kind, hook, limits).run()
+    tensors = checked_tensors(schedule, args, name)
+    return _Lowering(schedule, tensors, name, target_kind, hook, limits).run()
 
 
 class _Lowering:
@@ -143,7 +145,10 @@ class _Lowering:
                         f"{self.name}: output {op.outputs[i].name} of the schedule is not among "
                         "the arguments; add it to the argument list"
                     )
-        return [place for place in places if isinstance(place[0].op, ComputeOp)]
+        kept = [place for place in places if isinstance(place[0].op, ComputeOp)]
+        if not kept:
+            raise LoweringError(f"{self.name}: the schedule computes nothing, it has inputs only")
+        return kept
 
     def _argument_buffers(self, plan: Plan) -> list[Buffer]:
         buffers = []

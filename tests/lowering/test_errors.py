@@ -199,3 +199,41 @@ def test_private_arrays_have_a_limit():
 def test_a_cpu_function_breaks_no_limit():
     A, _, C, s = two_stages()
     assert verify_gpu(lower_schedule(s, [A, C]), Limits(threads_per_block=1)) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"schedule": None}, ("expected a schedule, as te.create_schedule makes it, got None",)),
+        ({"schedule": []}, ("expected a schedule", "got list")),
+        ({"schedule": "tensor"}, ("expected a schedule", "got Tensor 'A'")),
+        ({"args": None}, ("expected the list of tensors", "[A, B]", "got None")),
+        ({"args": 5}, ("expected the list of tensors", "got int")),
+        ({"args": "tensor"}, ("a list of tensors: write [A]",)),
+        ({"args": [None]}, ("argument 0 must be a tensor, got None",)),
+        ({"args": ["A", "C"]}, ("argument 0 must be a tensor, got str",)),
+        ({"args": []}, ("output C of the schedule is not among the arguments",)),
+        ({"name": ""}, ("expected a name for the function, got ''",)),
+        ({"name": 5}, ("expected a name for the function, got 5",)),
+    ],
+)
+def test_nonsense_is_refused_by_name(change, words):
+    A, _, C, s = two_stages()
+    given = {"schedule": s, "args": [A, C], "name": "main"} | change
+    wrong = {key: A if value == "tensor" else value for key, value in given.items()}
+    refused(wrong.pop("schedule"), wrong.pop("args"), *words, **wrong)
+
+
+def test_an_operation_is_no_argument():
+    A, _, C, s = two_stages()
+    refused(s, [A, C.op], "argument 1 must be a tensor, got ComputeOp 'C'")
+
+
+def test_a_schedule_of_inputs_only():
+    A = te.placeholder((8,), name="A")
+    refused(te.create_schedule(A.op), [A], "computes nothing")
+
+
+def test_the_arguments_may_be_any_iterable():
+    A, _, C, s = two_stages()
+    assert lower_schedule(s, iter([A, C])).args[1].name == "C"
