@@ -10,7 +10,7 @@ from autotune.codegen.emulator import (
     emulated_together,
     run_emulated,
 )
-from autotune.errors import KernelError
+from autotune.errors import CompileError, KernelError
 from autotune.kernel import SourceKernel, arg, call, workspace
 
 F32 = np.float32
@@ -408,3 +408,37 @@ f(const float *__restrict__ a, float *__restrict__ b) {
     t = np.arange(64)
     expected = a[::-1] * 3 + 2 + 5 + t // 16 + 1 + t % 3 + 1 + 1 + 0.5 + 1 + 2 + 3
     np.testing.assert_array_equal(out, expected.astype(F32))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "__global__ void f(float* a) {",
+        'extern "C" void f(float* a) {',
+        'extern "C" __device__ void f(float* a) {',
+        "void f(float* a) {",
+        "template <int N> __global__ void f(float* a) {",
+        'extern "C" __global__ void g(float* a) {',
+        'extern "C" __global__ void g(float* a) { a[1] = 1; } __global__ void f(float* a) {',
+    ],
+)
+def test_what_a_device_could_not_launch_is_refused_with_the_cure(head):
+    with pytest.raises(CompileError) as caught:
+        run(f"{head} a[threadIdx.x] = 0; }}", [np.ones(8, F32)], block=8)
+    assert "the source has no kernel 'f'" in str(caught.value)
+    assert 'declare it as `extern "C" __global__ void f(...)`' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '#define KERNEL extern "C" __global__\nKERNEL void f(float* a) {',
+        'extern "C" { __global__ void f(float* a) {',
+        'extern "C" void __global__ __launch_bounds__(8) f(float* a) {',
+        'extern "C" __global__ void f(float*);\n__global__ void f(float* a) {',
+    ],
+)
+def test_a_kernel_may_be_declared_in_several_ways(head):
+    tail = "}" * head.count("{")
+    out = run(f"{head} a[threadIdx.x] = threadIdx.x; {tail}", [np.ones(8, F32)], block=8)
+    np.testing.assert_array_equal(out, np.arange(8))

@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from autotune.errors import CompileError, KernelError
-from autotune.kernel import Argument, Kernel, KernelCall, Workspace
-from autotune.kernel.kernel import item_bytes
+from autotune.kernel.kernel import Argument, Kernel, KernelCall, Workspace, item_bytes
 
 INCLUDE = Path(__file__).parent / "include"
 # Kernels are compiled for the thread sanitizer, but not linked with it: the header has functions
@@ -109,12 +108,30 @@ def _unit(kernels: Sequence[Kernel]) -> Iterator[str]:
         if len(kernels) > 1:
             yield f"namespace emulated_{i} {{\n"
         yield from (f"#define {entry} {entry}__device\n" for entry in entries)
-        yield f'#line 1 "{kernel.name}.cu"\n{_on_host(kernel.source)}\n#line 1 "emulation"\n'
+        yield f'#line 1 "{kernel.name}.cu"\n{_on_host(kernel.source)}\n'
         yield from (f"#undef {entry}\n" for entry in entries)
+        yield from map(_declaration, entries)
+        yield '#line 1 "emulation"\n'
         for one, before in zip(_calls(kernel), kernel.calls, strict=True):
             yield _entry(kernel, one, f"{before.entry}__device")
         if len(kernels) > 1:
             yield "}\n"
+
+
+def _declaration(entry: str) -> str:
+    """Return a declaration that only fits a kernel with a C name, which is what is launched.
+
+    What to write instead stands where the compiler names the file or the failed condition.
+    """
+    advice = (
+        f"the source has no kernel '{entry}'; declare it as "
+        rf"`extern \"C\" __global__ void {entry}(...)`"
+    )
+    device = f"{entry}__device"
+    return (
+        f'#line 1 "{advice}"\nextern "C" decltype({device}) {device};\n'
+        f'static_assert(EMULATOR_IS_KERNEL({device}), "{advice}");\n'
+    )
 
 
 def _calls(kernel: Kernel) -> Iterator[KernelCall]:

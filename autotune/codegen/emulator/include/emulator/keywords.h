@@ -6,7 +6,16 @@
 // library, and nothing else, in one segment that can be found, poisoned and watched.
 // `used` keeps the compiler from reasoning about who writes it.
 #define __shared__ static thread_local __attribute__((used))
-#define __global__
+// An attribute that changes nothing, so that kernels can be told from other functions.
+#define __global__ __attribute__((noclone))
+#if defined(__has_builtin) && !defined(__clang__)
+#if __has_builtin(__builtin_has_attribute)
+#define EMULATOR_IS_KERNEL(function) __builtin_has_attribute(function, noclone)
+#endif
+#endif
+#ifndef EMULATOR_IS_KERNEL
+#define EMULATOR_IS_KERNEL(function) true
+#endif
 #define __device__
 #define __host__
 #define __constant__
