@@ -30,7 +30,7 @@ ROWS = [
 ]
 # The one package each outside library is imported from.
 DOORS = {
-    "pycuda": {"runtime/cuda_driver.py", "measure/build_worker.py"},
+    "pycuda": {"runtime/cuda_driver.py", "runtime/pycuda_nvcc.py"},
     "xgboost": {"cost_model/xgb.py"},
     "tornado": {"dashboard/server.py"},
     "dask": set(),

@@ -126,6 +126,12 @@ class Runner:
         None when building does not disturb what is timed.
         """
 
+    def start(self) -> None:
+        """Called before the first trial is built: what takes time to get ready may begin.
+
+        Here nothing happens; a runner must be able to run without it.
+        """
+
     def get_build_kwargs(self) -> dict[str, Any]:
         """Return what the builder must know of the device; called after `set_task`."""
         return {}

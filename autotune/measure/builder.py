@@ -28,7 +28,9 @@ from autotune.utils.children import ChildDied, ChildTimeout
 
 _MODULE = "autotune.measure.build_worker"
 # Compiling needs neither arrays nor code generation, whose imports take longer than a compilation.
-_BARE = ("autotune.measure", "autotune.runtime", "autotune.codegen")
+_BARE = tuple(
+    f"autotune.{name}" for name in ("measure", "runtime", "kernel", "codegen", "codegen.emulator")
+)
 # A compiler is killed by its worker; the worker itself is killed when it does not manage that.
 _GRACE_S = 2.0
 # Pauses do not count as compiling, but the worker's own clock does not know of them.

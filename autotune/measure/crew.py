@@ -7,10 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from autotune.errors import MeasureError
+from autotune.errors import AutotuneError, MeasureError
 from autotune.kernel import Kernel
 from autotune.measure.calibration import Calibration
 from autotune.measure.ceiling import Roofline
@@ -130,6 +131,9 @@ class Crew:
         return future
 
     def _serve(self, station: Station) -> None:
+        # Started while the first trials compile; what goes wrong, the first trial will meet again.
+        with suppress(AutotuneError):
+            station.worker.start()
         while (entry := self._next(station)) is not None:
             if not entry.future.set_running_or_notify_cancel():
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
@@ -30,11 +30,9 @@ class HostGate:
         self._builder = builder
         self._lock = threading.RLock()
 
-    @contextmanager
-    def work(self) -> Iterator[None]:
-        """Hold off timing while the caller's process is busy."""
-        with self._lock:
-            yield
+    def work(self) -> AbstractContextManager[object]:
+        """Return a context that holds off timing while the caller's process is busy."""
+        return self._lock
 
     @contextmanager
     def quiet(self) -> Iterator[None]:

@@ -61,6 +61,7 @@ class Pipeline:
         on_host = runs_on_host(target_of(task))
         self._gate = HostGate(self._builder) if on_host else None
         self._runner.share_host(self._gate)
+        self._runner.start()
         ahead = _DEPTH * (self._builder.n_parallel + self._runner.n_parallel)
         self.capacity = batch_size or (_REPRODUCIBLE_BATCH if reproducible else ahead)
         self._trials: deque[_Trial] = deque()
@@ -76,7 +77,7 @@ class Pipeline:
             return 0 if self._trials else self.capacity
         return max(0, self.capacity - len(self._trials))
 
-    def host_work(self) -> AbstractContextManager[None]:
+    def host_work(self) -> AbstractContextManager[object]:
         """Return a context for heavy work in this process, such as fitting a model.
 
         On a CPU target nothing is timed inside it.

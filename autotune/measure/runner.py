@@ -108,6 +108,10 @@ class LocalRunner(Runner):
         """Time kernels on this host inside ``gate.quiet()``."""
         self._gate = gate
 
+    def start(self) -> None:
+        """Start the processes that own the devices, and do not wait for them."""
+        self._running()
+
     def get_build_kwargs(self) -> dict[str, Any]:
         """Return the limits of the device, under AutoTVM's names."""
         if self.task is None or target_of(self.task).language != "cuda":

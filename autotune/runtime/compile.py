@@ -22,11 +22,11 @@ from autotune.errors import (
     CompileTimeout,
     KernelError,
 )
-from autotune.kernel import Kernel
+from autotune.kernel.kernel import Kernel
 from autotune.runtime.build_cache import BuildCache, Entry
 from autotune.runtime.compilers import Recipe, c_recipe, emulated_recipe
 from autotune.runtime.cuda_compilers import nvcc_recipe, nvrtc_recipe
-from autotune.runtime.elf import code_bytes, code_hash
+from autotune.runtime.elf import code_bytes, code_hash, functions
 from autotune.runtime.resources import parse_ptxas, summary
 from autotune.target import Target
 from autotune.utils import environment
@@ -113,7 +113,8 @@ def compile_kernel(
             store.put(key, entry)
     if entry.error:
         raise CompileError(entry.error + _unnamed(kernel))
-    _check_entries(kernel, entry)
+    if recipe.suffix == ".cubin":
+        _check_entries(kernel, entry)
     return BuildOutput(
         artifact=_place(entry.artifact, Path(out_dir), kernel.name, recipe.suffix),
         resources=summary(entry.entries, kernel) | {"code_bytes": entry.code_bytes},
@@ -138,11 +139,12 @@ def _check_entries(kernel: Kernel, entry: Entry) -> None:
     Raises:
         CompileError: one is missing, or has a C++ name.
     """
-    missing = [one.entry for one in kernel.calls if one.entry not in entry.entries]
-    if entry.entries and missing:
+    there = functions(entry.artifact)
+    missing = [one.entry for one in kernel.calls if one.entry not in there]
+    if missing:
         raise CompileError(
             f"kernel {kernel.name!r}: the source has no kernel {missing[0]!r}, it has "
-            f"{', '.join(entry.entries)}; declare it as "
+            f"{', '.join(there) or 'none'}; declare it as "
             f'`extern "C" __global__ void {missing[0]}(...)`'
         )
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.codegen.emulator import emulated
+from autotune.codegen.emulator.build import emulated
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
-from autotune.kernel import Kernel
+from autotune.kernel.kernel import Kernel
 from autotune.runtime.toolchain import Toolchain, host_cpu, host_toolchain
 from autotune.target import Target
 from autotune.utils.command import Completed, run

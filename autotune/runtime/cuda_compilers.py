@@ -5,29 +5,25 @@ nvcc runs through PyCUDA where there is a driver, and is called directly where t
 NVRTC is used through its C library and not through cuda-core's `Program`: three calls are needed,
 whose C names have not changed since CUDA 11, while the Python names moved with every release of
 cuda-core. The extra ``[nvrtc]`` (cuda-core with its CUDA wheels) is one of the places the library
-is looked for; a toolkit is another. It runs in a small child process of its own, because a library
-call cannot be timed out or killed.
+is looked for; a toolkit is another.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
-import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
 
 from autotune.errors import CompilerMissing
-from autotune.kernel import Kernel
-from autotune.runtime import cuda_driver
+from autotune.kernel.kernel import Kernel
 from autotune.runtime.compilers import Recipe, check_compiler, run_in
+from autotune.runtime.nvrtc import run_nvrtc
 from autotune.runtime.nvrtc_headers import HEADERS
 from autotune.runtime.toolchain import nvcc_toolchain
 from autotune.target import Target
 from autotune.utils import environment
 
-_CHILD = Path(__file__).with_name("nvrtc_child.py")
 _REPORT = ("-Xptxas", "-v")
 
 
@@ -43,8 +39,11 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
 
     def compile_in(folder: Path, timeout_s: float) -> str:
         started = time.monotonic()
-        if cuda_driver.has_pycuda():
-            argv, completed, cubin = cuda_driver.nvcc_through_pycuda(
+        # Not at the top: it takes longer to import than NVRTC to compile a kernel.
+        from autotune.runtime import pycuda_nvcc
+
+        if pycuda_nvcc.has_pycuda():
+            argv, completed, cubin = pycuda_nvcc.nvcc_through_pycuda(
                 kernel.source, nvcc, options, folder, timeout_s
             )
         else:
@@ -83,10 +82,8 @@ def nvrtc_recipe(kernel: Kernel, target: Target) -> Recipe:
             "headers": HEADERS,
             "out": str(folder / "out.cubin"),
         }
-        # -I -S: without the site's packages an interpreter starts in a tenth of the time.
-        argv = [sys.executable, "-I", "-S", str(_CHILD)]
         started = time.monotonic()
-        completed = run_in(argv, folder, timeout_s, json.dumps(request))
+        completed = run_nvrtc(request, timeout_s)
         shown = ["nvrtc", *options]
         check_compiler(kernel.name, shown, completed, time.monotonic() - started)
         return completed.output

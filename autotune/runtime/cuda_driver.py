@@ -1,4 +1,4 @@
-"""The door to PyCUDA: the driver's contexts, memory, modules and events, and nvcc through it.
+"""The door to PyCUDA's driver: contexts, memory, modules and events.
 
 PyCUDA is an extra, and cannot be imported where there is no driver; this module can, and then
 says what is missing to whoever asks for a device. Work is done in the primary context of the
@@ -12,31 +12,24 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import tempfile
 import threading
-import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from autotune.errors import CompilerMissing, DeviceError
+from autotune.errors import DeviceError
 from autotune.runtime.device import Device
 from autotune.runtime.memory import Block, register_memory
 from autotune.target.query import cuda_device_count
-from autotune.utils.command import Completed, run
 
 _missing = ""
 try:
-    from pycuda import compiler as _compiler
     from pycuda import driver as driver
-    from pytools import prefork as _prefork
 except ImportError as error:
     driver: Any = None  # type: ignore[no-redef]
     _missing = str(error)
 
-_compile_lock = threading.Lock()
 _context_lock = threading.Lock()
 
 
@@ -155,67 +148,3 @@ def host_view(address: int, size: int) -> memoryview:
 
 if driver is not None:
     register_memory("cuda", CudaMemory())
-
-
-# ---- nvcc --------------------------------------------------------------------------------------
-
-
-class _Forker:
-    """Runs PyCUDA's nvcc so that it can be killed, and keeps how it ended."""
-
-    def __init__(self, timeout_s: float, folder: Path) -> None:
-        self.timeout_s = timeout_s
-        self.folder = folder
-        self.argv: list[str] = []
-        self.completed: Completed | None = None
-
-    def call_capture_output(
-        self, cmdline: list[str], cwd: str | None = None, error_on_nonzero: bool = True
-    ) -> tuple[int, bytes, bytes]:
-        """Run a command; PyCUDA calls this through pytools."""
-        self.argv = list(cmdline)
-        variables = {"TMPDIR": str(self.folder)}
-        self.completed = run(cmdline, self.timeout_s, cwd, variables=variables)
-        return self.completed.returncode, self.completed.output.encode(), b""
-
-
-def _mkdtemp_in(folder: Path) -> Callable[..., str]:
-    """Return a ``mkdtemp`` that makes folders in ``folder``, for this thread and no other."""
-    mine, mkdtemp = threading.get_ident(), tempfile.mkdtemp
-
-    def redirected(suffix: Any = None, prefix: Any = None, dir: Any = None) -> str:
-        inside = str(folder) if threading.get_ident() == mine else None
-        return str(mkdtemp(suffix, prefix, dir or inside))
-
-    return redirected
-
-
-def nvcc_through_pycuda(
-    source: str, nvcc: str, options: list[str], folder: Path, timeout_s: float
-) -> tuple[list[str], Completed, bytes]:
-    """Compile to a cubin by ``pycuda.compiler``; return its command, its end, and the cubin.
-
-    PyCUDA neither limits nvcc's time nor clears up after a failure. Both are arranged here: its
-    commands are run by us, in the way pytools provides for that, and its temporary files are
-    made in ``folder``.
-    """
-    if driver is None:
-        raise CompilerMissing(f"PyCUDA cannot be used: {_missing}")
-    forker = _Forker(timeout_s, folder)
-    cubin = b""
-    with _compile_lock, warnings.catch_warnings():
-        # "The compiler succeeded, but said the following": we ask it to say something.
-        warnings.simplefilter("ignore")
-        before, _prefork.forker = _prefork.forker, forker
-        mkdtemp = tempfile.mkdtemp
-        tempfile.mkdtemp = _mkdtemp_in(folder)  # type: ignore[assignment]
-        try:
-            cubin = _compiler.compile_plain(source, options, False, nvcc, False, target="cubin")
-        except driver.CompileError:
-            pass
-        finally:
-            _prefork.forker = before
-            tempfile.mkdtemp = mkdtemp
-    if forker.completed is None:
-        raise CompilerMissing(f"pycuda.compiler did not run {nvcc}; it should be 2024.1 or later")
-    return forker.argv, forker.completed, cubin

@@ -52,6 +52,12 @@ def sections(elf: bytes) -> Iterator[Section]:
         yield Section(elf[names_at + name : end].decode(), size, content)
 
 
+def functions(cubin: bytes) -> list[str]:
+    """Return the names of the functions in a CUDA binary, which keeps each in its own section."""
+    prefix = ".text."
+    return [s.name.removeprefix(prefix) for s in sections(cubin) if s.name.startswith(prefix)]
+
+
 def code_bytes(elf: bytes) -> int:
     """Return the size of the machine code in bytes; 0 for a file that is not ELF."""
     try:

@@ -1,30 +1,44 @@
-"""Compiles one kernel with NVRTC and ends; a script that needs the standard library alone.
+"""The child process that compiles with NVRTC: one kernel after another, until its parent ends.
 
-Standard input holds the request as JSON: library, source, options, headers, out. What the compiler
-says goes to standard output; the status is 0 and ``out`` is written when it accepted the source.
+A request holds library, source, options, headers and the path ``out``; a reply the exit status and
+what the compiler said. The status is 0, and ``out`` written, when it accepted the source.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
-import sys
+import functools
 from pathlib import Path
 from typing import Any
 
+from autotune.utils.child import Port
 
-def main(request: dict[str, Any]) -> int:
-    """Compile and return the exit status."""
-    library = Path(request["library"])
+
+def main(port: Port) -> None:
+    """Serve requests; the parent's end is noticed in the middle of a compilation as well."""
+    port.watch()
+    while True:
+        port.send(_compiled(port.receive()))
+
+
+@functools.cache
+def _library(path: Path) -> ctypes.CDLL:
     # NVRTC looks for this one by name only, and finds it once it is loaded.
-    for part in library.parent.glob("libnvrtc-builtins.so*"):
+    for part in path.parent.glob("libnvrtc-builtins.so*"):
         ctypes.CDLL(str(part), mode=ctypes.RTLD_GLOBAL)
-    nvrtc = ctypes.CDLL(str(library))
+    nvrtc = ctypes.CDLL(str(path))
     nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+    return nvrtc
+
+
+def _compiled(request: dict[str, Any]) -> dict[str, Any]:
+    """Compile one kernel and return the reply."""
+    nvrtc = _library(Path(request["library"]))
     names = [name.encode() for name in request["headers"]]
     texts = [text.encode() for text in request["headers"].values()]
     options = [option.encode() for option in request["options"]]
     program = ctypes.c_void_p()
+    log = ""
     status = nvrtc.nvrtcCreateProgram(
         ctypes.byref(program),
         request["source"].encode(),
@@ -37,12 +51,13 @@ def main(request: dict[str, Any]) -> int:
         status = nvrtc.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*options)
         )
-        sys.stdout.write(_fetched(nvrtc, program, "ProgramLog").rstrip(b"\0").decode())
+        log = _fetched(nvrtc, program, "ProgramLog").rstrip(b"\0").decode("utf-8", "replace")
     if status:
-        print(f"nvrtc: {nvrtc.nvrtcGetErrorString(status).decode()}")
-        return 1
-    Path(request["out"]).write_bytes(_fetched(nvrtc, program, "CUBIN"))
-    return 0
+        log += f"nvrtc: {nvrtc.nvrtcGetErrorString(status).decode()}\n"
+    else:
+        Path(request["out"]).write_bytes(_fetched(nvrtc, program, "CUBIN"))
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return {"status": int(bool(status)), "log": log}
 
 
 def _fetched(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
@@ -52,7 +67,3 @@ def _fetched(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
     buffer = ctypes.create_string_buffer(max(1, size.value))
     getattr(nvrtc, f"nvrtcGet{what}")(program, buffer)
     return buffer.raw[: size.value]
-
-
-if __name__ == "__main__":
-    sys.exit(main(json.load(sys.stdin)))

@@ -123,7 +123,7 @@ class ConfigSpace(Knobs):
 
     def is_index_valid(self, index: int) -> bool:
         """Return whether an index is in range and no filter rejects it."""
-        return 0 <= index < self.range_length and bool(self.is_valid([index])[0])
+        return 0 <= index < self.range_length and self._points.accepts_index(index)
 
     def is_valid(self, indices: Any) -> BoolArray:
         """Return, for each index, whether it is in range and no filter rejects it."""
@@ -141,7 +141,7 @@ class ConfigSpace(Knobs):
 
     def point2knob(self, point: int) -> list[int]:
         """Return the digits of one index."""
-        return [int(digit) for digit in self.knobs([point])[0]]
+        return self._points.radix.digits_of(int(point))
 
     def knob2point(self, knob: Sequence[int]) -> int:
         """Return the index of one list of digits."""

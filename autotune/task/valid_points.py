@@ -61,6 +61,10 @@ class ValidPoints:
         """Return, for each row of digits, whether all constraints accept it."""
         return self._accepted(self.constraints, digits)
 
+    def accepts_index(self, index: int) -> bool:
+        """Return whether all constraints accept the point at one index within the range."""
+        return bool(self.accepts(np.array([self.radix.digits_of(int(index))]))[0])
+
     def count(self) -> tuple[int, bool]:
         """Return the number of valid points, and whether it is exact or an estimate."""
         if self._count is None:
@@ -71,7 +75,7 @@ class ValidPoints:
         """Count the candidates with a smaller index."""
         if index >= self.radix.total:
             return self.candidates
-        digits = self.radix.digits([index])[0].tolist() if index > 0 else []
+        digits = self.radix.digits_of(index) if index > 0 else []
         total = 0
         for position, digit in enumerate(digits):  # agree above `position`, are smaller there
             spans = [slice(0, n) for n in self.radix.dims[:position]]

@@ -2,6 +2,9 @@
 
 import gc
 import os
+import subprocess
+import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from autotune.measure import (
     Pipeline,
     measure_option,
 )
+from autotune.measure.builder import _BARE
 from autotune.measure.calibration import Calibration
 from autotune.measure.jobs import RunJob
 from autotune.measure.race import race
@@ -275,3 +279,19 @@ def test_devices_are_calibrated_by_a_common_anchor(tmp_path):
 
 def test_one_device_needs_no_calibration():
     assert Calibration(devices=1).factor(0, job("k.so"), 1.0, lambda anchor: 1 / 0) == 1.0
+
+
+def test_a_process_that_compiles_loads_neither_arrays_nor_templates():
+    package = Path(at.__file__).parents[1]
+    script = f"""
+        import sys, types
+        for name in ("autotune", *{_BARE!r}):
+            bare = sys.modules[name] = types.ModuleType(name)
+            bare.__path__ = ["/".join([{str(package)!r}, *name.split(".")[1:]])]
+        import autotune.measure.build_worker
+        print(*sorted({{"numpy", "jinja2", "pycuda"}} & set(sys.modules)))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []

@@ -111,6 +111,22 @@ def test_a_refusal_has_the_line_and_a_timeout_is_another_thing(compiler, tmp_pat
     assert compile_kernel(reverse("9.0f"), SM90, out_dir=tmp_path, compiler=compiler).artifact
 
 
+FORMS = [
+    "__global__ void reverse",
+    'extern "C" void reverse',
+    'extern "C" __device__ void reverse',
+    "template <int M> __global__ void reverse",
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_cubin_without_the_kernel_to_launch_is_refused(compiler, form, tmp_path):
+    text = SOURCE.replace('extern "C" __global__ void reverse', form)
+    with pytest.raises(CompileError, match="reverse"):
+        compile_kernel(replace(reverse(), source=text), SM90, out_dir=tmp_path, compiler=compiler)
+
+
 @needs_nvcc
 def test_a_killed_nvcc_leaves_nothing_behind(tmp_path, monkeypatch):
     scratch = tmp_path / "scratch"
