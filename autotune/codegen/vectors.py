@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd
 from typing import Protocol
 
@@ -32,7 +33,7 @@ from autotune.ir import (
     TruncMod,
     Var,
 )
-from autotune.ir.dtype import element_of, lanes_of
+from autotune.ir.dtype import element_of, lanes_of, with_lanes
 from autotune.kernel.kernel import item_bytes
 
 # Built-in vector types whose lanes have names.
@@ -68,20 +69,10 @@ def at_lane(expr: Expr, lane: int, temporaries: dict[Expr, list[Var]]) -> Expr:
             return Add.fold(base, IntImm(lane * stride, base.dtype))
         case Broadcast(value, _):
             return value
-        case Load(buffer, indices):
-            return Load(buffer, tuple(map(part, indices)))
         case BinaryOp(a, b):
             return type(expr).fold(part(a), part(b))
-        case Conditional(cond, then, other):
-            return type(expr)(part(cond), part(then), part(other))
-        case Not(a):
-            return Not(part(a))
-        case Cast(value, dtype):
-            return Cast(part(value), element_of(dtype))
-        case Call(name, args, dtype):
-            return Call(name, tuple(map(part, args)), element_of(dtype))
         case _:
-            raise LoweringError(f"no lanes of {type(expr).__name__} in {expr}")
+            return _lanewise(expr, part, 1)
 
 
 def slice_of(expr: Expr, first: int, lanes: int) -> Expr:
@@ -97,18 +88,25 @@ def slice_of(expr: Expr, first: int, lanes: int) -> Expr:
             return Ramp(Add.fold(base, IntImm(first * stride, base.dtype)), stride, lanes)
         case Broadcast(value, _):
             return Broadcast(value, lanes)
-        case Load(buffer, indices):
-            return Load(buffer, tuple(map(part, indices)))
         case BinaryOp(a, b):
             return type(expr)(part(a), part(b))
+        case _:
+            return _lanewise(expr, part, lanes)
+
+
+def _lanewise(expr: Expr, part: Callable[[Expr], Expr], lanes: int) -> Expr:
+    """Return what works lane by lane on parts of its operands that have so many lanes."""
+    match expr:
+        case Load(buffer, indices):
+            return Load(buffer, tuple(map(part, indices)))
         case Conditional(cond, then, other):
             return type(expr)(part(cond), part(then), part(other))
         case Not(a):
             return Not(part(a))
         case Cast(value, dtype):
-            return Cast(part(value), f"{element_of(dtype)}x{lanes}")
+            return Cast(part(value), with_lanes(dtype, lanes))
         case Call(name, args, dtype):
-            return Call(name, tuple(map(part, args)), f"{element_of(dtype)}x{lanes}")
+            return Call(name, tuple(map(part, args)), with_lanes(dtype, lanes))
         case _:
             raise LoweringError(f"no lanes of {type(expr).__name__} in {expr}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import ClassVar
 
 from autotune.errors import ExpressionError
@@ -91,9 +93,13 @@ class Div(BinaryOp):
 
 
 class IntDivision(BinaryOp):
-    """Division or remainder of integers: what they have in common is how constants fold."""
+    """Division or remainder of integers: what they have in common is how constants fold.
+
+    ``of_ints`` is the operator's value for two Python ints.
+    """
 
     __slots__ = ()
+    of_ints: ClassVar[Callable[[int, int], int]]
     is_remainder: ClassVar[bool] = False
 
     @classmethod
@@ -109,22 +115,13 @@ class IntDivision(BinaryOp):
             return const(0, a.dtype) if cls.is_remainder else a
         return cls(a, b)
 
-    @staticmethod
-    def of_ints(a: int, b: int) -> int:
-        """Return the operator's value for two Python ints; each subclass defines it."""
-        raise NotImplementedError
-
 
 class FloorDiv(IntDivision):
     """The quotient of integers rounded towards minus infinity."""
 
     __slots__ = ()
     symbol = "//"
-
-    @staticmethod
-    def of_ints(a: int, b: int) -> int:
-        """Return ``a // b``."""
-        return a // b
+    of_ints = operator.floordiv
 
 
 class FloorMod(IntDivision):
@@ -133,11 +130,15 @@ class FloorMod(IntDivision):
     __slots__ = ()
     symbol = "%"
     is_remainder = True
+    of_ints = operator.mod
 
-    @staticmethod
-    def of_ints(a: int, b: int) -> int:
-        """Return ``a % b``."""
-        return a % b
+
+def _truncated_quotient(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _truncated_remainder(a: int, b: int) -> int:
+    return a - b * _truncated_quotient(a, b)
 
 
 class TruncDiv(IntDivision):
@@ -145,11 +146,7 @@ class TruncDiv(IntDivision):
 
     __slots__ = ()
     symbol = "truncdiv"
-
-    @staticmethod
-    def of_ints(a: int, b: int) -> int:
-        """Return the quotient rounded towards zero."""
-        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    of_ints = _truncated_quotient
 
 
 class TruncMod(IntDivision):
@@ -158,45 +155,47 @@ class TruncMod(IntDivision):
     __slots__ = ()
     symbol = "truncmod"
     is_remainder = True
-
-    @staticmethod
-    def of_ints(a: int, b: int) -> int:
-        """Return ``a`` minus ``b`` times the truncated quotient."""
-        return a - b * TruncDiv.of_ints(a, b)
+    of_ints = _truncated_remainder
 
 
-class Min(BinaryOp):
+class Extremum(BinaryOp):
+    """One of two values; of two numbers ``a`` if ``prefers(a, b)``, else ``b``."""
+
+    __slots__ = ()
+    prefers: ClassVar[Callable[[float, float], bool]]
+
+    @classmethod
+    def fold(cls, a: Expr, b: Expr) -> Expr:
+        """Fold constants and equal operands."""
+        if isinstance(a, Imm) and isinstance(b, Imm):
+            return a if cls.prefers(a.value, b.value) else b
+        return a if a is b else cls(a, b)
+
+
+class Min(Extremum):
     """The smaller of two values."""
 
     __slots__ = ()
     symbol = "min"
-
-    @classmethod
-    def fold(cls, a: Expr, b: Expr) -> Expr:
-        """Fold constants and equal operands."""
-        if isinstance(a, Imm) and isinstance(b, Imm):
-            return a if a.value <= b.value else b
-        return a if a is b else Min(a, b)
+    prefers = operator.le
 
 
-class Max(BinaryOp):
+class Max(Extremum):
     """The larger of two values."""
 
     __slots__ = ()
     symbol = "max"
-
-    @classmethod
-    def fold(cls, a: Expr, b: Expr) -> Expr:
-        """Fold constants and equal operands."""
-        if isinstance(a, Imm) and isinstance(b, Imm):
-            return a if a.value >= b.value else b
-        return a if a is b else Max(a, b)
+    prefers = operator.ge
 
 
 class CompareOp(BinaryOp):
-    """A comparison of two operands of one dtype; its own dtype is bool."""
+    """A comparison of two operands of one dtype; its own dtype is bool.
+
+    ``of_numbers`` is its value for two Python numbers.
+    """
 
     __slots__ = ()
+    of_numbers: ClassVar[Callable[[float, float], bool]]
 
     def __init__(self, a: Expr, b: Expr) -> None:
         self.a = a
@@ -210,25 +209,16 @@ class CompareOp(BinaryOp):
             return const(cls.of_numbers(a.value, b.value), "bool")
         return cls(a, b)
 
-    @staticmethod
-    def of_numbers(a: float, b: float) -> bool:
-        """Return the comparison's value for two Python numbers; each subclass defines it."""
-        raise NotImplementedError
-
 
 class EQ(CompareOp):
     """``a == b``; in a Python ``if`` it is true when both are structurally the same."""
 
     __slots__ = ()
     symbol = "=="
+    of_numbers = operator.eq
 
     def __bool__(self) -> bool:
         return same(self.a, self.b)
-
-    @staticmethod
-    def of_numbers(a: float, b: float) -> bool:
-        """Return ``a == b``."""
-        return a == b
 
 
 class NE(CompareOp):
@@ -236,14 +226,10 @@ class NE(CompareOp):
 
     __slots__ = ()
     symbol = "!="
+    of_numbers = operator.ne
 
     def __bool__(self) -> bool:
         return not same(self.a, self.b)
-
-    @staticmethod
-    def of_numbers(a: float, b: float) -> bool:
-        """Return ``a != b``."""
-        return a != b
 
 
 class LT(CompareOp):
@@ -251,11 +237,7 @@ class LT(CompareOp):
 
     __slots__ = ()
     symbol = "<"
-
-    @staticmethod
-    def of_numbers(a: float, b: float) -> bool:
-        """Return ``a < b``."""
-        return a < b
+    of_numbers = operator.lt
 
 
 class LE(CompareOp):
@@ -263,11 +245,7 @@ class LE(CompareOp):
 
     __slots__ = ()
     symbol = "<="
-
-    @staticmethod
-    def of_numbers(a: float, b: float) -> bool:
-        """Return ``a <= b``."""
-        return a <= b
+    of_numbers = operator.le
 
 
 class GT(CompareOp):
@@ -275,11 +253,7 @@ class GT(CompareOp):
 
     __slots__ = ()
     symbol = ">"
-
-    @staticmethod
-    def of_numbers(a: float, b: float) -> bool:
-        """Return ``a > b``."""
-        return a > b
+    of_numbers = operator.gt
 
 
 class GE(CompareOp):
@@ -287,11 +261,7 @@ class GE(CompareOp):
 
     __slots__ = ()
     symbol = ">="
-
-    @staticmethod
-    def of_numbers(a: float, b: float) -> bool:
-        """Return ``a >= b``."""
-        return a >= b
+    of_numbers = operator.ge
 
 
 class LogicalOp(BinaryOp):
