@@ -41,7 +41,7 @@ class VerifyPolicy:
 
     def sampled(self, measure_input: MeasureInput) -> bool:
         """Whether this trial is checked even if it is not the best."""
-        text = f"{measure_input.task.name} {measure_input.config}"
+        text = f"{measure_input.task.name} {measure_input.config.index}"
         return zlib.crc32(text.encode()) < self.sample * 2**32
 
     def tolerance(self, kernel: Kernel, output: Argument, flop: float | None) -> Tolerance:

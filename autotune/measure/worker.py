@@ -103,7 +103,7 @@ class Worker:
         Raises:
             MeasureError: it could not be started.
         """
-        if self._child is not None and self._child.alive:
+        if self._child is not None:
             return self._child
         self.close()
         self.starts += 1

@@ -13,6 +13,8 @@ from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.codec import encode
 
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
+
 
 class LogWriter:
     """Appends records to a log.
@@ -101,8 +103,11 @@ def _append(path: Path, rows: Sequence[str], fsync: bool) -> None:
     A fragment stays when the disk filled up in the middle of the write. It is not cut off,
     because another process may have appended behind it; the next row starts on a new line.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        descriptor = os.open(path, _APPEND, 0o666)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, _APPEND, 0o666)
     try:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"

@@ -16,6 +16,9 @@ from autotune.utils.command import Completed
 _MODULE = "autotune.runtime.nvrtc_child"
 # The child needs the standard library alone.
 _BARE = ("autotune.runtime",)
+# With a driver at hand NVRTC keeps a cache of its own, which prints no report of resources, and
+# answers those who asked for no cache.
+_ENVIRONMENT = {"CUDA_CACHE_DISABLE": "1"}
 # Children without a request; whoever takes one owns it.
 _idle: list[Child] = []
 
@@ -36,7 +39,7 @@ def run_nvrtc(request: dict[str, Any], timeout_s: float) -> Completed:
         except ChildDied:
             continue  # perhaps long ago, of something else: a fresh one decides
     try:
-        return _asked(Child(_MODULE, bare=_BARE), request, timeout_s)
+        return _asked(Child(_MODULE, _ENVIRONMENT, _BARE), request, timeout_s)
     except ChildDied as error:
         return Completed(-signal.SIGKILL, str(error))
 

@@ -188,15 +188,19 @@ class Loop:
                 self._good.append((inp, res))
             self._since_success = 0 if res.ok else self._since_success + 1
             self.measured += 1
-            unit = self.si_prefix
-            logger.debug(
-                "No: %d\t%sFLOPS: %.2f/%.2f\tresult: %s\t%s", self.measured, unit,
-                scale(tuner.flops(res), unit), scale(tuner.best_flops, unit), res, inp.config,
-            )  # fmt: skip
+            if logger.isEnabledFor(logging.DEBUG):
+                self._describe(inp, res)
         if self._since_success > tuner.error_ct_threshold and not self._warned:
             self._warned = True
             logger.warning("%d trials in a row failed", self._since_success)
             self.failures.print_summary(self.measured, final=False)
+
+    def _describe(self, inp: MeasureInput, res: MeasureResult) -> None:
+        tuner, unit = self.tuner, self.si_prefix
+        logger.debug(
+            "No: %d\t%sFLOPS: %.2f/%.2f\tresult: %s\t%s", self.measured, unit,
+            scale(tuner.flops(res), unit), scale(tuner.best_flops, unit), res, inp.config,
+        )  # fmt: skip
 
     def _may_go_on(self, deadline: float | None) -> bool:
         """Return whether another trial may be measured; note why not."""
