@@ -1,9 +1,11 @@
-"""What the source templates share: kernel texts, target limits, and small arithmetic."""
+"""What the source templates share: kernel texts, target limits, choices, and small arithmetic."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -51,6 +53,55 @@ def widest(*extents: int) -> int:
 def defines(**values_by_name: int) -> Mapping[str, int]:
     """Return preprocessor definitions, upper case."""
     return {name.upper(): value for name, value in values_by_name.items()}
+
+
+def first_broken(rules: Iterable[tuple[bool, str]]) -> str | None:
+    """Return the reason of the first rule that is broken, or None; a rule is (broken, reason)."""
+    return next((reason for broken, reason in rules if broken), None)
+
+
+def best_drawn(
+    options: Mapping[str, Sequence[int]],
+    count: int,
+    violation: Callable[[dict[str, int]], str | None],
+    estimate: Callable[[dict[str, int]], float],
+    otherwise: dict[str, int],
+) -> dict[str, int]:
+    """Return the best of the same ``count`` choices, or ``otherwise`` where none can run."""
+    rng = random.Random(0)
+    drawn = ({name: rng.choice(values) for name, values in options.items()} for _ in range(count))
+    return min((c for c in drawn if not violation(c)), key=estimate, default=otherwise)
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How the blocks of a CUDA kernel share a device.
+
+    Attributes:
+        multiprocessors: of the device; of a common one where the target does not say.
+        together: blocks at work on a multiprocessor at a time.
+        waves: how often the device is filled with blocks.
+    """
+
+    multiprocessors: int
+    together: int
+    waves: int
+
+
+def occupancy(
+    target: Target, blocks: int, threads: int, registers: int, shared_bytes: int
+) -> Occupancy:
+    """Tell how ``blocks`` share a device; ``registers`` are those of one of their threads."""
+    limits, whole_warps = target.limits, 32 * ceil_div(threads, 32)
+    resident = min(
+        limits.registers // (registers * whole_warps),
+        limits.shared_bytes_optin // (shared_bytes + 1024),
+        2048 // whole_warps,
+    )
+    multiprocessors = limits.sm_count if limits.sm_count > 1 else 108
+    waves = ceil_div(blocks, multiprocessors * max(resident, 1))
+    together = min(max(resident, 1), ceil_div(blocks, multiprocessors))
+    return Occupancy(multiprocessors, together, waves)
 
 
 def spills(rows: int, vectors: int) -> bool:

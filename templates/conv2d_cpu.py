@@ -34,7 +34,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
         (c["panels"] > 1 and c["panels"] * width >= 2 * pixels, "panels beyond the output"),
         (c["channels"] > 1 and packed > 1 << 21, "panels beyond the cache"),
     ]
-    return next((reason for broken, reason in rules if broken), None)
+    return common.first_broken(rules)
 
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping
 
 from autotune import SourceKernel, Target, call, workspace
@@ -136,7 +135,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
         (c["cluster"] > 0 and not common.clusters_of(target), "no clusters"),
         (c["cluster"] > 0 and c["split"] not in (2, 4, 8), "cluster of that size"),
     ]
-    return next((reason for broken, reason in rules if broken), None)
+    return common.first_broken(rules)
 
 
 def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
@@ -145,43 +144,48 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     Its constants were fitted to 420 configurations of one layer timed on an H200, where its order
     agrees with the measured one (rank correlation 0.88).
     """
-    tiling, limits, c = ConvTiling(shape, choice), target.limits, choice
-    warps = common.ceil_div(tiling.threads, 32)
-    resident = min(
-        limits.registers // (tiling.registers * warps * 32),
-        limits.shared_bytes_optin // (tiling.shared_bytes + 1024),
-        2048 // (warps * 32),
+    tiling, c = ConvTiling(shape, choice), choice
+    occupied = common.occupancy(
+        target, math.prod(tiling.tiles), tiling.threads, tiling.registers, tiling.shared_bytes
     )
-    multiprocessors = limits.sm_count if limits.sm_count > 1 else 108
-    blocks = math.prod(tiling.tiles)
-    waves = common.ceil_div(blocks, multiprocessors * max(resident, 1))
-    together = min(max(resident, 1), common.ceil_div(blocks, multiprocessors))
+    busy_warps = occupied.together * common.ceil_div(tiling.threads, 32)
     lines = tiling.chunks * c["step"] * shape.taps
     reads = tiling.window / min(4, c["pixels"]) / shape.kw + c["channels"] / max(c["taps"], 1)
     # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether
     # its threads share it or not; the four schedulers share that, but not their arithmetic.
     shared = 3 * (tiling.window / shape.kw + c["channels"])
     work = lines * max(c["channels"] * c["pixels"] + reads, shared) + 130 * tiling.chunks
-    compute = waves * work * max(together * warps / 4, 2.4)
+    compute = occupied.waves * work * max(busy_warps / 4, 2.4)
     elements = tiling.tile_co * shape.taps + tiling.window_cells
     copies = tiling.tile_co * shape.taps / 4 + tiling.window_cells
-    staging = waves * together * tiling.chunks * tiling.chunk * (elements / 10 + copies / 6)
+    staging = (
+        occupied.waves
+        * occupied.together
+        * tiling.chunks
+        * tiling.chunk
+        * (elements / 10 + copies / 6)
+    )
     overlapped = c["stages"] > 1 and tiling.chunks > 1
-    adding = waves * together * tiling.threads * c["channels"] * c["pixels"] * 8 / 128
+    adding = (
+        occupied.waves * occupied.together * tiling.threads * c["channels"] * c["pixels"] * 8 / 128
+    )
     joining = 0.0 if c["split"] == 1 else 4000.0 if c["cluster"] else 5000.0
     if c["split"] > 1 and not c["cluster"]:
-        joining += 4 * c["split"] * shape.outputs / (20 * multiprocessors)
-    hidden = min(compute, staging) * (0.9 if overlapped or together > 1 else 0.05)
+        joining += 4 * c["split"] * shape.outputs / (20 * occupied.multiprocessors)
+    hidden = min(compute, staging) * (0.9 if overlapped or occupied.together > 1 else 0.05)
     return compute + staging - hidden + adding + joining
 
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    options, rng = candidates(shape), random.Random(0)
-    drawn = ({k: rng.choice(v) for k, v in options.items()} for _ in range(20000))
-    plain = dict.fromkeys(options, 1) | {"taps": 0, "cluster": 0}
-    allowed = [c for c in drawn if not violation(shape, c, target)]
-    return min(allowed, key=lambda c: estimate(shape, c, target), default=plain)
+    options = candidates(shape)
+    return common.best_drawn(
+        options,
+        20000,
+        lambda choice: violation(shape, choice, target),
+        lambda choice: estimate(shape, choice, target),
+        otherwise=dict.fromkeys(options, 1) | {"taps": 0, "cluster": 0},
+    )
 
 
 def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:

@@ -33,7 +33,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (c["panels"] > 1 and c["panels"] * width >= 2 * shape.n, "panels beyond the output"),
         (4 * c["panels"] * width * c["depth"] > 1 << 21, "panels beyond the cache"),
     ]
-    return next((reason for broken, reason in rules if broken), None)
+    return common.first_broken(rules)
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:

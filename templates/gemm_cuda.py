@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import math
 from collections.abc import Mapping
 
 from autotune import SourceKernel, Target, call, workspace
@@ -114,48 +114,45 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (c["cluster"] > 0 and not common.clusters_of(target), "no clusters"),
         (c["cluster"] > 0 and c["split"] not in (2, 4, 8), "cluster of that size"),
     ]
-    return next((reason for broken, reason in rules if broken), None)
+    return common.first_broken(rules)
 
 
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: arithmetic, staging, adding up, and launches."""
-    tiling, limits, c = GemmTiling(shape, choice), target.limits, choice
-    warps = common.ceil_div(tiling.threads, 32)
-    resident = min(
-        limits.registers // (tiling.registers * warps * 32),
-        limits.shared_bytes_optin // (tiling.shared_bytes + 1024),
-        2048 // (warps * 32),
+    tiling, c = GemmTiling(shape, choice), choice
+    occupied = common.occupancy(
+        target, math.prod(tiling.grid), tiling.threads, tiling.registers, tiling.shared_bytes
     )
-    multiprocessors = limits.sm_count if limits.sm_count > 1 else 108
-    x, y, z = tiling.grid
-    waves = common.ceil_div(x * y * z, multiprocessors * max(resident, 1))
-    together = min(max(resident, 1), common.ceil_div(x * y * z, multiprocessors))
+    busy_warps = occupied.together * common.ceil_div(tiling.threads, 32)
     reads = c["rows"] / common.widest(c["step"]) + c["cols"] / common.widest(c["cols"])
     # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether
     # its threads share it or not; the four schedulers share that, but not their arithmetic.
     shared = 3 * (c["rows"] + c["cols"])
     work = tiling.chunks * (c["step"] * max(c["rows"] * c["cols"] + reads, shared) + 60)
-    compute = waves * work * max(together * warps / 4, 2.0)
+    compute = occupied.waves * work * max(busy_warps / 4, 2.0)
     staged = tiling.chunks * tiling.chunk * (tiling.tile_m + tiling.tile_n) * 4
     single = tiling.chunks * tiling.chunk * tiling.tile_m * c["transposed"]
-    staging = waves * together * (staged / 48 + single / 16)
+    staging = occupied.waves * occupied.together * (staged / 48 + single / 16)
     overlapped = c["stages"] > 1 and tiling.chunks > 1
-    adding = waves * together * tiling.threads * c["rows"] * c["cols"] * 8 / 128
+    adding = occupied.waves * occupied.together * tiling.threads * c["rows"] * c["cols"] * 8 / 128
     joining = 0.0 if c["split"] == 1 else 4000.0 if c["cluster"] else 5000.0
     if c["split"] > 1 and not c["cluster"]:
-        joining += 4 * c["split"] * shape.m * shape.n / (20 * multiprocessors)
+        joining += 4 * c["split"] * shape.m * shape.n / (20 * occupied.multiprocessors)
     adding *= c["slices"] > 1 or c["cluster"]
-    hidden = min(compute, staging) * (0.9 if overlapped or together > 1 else 0.05)
+    hidden = min(compute, staging) * (0.9 if overlapped or occupied.together > 1 else 0.05)
     return compute + staging - hidden + adding + joining
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    options, rng = candidates(shape), random.Random(0)
-    drawn = ({k: rng.choice(v) for k, v in options.items()} for _ in range(20000))
-    plain = dict.fromkeys(options, 1) | {"cluster": 0, "transposed": 0}
-    allowed = [c for c in drawn if not violation(shape, c, target)]
-    return min(allowed, key=lambda c: estimate(shape, c, target), default=plain)
+    options = candidates(shape)
+    return common.best_drawn(
+        options,
+        20000,
+        lambda choice: violation(shape, choice, target),
+        lambda choice: estimate(shape, choice, target),
+        otherwise=dict.fromkeys(options, 1) | {"cluster": 0, "transposed": 0},
+    )
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 
 from autotune import SourceKernel, Target, call, workspace
@@ -63,47 +62,42 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (c["chunk"] >= 2 * max(tiling.per_split, 16), "a chunk beyond the reduction"),
         (c["band"] > 1 and c["band"] >= 2 * tiling.blocks[0], "a band beyond the output"),
     ]
-    return next((reason for broken, reason in rules if broken), None)
+    return common.first_broken(rules)
 
 
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: tensor cores, matrix loads, staging, and launches."""
-    tiling, limits, c = MmaTiling(shape, choice), target.limits, choice
-    multiprocessors = limits.sm_count if limits.sm_count > 1 else 108
-    warps = tiling.threads // 32
-    resident = max(
-        1,
-        min(
-            limits.registers // (tiling.registers * tiling.threads),
-            limits.shared_bytes_optin // (tiling.shared_bytes + 1024),
-            2048 // tiling.threads,
-        ),
-    )
+    tiling, c = MmaTiling(shape, choice), choice
     blocks = tiling.blocks[0] * tiling.blocks[1] * c["split"]
-    waves = common.ceil_div(blocks, multiprocessors * resident)
-    together = min(resident, common.ceil_div(blocks, multiprocessors))
+    occupied = common.occupancy(
+        target, blocks, tiling.threads, tiling.registers, tiling.shared_bytes
+    )
+    busy_warps = occupied.together * tiling.threads // 32
     steps = tiling.chunks * c["chunk"] / 16
     # A scheduler starts one product every 7 cycles or so; a matrix load of 512 bytes occupies the
     # multiprocessor for 4.
-    products = 7 * c["frags_m"] * c["frags_n"] * max(together * warps / 4, 1.0)
-    loads = 4 * (c["frags_m"] + c["frags_n"] / 2) * together * warps
-    compute = waves * (steps * max(products, loads) + tiling.chunks * 100)
+    products = 7 * c["frags_m"] * c["frags_n"] * max(busy_warps / 4, 1.0)
+    loads = 4 * (c["frags_m"] + c["frags_n"] / 2) * busy_warps
+    compute = occupied.waves * (steps * max(products, loads) + tiling.chunks * 100)
     elements = tiling.chunks * c["chunk"] * (tiling.tile_m + tiling.tile_n)
-    staging = waves * together * elements * 2 / 48
+    staging = occupied.waves * occupied.together * elements * 2 / 48
     joining = 0.0
     if c["split"] > 1:
-        joining = 4000.0 + 8 * c["split"] * shape.m * shape.n / (20 * multiprocessors)
-    hidden = min(compute, staging) * (0.9 if c["stages"] > 2 or together > 1 else 0.4)
+        joining = 4000.0 + 8 * c["split"] * shape.m * shape.n / (20 * occupied.multiprocessors)
+    hidden = min(compute, staging) * (0.9 if c["stages"] > 2 or occupied.together > 1 else 0.4)
     return compute + staging - hidden + joining
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    options, rng = candidates(shape), random.Random(0)
-    drawn = ({k: rng.choice(v) for k, v in options.items()} for _ in range(5000))
-    plain = {name: values[0] for name, values in options.items()}
-    allowed = [c for c in drawn if not violation(shape, c, target)]
-    return min(allowed, key=lambda c: estimate(shape, c, target), default=plain)
+    options = candidates(shape)
+    return common.best_drawn(
+        options,
+        5000,
+        lambda choice: violation(shape, choice, target),
+        lambda choice: estimate(shape, choice, target),
+        otherwise={name: values[0] for name, values in options.items()},
+    )
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:

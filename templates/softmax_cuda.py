@@ -48,7 +48,7 @@ def violation(shape: Softmax, choice: Mapping[str, int], target: Target) -> str 
         ((kept + 24) * threads > limits.registers, "too many registers"),
         (choice["threads"] > 32 and sweep >= 2 * shape.columns, "threads beyond the row"),
     ]
-    return next((reason for broken, reason in rules if broken), None)
+    return common.first_broken(rules)
 
 
 def default_choice(shape: Softmax, target: Target) -> dict[str, int]:
