@@ -214,10 +214,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
     if (co >= CO || oy >= OH || ox >= OW) continue;
     const int at = ((n * CO + co) * OH + oy) * OW + ox;
 #if CLUSTER
-    float total = 0.0f;
-#pragma unroll
-    for (int rank = 0; rank < SPLIT; ++rank) total += cluster_read(partial + i, rank);
-    out[at] = finish(total, bias, co);
+    out[at] = finish(cluster_sum<SPLIT>(partial + i), bias, co);
 #elif SPLIT > 1
     out[blockIdx.z * (BATCH * CO * OH * OW) + at] = sum_slices(partial, i);
 #else
@@ -236,15 +233,8 @@ extern "C" __global__ void __launch_bounds__(128) conv2d_nchw_reduce(
   constexpr int SIZE = BATCH * CO * OH * OW;
   const int i = (blockIdx.x * 128 + threadIdx.x) * R_VEC;
   if (i >= SIZE) return;
-  float total[R_VEC], part[R_VEC];
-#pragma unroll
-  for (int v = 0; v < R_VEC; ++v) total[v] = 0.0f;
-#pragma unroll
-  for (int s = 0; s < SPLIT; ++s) {
-    load_vector<R_VEC>(part, partial + s * SIZE + i);
-#pragma unroll
-    for (int v = 0; v < R_VEC; ++v) total[v] += part[v];
-  }
+  float total[R_VEC];
+  add_parts<SPLIT>(total, partial + i, SIZE);
 #pragma unroll
   for (int v = 0; v < R_VEC; ++v) total[v] = finish(total[v], bias, (i + v) / (OH * OW) % CO);
   store_vector<R_VEC>(out + i, total);

@@ -100,6 +100,20 @@ __device__ __forceinline__ void copy_wait() {
 #endif
 }
 
+// Adds up the same FLOATS neighbours of PARTS arrays, each `size` floats after the one before.
+template <int PARTS, int FLOATS, class Size>
+__device__ __forceinline__ void add_parts(float (&total)[FLOATS], const float* parts, Size size) {
+  float part[FLOATS];
+#pragma unroll
+  for (int v = 0; v < FLOATS; ++v) total[v] = 0.0f;
+#pragma unroll
+  for (int p = 0; p < PARTS; ++p) {
+    load_vector<FLOATS>(part, parts + p * size);
+#pragma unroll
+    for (int v = 0; v < FLOATS; ++v) total[v] += part[v];
+  }
+}
+
 #if defined(CLUSTER) && CLUSTER
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
@@ -117,6 +131,15 @@ __device__ __forceinline__ float cluster_read(const float* own, int rank) {
       : "r"(from), "r"(rank)
       : "memory");
   return value;
+}
+
+// Adds up the floats at one shared address in the first BLOCKS blocks.
+template <int BLOCKS>
+__device__ __forceinline__ float cluster_sum(const float* own) {
+  float total = 0.0f;
+#pragma unroll
+  for (int rank = 0; rank < BLOCKS; ++rank) total += cluster_read(own, rank);
+  return total;
 }
 #define CLUSTER_SHAPE __cluster_dims__(1, 1, SPLIT)
 #else

@@ -140,13 +140,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm_mma_reduce(
   constexpr size_t SIZE = static_cast<size_t>(M) * N;
   const size_t i = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * 2;
   if (i >= SIZE) return;
-  float low = 0.0f, high = 0.0f, pair[2];
-#pragma unroll
-  for (int s = 0; s < SPLIT; ++s) {
-    load_vector<2>(pair, partial + s * SIZE + i);
-    low += pair[0];
-    high += pair[1];
-  }
-  *reinterpret_cast<unsigned*>(out + i) = pack_pair(low, high);
+  float pair[2];
+  add_parts<SPLIT>(pair, partial + i, SIZE);
+  *reinterpret_cast<unsigned*>(out + i) = pack_pair(pair[0], pair[1]);
 }
 #endif

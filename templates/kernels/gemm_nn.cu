@@ -180,9 +180,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
   for (int i = tid; i < TILE; i += THREADS) partial[i] = sum_slices(partial, i);
   cluster_sync();
   for (int i = blockIdx.z * THREADS + tid; i < TILE; i += SPLIT * THREADS) {
-    float total = 0.0f;
-#pragma unroll
-    for (int rank = 0; rank < SPLIT; ++rank) total += cluster_read(partial + i, rank);
+    const float total = cluster_sum<SPLIT>(partial + i);
 #else
   for (int i = tid; i < TILE; i += THREADS) {
     const float total = sum_slices(partial, i);
@@ -202,15 +200,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm_nn_reduce(
   constexpr size_t SIZE = static_cast<size_t>(M) * N;
   const size_t i = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * R_VEC;
   if (i >= SIZE) return;
-  float total[R_VEC], part[R_VEC];
-#pragma unroll
-  for (int v = 0; v < R_VEC; ++v) total[v] = 0.0f;
-#pragma unroll
-  for (int s = 0; s < SPLIT; ++s) {
-    load_vector<R_VEC>(part, partial + s * SIZE + i);
-#pragma unroll
-    for (int v = 0; v < R_VEC; ++v) total[v] += part[v];
-  }
+  float total[R_VEC];
+  add_parts<SPLIT>(total, partial + i, SIZE);
   store_vector<R_VEC>(out + i, total);
 }
 #endif
