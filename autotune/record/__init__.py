@@ -1,5 +1,6 @@
 """Logs of trials: the line codec, reading and appending, databases, and the best of history."""
 
+from autotune.record.best import best_of, is_race
 from autotune.record.codec import AUTOTVM_LOG_VERSION, decode, encode, measure_str_key
 from autotune.record.database import Database, DummyDatabase, SqliteDatabase, filter_inputs
 from autotune.record.fields import Pair
@@ -21,10 +22,12 @@ __all__ = [
     "Pair",
     "SqliteDatabase",
     "apply_history_best",
+    "best_of",
     "compact",
     "decode",
     "encode",
     "filter_inputs",
+    "is_race",
     "load_from_buffer",
     "load_from_file",
     "measure_str_key",

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from autotune.errors import RecordError, TargetError
 from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.record.best import beats
 from autotune.record.fields import Pair
 from autotune.record.reader import load_from_buffer, load_from_file
 from autotune.target import Target
@@ -149,15 +150,8 @@ def _is_pair(value: Any) -> bool:
 
 
 def _keep_faster(table: dict[Key, Pair], key: Key, pair: Pair) -> None:
-    if key not in table or _beats(pair, table[key]):
+    if key not in table or beats(pair, table[key]):
         table[key] = pair
-
-
-def _beats(new: Pair, held: Pair) -> bool:
-    """Return whether a record is better; having won a race side by side counts more than times."""
-    race = new[1].extra.get("race", {})
-    beaten = {one["index"] for one in race.get("candidates", ())} | {*race.get("passed_over", ())}
-    return held[0].config.index in beaten or new[1].mean < held[1].mean
 
 
 def _given(target: Target | None) -> Target:

@@ -1,0 +1,50 @@
+"""Which of several records of one task is the best: the fastest, or the winner of a race."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autotune.measure.types import MeasureResult
+from autotune.record.fields import Pair
+
+
+def is_race(result: MeasureResult) -> bool:
+    """Return whether a result is that of a final race, not of a trial on its own."""
+    return "race" in result.extra
+
+
+def beaten_by(result: MeasureResult) -> set[int]:
+    """Return the indices of the configurations that a winner of a race stands above.
+
+    These are all that ran in the race, the winner too, and those that were passed over for it; of
+    a trial on its own there are none.
+    """
+    race = result.extra.get("race", {})
+    raced = {one["index"] for one in race.get("candidates", ())}
+    return raced | {*race.get("passed_over", ())}
+
+
+def beats(new: Pair, held: Pair) -> bool:
+    """Return whether the later of two records of one task is the better one.
+
+    Having run side by side counts more than times of trials, whichever of them stands first in
+    the log; what has not run side by side is compared by its mean. Of two races the later counts.
+    """
+    if held[0].config.index in beaten_by(new[1]):
+        return True
+    if new[0].config.index in beaten_by(held[1]):
+        return False
+    return new[1].mean < held[1].mean
+
+
+def best_of(pairs: Iterable[Pair]) -> Pair | None:
+    """Return the best of the records of one task, in the order of their log; None if all failed.
+
+    It is a race exactly where a race was held whose winner no other record beats. Give records
+    with the winners of races (``load_from_file(log, races=True)``), or none is known.
+    """
+    best: Pair | None = None
+    for pair in pairs:
+        if pair[1].ok and pair[1].costs and (best is None or beats(pair, best)):
+            best = pair
+    return best
