@@ -17,6 +17,7 @@ from autotune.kernel.kernel import Role, item_bytes
 from autotune.lowering import LoweredFunction, LoweredKernel, lower_schedule
 from autotune.target import Language, Limits, Target
 from autotune.te import Schedule, Tensor
+from autotune.utils.garbage import collection_paused
 
 DIALECTS: dict[Language, Dialect] = {"c": C, "cuda": CUDA}
 # More static shared memory than this is refused by the compiler; beyond it is asked for at launch.
@@ -25,6 +26,7 @@ _ALIGNMENT = 16
 _LINE = 80
 
 
+@collection_paused()
 def kernel_of_schedule(
     schedule: Schedule,
     args: Sequence[Tensor],
@@ -50,6 +52,7 @@ def kernel_of_schedule(
     return kernel_of_function(function, language)
 
 
+@collection_paused()
 def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
     """Print a lowered function in a language, ``"c"`` or ``"cuda"``."""
     dialect = DIALECTS[language]

@@ -8,7 +8,7 @@ race if they are seen to touch an element from the same thread, or different slo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -65,6 +65,29 @@ class _Flow:
     exposed: list[Access] = field(default_factory=list)
     pending: list[Access] = field(default_factory=list)
     has_barrier: bool = False
+
+
+class _Pending:
+    """Accesses since the last barrier, by what may race with them.
+
+    Two stages never write one buffer, and one stage writes an element from one thread: a race is
+    between a read and a write.
+    """
+
+    def __init__(self, accesses: Iterable[Access] = ()) -> None:
+        self.all: list[Access] = []
+        self._by_kind: dict[tuple[Buffer, bool], list[Access]] = {}
+        self.add(accesses)
+
+    def add(self, accesses: Iterable[Access]) -> None:
+        """Note accesses."""
+        for access in accesses:
+            self.all.append(access)
+            self._by_kind.setdefault((access.buffer, access.is_write), []).append(access)
+
+    def opposite(self, access: Access) -> Sequence[Access]:
+        """Return the writes of what is read, or the reads of what is written."""
+        return self._by_kind.get((access.buffer, not access.is_write), ())
 
 
 def insert_barriers(
@@ -192,18 +215,22 @@ class _Planner:
 
     def _sequence(self, stmts: Sequence[Stmt]) -> tuple[Stmt, _Flow]:
         total = _Flow()
+        pending = _Pending()
         result: list[Stmt] = []
         for stmt in stmts:
             new, flow = self.visit(stmt)
-            if self._races(total.pending, flow.exposed, None, 0):
+            if self._races(pending, flow.exposed, None, 0):
                 result.append(Barrier("shared"))
                 total.has_barrier = True
-                total.pending = []
+                pending = _Pending()
             if not total.has_barrier:
                 total.exposed += flow.exposed
-            total.pending = flow.pending if flow.has_barrier else total.pending + flow.pending
+            if flow.has_barrier:
+                pending = _Pending()
+            pending.add(flow.pending)
             total.has_barrier = total.has_barrier or flow.has_barrier
             result.append(new)
+        total.pending = pending.all
         return seq(*result), total
 
     def _loop(self, stmt: For) -> tuple[Stmt, _Flow]:
@@ -213,7 +240,7 @@ class _Planner:
         # Without a barrier inside, iterations any distance apart may meet.
         step = 1 if flow.has_barrier else None
         repeats = stmt.kind is not ForKind.THREAD and _extent(stmt) > 1
-        if repeats and self._races(flow.pending, flow.exposed, stmt.var, step):
+        if repeats and self._races(_Pending(flow.pending), flow.exposed, stmt.var, step):
             body = seq(Barrier("shared"), body)
             pending = flow.pending
             flow = _Flow([], pending, True)
@@ -274,19 +301,16 @@ class _Planner:
         )
 
     def _races(
-        self, before: Sequence[Access], after: Sequence[Access], var: Var | None, step: int | None
+        self, before: _Pending, after: Sequence[Access], var: Var | None, step: int | None
     ) -> bool:
         """Tell whether accesses of different threads may meet.
 
         ``after`` comes ``step`` iterations of the loop over ``var`` later; a step of None stands
         for any number of iterations.
         """
-        return any(self._race(a, b, var, step) for a in before for b in after)
+        return any(self._race(a, b, var, step) for b in after for a in before.opposite(b))
 
     def _race(self, a: Access, b: Access, var: Var | None, step: int | None) -> bool:
-        if a.buffer is not b.buffer or a.is_write == b.is_write:
-            # Two stages never write one buffer, and one stage writes an element from one thread.
-            return False
         if a.high < b.low or b.high < a.low:
             return False
         if (a.owner is not None and a.owner == b.owner) or (a.alone and b.alone):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autotune.ir.analysis_affine import Affine, AtomKind, Substitution, constant
+from autotune.ir.analysis_affine import Affine, Substitution, constant
 from autotune.ir.expr import (
     BinaryOp,
     Broadcast,
@@ -28,8 +28,8 @@ from autotune.ir.expr import (
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, AsyncCopy, Evaluate, For, If, LetStmt, Seq, Stmt, Store, seq
 from autotune.ir.structure import variables
+from autotune.lowering.form_copies import Moved, Values, form_copies
 
-Values = tuple[int, ...]
 MakeExpr = Callable[[Values], Expr]
 MakeStmts = Callable[[Values], list[Stmt]]
 
@@ -189,32 +189,21 @@ class Templates:
         return lambda values: cls.fold(cond(values), then(values), other(values))
 
     def _index(self, form: Affine, free: tuple[Var, ...]) -> MakeExpr | None:
-        """Copy an index; where the variables only shift it, by a sum and a lookup."""
+        """Copy an index; equal copies are built once."""
         if form.vars.isdisjoint(free):
             return None
-        plain = {}
-        for atom, k in form.terms.items():
-            if atom.vars.isdisjoint(free):
-                continue
-            if atom.kind is not AtomKind.VAR:
-                return self._substituted(form, free)
-            plain[atom] = k
-        base = Affine({a: k for a, k in form.terms.items() if a not in plain}, 0)
-        factors = {var: k for atom, k in plain.items() for var in atom.vars}
-        return self._shifted(base, form.const, [factors.get(var, 0) for var in free])
-
-    def _shifted(self, base: Affine, const: int, factors: list[int]) -> MakeExpr:
-        made: dict[int, Expr] = {}
-        pairs = [(i, k) for i, k in enumerate(factors) if k]
+        copy = form_copies(self.simplifier, form, free)
+        if copy is None:
+            return self._substituted(form, free)
+        made: dict[Moved, Expr] = {}
         build = self.simplifier.expr
 
         def make(values: Values) -> Expr:
-            offset = const
-            for i, k in pairs:
-                offset += k * values[i]
-            expr = made.get(offset)
+            moved = copy(values)
+            expr = made.get(moved)
             if expr is None:
-                expr = made[offset] = build(Affine(base.terms, offset))
+                form, offset = moved
+                expr = made[moved] = build(Affine(form.terms, form.const + offset))
             return expr
 
         return make

@@ -31,6 +31,7 @@ from autotune.target import Limits
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Tensor
+from autotune.utils.garbage import collection_paused
 from autotune.utils.math import product
 
 # Called after each pass with its name and what it left.
@@ -79,7 +80,8 @@ def lower_schedule(
         InstantiationError: a kernel breaks a limit; the message says which.
     """
     tensors = checked_tensors(schedule, args, name)
-    return _Lowering(schedule, tensors, name, target_kind, hook, limits).run()
+    with collection_paused():
+        return _Lowering(schedule, tensors, name, target_kind, hook, limits).run()
 
 
 class _Lowering:
