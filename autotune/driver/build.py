@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.driver.kernel_of import kernel_of
-from autotune.errors import InstantiationError, TargetError
+from autotune.errors import InstantiationError, KernelError, TargetError
 from autotune.kernel import launch_violation
 from autotune.runtime.compile import CudaCompiler, compile_kernel
 from autotune.runtime.module import Module
@@ -42,12 +42,14 @@ def build(
 
     Raises:
         TargetError: there is no target.
+        KernelError: it is nothing that can be built; the message says what came.
         InstantiationError: a launch breaks a limit of the target; the message names it.
         CompileError: the compiler is missing or refuses the source.
     """
     chosen = Target(target) if target is not None else Target.current()
     if chosen is None:
         raise TargetError("build: no target; pass target= or wrap the call in `with Target(...):`")
+    _check(name, timeout_s)
     kernel = kernel_of(what if args is None else (what, args), chosen, name)
     violation = launch_violation(kernel, chosen.limits)
     if violation:
@@ -58,3 +60,10 @@ def build(
         )
         artifact = Path(output.artifact)
         return Module(kernel, chosen, artifact.read_bytes(), artifact.suffix, output.resources)
+
+
+def _check(name: object, timeout_s: object) -> None:
+    if name is not None and not isinstance(name, str):
+        raise KernelError(f"build: name must be a text, got {name!r}")
+    if not isinstance(timeout_s, int | float) or not timeout_s > 0:
+        raise KernelError(f"build: timeout_s must be positive seconds, got {timeout_s!r}")

@@ -30,7 +30,7 @@ def kernel_of(what: Any, target: Target | str, name: str | None = None) -> Kerne
         InstantiationError: a schedule breaks a limit of the target; the message names it.
         LoweringError: a schedule cannot be lowered for the target.
     """
-    target = Target(target)
+    target = target if isinstance(target, Target) else Target(target)
     match what:
         case SourceKernel():
             kernel = what.kernel(target.language)
@@ -41,11 +41,22 @@ def kernel_of(what: Any, target: Target | str, name: str | None = None) -> Kerne
         case (Schedule() as schedule, args):
             limits = target.limits if target.language == "cuda" else None
             kernel = kernel_of_schedule(schedule, args, target, name or _DEFAULT_NAME, limits)
+        case (SourceKernel() | Kernel() | LoweredFunction(), _):
+            raise KernelError(
+                f"a {type(what[0]).__name__} knows its arguments: build(it), without a list"
+            )
         case Schedule():
             raise KernelError("a schedule is built together with its arguments: build(s, [A, B])")
         case _:
             raise KernelError(
                 "expected a SourceKernel or (schedule, tensors), as templates return them, got "
-                f"{type(what).__name__}"
+                f"{_kinds(what)}"
             )
     return replace(kernel, name=name) if name else kernel
+
+
+def _kinds(what: Any) -> str:
+    """Name the type of something, and of the parts of a pair."""
+    if isinstance(what, tuple):
+        return f"({', '.join(_kinds(part) for part in what)})"
+    return "None" if what is None else type(what).__name__

@@ -148,3 +148,25 @@ def test_a_schedule_over_a_limit_is_refused():
 def test_a_schedule_without_arguments_is_refused():
     with pytest.raises(KernelError, match=r"together with its arguments: build\(s, \[A, B\]\)"):
         driver.build(matmul()[0], target="c")
+
+
+@pytest.mark.parametrize(
+    ("what", "args", "words"),
+    [
+        (None, None, "got None"),
+        (None, [], r"got \(None, list\)"),
+        ("void f() {}", None, "got str"),
+        (DOUBLE, [], "a SourceKernel knows its arguments"),
+        ((1, [], 2), None, r"got \(int, list, int\)"),
+    ],
+)
+def test_nonsense_is_refused_by_name(what, args, words):
+    with pytest.raises(KernelError, match=words):
+        driver.build(what, args, target="c")
+
+
+@pytest.mark.parametrize("options", [{"name": 5}, {"timeout_s": "10"}, {"timeout_s": 0}])
+def test_options_of_the_wrong_kind_are_refused_by_name(options):
+    (name,) = options
+    with pytest.raises(KernelError, match=f"build: {name} must be"):
+        driver.build(DOUBLE, target="c", **options)
