@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import autotune
-from autotune.runtime import cuda, nd
+from autotune import nd
+from autotune.runtime import cuda
 from autotune.task import create
 
 pytestmark = pytest.mark.gpu
