@@ -14,6 +14,10 @@ _START_TIMEOUT_S = 120.0
 Event = Callable[[dict[str, Any]], None]
 
 
+class StartFailed(MeasureError):
+    """No process could be started, or it could not get ready to work."""
+
+
 def _no_pause() -> float:
     return 0.0
 
@@ -68,7 +72,7 @@ class Worker:
         Raises:
             ChildTimeout, ChildDied: the job failed so; the child is gone, the next job gets a new
                 one.
-            MeasureError: no child could be started.
+            StartFailed: no child could be started.
         """
         child = self._sent(job)
         try:
@@ -101,7 +105,7 @@ class Worker:
         """Start a child if none lives, and wait until it is ready.
 
         Raises:
-            MeasureError: it could not be started.
+            StartFailed: it could not be started; the message says why.
         """
         if self._child is not None:
             return self._child
@@ -111,20 +115,28 @@ class Worker:
         with self._starting:
             if self._ended:
                 raise ChildDied("the worker was ended")
-            self._child = child = Child(self._module, self._environment, self._bare)
+            self._child = child = self._started()
         try:
             child.send(self._hello)
             ready = child.receive(_START_TIMEOUT_S)
+            if "error" in ready:
+                raise ChildDied(str(ready["error"]))
         except (ChildDied, ChildTimeout) as error:
             self.close()
-            raise MeasureError(f"{self._module} could not be started: {error}") from error
+            raise self._failure(error) from error
         except BaseException:
             self.close()
             raise
-        if "error" in ready:
-            self.close()
-            raise MeasureError(f"{self._module} could not be started: {ready['error']}")
         return child
+
+    def _started(self) -> Child:
+        try:
+            return Child(self._module, self._environment, self._bare)
+        except OSError as error:  # no more processes, descriptors or memory
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> StartFailed:
+        return StartFailed(f"{self._module} could not be started: {error}")
 
     @property
     def pid(self) -> int | None:
