@@ -1,21 +1,19 @@
-"""The devices of one runner at work on one task: a queue, and a thread for each device."""
+"""The devices of one runner at work on one task."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from autotune.errors import AutotuneError, MeasureError
+from autotune.errors import MeasureError
 from autotune.kernel import Kernel
 from autotune.measure.calibration import Calibration
 from autotune.measure.ceiling import Roofline
-from autotune.measure.gate import HostGate
+from autotune.measure.dispatch import Dispatch
 from autotune.measure.jobs import Check, Greeting, RaceJob, RunJob
 from autotune.measure.scratch import Scratch
 from autotune.measure.sharing import Sharing
@@ -43,14 +41,8 @@ class RunOptions:
     cooldown_s: float
 
 
-Work = Callable[[Station], Any]
-
-
-@dataclass(frozen=True)
-class _Entry:
-    work: Work
-    future: Future[Any]
-    device: int | None
+# Makes what owns a device; given where that is and a folder for temporary files.
+OpenStation = Callable[[Greeting, str], Station]
 
 
 class Crew:
@@ -59,7 +51,7 @@ class Crew:
     Args:
         options: how.
         greetings: one for each device.
-        gate: what keeps the host quiet; None when it need not be.
+        open_station: makes what owns one of them.
         oracle: inputs and expected outputs.
         task: what is measured.
     """
@@ -68,7 +60,7 @@ class Crew:
         self,
         options: RunOptions,
         greetings: Sequence[Greeting],
-        gate: HostGate | None,
+        open_station: OpenStation,
         oracle: Oracle,
         task: Task,
     ) -> None:
@@ -81,28 +73,24 @@ class Crew:
         self._best_s: float | None = None
         self._calibration = Calibration(len(greetings))
         self._several = len(greetings) > 1
-        self._rest = Rest(options.cooldown_s)
-        self._entries: deque[_Entry] = deque()
-        self._changed = threading.Condition()
-        self._closing = False
         self._scratch = Scratch("run")
         folder = str(self._scratch.path)
-        self._stations = [Station(greeting, gate, folder) for greeting in greetings]
+        stations = [open_station(greeting, folder) for greeting in greetings]
         self.sharing = Sharing(self._measure)
-        self._threads = [
-            threading.Thread(target=self._serve, args=(station,), daemon=True)
-            for station in self._stations
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._dispatch = Dispatch(stations, Rest(options.cooldown_s), self._clean)
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the processes that own a device now."""
-        return [pid for s in self._stations if (pid := s.worker.pid) is not None]
+        return self._dispatch.pids
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The devices at work: those that could not be started any more are missing."""
+        return self._dispatch.devices
 
     def _measure(self, inp: MeasureInput, built: BuildResult) -> Future[MeasureResult]:
-        return self._queue(lambda station: self._trial(station, inp, built), None)
+        return self._dispatch.put(lambda station: self._trial(station, inp, built))
 
     def race(
         self,
@@ -115,48 +103,10 @@ class Crew:
         runs = tuple(self._job(inp, built, "never") for inp, built in candidates)
         timeout_s = self._options.timeout_s * _RACE_SHARE * max(1, len(runs))
         job = RaceJob(runs, rounds, least_s, timeout_s, seed=len(runs))
-        reply = self._queue(lambda station: station.run(job), device).result()
+        reply = self._dispatch.put(lambda station: station.run(job), device).result()
         if reply["error_no"]:
             raise MeasureError(f"the race of {len(runs)} candidates failed: {reply['message']}")
         return [timing_of(data) for data in reply["timings"]]
-
-    def _queue(self, work: Work, device: int | None) -> Future[Any]:
-        future: Future[Any] = Future()
-        with self._changed:
-            if self._closing:
-                future.cancel()
-                return future
-            self._entries.append(_Entry(work, future, device))
-            self._changed.notify_all()
-        return future
-
-    def _serve(self, station: Station) -> None:
-        # Started while the first trials compile; what goes wrong, the first trial will meet again.
-        with suppress(AutotuneError):
-            station.worker.start()
-        while (entry := self._next(station)) is not None:
-            if not entry.future.set_running_or_notify_cancel():
-                continue
-            started = time.perf_counter()
-            try:
-                result = entry.work(station)
-            except BaseException as error:  # handed to whoever waits for the result
-                entry.future.set_exception(error)
-                continue
-            entry.future.set_result(result)
-            self._rest.after(time.perf_counter() - started)
-        station.worker.close()
-
-    def _next(self, station: Station) -> _Entry | None:
-        """Wait for the oldest entry that this device may do; None when all is over."""
-        with self._changed:
-            while not self._closing:
-                for entry in self._entries:
-                    if entry.device in (None, station.device):
-                        self._entries.remove(entry)
-                        return entry
-                self._changed.wait()
-        return None
 
     def _job(
         self, inp: MeasureInput, built: BuildResult, check: Literal["never", "best", "always"]
@@ -192,7 +142,7 @@ class Crew:
         verify = self._options.verify
         otherwise: Literal["never", "best"] = "best" if verify.best else "never"
         job = self._job(inp, built, "always" if verify.sampled(inp) else otherwise)
-        station.worker.start()
+        station.start()
         started = time.perf_counter()
         reply = station.run(job)
         seconds = built.time_cost + time.perf_counter() - started
@@ -208,7 +158,7 @@ class Crew:
         if not timing.cut_short and (self._best_s is None or timing.median < self._best_s):
             self._best_s = timing.median * factor
         extra = _extra(timing, built, bool(reply["verified"]))
-        fraction = self._roofline.fraction(station, job.kernel, timing.median)
+        fraction = self._roofline.fraction(station, job, timing)
         if fraction is not None:
             extra["roofline"] = fraction
         if self._several:
@@ -218,18 +168,11 @@ class Crew:
 
     def close(self) -> None:
         """Kill the processes, drop what waits, and remove the reference data."""
-        with self._changed:
-            self._closing = True
-            waiting, self._entries = list(self._entries), deque()
-            self._changed.notify_all()
-        for entry in waiting:
-            entry.future.cancel()
-        self._rest.end()
-        for station in self._stations:
-            station.worker.end()
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join()
+        self._dispatch.close()
+        self._clean()
+
+    def _clean(self) -> None:
+        """Remove all files; again by each thread, which may have outlasted `close`."""
         self._oracle.close()
         self._scratch.remove()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
@@ -15,6 +16,7 @@ from autotune.measure.base import Runner, runs_on_host, target_of
 from autotune.measure.crew import Crew, RunOptions
 from autotune.measure.gate import HostGate
 from autotune.measure.jobs import Greeting
+from autotune.measure.stations import Station
 from autotune.measure.timing import TimingPolicy
 from autotune.measure.tolerance import Array
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
@@ -53,6 +55,9 @@ class LocalRunner(Runner):
     Raises:
         MeasureError: an argument is out of range.
     """
+
+    # What owns a device. Tests put doubles here.
+    station: ClassVar[type[Station]] = Station
 
     def __init__(
         self,
@@ -97,6 +102,7 @@ class LocalRunner(Runner):
             cooldown_s=cooldown_interval,
         )
         self._crew: Crew | None = None
+        self._crew_lock = threading.Lock()
         self._gate: HostGate | None = None
 
     def set_task(self, task: Task) -> None:
@@ -139,8 +145,8 @@ class LocalRunner(Runner):
         return [future.result() for future in [self.submit(i, b) for i, b in pairs]]
 
     def race_devices(self) -> Sequence[int | None]:
-        """Return all devices of this runner: a winner must win on each."""
-        return self.devices
+        """Return all devices that are at work: a winner must win on each."""
+        return self._running().devices or self.devices
 
     def race(
         self,
@@ -159,18 +165,31 @@ class LocalRunner(Runner):
     @property
     def pids(self) -> list[int]:
         """Process ids of the processes that own a device now."""
-        return [] if self._crew is None else self._crew.pids
+        crew = self._crew
+        return [] if crew is None else crew.pids
 
     def _running(self) -> Crew:
+        """Return the one crew; builders and the caller ask for it from threads of their own."""
+        with self._crew_lock:
+            if self._crew is None:
+                self._crew = crew = self._made()
+                # Scripts never close runners; the crew must then end with the runner.
+                self._at_end = weakref.finalize(self, crew.close)
+            return self._crew
+
+    def _made(self) -> Crew:
         if self.task is None:
             raise MeasureError("LocalRunner: set_task(task) comes before running anything")
-        if self._crew is None:
-            oracle = Oracle(self.seed, self.ref_input)
-            greetings = [self._greeting(self.task, device) for device in self.devices]
-            self._crew = Crew(self.options, greetings, self._gate, oracle, self.task)
-            # Scripts never close runners; the crew must then end with the runner.
-            self._at_end = weakref.finalize(self, self._crew.close)
-        return self._crew
+        greetings = [self._greeting(self.task, device) for device in self.devices]
+        oracle = Oracle(self.seed, self.ref_input)
+        kind, gate = self.station, self._gate
+        return Crew(
+            self.options,
+            greetings,
+            lambda greeting, folder: kind(greeting, gate, folder),
+            oracle,
+            self.task,
+        )
 
     def _greeting(self, task: Task, device: int) -> Greeting:
         isolated = runs_on_host(target_of(task))
@@ -183,12 +202,20 @@ class LocalRunner(Runner):
         return Greeting(str(task.target), device, isolated, limit)
 
     def close(self) -> None:
-        """Kill the processes and remove the reference data; the next `submit` starts anew."""
+        """Kill the processes and remove the reference data; the next `submit` starts anew.
+
+        What is submitted while the processes end is cancelled: a device never has two of them.
+        """
         super().close()
-        crew, self._crew = self._crew, None
-        if crew is not None:
-            self._at_end.detach()
+        crew = self._crew
+        if crew is None:
+            return
+        self._at_end.detach()
+        try:
             crew.close()
+        finally:
+            with self._crew_lock:
+                self._crew = None if self._crew is crew else self._crew
 
 
 def _physical_bytes() -> int:

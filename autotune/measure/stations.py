@@ -40,6 +40,23 @@ class Station:
         greeting = replace(greeting, restored=restored)
         self.worker = Worker(_MODULE, greeting, environment=changed, bare=_BARE)
 
+    @property
+    def pid(self) -> int | None:
+        """Process id of the process, if there is one now."""
+        return self.worker.pid
+
+    def start(self) -> None:
+        """Start the process if none is there; see `Worker.start`."""
+        self.worker.start()
+
+    def end(self) -> None:
+        """Kill the process for good. From any thread."""
+        self.worker.end()
+
+    def close(self) -> None:
+        """Kill the process; the next job starts another."""
+        self.worker.close()
+
     def run(self, job: Job) -> dict[str, Any]:
         """Do a job; whatever happens to the process becomes part of the reply."""
         reply = self._attempt(job)

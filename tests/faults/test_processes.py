@@ -5,14 +5,16 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import autotune.task as at
-from autotune.errors import CompilerMissing
+from autotune.errors import CompilerMissing, MeasureError
 from autotune.measure import (
     LocalBuilder,
     LocalRunner,
@@ -21,8 +23,9 @@ from autotune.measure import (
     Pipeline,
     measure_option,
 )
+from autotune.utils.children import Child
 from tests.faults.test_faults import children_of, gone
-from tests.measure import kernels  # noqa: F401 - registers the templates
+from tests.measure import kernels
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -145,6 +148,64 @@ def test_a_runner_killed_again_and_again_costs_one_trial():
     assert [r.error_no for r in results] == [0, MeasureErrorNo.RUNTIME_DEVICE, 0]
     assert "the process that runs kernels died" in results[1].error_msg
     assert "killed by SIGKILL" in results[1].error_msg
+
+
+def scarce(monkeypatch, times):
+    """Let the system refuse new processes to a runner, as it does under a process limit."""
+    left = [times]
+
+    def start(module, *args):
+        if module.endswith("run_worker") and left[0]:
+            left[0] -= 1
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return Child(module, *args)
+
+    monkeypatch.setattr("autotune.measure.worker.Child", start)
+
+
+def test_a_process_that_cannot_be_started_at_first_is_started_later(monkeypatch):
+    scarce(monkeypatch, 1)
+    task = faulty("none")
+    with Pipeline(task, measure_option(LocalBuilder(n_parallel=1), LocalRunner())) as pipeline:
+        pipeline.submit(inputs_of(task, [0]))
+        assert drained(pipeline)[0].ok
+
+
+def test_a_process_that_cannot_be_started_at_all_ends_the_run(monkeypatch):
+    scarce(monkeypatch, 1 << 30)
+    task = faulty("none")
+    with Pipeline(task, measure_option(LocalBuilder(n_parallel=1), LocalRunner())) as pipeline:
+        pipeline.submit(inputs_of(task, [0]))
+        with pytest.raises(MeasureError, match=r"run_worker could not.*temporarily unavailable"):
+            pipeline.next_results()
+
+
+def test_nobody_waits_for_a_reference_when_all_is_over(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    begun, go_on = threading.Event(), threading.Event()
+
+    original = kernels.twice
+
+    def endless(x):
+        begun.set()
+        go_on.wait(60)
+        return original(x)
+
+    before = set(threading.enumerate())
+    task = faulty("none")
+    monkeypatch.setattr(kernels, "twice", endless)
+    pipeline = Pipeline(task, measure_option(LocalBuilder(n_parallel=1), LocalRunner()))
+    pipeline.submit(inputs_of(task, [0]))
+    assert begun.wait(30)
+    threads = set(threading.enumerate()) - before
+    started = time.monotonic()
+    pipeline.close()
+    assert time.monotonic() - started < 10
+    assert list(tmp_path.iterdir()) == []
+    go_on.set()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert list(tmp_path.iterdir()) == []
 
 
 SCRIPT = """

@@ -1,0 +1,114 @@
+"""Several devices of one host: one queue, one clock, and nobody waits for one that is lost."""
+
+import logging
+import threading
+import time
+
+import pytest
+
+from autotune.errors import MeasureError
+from tests.measure.devices import StatedRunner, StatedStation, ready
+
+SAME = [(1e-3, 1e-3)] * 12
+
+
+class Together(StatedStation):
+    """Waits for the other device before each kernel but the anchor."""
+
+    both = threading.Barrier(2)
+
+    def run(self, job):
+        if "anchor" not in job.artifact:
+            self.both.wait(timeout=10)
+        return super().run(job)
+
+
+class Slow(StatedStation):
+    """Takes its time to come and to go."""
+
+    def __init__(self, *args):
+        time.sleep(0.05)
+        super().__init__(*args)
+
+    def end(self):
+        time.sleep(0.3)
+
+
+@pytest.fixture
+def runners():
+    """Close what a test puts here."""
+    made = []
+    yield made
+    for runner in made:
+        runner.close()
+
+
+@pytest.fixture
+def runner(runners):
+    runners.append(StatedRunner(2))
+    return runners[0]
+
+
+def test_all_devices_do_the_work_of_one_that_is_lost(tmp_path, runner, caplog):
+    inputs, built = ready(tmp_path, SAME, runner)
+    results = list(runner.run(inputs[:4], built[:4]))
+    runner.station.lost.add(1)
+    with caplog.at_level(logging.WARNING, "autotvm"):
+        while not caplog.records:
+            results += runner.run(inputs[4:], built[4:])
+    assert all(r.ok for r in results)
+    assert "goes on without device 1: cuda:1 fell off the bus" in caplog.text
+    assert {r.extra["device"] for r in runner.run(inputs, built)} == {0}
+    assert tuple(runner.race_devices()) == (0,)
+    with pytest.raises(MeasureError, match="fell off the bus"):
+        runner.race(list(zip(inputs, built, strict=True)), 3, 1e-3, device=1)
+
+
+def test_measuring_ends_when_no_device_is_left(tmp_path, runner):
+    inputs, built = ready(tmp_path, SAME, runner)
+    assert runner.run(inputs[:1], built[:1])[0].ok
+    runner.station.lost |= {0, 1}
+    futures = [runner.submit(i, b) for i, b in zip(inputs, built, strict=True)]
+    for future in futures:
+        with pytest.raises(MeasureError, match="fell off the bus"):
+            future.result(timeout=10)
+    with pytest.raises(MeasureError, match="fell off the bus"):
+        runner.submit(inputs[0], built[0]).result(timeout=10)
+    runner.station.lost.clear()
+    runner.close()
+    assert runner.run(inputs[:1], built[:1])[0].ok
+
+
+def test_a_race_on_a_device_that_does_not_take_part_is_refused(tmp_path, runner):
+    inputs, built = ready(tmp_path, SAME, runner)
+    with pytest.raises(MeasureError, match="device 5 is not one of those that measure"):
+        runner.race(list(zip(inputs, built, strict=True)), 3, 1e-3, device=5)
+
+
+def test_a_runner_has_one_process_for_each_device_however_many_ask(tmp_path, runners):
+    runners.append(runner := StatedRunner(2, Slow))
+    ready(tmp_path, SAME, runner)
+    threads = [threading.Thread(target=runner.start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(station.device for station in runner.station.made) == [0, 1]
+
+
+def test_what_is_submitted_while_a_runner_closes_starts_nothing(tmp_path, runners):
+    runners.append(runner := StatedRunner(1, Slow))
+    inputs, built = ready(tmp_path, SAME, runner)
+    assert runner.run(inputs[:1], built[:1])[0].ok
+    closing = threading.Thread(target=runner.close)
+    closing.start()
+    futures = []
+    while closing.is_alive():
+        futures.append(runner.submit(inputs[0], built[0]))
+        time.sleep(0.02)
+    assert len(futures) > 5
+    assert all(future.done() for future in futures[1:-1])
+    assert all(future.cancelled() for future in futures[1:-1])
+    runner.close()
+    assert len(runner.station.made) <= 2  # the last one may have come after the end
+    assert runner.run(inputs[:1], built[:1])[0].ok
