@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+import math
 
-from autotune.kernel.kernel import Kernel
-from autotune.measure.jobs import CeilingJob
+from autotune.measure.jobs import CeilingJob, RunJob
 from autotune.measure.stations import Station
+from autotune.runtime import Timing
 from autotune.runtime.roofline import Ceilings
 from autotune.task import Task
 
 logger = logging.getLogger("autotvm")
 
-# Measuring the rates of a device compiles and times about ten kernels, once in its life.
+# Measuring the rates of a device compiles and times some fifty kernels, once in its life.
 _TIMEOUT_S = 300.0
+# A ceiling that is passed by more than its own error is none.
+_DISPROVED = 1.25
 
 
 class Roofline:
@@ -24,25 +27,46 @@ class Roofline:
     """
 
     def __init__(self, task: Task) -> None:
+        self._name = task.name
         self._flop = float(task.flop or 0)
         self._bytes = float(task.bytes or 0)
         self._ceilings: dict[int, Ceilings | None] = {}
 
-    def fraction(self, station: Station, kernel: Kernel, seconds: float) -> float | None:
-        """Return which part of its device's ceiling a kernel reaches, or None if unknown.
+    def fraction(self, station: Station, job: RunJob, timing: Timing) -> float | None:
+        """Return which part of its device's ceiling a trial reaches, or None if unknown.
 
         Called in the thread of the station.
         """
-        if not (self._flop and self._bytes and seconds):
+        if not (self._flop and self._bytes and timing.median):
             return None
         if station.device not in self._ceilings:
             self._ceilings[station.device] = _measured(station)
         ceilings = self._ceilings[station.device]
         if ceilings is None:
             return None
-        dtype = kernel.outputs[0].dtype
-        flop = self._flop if dtype in ceilings.flops else 0.0
-        return ceilings.floor_s(flop, self._bytes, dtype) / seconds
+        part = self._floor_s(ceilings, job, timing) / timing.median
+        if part <= _DISPROVED:
+            return part
+        # Nor was it any for the trials before; those to come shall not be compared with it.
+        self._ceilings[station.device] = None
+        logger.warning(
+            "%s: a trial reached %.0f%% of the device's ceiling, which is none for it then; "
+            "records carry no part of it from here on. Check add_flop and add_bytes: they count "
+            "what every kernel of the task must do. Or the kernel uses units of the device that "
+            "were not measured, such as matrix units on float32",
+            self._name, 100 * part,
+        )  # fmt: skip
+        return None
+
+    def _floor_s(self, ceilings: Ceilings, job: RunJob, timing: Timing) -> float:
+        # Matrix units multiply narrow numbers and add them to wide ones: the fastest type counts.
+        rated = [a.dtype for a in job.kernel.args if a.dtype in ceilings.flops]
+        dtype = max(rated, key=lambda name: ceilings.flops[name], default="")
+        flop = self._flop if dtype else 0.0
+        # What is declared may be less than the arguments, where a kernel reads parts of them.
+        touched = min(self._bytes, sum(a.bytes for a in job.kernel.args))
+        working_set = math.inf if job.flush else touched * timing.input_sets
+        return ceilings.floor_s(flop, self._bytes, dtype, working_set)
 
 
 def _measured(station: Station) -> Ceilings | None:
@@ -50,4 +74,4 @@ def _measured(station: Station) -> Ceilings | None:
     if reply["error_no"]:
         logger.warning("records carry no part of the ceiling: %s", reply["message"])
         return None
-    return Ceilings(**reply["ceilings"])
+    return Ceilings.from_json(reply["ceilings"])

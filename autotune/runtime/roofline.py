@@ -1,19 +1,24 @@
 """What a device can really do: its memory bandwidth and arithmetic rates, measured once.
 
-Datasheets give rates that no kernel reaches. Here small kernels of ours, which do nothing but copy
-or multiply and add, are timed on the device itself; the results are kept on disk by device and
-driver. A kernel's floor is then the larger of its bytes over the bandwidth and its operations
+Datasheets give rates that no kernel reaches. Here small kernels of ours, which do nothing but move
+data or multiply and add, are timed on the device itself; the results are kept on disk by device
+and driver. A kernel's floor is then the larger of its bytes over the bandwidth and its operations
 over the rate, and its percentage of the ceiling is that floor over the time it takes.
+
+A kernel that runs again and again on data that a cache holds is not bound by memory but by that
+cache; so the bandwidth is measured for working sets of many sizes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +35,9 @@ from autotune.target import Target
 from autotune.utils import environment
 from autotune.utils.files import write_atomically
 
-_OPTIONS = TimeOptions(number=2, repeat=7, min_repeat_ms=5, input_sets=1, use_graph=False)
-_VERSION = 1
+# Many short samples, of which the least counts: some fall between what else the machine does.
+_OPTIONS = TimeOptions(number=1, repeat=25, min_repeat_ms=1, input_sets=1)
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -40,17 +46,55 @@ class Ceilings:
 
     Attributes:
         device: its name, with the driver or the number of threads they were measured with.
-        bytes_per_s: memory bandwidth of a copy, reads and writes counted.
+        bandwidths: pairs of bytes and bytes per second, reads and writes counted: the most that
+            reading or copying reaches over a working set of at least so many bytes. Sizes rise,
+            rates never do.
         flops: operations per second by element type; a multiply-add counts two. On CUDA devices
             16-bit types are those of the matrix units as ``mma`` reaches them; a kernel that uses
             a wider instruction may pass 100%.
     """
 
     device: str
-    bytes_per_s: float
+    bandwidths: tuple[tuple[int, float], ...]
     flops: dict[str, float]
 
-    def floor_s(self, flop: float, moved_bytes: float, dtype: str = "float32") -> float:
+    @classmethod
+    def from_json(cls, data: Any) -> Ceilings:
+        """Return what `asdict` made data of, even if it went through a file.
+
+        Raises:
+            ValueError, TypeError, KeyError: it is something else.
+        """
+        pairs = tuple((int(size), float(rate)) for size, rate in data["bandwidths"])
+        flops = {str(dtype): float(rate) for dtype, rate in dict(data["flops"]).items()}
+        rates = [rate for _, rate in pairs] + list(flops.values())
+        if not (pairs and flops and all(0 < rate < math.inf for rate in rates)):
+            raise ValueError(f"these are no rates of a device: {data}")
+        return cls(str(data["device"]), pairs, flops)
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Bandwidth of the memory, behind all caches."""
+        return self.bandwidth()
+
+    def bandwidth(self, working_set: float = math.inf) -> float:
+        """Return the most bytes per second of a kernel that runs on so many bytes in turn.
+
+        Args:
+            working_set: all that is touched before the first of it is touched again; infinite
+                where every run finds cold caches.
+        """
+        # Of two sizes the smaller counts: what lies between them may just fit what holds it.
+        fitting = [rate for size, rate in self.bandwidths if size <= working_set]
+        return fitting[-1] if fitting else self.bandwidths[0][1]
+
+    def floor_s(
+        self,
+        flop: float,
+        moved_bytes: float,
+        dtype: str = "float32",
+        working_set: float = math.inf,
+    ) -> float:
         """Return the least seconds for so much arithmetic and memory traffic.
 
         Raises:
@@ -61,26 +105,32 @@ class Ceilings:
                 f"{self.device}: no rate is known for {dtype}; known are {', '.join(self.flops)}"
             )
         arithmetic = flop / self.flops[dtype] if flop else 0.0
-        return max(arithmetic, moved_bytes / self.bytes_per_s)
+        return max(arithmetic, moved_bytes / self.bandwidth(working_set))
 
 
 def percent_of_ceiling(
-    ceilings: Ceilings, flop: float, moved_bytes: float, seconds: float, dtype: str = "float32"
+    ceilings: Ceilings,
+    flop: float,
+    moved_bytes: float,
+    seconds: float,
+    dtype: str = "float32",
+    working_set: float = math.inf,
 ) -> float:
     """Return how near a kernel comes to what its device can do, in percent.
 
     Args:
         ceilings: of the device it ran on.
         flop: operations it must do; 0 when not declared.
-        moved_bytes: bytes it must move through memory; 0 when not declared.
+        moved_bytes: bytes it must move; 0 when not declared.
         seconds: what it took.
         dtype: of the arithmetic.
+        working_set: see `Ceilings.bandwidth`.
     """
-    return 100.0 * ceilings.floor_s(flop, moved_bytes, dtype) / seconds
+    return 100.0 * ceilings.floor_s(flop, moved_bytes, dtype, working_set) / seconds
 
 
 def ceilings_of(device: Device) -> Ceilings:
-    """Return the ceilings of a device: from disk, or measured now, which takes a few seconds.
+    """Return the ceilings of a device: from disk, or measured now, which takes some seconds.
 
     Raises:
         DeviceError: there is no such device.
@@ -90,8 +140,8 @@ def ceilings_of(device: Device) -> Ceilings:
     digest = hashlib.sha256(f"{_VERSION} {name}".encode()).hexdigest()[:24]
     path = environment.cache_dir() / "ceilings" / f"{digest}.json"
     try:
-        return Ceilings(**json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
+        return Ceilings.from_json(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError, KeyError):
         measured = _measure(device, name)
     write_atomically(path, json.dumps(asdict(measured)).encode(), missing_ok=True)
     return measured
@@ -117,18 +167,33 @@ def _measure(device: Device, name: str) -> Ceilings:
         except CompileError:
             # This architecture has no such instruction; the type has no rate then.
             continue
-    copy_s = _least_s(kernels.copy, target, device)
-    return Ceilings(name, sum(a.bytes for a in kernels.copy.args) / copy_s, flops)
+    rates: dict[int, float] = {}
+    for one in kernels.traffic:
+        seconds = _least_s(one.kernel, target, device, one.plan)
+        rate = one.working_set * one.passes / seconds
+        rates[one.working_set] = max(rate, rates.get(one.working_set, 0.0))
+    return Ceilings(name, _never_rising(rates), flops)
 
 
-def _least_s(kernel: Kernel, target: Target, device: Device) -> float:
+def _never_rising(rates: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
+    """Return the rates by rising size, each the most that this size or a larger one reaches.
+
+    Kernels on little data may not fill a device, which is no bound for a kernel that does.
+    """
+    most, pairs = 0.0, []
+    for size in sorted(rates, reverse=True):
+        most = max(most, rates[size])
+        pairs.append((size, most))
+    return tuple(reversed(pairs))
+
+
+def _least_s(kernel: Kernel, target: Target, device: Device, plan: Sequence[int] = ()) -> float:
     """Return the least time of a kernel; noise only ever adds."""
+    inputs = [np.ones(a.shape, a.dtype) for a in kernel.inputs]
+    if plan:
+        inputs[1][:] = plan
     with tempfile.TemporaryDirectory(prefix="autotune-roofline-") as folder:
         output = compile_kernel(kernel, target, timeout_s=300, out_dir=Path(folder))
         with load(output.artifact, kernel, device) as executable:
-            buffers = executable.allocate(_ones(kernel))
+            buffers = executable.allocate(inputs)
             return min(executable.time(buffers, _OPTIONS).samples_s)
-
-
-def _ones(kernel: Kernel) -> Sequence[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
-    return [np.ones(a.shape, np.float32) for a in kernel.inputs]

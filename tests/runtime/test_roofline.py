@@ -1,14 +1,19 @@
 import json
+from dataclasses import asdict
 
 import pytest
 
 from autotune.errors import KernelError
 from autotune.runtime import Ceilings, TimeOptions, ceilings_of, cpu, percent_of_ceiling, roofline
-from autotune.runtime.roofline_kernels import for_cuda
+from autotune.runtime.roofline_kernels import for_cpu, for_cuda
 from autotune.runtime.toolchain import find_nvcc
 from autotune.target import Target
 
-KNOWN = Ceilings("paper", bytes_per_s=1e12, flops={"float32": 1e13, "float16": 1e14})
+KNOWN = Ceilings(
+    "paper",
+    bandwidths=((1 << 16, 8e12), (1 << 20, 4e12), (1 << 24, 1e12)),
+    flops={"float32": 1e13, "float16": 1e14},
+)
 
 
 def test_the_floor_is_the_larger_of_bytes_and_arithmetic():
@@ -21,6 +26,22 @@ def test_percent_is_the_floor_over_the_time():
     assert percent_of_ceiling(KNOWN, 1e13, 0, seconds=2.0) == 50.0
     assert percent_of_ceiling(KNOWN, 0, 1e12, seconds=4.0) == 25.0
     assert percent_of_ceiling(KNOWN, 0, 1e12, 4.0, dtype="int8") == 25.0
+
+
+def test_a_working_set_that_a_cache_holds_is_bound_by_that_cache():
+    assert KNOWN.bytes_per_s == KNOWN.bandwidth(1 << 30) == KNOWN.bandwidth(1 << 24) == 1e12
+    # One between two sizes may just fit what held the smaller.
+    assert KNOWN.bandwidth((1 << 24) - 1) == KNOWN.bandwidth(1 << 20) == 4e12
+    assert KNOWN.bandwidth(1 << 16) == KNOWN.bandwidth(100) == 8e12
+    assert KNOWN.floor_s(0, 4e12, working_set=1 << 20) == 1.0
+    assert KNOWN.floor_s(1e14, 4e12, working_set=1 << 20) == 10.0
+    assert percent_of_ceiling(KNOWN, 0, 4e12, seconds=2.0, working_set=1 << 20) == 50.0
+
+
+def test_a_smaller_working_set_is_never_held_to_less():
+    rates = {1 << 20: 3.0, 1 << 16: 2.0, 1 << 24: 1.0, 1 << 22: 4.0}
+    rising = ((1 << 16, 4.0), (1 << 20, 4.0), (1 << 22, 4.0), (1 << 24, 1.0))
+    assert roofline._never_rising(rates) == rising
 
 
 def test_a_type_without_a_rate_is_named():
@@ -40,11 +61,59 @@ def test_the_cpu_is_measured_once_and_remembered(monkeypatch, tmp_path):
     assert ceilings_of(cpu()) == measured
     (file,) = (tmp_path / "ceilings").glob("*.json")
     assert json.loads(file.read_text())["device"] == measured.device
+    # Nearer is never slower, and somewhere between 64 KiB and 256 MiB a cache ends.
+    rates = [rate for _, rate in measured.bandwidths]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] > rates[-1]
+
+
+GOOD = asdict(KNOWN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        json.dumps({**GOOD, "bandwidths": "fast"}),
+        json.dumps({**GOOD, "bandwidths": []}),
+        json.dumps({**GOOD, "bandwidths": [[1024, 0]]}),
+        json.dumps({**GOOD, "bandwidths": [[1024, float("nan")]]}),
+        json.dumps({**GOOD, "bandwidths": [1024]}),
+        json.dumps({**GOOD, "flops": []}),
+        json.dumps({**GOOD, "flops": None}),
+        json.dumps({**GOOD, "flops": {"float32": float("inf")}}),
+        json.dumps({**GOOD, "flops": {"float32": -1.0}}),
+        json.dumps({"device": "paper"}),
+    ],
+)
+def test_a_file_that_holds_no_rates_is_measured_again(monkeypatch, tmp_path, text):
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(roofline, "_measure", lambda *_: KNOWN)
+    assert ceilings_of(cpu()) == KNOWN
+    (file,) = (tmp_path / "ceilings").glob("*.json")
+    whole = file.read_text()
+    file.write_text(text)
+    assert ceilings_of(cpu()) == KNOWN
+    assert file.read_text() == whole
+
+
+@pytest.mark.parametrize("kernels", [for_cpu(2), for_cpu(96), for_cuda(132)])
+def test_what_moves_data_covers_working_sets_from_a_cache_to_the_memory(kernels):
+    sizes = sorted({one.working_set for one in kernels.traffic})
+    assert sizes[0] <= 1 << 20
+    assert sizes[-1] >= 0.99 * (1 << 28)
+    for one in kernels.traffic:
+        big = [a.bytes for a in one.kernel.args if a.name in ("x", "y") and a.bytes > 4096]
+        assert sum(big) == one.working_set
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 def test_the_kernels_for_cuda_compile_without_spills(tmp_path):
     kernels = for_cuda(132)
-    for kernel in [kernels.copy, *(one for one, _ in kernels.arithmetic.values())]:
+    moving = {one.kernel.name: one.kernel for one in kernels.traffic}
+    assert set(moving) == {"copy", "read_only"}
+    for kernel in [*moving.values(), *(one for one, _ in kernels.arithmetic.values())]:
         output = roofline.compile_kernel(kernel, Target("cuda -arch=sm_90"), out_dir=tmp_path)
         assert output.resources["spill_bytes"] == 0

@@ -1,0 +1,112 @@
+"""Which part of the ceiling a trial is said to reach, from ceilings that are made up."""
+
+import logging
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import pytest
+
+from autotune.kernel import SourceKernel, arg
+from autotune.measure.ceiling import Roofline
+from autotune.measure.jobs import RunJob
+from autotune.measure.timing import TimingPolicy
+from autotune.runtime import Ceilings, summarize
+
+MIB = 1 << 20
+CEILINGS = Ceilings(
+    "paper",
+    bandwidths=((MIB, 4e12), (64 * MIB, 1e12)),
+    flops={"float32": 1e12, "float16": 1e13},
+)
+# 32 MiB of arguments: more than the first size, less than the second.
+WIDE = [arg("x", (4 * MIB,)), arg("y", (4 * MIB,), role="out")]
+
+
+class Device:
+    """A station whose device was measured already."""
+
+    device = 0
+
+    def __init__(self, error=""):
+        self.asked = 0
+        self.error = error
+
+    def run(self, job):
+        self.asked += 1
+        if self.error:
+            return {"error_no": 4, "message": self.error}
+        return {"error_no": 0, "ceilings": asdict(CEILINGS)}
+
+
+def roofline(flop=1.0, moved_bytes=1.0):
+    return Roofline(SimpleNamespace(name="gemm", flop=flop, bytes=moved_bytes))
+
+
+def run_job(args=WIDE, flush=False):
+    kernel = SourceKernel("k", "void k() {}", args, {}).kernel("c")
+    return RunJob("", kernel, 1.0, TimingPolicy(), (), (), "never", flush=flush)
+
+
+def fraction(ceiling, seconds=1.0, job=None, input_sets=1, device=None):
+    timing = summarize([seconds], 1, input_sets=input_sets)
+    return ceiling.fraction(device or Device(), job or run_job(), timing)
+
+
+def test_it_is_the_slower_of_arithmetic_and_traffic_over_the_time():
+    assert fraction(roofline(flop=1e12), seconds=2.0) == pytest.approx(0.5)
+    assert fraction(roofline(moved_bytes=4e12), seconds=4.0) == pytest.approx(0.25)
+    assert fraction(roofline(flop=1e12, moved_bytes=16e12), seconds=5.0) == pytest.approx(0.8)
+
+
+def test_the_cache_that_holds_the_arguments_gives_the_bandwidth():
+    ceiling = roofline(moved_bytes=1e12)
+    assert fraction(ceiling, input_sets=1) == pytest.approx(0.25)
+    # Twice as much in turn fits no cache, and where caches are flushed nothing does.
+    assert fraction(ceiling, input_sets=2) == pytest.approx(1.0)
+    assert fraction(ceiling, job=run_job(flush=True)) == pytest.approx(1.0)
+
+
+def test_a_kernel_that_touches_a_part_of_its_arguments_is_held_to_that_part():
+    huge = run_job([arg("x", (64 * MIB,)), arg("y", (64 * MIB,), role="out")])
+    few = 8 * MIB
+    assert fraction(roofline(moved_bytes=few), few / 4e12, huge) == pytest.approx(1.0)
+
+
+def test_the_fastest_type_among_the_arguments_gives_the_rate():
+    mixed = [arg("a", (MIB,), "float16"), arg("b", (9,), "int32"), arg("c", (MIB,), role="out")]
+    assert fraction(roofline(flop=1e13), 2.0, run_job(mixed)) == pytest.approx(0.5)
+    # Of integers no rate is known: traffic alone counts then.
+    integers = [arg("a", (64 * MIB,), "int8"), arg("c", (64 * MIB,), "int8", role="out")]
+    job = run_job(integers)
+    assert fraction(roofline(1e15, 1e12), 2.0, job) == pytest.approx(0.5)
+
+
+def test_what_is_not_declared_is_not_compared():
+    assert fraction(roofline(flop=0.0)) is None
+    assert fraction(roofline(moved_bytes=0.0)) is None
+
+
+def test_the_device_is_asked_once():
+    device, ceiling = Device(), roofline(flop=1e11)
+    assert [fraction(ceiling, device=device) for _ in range(3)] == [pytest.approx(0.1)] * 3
+    assert device.asked == 1
+
+
+def test_a_ceiling_that_is_passed_is_withdrawn(caplog):
+    device, ceiling = Device(), roofline(flop=1e12)
+    assert fraction(ceiling, 0.9, device=device) == pytest.approx(1 / 0.9)
+    with caplog.at_level(logging.WARNING, "autotvm"):
+        assert fraction(ceiling, 0.5, device=device) is None
+        assert fraction(ceiling, 2.0, device=device) is None
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith("gemm: a trial reached 200% of the device's ceiling")
+    assert device.asked == 1
+
+
+def test_a_device_that_cannot_be_measured_is_no_reason_to_fail(caplog):
+    device, ceiling = Device(error="no compiler"), roofline(flop=1e12)
+    with caplog.at_level(logging.WARNING, "autotvm"):
+        assert fraction(ceiling, device=device) is None
+        assert fraction(ceiling, device=device) is None
+    assert device.asked == 1
+    assert caplog.text.count("no compiler") == 1
