@@ -35,6 +35,11 @@ class Calibration:
         self._anchor: _Anchor | None = None
         self._factors: dict[int, float] = {}
 
+    def known(self, device: int) -> float | None:
+        """Return the factor of ``device``; None before its first result."""
+        with self._lock:
+            return self._factors.get(device) if self._active else 1.0
+
     def factor(self, device: int, job: RunJob, seconds: float, time: Time) -> float:
         """Return by what to multiply the times of ``device``, which just ran ``job``.
 

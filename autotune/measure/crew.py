@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -70,7 +72,8 @@ class Crew:
         self._checks: dict[Data, tuple[Check, ...]] = {}
         self._flop = task.flop
         self._roofline = Roofline(task)
-        self._best_s: float | None = None
+        self._best_s = math.inf  # by the clock of the anchor, see `Calibration`
+        self._best_lock = threading.Lock()
         self._calibration = Calibration(len(greetings))
         self._several = len(greetings) > 1
         self._scratch = Scratch("run")
@@ -100,7 +103,7 @@ class Crew:
         device: int | None,
     ) -> list[Timing]:
         """Time candidates in turn; see `LocalRunner.race`."""
-        runs = tuple(self._job(inp, built, "never") for inp, built in candidates)
+        runs = tuple(self._job(inp, built, "never", None) for inp, built in candidates)
         timeout_s = self._options.timeout_s * _RACE_SHARE * max(1, len(runs))
         job = RaceJob(runs, rounds, least_s, timeout_s, seed=len(runs))
         reply = self._dispatch.put(lambda station: station.run(job), device).result()
@@ -108,8 +111,21 @@ class Crew:
             raise MeasureError(f"the race of {len(runs)} candidates failed: {reply['message']}")
         return [timing_of(data) for data in reply["timings"]]
 
+    def _best_on(self, device: int) -> float | None:
+        """Return the best so far by the clock of a device, or None when it cannot be told."""
+        factor = self._calibration.known(device)
+        return None if factor is None or self._best_s == math.inf else self._best_s / factor
+
+    def _note(self, seconds: float) -> None:
+        with self._best_lock:
+            self._best_s = min(self._best_s, seconds)
+
     def _job(
-        self, inp: MeasureInput, built: BuildResult, check: Literal["never", "best", "always"]
+        self,
+        inp: MeasureInput,
+        built: BuildResult,
+        check: Literal["never", "best", "always"],
+        best_s: float | None,
     ) -> RunJob:
         if built.kernel is None:
             raise MeasureError("a build result without a kernel cannot be run")
@@ -126,7 +142,7 @@ class Crew:
             inputs=data.inputs,
             checks=checks,
             check=check,
-            best_s=self._best_s,
+            best_s=best_s,
             flush=self._options.flush,
             graph=self._options.graph,
         )
@@ -141,7 +157,8 @@ class Crew:
     def _trial(self, station: Station, inp: MeasureInput, built: BuildResult) -> MeasureResult:
         verify = self._options.verify
         otherwise: Literal["never", "best"] = "best" if verify.best else "never"
-        job = self._job(inp, built, "always" if verify.sampled(inp) else otherwise)
+        check = "always" if verify.sampled(inp) else otherwise
+        job = self._job(inp, built, check, self._best_on(station.device))
         station.start()
         started = time.perf_counter()
         reply = station.run(job)
@@ -153,10 +170,10 @@ class Crew:
             )
         timing = timing_of(reply["timing"])
         factor = self._calibration.factor(
-            station.device, job, timing.median, lambda anchor: _median(station.run(anchor))
+            station.device, job, _seconds(timing), lambda anchor: _replied(station.run(anchor))
         )
-        if not timing.cut_short and (self._best_s is None or timing.median < self._best_s):
-            self._best_s = timing.median * factor
+        if not timing.cut_short:
+            self._note(_seconds(timing) * factor)
         extra = _extra(timing, built, bool(reply["verified"]))
         fraction = self._roofline.fraction(station, job, timing)
         if fraction is not None:
@@ -186,8 +203,13 @@ def timing_of(data: dict[str, Any]) -> Timing:
     return Timing(**{**data, "samples_s": samples, "ci95": interval, "clocks": clocks})
 
 
-def _median(reply: dict[str, Any]) -> float | None:
-    return None if reply["error_no"] else timing_of(reply["timing"]).median
+def _seconds(timing: Timing) -> float:
+    """Return by what trials are compared: the mean that their records will have."""
+    return statistics.fmean(costs_of(timing))
+
+
+def _replied(reply: dict[str, Any]) -> float | None:
+    return None if reply["error_no"] else _seconds(timing_of(reply["timing"]))
 
 
 def _extra(timing: Timing, built: BuildResult, verified: bool) -> dict[str, Any]:

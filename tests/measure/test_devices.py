@@ -7,6 +7,7 @@ import time
 import pytest
 
 from autotune.errors import MeasureError
+from autotune.measure import VerifyPolicy
 from tests.measure.devices import StatedRunner, StatedStation, ready
 
 SAME = [(1e-3, 1e-3)] * 12
@@ -77,6 +78,37 @@ def test_measuring_ends_when_no_device_is_left(tmp_path, runner):
     runner.station.lost.clear()
     runner.close()
     assert runner.run(inputs[:1], built[:1])[0].ok
+
+
+def test_devices_of_different_pace_are_joined_by_one_clock(tmp_path, runners):
+    # The second device takes twice as long. What it measures is the best time and again.
+    seconds = [(s * 1e-3, 2 * s * 1e-3) for s in (9, 8, 7, 6.5, 6, 5, 4.5, 9, 4, 20, 3, 2.5)]
+    runners.append(runner := StatedRunner(2, Together, verify=VerifyPolicy(sample=0)))
+    inputs, built = ready(tmp_path, seconds, runner)
+    devices = set()
+    best = float("inf")
+    clock = None
+    for pair in (slice(i, i + 2) for i in range(0, len(inputs), 2)):
+        results = runner.run(inputs[pair], built[pair])
+        # The device that came first gives the clock: all times are either its own or scaled.
+        clock = clock or (1 if results[0].mean == pytest.approx(seconds[0][0]) else 2)
+        for result, stated in zip(results, seconds[pair], strict=True):
+            assert result.mean == pytest.approx(clock * stated[0])
+            assert result.extra["verified"] == (result.mean < best) or best == float("inf")
+            devices.add(result.extra["device"])
+        best = min(best, *(result.mean for result in results))
+    assert devices == {0, 1}
+
+
+def test_a_device_knows_the_best_so_far_by_its_own_clock(tmp_path, runners):
+    runners.append(runner := StatedRunner(2, Together))
+    inputs, built = ready(tmp_path, [(1e-3, 2e-3)] * 6, runner)
+    for i in (0, 2, 4):
+        runner.run(inputs[i : i + 2], built[i : i + 2])
+    first, second = (station.jobs for station in runner.station.made)
+    assert [job.best_s for job in first][-1] == pytest.approx(1e-3)
+    assert [job.best_s for job in second][-1] == pytest.approx(2e-3)
+    assert {job.best_s for job in (first[0], second[0])} == {None}
 
 
 def test_a_race_on_a_device_that_does_not_take_part_is_refused(tmp_path, runner):
