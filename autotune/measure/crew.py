@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Literal
 
 from autotune.errors import MeasureError
@@ -67,6 +67,7 @@ class Crew:
         task: Task,
     ) -> None:
         self._options = options
+        self._how = _how_timed(options)
         self._oracle = oracle
         self._oracle_lock = threading.Lock()
         self._checks: dict[Data, tuple[Check, ...]] = {}
@@ -169,18 +170,19 @@ class Crew:
                 (), reply["error_no"], seconds, time.time(), reply["message"], failed
             )
         timing = timing_of(reply["timing"])
+        costs = costs_of(timing)
         factor = self._calibration.factor(
-            station.device, job, _seconds(timing), lambda anchor: _replied(station.run(anchor))
+            station.device, job, fmean(costs), lambda anchor: _replied(station.run(anchor))
         )
         if not timing.cut_short:
-            self._note(_seconds(timing) * factor)
-        extra = _extra(timing, built, bool(reply["verified"]))
+            self._note(fmean(costs) * factor)
+        extra = _extra(timing, built, bool(reply["verified"])) | self._how
         fraction = self._roofline.fraction(station, job, timing)
         if fraction is not None:
             extra["roofline"] = fraction
         if self._several:
             extra |= {"device": station.device, "calibration": factor}
-        costs = tuple(cost * factor for cost in costs_of(timing))
+            costs = tuple(cost * factor for cost in costs)
         return MeasureResult(costs, MeasureErrorNo.NO_ERROR, seconds, time.time(), "", extra)
 
     def close(self) -> None:
@@ -203,13 +205,21 @@ def timing_of(data: dict[str, Any]) -> Timing:
     return Timing(**{**data, "samples_s": samples, "ci95": interval, "clocks": clocks})
 
 
-def _seconds(timing: Timing) -> float:
-    """Return by what trials are compared: the mean that their records will have."""
-    return statistics.fmean(costs_of(timing))
-
-
 def _replied(reply: dict[str, Any]) -> float | None:
-    return None if reply["error_no"] else _seconds(timing_of(reply["timing"]))
+    """Return by what trials are compared: the mean that their records have."""
+    return None if reply["error_no"] else fmean(costs_of(timing_of(reply["timing"])))
+
+
+def _how_timed(options: RunOptions) -> dict[str, Any]:
+    """Return what else a record keeps of how it was timed: whatever is not the default."""
+    how: dict[str, Any] = {}
+    if options.flush:
+        how["flush"] = True
+    if options.graph is not None:
+        how["graph"] = options.graph
+    if options.timing.min_repeat_ms:
+        how["min_repeat_ms"] = options.timing.min_repeat_ms
+    return how
 
 
 def _extra(timing: Timing, built: BuildResult, verified: bool) -> dict[str, Any]:

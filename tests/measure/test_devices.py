@@ -144,3 +144,29 @@ def test_what_is_submitted_while_a_runner_closes_starts_nothing(tmp_path, runner
     runner.close()
     assert len(runner.station.made) <= 2  # the last one may have come after the end
     assert runner.run(inputs[:1], built[:1])[0].ok
+
+
+def extra_of(folder, runner):
+    inputs, built = ready(folder, SAME, runner)
+    try:
+        (result,) = runner.run(inputs[:1], built[:1])
+    finally:
+        runner.close()
+    return result.extra
+
+
+def test_a_record_says_how_it_was_timed_where_that_is_not_as_usual(tmp_path):
+    keys = {"flush", "graph", "min_repeat_ms"}
+    assert not keys & set(extra_of(tmp_path, StatedRunner(1)))
+    asked = extra_of(tmp_path, StatedRunner(1, flush_l2=True, use_graph=False, min_repeat_ms=20))
+    assert {key: asked[key] for key in keys} == {
+        "flush": True,
+        "graph": False,
+        "min_repeat_ms": 20,
+    }
+    assert extra_of(tmp_path, StatedRunner(1, enable_cpu_cache_flush=True))["flush"] is True
+
+
+def test_a_record_keeps_the_clocks_of_the_device(tmp_path):
+    clocks = extra_of(tmp_path, StatedRunner(1))["clocks"]
+    assert clocks == {"sm_mhz": 1500, "memory_mhz": 2600, "temperature_c": 40}
