@@ -1,14 +1,23 @@
 """Several devices of one host: one queue, one clock, and nobody waits for one that is lost."""
 
 import logging
+import random
 import threading
 import time
 
 import pytest
 
 from autotune.errors import MeasureError
-from autotune.measure import VerifyPolicy
-from tests.measure.devices import StatedRunner, StatedStation, ready
+from autotune.measure import VerifyPolicy, measure_option
+from autotune.measure.race import race
+from autotune.tuner import GridSearchTuner
+from tests.measure.devices import (
+    StatedBuilder,
+    StatedRunner,
+    StatedStation,
+    ready,
+    stated_inputs,
+)
 
 SAME = [(1e-3, 1e-3)] * 12
 
@@ -170,3 +179,64 @@ def test_a_record_says_how_it_was_timed_where_that_is_not_as_usual(tmp_path):
 def test_a_record_keeps_the_clocks_of_the_device(tmp_path):
     clocks = extra_of(tmp_path, StatedRunner(1))["clocks"]
     assert clocks == {"sm_mhz": 1500, "memory_mhz": 2600, "temperature_c": 40}
+
+
+def raced(folder, seconds, runner):
+    inputs = stated_inputs(len(seconds))
+    option = measure_option(StatedBuilder(folder, seconds), runner)
+    return race(inputs, option, rounds=3)
+
+
+def test_a_race_is_run_by_the_device_asked_for(tmp_path, runner):
+    inputs, built = ready(tmp_path, [(1e-3, 3e-3)], runner)
+    for device in (0, 1, 1, 1, 0, 0, 0, 1):
+        (timing,) = runner.race([(inputs[0], built[0])], 3, 1e-3, device)
+        assert timing.median == (1e-3, 3e-3)[device]
+
+
+def test_a_winner_must_win_on_all_devices_together(tmp_path, runner):
+    # The first candidate is a little faster here and much slower there; the pace there is half.
+    result = raced(tmp_path, [(1.0e-3, 6.0e-3), (1.2e-3, 2.0e-3), (4e-3, 8e-3)], runner)
+    assert result.winner.config.index == 1
+    assert [[t.median for t in timings] for timings in result.timings] == [
+        [1.0e-3, 6.0e-3],
+        [1.2e-3, 2.0e-3],
+        [4e-3, 8e-3],
+    ]
+    # Geometric means at the pace of the first device.
+    joined = [(1.0 * 3.0) ** 0.5, (1.2 * 1.0) ** 0.5, 4.0]
+    assert [1e3 * c.seconds for c in result.candidates] == pytest.approx(joined)
+    assert result.certificate()["candidates"][0]["medians"] == [1.0e-3, 6.0e-3]
+
+
+def test_a_race_goes_on_without_a_device_that_left(tmp_path, runner):
+    inputs, built = ready(tmp_path, SAME, runner)
+    runner.station.lost.add(1)
+    while tuple(runner.race_devices()) != (0,):
+        assert all(r.ok for r in runner.run(inputs[:2], built[:2]))
+    option = measure_option(StatedBuilder(tmp_path, SAME), runner)
+    result = race(inputs[:2], option, rounds=3)
+    assert [len(timings) for timings in result.timings] == [1, 1]
+
+
+def test_a_run_on_two_devices_finds_what_is_fastest_on_both(tmp_path, runners):
+    # The second device takes twice as long, and far longer for what is fastest on the first.
+    rng = random.Random(0)
+    seconds = [(s, 2 * s) for s in (rng.uniform(2e-3, 9e-3) for _ in range(24))]
+    trap, best = 17, 5
+    seconds[trap], seconds[best] = (1.0e-3, 6.0e-3), (1.02e-3, 2.04e-3)
+    runners.append(runner := StatedRunner(2))
+    option = measure_option(StatedBuilder(tmp_path, seconds), runner)
+    results = {}
+
+    def note(tuner, inputs, batch):
+        results.update({i.config.index: r for i, r in zip(inputs, batch, strict=True)})
+
+    tuner = GridSearchTuner(stated_inputs(24)[0].task)
+    tuner.tune(24, option, callbacks=[note])
+    assert sorted(results) == list(range(24))
+    assert {round(results[i].mean / seconds[i][0], 6) for i in range(24) if i != trap} in (
+        {1.0},
+        {2.0},
+    )
+    assert tuner.best_config.index == best
