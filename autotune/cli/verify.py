@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -9,10 +10,9 @@ import click
 
 from autotune.errors import TemplateError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
-from autotune.measure.recheck import Recheck, recheck
-from autotune.record import load_from_file
-
-_GOOD = ("confirmed", "faster")
+from autotune.measure.recheck import Recheck, Way, recheck
+from autotune.measure.types import MeasureErrorNo
+from autotune.record import best_of_each, load_from_file
 
 
 @click.command()
@@ -27,22 +27,43 @@ _GOOD = ("confirmed", "faster")
     help="Module that registers the templates; may be given several times.",
 )
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds for building one.")
-def verify(log: Path, every: bool, modules: tuple[str, ...], timeout: float) -> None:
+@click.option(
+    "--run-timeout",
+    default=60.0,
+    show_default=True,
+    help="Seconds for loading, timing and checking one.",
+)
+@click.option("--device", default=0, show_default=True, help="Index of the device to run on.")
+def verify(
+    log: Path,
+    every: bool,
+    modules: tuple[str, ...],
+    timeout: float,
+    run_timeout: float,
+    device: int,
+) -> None:
     """Build, check and time the best records of LOG again.
 
-    A record is confirmed when its time still lies within noise or 5%, and its answer is right.
-    Ends with status 1 when a record is slower, wrong, or cannot be run any more.
+    The best of a task is the one that `apply_history_best` gives. A record is confirmed when its
+    time, taken in the way it was taken then, still lies within noise or 5%, and its answer is not
+    wrong; an answer that nothing is known of is shown as unchecked. Ends with status 1 when a
+    record is slower, wrong, or cannot be run any more.
     """
     for name in modules:
         _import(name)
-    option = measure_option(LocalBuilder(timeout=timeout), LocalRunner(verify="all"))
+
+    def option_for(way: Way) -> dict[str, object]:
+        runner = LocalRunner(run_timeout, device=device, verify="all", **way.arguments())
+        return measure_option(LocalBuilder(timeout), runner)
+
+    # All that worked are the trials; a race is one of them run once more.
+    records = load_from_file(log) if every else best_of_each(load_from_file(log, races=True))
     checks = []
-    for one in recheck(load_from_file(log, races=True), option, every=every):
+    for one in recheck(records, option_for):
         checks.append(one)
         click.echo(_line(one))
-    bad = sum(one.verdict not in _GOOD for one in checks)
-    click.echo(f"{len(checks) - bad} of {len(checks)} records hold")
-    if bad or not checks:
+    click.echo(_total(checks))
+    if not checks or not all(one.holds for one in checks):
         raise SystemExit(1)
 
 
@@ -54,7 +75,17 @@ def _import(name: str) -> None:
 
 
 def _line(one: Recheck) -> str:
-    inp, before, now = one.measure_input, one.recorded, one.measured
-    times = f"{before.mean * 1e6:10.1f} us then"
-    times += f" {now.mean * 1e6:10.1f} us now" if now.ok else f"  {now.error_msg.splitlines()[0]}"
-    return f"{one.verdict:10}{times}   {inp.task.name} {inp.task.args} #{inp.config.index}"
+    inp, now = one.measure_input, one.measured
+    then = f"{one.verdict:10}{one.then_s * 1e6:10.1f} us then"
+    task = f"{inp.task.name} {inp.task.args} #{inp.config.index}"
+    if not now.ok:
+        said = now.error_msg.strip() or MeasureErrorNo(now.error_no).name
+        return f"{then}  {said.splitlines()[0]}   {task}"
+    answer = "answer checked" if one.checked else "answer unchecked"
+    return f"{then} {one.now_s * 1e6:10.1f} us now   {answer:16}   {task}"
+
+
+def _total(checks: Sequence[Recheck]) -> str:
+    good = [one for one in checks if one.holds]
+    checked = sum(one.checked for one in good)
+    return f"{len(good)} of {len(checks)} records hold; of these {checked} answers checked"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +19,38 @@ _ALWAYS_SAME = 0.05
 
 
 @dataclass(frozen=True)
+class Way:
+    """How a record was timed, as far as its time depends on that.
+
+    Attributes:
+        flush: whether caches were cold.
+        graph: whether CUDA graphs were replayed; None where the runner chose.
+        min_repeat_ms: least duration of a sample.
+    """
+
+    flush: bool = False
+    graph: bool | None = None
+    min_repeat_ms: float = 0.0
+
+    @classmethod
+    def of(cls, result: MeasureResult) -> Way:
+        """Read it from a record, which keeps what differs from a runner's defaults."""
+        extra = result.extra
+        return cls(
+            bool(extra.get("flush", False)), extra.get("graph"), extra.get("min_repeat_ms", 0.0)
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of a `LocalRunner` that times in this way."""
+        return {
+            "enable_cpu_cache_flush": self.flush,
+            "flush_l2": self.flush,
+            "use_graph": self.graph,
+            "min_repeat_ms": self.min_repeat_ms,
+        }
+
+
+@dataclass(frozen=True)
 class Recheck:
     """One record measured again."""
 
@@ -27,26 +59,45 @@ class Recheck:
     measured: MeasureResult
     verdict: Verdict
 
+    @property
+    def then_s(self) -> float:
+        """Seconds of one run by the record."""
+        return _seconds(self.recorded)
+
+    @property
+    def now_s(self) -> float:
+        """Seconds of one run by the new measurement; infinite when it failed."""
+        return _seconds(self.measured)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the record may still be used: no slower than it says, and not known as wrong."""
+        return self.verdict in ("confirmed", "faster")
+
+    @property
+    def checked(self) -> bool:
+        """Whether the answer was compared with one that is known to be right."""
+        return self.verdict == "wrong" or bool(self.measured.extra.get("verified"))
+
 
 def recheck(
-    records: Iterable[Pair], measure_option: Mapping[str, Any], *, every: bool = False
+    records: Iterable[Pair], option_for: Callable[[Way], Mapping[str, Any]]
 ) -> Iterator[Recheck]:
-    """Build, verify and time records of a log again.
+    """Build, verify and time records of a log again, each in the way it was timed.
 
     Args:
         records: of any tasks; failed ones are passed over.
-        measure_option: who builds and runs. Give the runner ``verify="all"`` to have all answers
-            checked; by default it checks what is faster than all before and some others.
-        every: all records that worked, not just the best of each task.
+        option_for: returns who builds and who runs what was timed in that way. Give the runner
+            ``verify="all"`` to have all answers checked; by default it checks what is faster than
+            all before and some others.
     """
-    by_task: dict[Task, list[Pair]] = {}
+    alike: dict[tuple[Task, Way], list[Pair]] = {}
     for inp, result in records:
         if result.ok and result.costs:
-            by_task.setdefault(inp.task, []).append((inp, result))
-    for task, pairs in by_task.items():
-        chosen = pairs if every else [min(pairs, key=lambda pair: pair[1].mean)]
-        with Pipeline(task, measure_option) as pipeline:
-            yield from _again(pipeline, task, chosen)
+            alike.setdefault((inp.task, Way.of(result)), []).append((inp, result))
+    for (task, way), pairs in alike.items():
+        with Pipeline(task, option_for(way)) as pipeline:
+            yield from _again(pipeline, task, pairs)
 
 
 def _again(pipeline: Pipeline, task: Task, pairs: list[Pair]) -> Iterator[Recheck]:
@@ -67,10 +118,18 @@ def verdict(recorded: MeasureResult, measured: MeasureResult) -> Verdict:
         return "wrong"
     if measured.error_no:
         return "failed"
-    ratio = measured.mean / recorded.mean
+    ratio = _seconds(measured) / _seconds(recorded)
     if abs(ratio - 1) <= _ALWAYS_SAME or _overlap(recorded, measured):
         return "confirmed"
     return "slower" if ratio > 1 else "faster"
+
+
+def _seconds(result: MeasureResult) -> float:
+    """Return what two measurements are compared by.
+
+    A race on a CPU is decided by least samples, which no single trial can be expected to reach.
+    """
+    return float(result.extra["median"]) if "race" in result.extra else result.mean
 
 
 def _overlap(a: MeasureResult, b: MeasureResult) -> bool:

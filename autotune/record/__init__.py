@@ -1,6 +1,6 @@
 """Logs of trials: the line codec, reading and appending, databases, and the best of history."""
 
-from autotune.record.best import best_of, is_race
+from autotune.record.best import best_of, best_of_each, is_race
 from autotune.record.codec import AUTOTVM_LOG_VERSION, decode, encode, measure_str_key
 from autotune.record.database import Database, DummyDatabase, SqliteDatabase, filter_inputs
 from autotune.record.fields import Pair
@@ -23,6 +23,7 @@ __all__ = [
     "SqliteDatabase",
     "apply_history_best",
     "best_of",
+    "best_of_each",
     "compact",
     "decode",
     "encode",

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from autotune.measure.types import MeasureResult
 from autotune.record.fields import Pair
+from autotune.task import Task
 
 
 def is_race(result: MeasureResult) -> bool:
@@ -48,3 +49,14 @@ def best_of(pairs: Iterable[Pair]) -> Pair | None:
         if pair[1].ok and pair[1].costs and (best is None or beats(pair, best)):
             best = pair
     return best
+
+
+def best_of_each(pairs: Iterable[Pair]) -> list[Pair]:
+    """Return the best record of each task, see `best_of`; none of a task whose trials all failed.
+
+    They stand in the order in which their tasks appear first.
+    """
+    by_task: dict[Task, list[Pair]] = {}
+    for pair in pairs:
+        by_task.setdefault(pair[0].task, []).append(pair)
+    return [best for one in by_task.values() if (best := best_of(one)) is not None]

@@ -1,54 +1,184 @@
+"""`autotune verify`: which records it measures again, how, and what it says of them.
+
+Records are given times of a second or of a picosecond, so that no noise decides a verdict.
+"""
+
 import json
 
 import autotune.templates
 import pytest
 from click.testing import CliRunner
 
-import autotune
+import autotune.task as at
+from autotune.cli import verify as command
 from autotune.cli.main import main
-from autotune.measure import LocalBuilder, LocalRunner, measure_option
+from autotune.kernel import SourceKernel, arg
+from autotune.measure import (
+    LocalBuilder,
+    LocalRunner,
+    MeasureErrorNo,
+    MeasureInput,
+    MeasureResult,
+    measure_option,
+)
+from autotune.measure.recheck import Recheck
+from autotune.record import encode
 from autotune.tuner import GridSearchTuner, callback
 
+SCALE = ("measure_test.scale", (64, 8))
+SLOW, FAST = 1.0, 1e-12
 
-@pytest.fixture(scope="module")
-def log(tmp_path_factory):
-    """Return a log of three real trials of a template of the library."""
-    path = tmp_path_factory.mktemp("verify") / "log.json"
-    task = autotune.create("softmax.cpu", (64, 100), "llvm")
+
+@at.template("verify_test.unknown")
+def unknown(n):
+    """A kernel without a reference."""
+    at.get_config().define_knob("knob", [0, 1])
+    source = "void copy(const float *x, float *y) { for (int i = 0; i < 64; i++) y[i] = x[i]; }"
+    args = [arg("x", (n,)), arg("y", (n,), role="out")]
+    return SourceKernel("copy", source, args, language="c")
+
+
+def pair(task, index, seconds, **extra):
+    task = at.create(*task, target="c")
+    inp = MeasureInput(task.target, task, task.config_space.get(index))
+    return inp, MeasureResult((seconds,), 0, 0.1, 1.0, "", extra)
+
+
+def verify(path, *args):
+    options = ["--module", "tests.measure.kernels", "--module", "autotune.templates"]
+    return CliRunner().invoke(main, ["verify", str(path), *options, *map(str, args)])
+
+
+@pytest.fixture
+def verified(tmp_path):
+    """Return how to write a log and verify it."""
+
+    def run(*rows, options=()):
+        log = tmp_path / "x.log"
+        log.write_text("".join(f"{r if isinstance(r, str) else encode(*r)}\n" for r in rows))
+        return verify(log, *options)
+
+    return run
+
+
+def words(result):
+    """Return the first word of each line, without the total."""
+    return [line.split()[0] for line in result.output.splitlines()[:-1]]
+
+
+def numbers(result):
+    """Return the configurations that were measured again."""
+    return [int(line.rpartition("#")[2]) for line in result.output.splitlines()[:-1]]
+
+
+def test_a_record_that_tuning_wrote_is_measured_again(tmp_path):
+    log = tmp_path / "log.json"
+    task = autotune.task.create("softmax.cpu", (64, 100), "llvm")
     option = measure_option(LocalBuilder(), LocalRunner(number=20))
-    GridSearchTuner(task).tune(3, option, callbacks=[callback.log_to_file(str(path))])
-    return path
-
-
-def verify(*args):
-    return CliRunner().invoke(main, ["verify", *map(str, args)])
-
-
-def test_the_best_record_is_measured_again(log):
-    result = verify(log)
-    assert "softmax.cpu (64, 100)" in result.output
-    assert "1 records hold" in result.output
-
-
-def test_a_time_that_no_longer_holds_ends_with_status_1(log, tmp_path):
+    GridSearchTuner(task).tune(1, option, callbacks=[callback.log_to_file(str(log))])
     row = json.loads(log.read_text().splitlines()[0])
-    row["result"][0] = [1e-12]
-    row.pop("ci95", None)
-    faked = tmp_path / "faked.json"
-    faked.write_text(json.dumps(row) + "\n")
-    result = verify(faked)
+    row["result"][0] = [SLOW]
+    log.write_text(json.dumps(row) + "\n")
+    result = verify(log)
+    assert result.exit_code == 0
+    assert "us now   answer checked     softmax.cpu (64, 100) #0" in result.output
+    assert result.output.endswith("\n1 of 1 records hold; of these 1 answers checked\n")
+
+
+def test_a_time_that_no_longer_holds_ends_with_status_1(verified):
+    result = verified(pair(SCALE, 0, FAST))
+    assert words(result) == ["slower"]
+    assert result.output.endswith("\n0 of 1 records hold; of these 0 answers checked\n")
     assert result.exit_code == 1
-    assert result.output.startswith("slower")
-    assert "0 of 1 records hold" in result.output
 
 
-def test_a_missing_module_is_named(log):
-    result = verify(log, "--module", "no_such_templates")
+def test_the_best_of_each_task_is_measured_or_every_record(verified):
+    rows = [
+        pair(SCALE, 0, 3 * SLOW),
+        pair(SCALE, 1, 1 * SLOW),
+        pair(SCALE, 2, 2 * SLOW),
+        pair(("measure_test.scale", (32, 8)), 4, SLOW),
+    ]
+    best = verified(*rows)
+    assert numbers(best) == [1, 4]
+    assert best.exit_code == 0
+    every = verified(*rows, options=["--every"])
+    assert numbers(every) == [0, 1, 2, 4]
+    assert every.exit_code == 0
+
+
+def test_the_winner_of_a_race_is_measured_and_not_the_luckiest_trial(verified):
+    lucky, trial = pair(SCALE, 0, 1 * SLOW), pair(SCALE, 1, 2 * SLOW)
+    race = {"tied": [1], "candidates": [{"index": 0}, {"index": 1}]}
+    winner = "# race " + encode(*pair(SCALE, 1, 2 * SLOW, race=race, median=2 * SLOW))
+    assert numbers(verified(lucky, trial)) == [0]
+    assert numbers(verified(lucky, trial, winner)) == [1]
+    assert numbers(verified(lucky, trial, winner, options=["--every"])) == [0, 1]
+
+
+def test_every_answer_is_checked_however_slow(verified):
+    # The second is a hundred times slower than the first, so tuning need not look at its answer.
+    faults = ("measure_test.faulty", (["none", "slow", "wrong"],))
+    space = at.create(*faults, target="c").config_space
+    index = {space.get(i)["fault"].val: i for i in range(3)}
+    rows = [pair(faults, index[fault], SLOW) for fault in ("none", "slow", "wrong")]
+    result = verified(*rows, options=["--every"])
+    assert words(result) == ["faster", "faster", "wrong"]
+    assert result.output.count("answer checked") == 2
+    assert result.output.endswith("\n2 of 3 records hold; of these 2 answers checked\n")
+    assert result.exit_code == 1
+
+
+def test_an_answer_that_nobody_knows_is_shown_as_unchecked(verified):
+    result = verified(pair(("verify_test.unknown", (64,)), 0, SLOW))
+    assert "answer unchecked" in result.output
+    assert result.output.endswith("\n1 of 1 records hold; of these 0 answers checked\n")
+
+
+def test_how_to_build_and_run_is_passed_on(verified, monkeypatch):
+    made = []
+
+    def spy(kind):
+        def make(*args, **options):
+            made.append((kind, args, options))
+            return kind(*args, **options)
+
+        return make
+
+    monkeypatch.setattr(command, "LocalBuilder", spy(LocalBuilder))
+    monkeypatch.setattr(command, "LocalRunner", spy(LocalRunner))
+    record = pair(SCALE, 0, SLOW, flush=True, min_repeat_ms=3)
+    assert verified(record, options=["--timeout", 7, "--run-timeout", 8]).exit_code == 0
+    (builder, given, _), (runner, limits, options) = sorted(made, key=lambda m: m[0].__name__)
+    assert (builder, given, runner, limits) == (LocalBuilder, (7.0,), LocalRunner, (8.0,))
+    assert options == {
+        "device": 0,
+        "verify": "all",
+        "enable_cpu_cache_flush": True,
+        "flush_l2": True,
+        "use_graph": None,
+        "min_repeat_ms": 3,
+    }
+    refused = verified(record, options=["--device", 1])
+    assert refused.exit_code == 1
+    assert "runs on the CPU, which is device 0; got device 1" in refused.output
+
+
+def test_a_failure_without_a_word_is_named_by_its_kind():
+    inp, before = pair(SCALE, 0, SLOW)
+    silent = MeasureResult((), MeasureErrorNo.RUN_TIMEOUT, 0.1, 1.0, " \n")
+    assert "RUN_TIMEOUT" in command._line(Recheck(inp, before, silent, "failed"))
+    spoken = silent._replace(error_msg="it hung\nfor long")
+    assert "it hung   measure_test" in command._line(Recheck(inp, before, spoken, "failed"))
+
+
+def test_a_missing_module_is_named(verified):
+    result = verified(pair(SCALE, 0, SLOW), options=["--module", "no_such_templates"])
     assert result.exit_code == 1
     assert "--module no_such_templates: No module named" in result.output
 
 
-def test_an_empty_log_holds_nothing(tmp_path):
-    empty = tmp_path / "empty.json"
-    empty.write_text("")
-    assert verify(empty).exit_code == 1
+def test_an_empty_log_holds_nothing(verified):
+    result = verified()
+    assert result.exit_code == 1
+    assert result.output == "0 of 0 records hold; of these 0 answers checked\n"

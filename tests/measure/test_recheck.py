@@ -8,7 +8,7 @@ import autotune.task as at
 from autotune import measure
 from autotune.errors import InstantiationError
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, measure_option
-from autotune.measure.recheck import recheck, verdict
+from autotune.measure.recheck import Way, recheck, verdict
 from tests.measure import kernels  # noqa: F401 - registers the templates
 
 
@@ -32,22 +32,58 @@ def test_the_verdict(recorded, measured, expected):
     assert verdict(recorded, measured) == expected
 
 
-def test_the_best_of_each_task_is_measured_again():
+def test_a_race_is_compared_by_its_median():
+    # Its cost is the least sample of many on a CPU, which one trial cannot be expected to reach.
+    race = MeasureResult((0.5,), 0, 0.1, 1.0, "", {"race": {"tied": [1]}, "median": 1.0})
+    assert verdict(race, result(1.0)) == "confirmed"
+    assert verdict(race, result(1.2)) == "slower"
+
+
+def record(task, index, *costs, **extra):
+    inp = MeasureInput(task.target, task, task.config_space.get(index))
+    return inp, MeasureResult(costs, 0, 0.1, 1.0, "", extra)
+
+
+def test_what_worked_is_measured_again_task_by_task():
     task = at.create("measure_test.faulty", (["none", "wrong"],), target="c")
     other = at.create("measure_test.scale", (64, 8), target="c")
-
-    def record(task, index, cost):
-        return MeasureInput(task.target, task, task.config_space.get(index)), result(cost)
-
-    log = [record(task, 0, 2.0), record(task, 1, 1.0), record(other, 3, 1e-9)]
+    log = [record(task, 0, 2.0), record(other, 3, 1e-9), record(task, 1, 1.0)]
     log.append((log[0][0], result(error_no=4)))
     option = measure_option(LocalBuilder(), LocalRunner(cooldown_interval=0, verify="all"))
-    checked = list(recheck(log, option))
-    assert [c.measure_input.config.index for c in checked] == [1, 3]
-    assert [c.verdict for c in checked] == ["wrong", "slower"]
-    everything = list(recheck(log, option, every=True))
-    assert [c.verdict for c in everything] == ["faster", "wrong", "slower"]
-    assert [c.recorded.mean for c in everything] == [2.0, 1.0, 1e-9]
+    checked = list(recheck(log, lambda way: option))
+    assert [c.measure_input.config.index for c in checked] == [0, 1, 3]
+    assert [c.verdict for c in checked] == ["faster", "wrong", "slower"]
+    assert [c.recorded.mean for c in checked] == [2.0, 1.0, 1e-9]
+    assert [c.holds for c in checked] == [True, False, False]
+    assert [c.checked for c in checked] == [True, True, True]
+
+
+def test_a_record_is_timed_again_in_the_way_it_was_timed():
+    task = at.create("measure_test.scale", (64, 8), target="c")
+    log = [
+        record(task, 0, 1.0),
+        record(task, 1, 1.0, flush=True, min_repeat_ms=5),
+        record(task, 2, 1.0, graph=False),
+        record(task, 3, 1.0),
+    ]
+    ways = []
+
+    def option_for(way):
+        ways.append(way)
+        return measure_option(LocalBuilder(), LocalRunner(cooldown_interval=0, **way.arguments()))
+
+    checked = list(recheck(log, option_for))
+    assert [c.measure_input.config.index for c in checked] == [0, 3, 1, 2]
+    assert ways == [Way(), Way(flush=True, min_repeat_ms=5), Way(graph=False)]
+    # The new records say the same of themselves.
+    assert [Way.of(c.measured) for c in checked] == [ways[0], *ways]
+
+
+def test_a_way_is_what_a_runner_is_told():
+    options = LocalRunner(**Way(flush=True, graph=False, min_repeat_ms=5).arguments()).options
+    assert (options.flush, options.graph, options.timing.min_repeat_ms) == (True, False, 5)
+    plain, default = LocalRunner(**Way().arguments()).options, LocalRunner().options
+    assert plain == default
 
 
 def test_the_names_of_old_scripts_are_the_same_things():
