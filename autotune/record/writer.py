@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import tempfile
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.codec import encode
+from autotune.utils.files import write_atomically
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 
@@ -63,20 +65,26 @@ class LogWriter:
             if not self._pending:
                 return
             try:
-                _append(self.path, self._pending, self._fsync)
+                whole = _append(self.path, self._pending, self._fsync)
             except OSError as error:
-                raise self._rescued(rows, error) from error
-            self._pending = []
+                raise self._rescued(error) from error
+            self._pending = self._pending[whole:]
+            if self._pending:
+                raise self._rescued(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
             self._discard_rescue()
 
-    def _rescued(self, rows: Sequence[str], cause: OSError) -> RecordError:
-        """Save rows that could not be written, and return the error to raise."""
+    def _rescued(self, cause: OSError) -> RecordError:
+        """Save the rows that are not in the log, and return the error to raise."""
         problem = f"cannot append to the log {self.path}: {cause.strerror}."
-        if self._rescue is None:
-            name = f"autotune-rescue-{self.path.name}-{os.getpid()}.log"
-            self._rescue = Path(tempfile.gettempdir()) / name
         try:
-            _append(self._rescue, rows, fsync=True)
+            if self._rescue is None:
+                # A name that no other writer has, not even another one of this log.
+                prefix = f"autotune-rescue-{self.path.name}-"
+                descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".log")
+                os.close(descriptor)
+                self._rescue = Path(name)
+            # The log may end in a fragment, to which `cat` would glue the first row.
+            write_atomically(self._rescue, ("\n" + "".join(self._pending)).encode())
         except OSError:
             text = "".join(self._pending)
             return RecordError(f"{problem} Copy these rows by hand, they are kept here:\n{text}")
@@ -97,11 +105,12 @@ def _cure(cause: OSError) -> str:
     return "make room" if full else "make the log's folder writable or choose another path"
 
 
-def _append(path: Path, rows: Sequence[str], fsync: bool) -> None:
-    """Append rows in one write; on failure the file is as before, but for a fragment at its end.
+def _append(path: Path, rows: Sequence[str], fsync: bool) -> int:
+    """Append rows in one write; return how many of them are in the file now.
 
-    A fragment stays when the disk filled up in the middle of the write. It is not cut off,
-    because another process may have appended behind it; the next row starts on a new line.
+    These are less than all where the disk filled up in the middle of the write; a fragment of the
+    next one may then end the file. It is not cut off, because another process may have appended
+    behind it; the next row starts on a new line.
     """
     try:
         descriptor = os.open(path, _APPEND, 0o666)
@@ -111,11 +120,12 @@ def _append(path: Path, rows: Sequence[str], fsync: bool) -> None:
     try:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        data = b"\n" * torn + "".join(rows).encode()
-        written = os.write(descriptor, data)
-        if written < len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        encoded = [row.encode() for row in rows]
+        written = os.write(descriptor, b"\n" * torn + b"".join(encoded)) - torn
         if fsync:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+    # A row that lacks nothing but its newline is whole: the next one brings it.
+    ends = itertools.accumulate(len(row) for row in encoded)
+    return sum(end - 1 <= written for end in ends)

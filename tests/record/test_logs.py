@@ -171,6 +171,66 @@ def test_rows_that_could_not_be_written_follow_when_there_is_room(tmp_path, resc
     assert not list(rescue_folder.iterdir())
 
 
+FILL = """
+import resource, signal, sys, tempfile
+from pathlib import Path
+from autotune.errors import RecordError
+from autotune.record import LogWriter, encode
+from tests.record.records import good, make_config, make_input
+
+log, tempfile.tempdir, room = sys.argv[1], sys.argv[2], int(sys.argv[3])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+unlimited = resource.RLIM_INFINITY
+writer = LogWriter(log)
+rows = [encode(make_input(config=make_config(i, k=i)), good(1.0)) + "\\n" for i in range(5)]
+# A file that may not grow is written to like one on a disk without room.
+Path(log).write_text("#" * 999 + "\\n")
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000 + 2 * len(rows[0]) + room, unlimited))
+try:
+    writer.write(rows[:4])
+except RecordError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (unlimited, unlimited))
+if room >= 0:
+    writer.write(rows[4:])
+"""
+
+
+def indices(path):
+    return [inp.config.index for inp, _ in load_from_file(path)]
+
+
+@pytest.mark.parametrize(("room", "kept"), [(30, 2), (0, 2), (-1, 2), (-2, 3)])
+def test_a_row_that_is_in_the_log_is_not_written_again(tmp_path, rescue_folder, room, kept):
+    log = tmp_path / "x.log"
+    argv = [sys.executable, "-c", FILL, str(log), str(rescue_folder), str(room)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert f"{kept} rows are kept in" in done.stdout
+    if room < 0:  # the program ended before there was room; its user follows the advice
+        (rescued,) = rescue_folder.iterdir()
+        with log.open("a") as file:
+            file.write(rescued.read_text())
+        assert indices(log) == [0, 1, 2, 3]
+    else:
+        assert indices(log) == [0, 1, 2, 3, 4]
+        assert not list(rescue_folder.iterdir())
+
+
+def test_every_writer_has_a_rescue_file_of_its_own(tmp_path, rescue_folder):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.write_text("a file where the folder should be")
+    logs = [folders[0] / "x.log", folders[1] / "x.log", folders[1] / "x.log"]
+    writers = [LogWriter(log) for log in logs]
+    for i, writer in enumerate(writers):
+        with pytest.raises(RecordError, match="1 rows are kept in"):
+            writer.append(make_input(config=make_config(i, k=i)), good(1.0))
+    folders[0].unlink()
+    writers[0].append(make_input(config=make_config(9, k=9)), good(1.0))
+    assert indices(logs[0]) == [0, 9]
+    assert sorted(i for path in rescue_folder.iterdir() for i in indices(path)) == [1, 2]
+
+
 def test_when_nothing_can_be_written_the_error_holds_the_rows(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/dev/null/nowhere")
     writer = LogWriter("/dev/null/nowhere/x.log")
