@@ -11,9 +11,10 @@ from autotune.errors import AutotuneError, MeasureError
 from autotune.kernel import Kernel
 from autotune.measure.jobs import Greeting, ReferenceJob
 from autotune.measure.stations import Station
+from autotune.measure.tolerance import EPSILON
 from autotune.runtime import compile_kernel
 from autotune.target import Target
-from autotune.te import ComputeOp, Schedule, create_schedule
+from autotune.te import ComputeOp, Schedule, create_schedule, post_order
 
 _TIMEOUT_S = 120.0
 
@@ -26,6 +27,13 @@ def naive_kernel(schedule: Schedule, tensors: Sequence[Any]) -> Kernel:
     """
     written = [t.op for t in tensors if isinstance(t.op, ComputeOp)]
     return kernel_of((create_schedule(written), list(tensors)), Target("c"), "naive")
+
+
+def kept_sums(tensors: Sequence[Any]) -> str | None:
+    """Return the shortest float dtype that a reduction behind these tensors is kept in, if any."""
+    computes = [op for op in post_order(t.op for t in tensors) if isinstance(op, ComputeOp)]
+    kept = {op.outputs[0].dtype for op in computes if op.reduce_axis} & EPSILON.keys()
+    return max(kept, key=EPSILON.__getitem__, default=None)
 
 
 def naive_outputs(

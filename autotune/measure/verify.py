@@ -5,18 +5,26 @@ from __future__ import annotations
 import itertools
 import logging
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from autotune.errors import MeasureError
 from autotune.kernel import Argument, Kernel
-from autotune.measure.naive import naive_outputs
+from autotune.measure.naive import kept_sums, naive_outputs
 from autotune.measure.scratch import Scratch
-from autotune.measure.tolerance import Array, Tolerance, reduction_length, tolerance
+from autotune.measure.tolerance import (
+    EPSILON,
+    Array,
+    Limit,
+    Tolerance,
+    reduction_length,
+    tolerance,
+)
 from autotune.measure.types import MeasureInput
+from autotune.measure.values import read_values
 from autotune.runtime import random_inputs
 from autotune.runtime.array import numpy_dtype
 
@@ -31,25 +39,49 @@ class VerifyPolicy:
         best: check whatever is faster than all before it.
         sample: part of the other trials that is checked, from 0 to 1; chosen by the configuration,
             so that a repeated run checks the same ones.
-        rtol, atol: allowed difference; by default what fits dtype and reduction length.
+        rtol, atol: allowed difference, relative and absolute; each replaces its part of what by
+            default fits dtype and reduction length.
+        sums: dtype in which kernels keep their sums. By default what a tensor expression says, and
+            for kernels written by hand float32 where results are shorter than that.
     """
 
     best: bool = True
     sample: float = 0.1
     rtol: float | None = None
     atol: float | None = None
+    sums: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.sums is not None and self.sums not in EPSILON:
+            names = ", ".join(EPSILON)
+            raise MeasureError(f"VerifyPolicy: sums must be one of {names}, got {self.sums!r}")
+
+    @property
+    def checks(self) -> bool:
+        """Whether any trial is checked."""
+        return self.best or self.sample > 0
 
     def sampled(self, measure_input: MeasureInput) -> bool:
         """Whether this trial is checked even if it is not the best."""
         text = f"{measure_input.task.name} {measure_input.config.index}"
         return zlib.crc32(text.encode()) < self.sample * 2**32
 
-    def tolerance(self, kernel: Kernel, output: Argument, flop: float | None) -> Tolerance:
-        """Return the allowed difference of one output."""
-        fitting = tolerance(output.dtype, reduction_length(flop, kernel.outputs))
-        if self.rtol is None and self.atol is None:
-            return fitting
-        return Tolerance(self.rtol or 0.0, self.atol or 0.0)
+    def tolerance(
+        self, kernel: Kernel, output: Argument, flop: float | None, sums: str | None = None
+    ) -> Tolerance:
+        """Return the allowed difference of one output.
+
+        Args:
+            kernel: what writes it.
+            output: the argument.
+            flop: operations of the whole task, if anybody has counted them.
+            sums: dtype that the task says it keeps sums in, if it says so.
+        """
+        length = reduction_length(flop, output, kernel.inputs)
+        fitting = tolerance(output.dtype, length, self.sums or sums)
+        if self.rtol is not None:
+            fitting = Tolerance(Limit(self.rtol))
+        return replace(fitting, atol=self.atol or 0.0)
 
 
 ALL = VerifyPolicy(sample=1.0)
@@ -76,11 +108,15 @@ def verify_policy(choice: VerifyPolicy | bool | str | float) -> VerifyPolicy:
 class Data:
     """Files with the values of the arguments that are read, and of those that are written.
 
-    Both in the order of the kernel's arguments; ``expected`` is empty where nobody knows.
+    Attributes:
+        inputs: in the order of the kernel's arguments.
+        expected: in that order; empty where nobody knows, or nobody asked.
+        sums: dtype that the task keeps its sums in, if it says so.
     """
 
     inputs: tuple[str, ...]
     expected: tuple[str, ...]
+    sums: str | None = None
 
 
 class Oracle:
@@ -97,60 +133,70 @@ class Oracle:
         self._seed = seed
         self._ref_input = ref_input
         self._scratch = Scratch("data")
+        self._inputs: dict[tuple[Argument, ...], tuple[str, ...]] = {}
         self._known: dict[tuple[Argument, ...], Data] = {}
         self._numbers = itertools.count()
 
-    def data(self, measure_input: MeasureInput, kernel: Kernel) -> Data:
+    def data(self, measure_input: MeasureInput, kernel: Kernel, expected: bool = True) -> Data:
         """Return the files for a kernel of this task.
 
         Configurations of one task nearly always have the same arguments; a template whose
         arguments change (packed layouts) gets one set for each.
 
+        Args:
+            measure_input: a trial.
+            kernel: what it runs.
+            expected: whether its outputs will be compared; the reference is not called otherwise.
+
         Raises:
             MeasureError: the reference fails or gives other outputs than the kernel has.
         """
-        known = self._known.get(kernel.args)
-        if known is None:
-            values = self._values(kernel)
-            inputs = tuple(self._write(value) for value in values.values())
-            expected = self._expected(measure_input, kernel, values, inputs)
-            known = self._known[kernel.args] = Data(inputs, expected)
+        args = kernel.args
+        if args in self._known:
+            return self._known[args]
+        if args not in self._inputs:
+            self._inputs[args] = tuple(self._write(value) for value in self._values(kernel))
+        if not expected:
+            return Data(self._inputs[args], ())
+        known = self._known[args] = self._expected(measure_input, kernel, self._inputs[args])
         return known
 
-    def _values(self, kernel: Kernel) -> dict[str, Array]:
+    def _values(self, kernel: Kernel) -> list[Array]:
         if self._ref_input is None:
-            made = random_inputs(kernel.args, self._seed)
-            return {a.name: value for a, value in zip(kernel.inputs, made, strict=True)}
+            return random_inputs(kernel.args, self._seed)
         if len(self._ref_input) != len(kernel.args):
             raise MeasureError(
                 f"ref_input: kernel {kernel.name!r} has {len(kernel.args)} arguments, "
                 f"got {len(self._ref_input)} arrays"
             )
         pairs = zip(kernel.args, self._ref_input, strict=True)
-        return {a.name: _fitting("ref_input", a, value) for a, value in pairs if a.role != "out"}
+        return [_fitting("ref_input", a, value) for a, value in pairs if a.role != "out"]
 
     def _expected(
-        self,
-        measure_input: MeasureInput,
-        kernel: Kernel,
-        values: Mapping[str, Array],
-        inputs: tuple[str, ...],
-    ) -> tuple[str, ...]:
+        self, measure_input: MeasureInput, kernel: Kernel, inputs: tuple[str, ...]
+    ) -> Data:
         """Ask the task's own reference, that of its kernel, or its plain loops."""
         task = measure_input.task
         output = task.instantiate(measure_input.config)
+        tensors = output[1] if isinstance(output, tuple) else ()
+        sums = kept_sums(tensors)
         reference = getattr(task, "reference", None) or getattr(output, "reference", None)
         if reference is not None:
-            copies = [values[a.name].copy() for a in kernel.inputs]
+            pairs = zip(inputs, kernel.inputs, strict=True)
+            copies = [read_values(path, a.dtype).copy() for path, a in pairs]
             made = _called(reference, copies, kernel, task.name)
-            return tuple(self._write(value) for value in made)
-        if not isinstance(output, tuple):
-            return ()
+            return Data(inputs, tuple(self._write(value) for value in made), sums)
+        if not tensors:
+            return self._unverified(task.name, inputs, "its kernels have no reference")
         try:
-            return tuple(naive_outputs(output[0], output[1], inputs, self._scratch.path))
+            plain = naive_outputs(output[0], tensors, inputs, self._scratch.path)
         except MeasureError as error:
-            logger.warning("task %s: results are not verified: %s", task.name, error)
-            return ()
+            return self._unverified(task.name, inputs, error)
+        return Data(inputs, tuple(plain), sums)
+
+    def _unverified(self, name: str, inputs: tuple[str, ...], reason: object) -> Data:
+        logger.warning("task %s: results are not verified: %s", name, reason)
+        return Data(inputs, ())
 
     def _write(self, value: Array) -> str:
         try:
@@ -165,6 +211,7 @@ class Oracle:
 
     def close(self) -> None:
         """Remove the files."""
+        self._inputs.clear()
         self._known.clear()
         self._scratch.remove()
 
@@ -194,5 +241,12 @@ def _fitting(what: str, argument: Argument, value: Any, cast: bool = True) -> Ar
     if array.shape != argument.shape:
         raise MeasureError(
             f"{what}: argument {argument.name!r} has shape {argument.shape}, got {array.shape}"
+        )
+    if array.dtype == numpy_dtype("bfloat16"):
+        array = array.astype(np.float32)  # files forget its name
+    if array.dtype.kind not in "biuf":
+        raise MeasureError(
+            f"{what}: argument {argument.name!r} is {argument.dtype}, got {array.dtype} values, "
+            "which are not real numbers"
         )
     return np.ascontiguousarray(array, numpy_dtype(argument.dtype) if cast else None)

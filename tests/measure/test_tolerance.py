@@ -5,34 +5,180 @@ import numpy as np
 import pytest
 
 from autotune.kernel import arg
-from autotune.measure.tolerance import Tolerance, mismatch, reduction_length, tolerance
+from autotune.measure.tolerance import (
+    Limit,
+    Tolerance,
+    mismatch,
+    reduction_length,
+    tolerance,
+)
+
+TYPES = {
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float32": np.float32,
+    "float64": np.float64,
+}
+# Of the inputs, of the sums, of the result.
+KINDS = [
+    ("float32", "float32", "float32"),
+    ("float64", "float64", "float64"),
+    ("float16", "float32", "float16"),
+    ("bfloat16", "float32", "bfloat16"),
+    ("float16", "float32", "float32"),
+    ("float16", "float16", "float16"),
+    ("bfloat16", "bfloat16", "bfloat16"),
+]
+WIDE = [kind for kind in KINDS if kind[1] not in ("float16", "bfloat16")]
+N = 32
+SEEDS = range(3)
 
 
-def summed(dtype, terms, rng, step):
-    """A matrix product accumulated in `dtype`, `step` terms at a time."""
-    a = rng.uniform(-1, 1, (16, terms)).astype(dtype)
-    b = rng.uniform(-1, 1, (terms, 16)).astype(dtype)
-    total = np.zeros((16, 16), dtype)
-    for k in range(0, terms, step):
-        total += (a[:, k : k + step] @ b[k : k + step]).astype(dtype)
-    return total, a.astype(np.float64) @ b.astype(np.float64), a, b
+def products(dtype, terms, seed, least=-1.0):
+    """The factors of a matrix product, and all that it sums, term after term."""
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(least, 1, (N, terms)).astype(TYPES[dtype]).astype("f8")
+    b = rng.uniform(least, 1, (terms, N)).astype(TYPES[dtype]).astype("f8")
+    return a, b, np.ascontiguousarray(a.T[:, :, None] * b[:, None, :])
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.float64])
-@pytest.mark.parametrize("terms", [1, 64, 1024])
-def test_honest_rounding_passes(dtype, terms):
-    got, expected, _, _ = summed(dtype, terms, np.random.default_rng(terms), 1)
-    assert mismatch("y", got, expected, tolerance(np.dtype(dtype).name, terms)) is None
+def in_turn(terms, rounded, step=1):
+    """``step`` terms are added exactly and rounded once; 1 is the plain loop."""
+    total = np.zeros(terms.shape[1:])
+    for k in range(0, len(terms), step):
+        total = rounded(total + terms[k : k + step].sum(0))
+    return total
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("terms", [2, 64, 1024])
-def test_a_forgotten_term_does_not_pass(dtype, terms):
-    got, expected, a, b = summed(dtype, terms, np.random.default_rng(terms), terms)
-    wrong = got - np.outer(a[:, -1], b[-1]).astype(dtype)
-    told = mismatch("y", wrong, expected, tolerance(np.dtype(dtype).name, terms))
-    assert told.startswith("y: ")
-    assert "of 256 elements differ from the reference, worst at [" in told
+def in_pairs(terms, rounded):
+    while len(terms) > 1:
+        terms = rounded(terms[0::2] + terms[1::2])
+    return terms[0]
+
+
+def in_lanes(terms, rounded):
+    """As vector units, threads of a block and split reductions do."""
+    return in_pairs(np.stack([in_turn(terms[i::8], rounded) for i in range(8)]), rounded)
+
+
+def truncated(values):
+    """Round towards zero to the 24 bits of float32, as the adders of tensor cores do."""
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.trunc(np.ldexp(mantissa, 24)), exponent - 24)
+
+
+def honest(terms, sums):
+    """The same sums in the orders and roundings of different machines."""
+
+    def rounded(values):
+        return values.astype(TYPES[sums]).astype("f8")
+
+    core = truncated if sums == "float32" else rounded
+    yield "plain loop", in_turn(terms, rounded)
+    yield "lanes", in_lanes(terms, rounded)
+    yield "pairs", in_pairs(terms, rounded)
+    yield "tensor core of 8", in_turn(terms, core, 8)
+    yield "tensor core of 16", in_turn(terms, core, 16)
+
+
+def mistakes(a, b, terms):
+    """What goes wrong in kernels; each yields what would be computed without rounding."""
+    right = terms.sum(0)
+    tile = max(1, len(terms) // 32)
+    half = N // 2
+    yield "zeros", np.zeros_like(right)
+    yield "a tile of the sum dropped", right - terms[:tile].sum(0)
+    yield "the factors off by one", np.roll(a, 1, 1) @ b
+    for name, rows, columns, values in (
+        ("a row left out", -1, slice(None), 0.0),
+        ("a column off by one", slice(None), -1, right[:, -2]),
+        ("tiles swapped", slice(half), slice(half), right[half:, half:]),
+    ):
+        wrong = right.copy()
+        wrong[rows, columns] = values
+        yield name, wrong
+    wrong = right.copy()
+    wrong[half:, half:] -= terms[-tile:, half:, half:].sum(0)
+    yield "a tile of the sum dropped in a quarter", wrong
+    yield "the last term dropped", right - terms[-1]
+
+
+def judged(got, terms, sums, result):
+    reference = terms.sum(0).astype(TYPES[result])
+    allowed = tolerance(result, len(terms), sums)
+    return mismatch("y", got.astype(TYPES[result]), reference, allowed)
+
+
+@pytest.mark.parametrize("terms", [16, 256, 4096])
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_honest_rounding_passes(kind, terms):
+    dtype, sums, result = kind
+    for seed in SEEDS:
+        parts = products(dtype, terms, seed)[2]
+        refused = {name: judged(y, parts, sums, result) for name, y in honest(parts, sums)}
+        assert not any(refused.values()), refused
+
+
+@pytest.mark.parametrize("terms", [16, 256, 4096])
+@pytest.mark.parametrize("kind", WIDE, ids="-".join)
+def test_every_mistake_is_found(kind, terms):
+    dtype, sums, result = kind
+    for seed in SEEDS:
+        a, b, parts = products(dtype, terms, seed)
+        passed = [n for n, y in mistakes(a, b, parts) if not judged(y, parts, sums, result)]
+        assert not passed
+
+
+@pytest.mark.parametrize(
+    ("dtype", "terms"), [("float16", 16), ("float16", 1024), ("bfloat16", 64)]
+)
+def test_sums_in_16_bits_hide_a_single_term_at_most(dtype, terms):
+    for seed in SEEDS:
+        a, b, parts = products(dtype, terms, seed)
+        passed = [n for n, y in mistakes(a, b, parts) if not judged(y, parts, dtype, dtype)]
+        assert set(passed) <= {"the last term dropped"}
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k[1] != "bfloat16"], ids="-".join)
+@pytest.mark.parametrize("terms", [16, 1024])
+def test_honest_sums_of_one_sign_pass(kind, terms):
+    dtype, sums, result = kind
+    parts = products(dtype, terms, 0, least=0.0)[2]
+    refused = {name: judged(y, parts, sums, result) for name, y in honest(parts, sums)}
+    assert not any(refused.values()), refused
+
+
+def test_a_plain_sum_of_a_million_numbers_of_one_sign_passes():
+    x = np.random.default_rng(0).uniform(-1, 1, 1 << 20).astype(np.float32)
+    squares = (x * x).astype(np.float32)
+    got = np.add.accumulate(squares)[-1:]  # one after another, unlike sum()
+    exact = np.array([squares.astype("f8").sum()])
+    assert abs(got[0] / exact[0] - 1) > 1000 * 2.0**-23
+    assert mismatch("y", got, exact, tolerance("float32", 1 << 20)) is None
+
+
+@pytest.mark.parametrize("terms", [1, 1024, 1 << 14, 1 << 20])
+@pytest.mark.parametrize("sums", [None, "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("least", [-1, 0])
+def test_zeros_never_pass(dtype, sums, terms, least):
+    expected = np.random.default_rng(0).uniform(least, 1, 64).astype(TYPES[dtype])
+    assert mismatch("y", np.zeros_like(expected), expected, tolerance(dtype, terms, sums))
+
+
+def test_a_result_says_what_was_taken_for_its_sums():
+    parts = products("float16", 1024, 0)[2]
+    got = in_turn(parts, lambda v: v.astype(np.float16).astype("f8"))
+    told = judged(got, parts, None, "float16")
+    assert "with sums in float32)" in told
+    assert judged(got, parts, "float16", "float16") is None
+
+
+def test_missing_terms_are_told_from_wrong_elements():
+    parts = products("bfloat16", 4096, 0)[2]
+    told = judged(parts.sum(0) - parts[-1], parts, None, "bfloat16")
+    assert told.startswith("y: differs from the reference by 0.01")
+    assert "in the root mean square, as if terms were missing" in told
 
 
 def test_integers_must_be_equal():
@@ -44,28 +190,54 @@ def test_integers_must_be_equal():
     assert told.startswith("y: 1 of 12 elements differ from the reference, worst at [1, 2]: got 7")
 
 
+@pytest.mark.parametrize("other", [np.int64, np.uint64])
+def test_large_integers_are_compared_in_all_their_digits(other):
+    expected = np.full(8, 1 << 60, np.int64)
+    got = expected.astype(other)
+    assert mismatch("y", got, expected, tolerance("int64", 1)) is None
+    got[3] += 1
+    assert "got 1152921504606846977" in mismatch("y", got, expected, tolerance("int64", 1))
+    assert mismatch("y", got, expected, Tolerance(Limit(0.0), atol=1.0)) is None
+
+
+def test_truth_has_one_value():
+    expected = np.array([True, False, True])
+    assert mismatch("y", expected, expected, tolerance("bool", 1)) is None
+    seven = np.array([7, 0, 1], np.uint8).view(np.bool_)
+    assert "1 of 3" in mismatch("y", seven, expected, tolerance("bool", 1))
+
+
 def test_what_was_never_written_shows():
     expected = np.ones(8, np.float32)
     got = np.full(8, np.nan, np.float32)
-    assert "8 of 8" in mismatch("y", got, expected, Tolerance(1e-3))
+    assert "8 of 8" in mismatch("y", got, expected, tolerance("float32", 1))
 
 
 def test_nan_and_infinity_are_right_where_the_reference_has_them():
     values = np.array([np.nan, np.inf, -np.inf, 1.0], np.float32)
     assert mismatch("y", values, values, tolerance("float32", 1)) is None
-    assert "1 of 4" in mismatch(
-        "y", np.array([np.nan, np.inf, np.inf, 1.0]), values, tolerance("float32", 1)
-    )
+    for wrong in ([np.nan, np.inf, np.inf, 1.0], [1.0, np.inf, -np.inf, 1.0]):
+        got = np.array(wrong, np.float32)
+        assert "1 of 4" in mismatch("y", got, values, tolerance("float32", 1))
+
+
+def test_the_worst_of_many_elements_is_named():
+    expected = np.ones((3, 100_000), np.float32)
+    got = expected.copy()
+    got[0, 5], got[2, 99_998], got[2, 99_999] = 1.5, 4.0, 2.0
+    told = mismatch("y", got, expected, tolerance("float32", 1))
+    assert told.startswith("y: 3 of 300000 elements")
+    assert "worst at [2, 99998]: got 4, expected 1 " in told
 
 
 def test_a_wrong_shape_is_a_mismatch():
-    assert "shape (2,)" in mismatch("y", np.ones(2), np.ones(3), Tolerance(1.0))
+    assert "shape (2,)" in mismatch("y", np.ones(2), np.ones(3), Tolerance(Limit(1.0)))
 
 
 def test_cancelled_elements_carry_the_error_of_their_terms():
     expected = np.array([1.0, 1e-9, -1.0])
     got = expected + 1e-6
-    assert mismatch("y", got, expected, Tolerance(1e-5)) is None
+    assert mismatch("y", got, expected, Tolerance(Limit(1e-5))) is None
 
 
 def test_a_single_number_is_compared_too():
@@ -74,7 +246,23 @@ def test_a_single_number_is_compared_too():
     assert "1 of 1" in mismatch("y", one + 1, one, tolerance("float32", 1))
 
 
+def out(*shape):
+    return arg("y", shape, role="out")
+
+
 def test_reduction_length_is_guessed_from_the_operations():
-    assert reduction_length(2 * 64**3, (arg("y", (64, 64), role="out"),)) == 64
-    assert reduction_length(None, (arg("y", (64, 64), role="out"),)) == 1
-    assert reduction_length(10, (arg("y", (64, 64), role="out"),)) == 1
+    inputs = (arg("a", (64, 64)), arg("b", (64, 64)))
+    assert reduction_length(2 * 64**3, out(64, 64), inputs) == 64
+    assert reduction_length(10, out(64, 64), inputs) == 1
+    # Each of several outputs may be the one that takes all the operations.
+    assert reduction_length(2 * 64**3, out(64), inputs) == 64**2
+
+
+def test_without_operations_reduction_length_is_guessed_from_the_arguments():
+    product = (arg("a", (64, 1000)), arg("b", (1000, 32)))
+    assert reduction_length(None, out(64, 32), product) == 1000
+    assert reduction_length(None, out(64), (arg("a", (64, 1000)), arg("x", (1000,)))) == 1000
+    assert reduction_length(None, out(64), (arg("a", (64, 1000)),)) == 1000
+    assert reduction_length(None, out(1), (arg("a", (1000,)),)) == 1000
+    assert reduction_length(None, out(64), (arg("a", (64,)),)) == 1
+    assert reduction_length(None, out(64), ()) == 1
