@@ -12,7 +12,12 @@ from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
 # when it is long, and slower by this factor still than what is hopeless, it decides alone.
 _COLD_FACTOR = 8.0
 _COLD_S = 0.1
+# One short run may meet an interrupt: so long it is repeated before it is called hopeless.
+_HOPELESS_S = 2e-3
 _LEAST_GROWTH = 1.2
+
+# Trials up to this much slower than the fastest may be the fastest in truth.
+CLOSE = 1.1
 
 
 @dataclass(frozen=True)
@@ -23,8 +28,8 @@ class TimingPolicy:
         number: runs of one sample; more when `min_repeat_ms` asks for it.
         repeat: samples at least.
         min_repeat_ms: least duration of a sample.
-        hopeless: a candidate this many times slower than the best is run once and no more;
-            0 turns that off.
+        hopeless: a candidate this many times slower than the best is run until that is beyond
+            doubt and no more; 0 turns that off.
         near: up to this many times the best, samples are added until the interval is small.
         interval: half width of the 95 % confidence interval, relative, that is small enough.
         max_repeats: samples at most.
@@ -47,6 +52,12 @@ def costs_of(timing: Timing) -> tuple[float, ...]:
     return tuple(ordered[1:-1] if len(ordered) > 2 else ordered)
 
 
+def seconds_of(timing: Timing) -> float:
+    """Return the one number by which candidates are ranked: the mean of what is recorded."""
+    costs = costs_of(timing)
+    return math.fsum(costs) / len(costs)
+
+
 def half_width(timing: Timing) -> float:
     """Return half of the confidence interval relative to the median."""
     low, high = timing.ci95
@@ -64,16 +75,30 @@ def take_samples(sampler: Sampler, policy: TimingPolicy, best_s: float | None) -
     hopeless_s = policy.hopeless * best_s if best_s and policy.hopeless else math.inf
     first = sampler.sample(1)
     if first > max(_COLD_S, _COLD_FACTOR * hopeless_s):
-        return summarize([first], 1, cut_short=True)
-    second = sampler.sample(1)
+        return _cut_short(sampler, first)
+    second = _single_run(sampler, hopeless_s)
     if second > hopeless_s:
-        return summarize([second], 1, cut_short=True)
+        return _cut_short(sampler, second)
     number = max(policy.number, math.ceil(policy.min_repeat_ms * 1e-3 / max(second, 1e-9)))
     taker = _Taker(sampler, policy, number)
     while taker.trusted < max(1, policy.repeat):
         taker.take()
     taker.refine(best_s)
     return taker.timing()
+
+
+def _single_run(sampler: Sampler, hopeless_s: float) -> float:
+    """Return the seconds of one run, of the least of several where one would condemn it."""
+    least = spent = sampler.sample(1)
+    while least > hopeless_s and spent < _HOPELESS_S:
+        seconds = sampler.sample(1)
+        least, spent = min(least, seconds), spent + seconds
+    return least
+
+
+def _cut_short(sampler: Sampler, seconds: float) -> Timing:
+    states = [sampler.clocks()]
+    return summarize([seconds], 1, states, cut_short=True, input_sets=sampler.input_sets)
 
 
 class _Taker:
@@ -104,7 +129,8 @@ class _Taker:
 
     def timing(self) -> Timing:
         """Sum up, without the samples taken under throttling."""
-        return summarize(self._seconds, self._number, self._clocks)
+        sets = self._sampler.input_sets
+        return summarize(self._seconds, self._number, self._clocks, input_sets=sets)
 
     def refine(self, best_s: float | None) -> None:
         """Near the best, add samples until the median is known well enough."""

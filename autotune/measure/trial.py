@@ -13,11 +13,12 @@ from autotune.kernel.kernel import Argument
 from autotune.measure.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.race_rounds import race_rounds
 from autotune.measure.threads import Spread
-from autotune.measure.timing import take_samples
-from autotune.measure.tolerance import mismatch
+from autotune.measure.timing import CLOSE, seconds_of, take_samples
+from autotune.measure.tolerance import Array, mismatch
 from autotune.measure.types import MeasureErrorNo
-from autotune.measure.values import read_values
+from autotune.measure.values import read_values, same_bytes
 from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions, Timing, load
+from autotune.runtime.buffers import POISONS
 from autotune.runtime.roofline import ceilings_of
 
 Speak = Callable[[str], None]
@@ -29,12 +30,17 @@ class Bench:
 
     Args:
         device: where trials run.
+
+    Attributes:
+        fresh: whether no kernel has run on the buffers yet. In a process that forks for each trial
+            they stay fresh, whatever the forks do.
     """
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self._key: tuple[object, ...] = ()
         self._buffers: Buffers | None = None
+        self.fresh = True
 
     def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
         """Return buffers that hold the values in these files; kept until others are asked for."""
@@ -44,10 +50,12 @@ class Bench:
             read = [a for a in args if a.role != "out"]
             values = [read_values(p, a.dtype) for p, a in zip(inputs, read, strict=True)]
             self._buffers, self._key = Buffers(args, self.device, values), key
+            self.fresh = True
         return self._buffers
 
     def sampler(self, executable: Executable, buffers: Buffers, options: TimeOptions) -> Sampler:
         """Return what times ``executable``, its threads spread over the cores on a CPU."""
+        self.fresh = False
         sampler = executable.sampler(buffers, options)
         return Spread(sampler) if self.device.kind == "cpu" else sampler
 
@@ -82,6 +90,7 @@ def failure(message: str, number: int = MeasureErrorNo.RUNTIME_DEVICE) -> Reply:
 
 def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
     buffers = bench.buffers(job.kernel.args, job.inputs)
+    unshared = bench.fresh
     with load(job.artifact, job.kernel, bench.device) as executable:
         options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)
         sampler = bench.sampler(executable, buffers, options)
@@ -91,40 +100,61 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
         checked = _must_check(job, timing)
         if checked:
             speak("done")
-            wrong = _wrong(bench, job, executable)
+            wrong = _wrong(bench, job, executable, unshared)
     if wrong:
         return failure(wrong, MeasureErrorNo.WRONG_ANSWER)
     return {"error_no": 0, "timing": timing.to_json(), "verified": checked}
 
 
 def _must_check(job: RunJob, timing: Timing) -> bool:
+    """Whether to compare: whatever may yet turn out to be the best is a possible winner."""
     if not job.checks or job.check == "never":
         return False
-    return job.check == "always" or job.best_s is None or timing.median < job.best_s
+    return job.check == "always" or job.best_s is None or seconds_of(timing) <= CLOSE * job.best_s
 
 
-def _wrong(bench: Bench, job: RunJob, executable: Executable) -> str | None:
+def _wrong(bench: Bench, job: RunJob, executable: Executable, unshared: bool) -> str | None:
     """Compare with the reference; say what is wrong, if anything.
 
-    Inputs are shared by many trials, so before a candidate is blamed they are made anew: another
-    one may have overwritten them.
+    A candidate is not blamed for inputs that another one overwrote: where they changed and many
+    trials share them, they are made anew and it runs again. ``unshared`` inputs it changed itself.
     """
     found = _differences(bench, job, executable)
-    if not found:
-        return None
-    bench.forget()
-    return _differences(bench, job, executable)
+    changed = _overwritten(bench, job) if found else ""
+    if changed and not unshared:
+        bench.forget()
+        found = _differences(bench, job, executable)
+        changed = _overwritten(bench, job) if found else ""
+    if found and changed:
+        return f"it overwrites what it only reads by its declaration: {changed}; {found}"
+    return found
 
 
 def _differences(bench: Bench, job: RunJob, executable: Executable) -> str | None:
+    """Run over each poison and compare; the same bytes are not compared twice."""
     buffers = bench.buffers(job.kernel.args, job.inputs)
-    buffers.reset()
-    executable.run(buffers)
-    found = []
-    for check, got in zip(job.checks, buffers.read(), strict=True):
-        expected = read_values(check.path, str(got.dtype))
-        found.append(mismatch(check.name, got, expected, check.tolerance))
-    return "; ".join(filter(None, found)) or None
+    before: tuple[Array, ...] = ()
+    for poison in POISONS:
+        buffers.reset(poison, 0)
+        executable.run(buffers)
+        written = buffers.read()
+        found = [
+            mismatch(check.name, got, read_values(check.path, str(got.dtype)), check.tolerance)
+            for i, (check, got) in enumerate(zip(job.checks, written, strict=True))
+            if not before or not same_bytes(before[i], got)
+        ]
+        if any(found):
+            return "; ".join(filter(None, found))
+        before = written
+    return None
+
+
+def _overwritten(bench: Bench, job: RunJob) -> str:
+    """Name the arguments that no longer hold the values they were given."""
+    buffers = bench.buffers(job.kernel.args, job.inputs)
+    triples = zip(job.kernel.inputs, job.inputs, buffers.read_inputs(), strict=True)
+    names = [a.name for a, p, now in triples if not same_bytes(read_values(p, a.dtype), now)]
+    return ", ".join(names)
 
 
 def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:

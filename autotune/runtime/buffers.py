@@ -11,8 +11,9 @@ from autotune.kernel import Argument
 from autotune.runtime.array import HostArray, NDArray, array, dtype_name, empty, numpy_dtype
 from autotune.runtime.device import Device
 
-# All ones is NaN in every float format; the integer pattern is as unlikely as one byte can be.
-_POISON_FLOAT, _POISON_OTHER = 0xFF, 0xA5
+# The first is NaN in every float format and no truth value, the second a number in all of them: an
+# element that was never stored may look right over one of them, but not over both.
+POISONS = (0xFF, 0xA5)
 
 
 class Buffers:
@@ -103,18 +104,18 @@ class Buffers:
             for position, initial in self._initial.items():
                 arrays[position].copyfrom(initial)
 
-    def poison(self) -> None:
-        """Overwrite all outputs with values no kernel computes, so that a missing store shows."""
-        for arrays in self.sets:
+    def poison(self, byte: int = POISONS[0], index: int | None = None) -> None:
+        """Fill the outputs with one byte, so that a missing store shows, in one set or in all."""
+        chosen = self.sets if index is None else [self.sets[index]]
+        for arrays in chosen:
             for a, one in zip(self.args, arrays, strict=True):
                 if a.role == "out":
-                    is_float = "float" in a.dtype
-                    one.fill_bytes(_POISON_FLOAT if is_float else _POISON_OTHER)
+                    one.fill_bytes(byte)
 
-    def reset(self) -> None:
-        """Restore the in-place arguments and poison the outputs."""
-        self.restore()
-        self.poison()
+    def reset(self, byte: int = POISONS[0], index: int | None = None) -> None:
+        """Restore the in-place arguments and poison the outputs, in one set or in all."""
+        self.restore(index)
+        self.poison(byte, index)
 
     def read(self) -> tuple[HostArray, ...]:
         """Return the written arguments of the first set, in order."""
