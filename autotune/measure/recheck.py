@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -118,7 +119,8 @@ def verdict(recorded: MeasureResult, measured: MeasureResult) -> Verdict:
         return "wrong"
     if measured.error_no:
         return "failed"
-    ratio = _seconds(measured) / _seconds(recorded)
+    before = _seconds(recorded)
+    ratio = _seconds(measured) / before if before else math.inf
     if abs(ratio - 1) <= _ALWAYS_SAME or _overlap(recorded, measured):
         return "confirmed"
     return "slower" if ratio > 1 else "faster"

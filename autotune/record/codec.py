@@ -14,10 +14,10 @@ import numpy as np
 
 from autotune.errors import AutotuneError, RecordError
 from autotune.measure.types import MeasureInput, MeasureResult
-from autotune.record.fields import Pair, result_from_json, target_of
+from autotune.record.fields import Pair, config_from_json, result_from_json, target_of
 from autotune.record.legacy import decode_version_0_1
 from autotune.record.pickled import decode_pickle
-from autotune.task import ConfigEntity, Task
+from autotune.task import Task
 from autotune.task.workload import tuples
 
 AUTOTVM_LOG_VERSION = 0.2
@@ -67,7 +67,8 @@ def decode(row: str, protocol: Protocol = "json") -> Pair | None:
     Raises:
         RecordError: the line is none of these.
     """
-    text = row.strip()
+    # Some editors begin a file with a mark of its byte order.
+    text = row.removeprefix("\ufeff").strip()
     if not text or text.startswith("#"):
         return None
     try:
@@ -99,7 +100,7 @@ def _decode_json(row: Any) -> Pair:
     if version != AUTOTVM_LOG_VERSION:
         raise RecordError(f"unknown version {version!r}; expected 0.1 or 0.2")
     target, name, args, _ = row["input"]
-    config = ConfigEntity.from_json_dict(row["config"])
+    config = config_from_json(row["config"])
     extra = {key: value for key, value in row.items() if key not in _KEYS}
     result = result_from_json(row["result"], row.get("error_msg", ""), extra)
     config.cost = float(np.mean(row["result"][0]))

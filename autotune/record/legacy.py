@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from autotune.measure.types import MeasureInput
-from autotune.record.fields import Pair, result_from_json, target_of
+from autotune.record.fields import Pair, config_from_json, result_from_json, target_of
 from autotune.target import Target
-from autotune.task import ConfigEntity, Task
+from autotune.task import Task
 from autotune.task.workload import tuples
 
 _LAYOUTS = ("NCHW", "NHWC", "HWCN")
@@ -39,9 +39,7 @@ def decode_version_0_1(row: Mapping[str, Any]) -> Pair:
     key = old.get("t") or ""
     name = _new_name(target, old_name, key)
     plain = tuples(args) if name == old_name else _new_args(tuples(args))
-    config = ConfigEntity.from_json_dict(
-        {"index": old["i"], "code_hash": old["c"], "entity": old["e"]}
-    )
+    config = config_from_json({"index": old["i"], "code_hash": old["c"], "entity": old["e"]})
     result = result_from_json(row["r"], extra={"template_key": key} if key else {})
     config.cost = sum(row["r"][0]) / len(row["r"][0])
     return MeasureInput(target, Task(name, plain, target), config), result

@@ -64,6 +64,10 @@ def test_comments_and_empty_lines_are_no_records():
     assert decode("  \n") is None
 
 
+def test_a_mark_of_the_byte_order_costs_no_record():
+    assert decode("\ufeff" + TVM_ROW)[1] == decode(TVM_ROW)[1]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -79,6 +83,20 @@ def test_comments_and_empty_lines_are_no_records():
         (row(config={"index": 0, "code_hash": None, "entity": [["a", "sp", "x"]]}), "knob 'a'"),
         (row(result=[[1], 0]), "not a record"),
         (row(result=[["x"], 0, 1, 1]), "not a record"),
+        (row(result=[[1e9], 42, 1, 1]), "42 is not a valid MeasureErrorNo"),
+        (row(result=[[1e9], "4", 1, 1]), "'4' is not a valid MeasureErrorNo"),
+        (row(result=[[], 0, 1, 1]), "a trial that did not fail has times, not []"),
+        (row(result=[[float("nan")], 0, 1, 1]), "has times, not [nan]"),
+        (row(result=[[-1.0], 0, 1, 1]), "has times, not [-1.0]"),
+        (
+            row(config={"index": "0", "code_hash": None, "entity": []}),
+            "is a whole number, not '0'",
+        ),
+        (
+            row(config={"index": 1.0, "code_hash": None, "entity": []}),
+            "is a whole number, not 1.0",
+        ),
+        (row(config={"index": None, "code_hash": None, "entity": []}), "whole number, not None"),
         ('{"i": [["k", "llvm"], [[], []]], "r": [[1], 0, 1, 1], "v": "v0.6"}', "auto_scheduler"),
         ('{"i": ["cuda"], "r": [[1], 0, 1, 1], "v": 0.1}', "not a record"),
     ],
