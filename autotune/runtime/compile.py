@@ -11,7 +11,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -28,11 +28,11 @@ from autotune.runtime.compilers import Recipe, c_recipe, emulated_recipe
 from autotune.runtime.cuda_compilers import nvcc_recipe, nvrtc_recipe
 from autotune.runtime.elf import code_bytes, code_hash, functions
 from autotune.runtime.resources import parse_ptxas, summary
+from autotune.runtime.user_headers import anchored, user_headers
 from autotune.target import Target
 from autotune.utils import environment
 
 CudaCompiler = Literal["nvcc", "nvrtc"]
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
 # A header or library that is missing now may be there tomorrow: no verdict to remember.
 _NOT_FOUND = re.compile(r"No such file|(cannot|could not) open source file|cannot find -l")
 _numbers = itertools.count()
@@ -102,6 +102,7 @@ def compile_kernel(
         CompileTimeout: it was killed after ``timeout_s``.
     """
     started = time.perf_counter()
+    kernel = replace(kernel, flags=anchored(kernel.flags)) if kernel.flags else kernel
     recipe = _recipe(kernel, target, compiler)
     store = (cache or _users_cache(environment.cache_dir())) if use_cache else None
     key = _key(recipe)
@@ -213,40 +214,8 @@ def _place(artifact: bytes, folder: Path, name: str, suffix: str) -> str:
 def _key(recipe: Recipe) -> str:
     """Digest everything that decides what the compiler makes of the kernel."""
     kernel = recipe.kernel
-    facts = [recipe.identity, sorted(environment.compiler_variables().items())]
+    variables = sorted(environment.compiler_variables().items())
+    facts = [recipe.identity, variables, user_headers(kernel.source, kernel.flags)]
     digest = hashlib.sha256(json.dumps(facts).encode())
     digest.update(kernel.source.encode())
-    for path in _included(kernel):
-        digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _included(kernel: Kernel) -> list[Path]:
-    """Return the user's own headers: those found along the ``-I`` flags, and what they include.
-
-    Headers of the system and the toolkit are covered by the toolchain's version.
-    """
-    folders, texts = _include_flags(kernel.flags)
-    pending = [kernel.source, *texts]
-    found: dict[Path, None] = {}
-    while pending:
-        for name in _INCLUDE.findall(pending.pop()):
-            for path in (folder / name for folder in folders):
-                if path not in found and path.is_file():
-                    found[path] = None
-                    pending.append(path.read_text("utf-8", "replace"))
-    return sorted(found)
-
-
-def _include_flags(flags: tuple[str, ...]) -> tuple[list[Path], list[str]]:
-    """Return the folders of ``-I`` and, as include lines, the files of ``-include``."""
-    folders, lines = [Path("/")], []
-    takes = {"-I", "--include-path", "-isystem", "-iquote"}
-    for flag, following in itertools.zip_longest(flags, flags[1:], fillvalue=""):
-        if flag in takes:
-            folders.append(Path(following).absolute())
-        elif flag in ("-include", "--pre-include"):
-            lines.append(f'#include "{Path(following).absolute()}"')
-        elif flag.startswith("-I"):
-            folders.append(Path(flag[2:]).absolute())
-    return folders, lines

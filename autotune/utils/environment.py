@@ -13,9 +13,13 @@ from pathlib import Path
 
 # Variables that change what a compiler produces without standing in its command line.
 _COMPILER_VARIABLES = (
-    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH",
-    "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "SDKROOT",
+    "COMPILER_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "GCC_EXEC_PREFIX",
+    "LIBRARY_PATH", "MACOSX_DEPLOYMENT_TARGET", "NVCC_APPEND_FLAGS", "NVCC_CCBIN",
+    "NVCC_PREPEND_FLAGS", "NVRTC_APPEND_FLAGS", "NV_NVVM_VERSION", "SDKROOT",
 )  # fmt: skip
+# Those of them that hold flags, and those that hold folders of headers.
+_FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVRTC_APPEND_FLAGS")
+_INCLUDE_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 
 
 def cache_dir() -> Path:
@@ -65,3 +69,14 @@ def with_variables(added: Mapping[str, str]) -> dict[str, str]:
 def compiler_variables() -> dict[str, str]:
     """Return the variables that silently change what compilers produce; part of cache keys."""
     return {name: os.environ[name] for name in _COMPILER_VARIABLES if name in os.environ}
+
+
+def compiler_flags() -> list[str]:
+    """Return the flags that variables add to those on a compiler's command line."""
+    return [word for name in _FLAG_VARIABLES for word in os.environ.get(name, "").split()]
+
+
+def include_folders() -> list[str]:
+    """Return the folders of headers that variables name."""
+    values = [os.environ.get(name, "") for name in _INCLUDE_VARIABLES]
+    return [folder for value in values for folder in value.split(os.pathsep) if folder]
