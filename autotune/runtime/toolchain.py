@@ -1,7 +1,7 @@
 """Find compilers, ask their version, and learn which flags they take.
 
-Answers are kept for the life of the process, and what needs running a compiler is kept on disk by
-the compiler's path, size and time, so that short-lived builder processes do not ask again.
+Answers are kept for the life of the process. Which flags it takes, found by compiling, is kept on
+disk by the compiler's command and version, so that short-lived processes do not try again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from autotune.utils.command import run
 from autotune.utils.files import write_atomically
 
 _PROBE_TIMEOUT_S = 60.0
+_VERSION_TIMEOUT_S = 15.0
 # Tried in this order on an empty function; each is dropped where the compiler refuses it.
 _OPTIONAL_FLAGS = ("-march=native", "-fopenmp")
 
@@ -42,7 +43,8 @@ def host_toolchain(cxx: bool = False) -> Toolchain:
     That is ``$CC`` if set, else ``cc``, ``gcc`` or ``clang`` (``$CXX``, ``c++``, ...).
 
     Raises:
-        CompilerMissing: the one that was asked for, or all of them, do not exist.
+        CompilerMissing: the one that was asked for, or all of them, do not exist; or the one
+            that was found does not tell its version.
     """
     asked = environment.host_cxx_compiler() if cxx else environment.host_compiler()
     return _host_toolchain(cxx, asked, environment.search_path())
@@ -82,7 +84,7 @@ def nvcc_toolchain() -> Toolchain:
     """Return nvcc.
 
     Raises:
-        CompilerMissing: there is none.
+        CompilerMissing: there is none, or it does not tell its version.
     """
     path = find_nvcc()
     if path is None:
@@ -91,7 +93,7 @@ def nvcc_toolchain() -> Toolchain:
             f"no nvcc: looked on PATH and in {roots}; install the CUDA toolkit "
             "(https://developer.nvidia.com/cuda-downloads) or set CUDA_HOME"
         )
-    return Toolchain((path,), _facts((path,), "nvcc")["version"])
+    return Toolchain((path,), _version((path,)))
 
 
 @cache
@@ -107,29 +109,51 @@ def host_cpu() -> str:
 
 
 def _probed(command: tuple[str, ...], cxx: bool) -> Toolchain:
-    facts = _facts(command, "c++" if cxx else "c")
-    return Toolchain(command, facts["version"], tuple(shlex.split(facts["flags"])))
+    version = _version(command)
+    return Toolchain(command, version, _flags(command, "c++" if cxx else "c", version))
 
 
 @cache
-def _facts(command: tuple[str, ...], language: str) -> dict[str, str]:
-    """Return version and accepted flags, from disk if this very compiler was asked before."""
-    status = os.stat(os.path.realpath(command[0]))
-    identity = [*command, language, status.st_size, status.st_mtime_ns, host_cpu()]
+def _version(command: tuple[str, ...]) -> str:
+    """Return what a compiler says of itself.
+
+    Each process asks, because the file on PATH tells nothing: it may be a wrapper (ccache, a
+    cluster's modules) that stays as it is when the compiler behind it is replaced.
+
+    Raises:
+        CompilerMissing: it does not say.
+    """
+    shown = shlex.join([*command, "--version"])
+    try:
+        completed = run([*command, "--version"], _VERSION_TIMEOUT_S)
+    except OSError as error:
+        raise CompilerMissing(f"{shown}: cannot be run: {error}; is it a compiler?") from error
+    version = completed.output.strip()
+    if completed.timed_out:
+        raise CompilerMissing(f"{shown}: no answer after {_VERSION_TIMEOUT_S:g} s; run it by hand")
+    if completed.returncode or not version:
+        said = repr(version) if version else "nothing"
+        raise CompilerMissing(
+            f"{shown}: exit status {completed.returncode}, and it says {said}; "
+            "a compiler tells its version"
+        )
+    return version
+
+
+@cache
+def _flags(command: tuple[str, ...], language: str, version: str) -> tuple[str, ...]:
+    """Return the flags it accepts, from disk if this compiler was asked before."""
+    identity = [*command, language, version, host_cpu()]
     digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:24]
     path = environment.cache_dir() / "toolchains" / f"{digest}.json"
     try:
-        known = json.loads(path.read_text("utf-8"))
-        return {"version": str(known["version"]), "flags": str(known["flags"])}
+        return tuple(map(str, json.loads(path.read_text("utf-8"))["flags"]))
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    facts = {
-        "version": run([*command, "--version"], _PROBE_TIMEOUT_S).output.strip(),
-        "flags": "" if language == "nvcc" else shlex.join(_accepted(command, language)),
-    }
+    flags = tuple(_accepted(command, language))
     # A cache that cannot be written costs the next process a probe, nothing more.
-    write_atomically(path, json.dumps(facts).encode(), missing_ok=True)
-    return facts
+    write_atomically(path, json.dumps({"flags": flags}).encode(), missing_ok=True)
+    return flags
 
 
 def _accepted(command: tuple[str, ...], language: str) -> list[str]:

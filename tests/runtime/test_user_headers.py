@@ -55,8 +55,10 @@ def test_a_header_beside_an_included_one_counts(spelled, project):
     assert first != second == third
 
 
-NVCC_FLAGS = ["-I{0}", "-I {0}", "-I={0}", "--include-path={0}", "--include-path {0}",
-              "-isystem={0}", "-isystem {0}", "--system-include={0}", "-I/nowhere,{0}"]  # fmt: skip
+NVCC_FLAGS = [
+    "-I{0}", "-I {0}", "-I={0}", "--include-path={0}", "--include-path {0}", "-isystem={0}",
+    "-isystem {0}", "--system-include={0}", "-I/nowhere,{0}",
+]  # fmt: skip
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
