@@ -22,7 +22,7 @@ Both sides round, so they differ; what is allowed is what rounding explains, not
 
 An honest error is spread over all elements, so there are two limits: on the worst element, which
 finds a few elements that are entirely wrong, and a much smaller one on the root mean square, which
-finds terms that are missing everywhere; of a few elements it is no more than the error of some. Sums of 16-bit numbers are taken to be kept in float32, as
+finds terms that are missing everywhere. Sums of 16-bit numbers are taken to be kept in float32, as
 tensor cores keep them; a tensor expression says what it keeps, and `VerifyPolicy.sums` says it
 for kernels written by hand.
 """

@@ -56,11 +56,6 @@ class VerifyPolicy:
             names = ", ".join(EPSILON)
             raise MeasureError(f"VerifyPolicy: sums must be one of {names}, got {self.sums!r}")
 
-    @property
-    def checks(self) -> bool:
-        """Whether any trial is checked."""
-        return self.best or self.sample > 0
-
     def sampled(self, measure_input: MeasureInput) -> bool:
         """Whether this trial is checked even if it is not the best."""
         text = f"{measure_input.task.name} {measure_input.config.index}"

@@ -15,7 +15,7 @@ from autotune.measure import (
     Pipeline,
     measure_option,
 )
-from autotune.measure.naive import naive_kernel
+from autotune.measure.naive import kept_sums, naive_kernel
 from autotune.measure.realise import realise
 from autotune.measure.values import read_values
 from autotune.measure.verify import Oracle
@@ -52,6 +52,51 @@ def test_schedules_are_verified_against_the_plain_loops(dtype):
             results += [result for _, result in pipeline.next_results()]
     assert [r.error_no for r in results] == [MeasureErrorNo.NO_ERROR] * 4
     assert all(r.extra["verified"] for r in results)
+
+
+@at.template("measure_test.half_sums")
+def half_sums(sums):
+    a = te.placeholder((8, 2048), "float16", name="a")
+    b = te.placeholder((2048, 8), "float16", name="b")
+    k = te.reduce_axis((0, 2048), name="k")
+
+    def term(i, j):
+        return a[i, k].astype(sums) * b[k, j].astype(sums)
+
+    c = te.compute((8, 8), lambda i, j: te.sum(term(i, j), axis=k), name="c")
+    d = te.compute((8, 8), lambda i, j: c[i, j].astype("float16"), name="d")
+    s = te.create_schedule(d.op)
+    cfg = at.get_config()
+    cfg.define_knob("lanes", [1, 64])
+    if cfg["lanes"].val > 1:
+        _, lane = s[c].split(k, factor=cfg["lanes"].val)
+        s.rfactor(c, lane)
+    return s, [a, b, d]
+
+
+@pytest.mark.parametrize("sums", ["float16", "float32"])
+def test_a_schedule_is_compared_as_its_sums_are_kept(sums):
+    task = at.create("measure_test.half_sums", (sums,), target="c")
+    assert kept_sums(task.instantiate(task.config_space.get(0))[1]) == sums
+    option = measure_option(LocalBuilder(), LocalRunner(cooldown_interval=0, verify="all"))
+    with Pipeline(task, option) as pipeline:
+        configs = [task.config_space.get(i) for i in range(2)]
+        pipeline.submit([MeasureInput(task.target, task, config) for config in configs])
+        results = []
+        while pipeline.outstanding:
+            results += [result for _, result in pipeline.next_results()]
+    assert [r.error_msg for r in results] == ["", ""]
+    assert all(r.extra["verified"] for r in results)
+
+
+def test_without_sums_nothing_is_said_of_them():
+    a = te.placeholder((8,), "float16", name="a")
+    counts = te.placeholder((8, 8), "int32", name="n")
+    k = te.reduce_axis((0, 8), name="k")
+    b = te.compute((8,), lambda i: a[i] + a[i], name="b")
+    total = te.compute((8,), lambda i: te.sum(counts[i, k], axis=k), name="total")
+    assert kept_sums([a, b]) is None
+    assert kept_sums([counts, total]) is None
 
 
 def test_the_plain_loops_compute_what_numpy_does():
