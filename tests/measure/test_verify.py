@@ -1,7 +1,10 @@
 """Verification: what is checked, against what, and that wrong answers never win."""
 
+import logging
+from dataclasses import replace
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -18,6 +21,7 @@ from autotune.measure import (
     measure_option,
 )
 from autotune.measure.realise import realise
+from autotune.measure.tolerance import Limit
 from autotune.measure.values import read_values
 from autotune.measure.verify import Oracle, verify_policy
 
@@ -27,6 +31,17 @@ void mix(const TYPE *x, TYPE *state, TYPE *y) {
     for (int i = 0; i < 4096; i++) { y[i] = x[i] + state[i]; }
   for (int i = 0; i < 4096; i++) state[i] = state[i] + 1;
   if (WRONG) y[0] = y[0] + 1;
+}
+"""
+
+
+LASTING = """
+#define _POSIX_C_SOURCE 200809L
+#include <time.h>
+void lasting(const float *x, float *y) {
+  struct timespec t = {0, MS * 1000000};
+  nanosleep(&t, 0);
+  for (int i = 0; i < 64; i++) y[i] = x[i] + (MS > 40);
 }
 """
 
@@ -58,6 +73,20 @@ def measured(task, indices, **options):
             pipeline.submit([MeasureInput(task.target, task, task.config_space.get(index))])
             results += [result for _, result in pipeline.next_results()]
     return results
+
+
+@at.template("measure_test.lasting")
+def lasting():
+    """Kernels that take so long; all but the first are wrong."""
+    cfg = at.get_config()
+    cfg.define_knob("ms", [40, 41, 80])
+    return SourceKernel(
+        "lasting",
+        LASTING,
+        defines={"MS": cfg["ms"].val},
+        args=[arg("x", (64,)), arg("y", (64,), role="out")],
+        reference=lambda x: x,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
@@ -97,11 +126,91 @@ def test_verification_can_be_turned_off():
     assert not wrong.extra["verified"]
 
 
+def test_what_comes_near_the_best_is_checked():
+    # Slower by the clock than the best, but a race may prefer it.
+    task = at.create("measure_test.lasting", (), target="c")
+    right, near, far = measured(task, [0, 1, 2], verify=VerifyPolicy(sample=0.0))
+    assert right.ok
+    assert near.error_no == MeasureErrorNo.WRONG_ANSWER
+    assert far.ok
+    assert not far.extra["verified"]
+
+
+def test_a_reference_that_is_not_used_is_not_called():
+    task = at.create("measure_test.mix", ("float32",), target="c")
+    task.reference = lambda x, s: 1 / 0
+    (result,) = measured(task, [0], verify=False)
+    assert result.ok
+    with pytest.raises(MeasureError, match="its reference failed: ZeroDivisionError"):
+        measured(task, [0])
+
+
 def test_own_tolerances_replace_the_fitting_ones():
     task = at.create("measure_test.mix", ("float32",), target="c")
     (wrong,) = measured(task, [1], verify=VerifyPolicy(atol=1.5, rtol=0.0))
     assert wrong.ok
     assert wrong.extra["verified"]
+
+
+def test_each_own_tolerance_replaces_its_part():
+    task = at.create("measure_test.mix", ("float32",), target="c")
+    kernel = realise(MeasureInput(task.target, task, task.config_space.get(0)))
+    output = kernel.outputs[1]
+    fitting = VerifyPolicy().tolerance(kernel, output, None)
+    assert fitting.worst.fixed > 0
+    assert fitting.mean is not None
+    assert VerifyPolicy(atol=1e-5).tolerance(kernel, output, None) == replace(fitting, atol=1e-5)
+    own = VerifyPolicy(rtol=1e-3).tolerance(kernel, output, None)
+    assert (own.worst, own.mean, own.atol) == (Limit(1e-3), None, 0.0)
+
+
+def test_the_dtype_of_sums_is_asked_of_the_user_first():
+    task = at.create("measure_test.mix", ("float32",), target="c")
+    kernel = realise(MeasureInput(task.target, task, task.config_space.get(0)))
+    sums = [
+        VerifyPolicy(sums=own).tolerance(kernel, arg("y", (8,), "float16", "out"), None, told).sums
+        for own, told in [(None, None), (None, "float16"), ("float32", "float16")]
+    ]
+    assert sums == ["float32", "float16", "float32"]
+    with pytest.raises(MeasureError, match="sums must be one of float16, bfloat16"):
+        VerifyPolicy(sums="int8")
+
+
+DOT = """
+void dot(const _Float16 *a, const _Float16 *b, _Float16 *c) {
+  for (int i = 0; i < 32; i++)
+    for (int j = 0; j < 32; j++) {
+      SUM s = 0;
+      for (int k = FIRST; k < 1024; k++) s += (SUM)(a[i * 1024 + k] * b[j * 1024 + k]);
+      c[i * 32 + j] = s;
+    }
+}
+"""
+
+
+@at.template("measure_test.dot")
+def dot(sums):
+    cfg = at.get_config()
+    cfg.define_knob("first", [0, 1, 16])
+    return SourceKernel(
+        "dot",
+        DOT,
+        defines={"SUM": sums, "FIRST": cfg["first"].val},
+        args=[arg("a", (32, 1024), "float16"), arg("b", (32, 1024), "float16"),
+              arg("c", (32, 32), "float16", "out")],
+        reference=lambda a, b: a.astype("f4") @ b.astype("f4").T,
+    )  # fmt: skip
+
+
+def test_short_sums_of_a_kernel_written_by_hand_must_be_declared():
+    wide, narrow = (at.create("measure_test.dot", (t,), target="c") for t in ("float", "_Float16"))
+    right, one_missing, many_missing = measured(wide, [0, 1, 2], verify="all")
+    assert right.extra["verified"]
+    assert one_missing.error_no == many_missing.error_no == MeasureErrorNo.WRONG_ANSWER
+    assert "with sums in float32" in measured(narrow, [0], verify="all")[0].error_msg
+    declared = VerifyPolicy(sample=1.0, sums="float16")
+    assert measured(narrow, [0], verify=declared)[0].extra["verified"]
+    assert measured(narrow, [2], verify=declared)[0].error_no == MeasureErrorNo.WRONG_ANSWER
 
 
 def test_given_inputs_replace_random_ones():
@@ -147,6 +256,8 @@ def broken(reference):
         (lambda x, s: 1 / 0, "its reference failed: ZeroDivisionError"),
         (lambda x, s: x, "its reference returned 1 arrays, the kernel writes 2"),
         (lambda x, s: (s, x[:7]), r"reference: argument 'y' has shape \(4096,\), got \(7,\)"),
+        (lambda x, s: (s, x + 1j), "argument 'y' is float32, got complex64 values, which are not"),
+        (lambda x, s: (s.astype(object), x), "argument 's' is float32, got object values"),
     ],
 )
 def test_a_broken_reference_stops_with_its_reason(reference, message):
@@ -174,3 +285,46 @@ def test_reference_data_is_made_once_and_removed():
     assert np.array_equal(read_values(data.expected[1], "float32"), x + s)
     oracle.close()
     assert not any(Path(p).exists() for p in data.inputs + data.expected)
+
+
+def test_inputs_without_a_reference_serve_those_with_one():
+    inp, kernel = broken(lambda x, s: (s + 1, x + s))
+    oracle = Oracle()
+    bare = oracle.data(inp, kernel, expected=False)
+    assert bare.expected == ()
+    whole = oracle.data(inp, kernel)
+    assert whole.inputs == bare.inputs
+    assert len(whole.expected) == 2
+    assert oracle.data(inp, kernel, expected=False) is whole
+    oracle.close()
+
+
+def test_a_bfloat16_reference_is_kept_with_its_values():
+    inp, kernel = broken(lambda x, s: (s + 1, (x + s).astype(ml_dtypes.bfloat16)))
+    oracle = Oracle()
+    data = oracle.data(inp, kernel)
+    x, s = (read_values(path, "float32") for path in data.inputs)
+    made = read_values(data.expected[1], "float32")
+    assert np.array_equal(made, (x + s).astype(ml_dtypes.bfloat16).astype("f4"))
+    oracle.close()
+
+
+@at.template("measure_test.unreferenced")
+def unreferenced():
+    return SourceKernel(
+        "copy",
+        "void copy(const float *x, float *y) { *y = *x; }",
+        args=[arg("x", (1,)), arg("y", (1,), role="out")],
+    )
+
+
+def test_a_kernel_without_a_reference_is_not_verified_and_that_is_said(caplog):
+    task = at.create("measure_test.unreferenced", (), target="c")
+    with caplog.at_level(logging.WARNING, "autotvm"):
+        (result,) = measured(task, [0], verify="all")
+    assert result.ok
+    assert not result.extra["verified"]
+    said = [r.message for r in caplog.records if "not verified" in r.message]
+    assert said == [
+        "task measure_test.unreferenced: results are not verified: its kernels have no reference"
+    ]

@@ -1,0 +1,138 @@
+"""One trial in the process of its device: what is checked, and who is to blame."""
+
+import numpy as np
+import pytest
+
+from autotune.kernel import SourceKernel, arg
+from autotune.measure.jobs import Check, RunJob
+from autotune.measure.timing import CLOSE, TimingPolicy, seconds_of
+from autotune.measure.tolerance import tolerance
+from autotune.measure.trial import Bench, _must_check, run_job
+from autotune.measure.types import MeasureErrorNo
+from autotune.runtime import compile_kernel, cpu, summarize
+from autotune.target import Target
+
+N = 64
+TWICE = "for (int i = 0; i < N; i++) y[i] = 2 * x[i];"
+
+
+class Trials:
+    """Runs kernels of one task one after another, as a process does that owns a GPU."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.bench = Bench(cpu())
+
+    def file(self, name, values):
+        np.save(self.folder / f"{name}.npy", values)
+        return str(self.folder / f"{name}.npy")
+
+    def run(self, body, expected, x, check="always", best_s=None, bench=None):
+        """Run ``void f(x, y)`` with this body; the dtype is that of ``x``."""
+        dtype = x.dtype.name
+        kind = {"float32": "float", "bool": "_Bool", "uint8": "unsigned char", "int32": "int"}
+        kernel = SourceKernel(
+            "f",
+            "#include <math.h>\n"
+            f"static int calls; void f({kind[dtype]} *x, {kind[dtype]} *y) {{ calls++; {body} }}",
+            [arg("x", (N,), dtype), arg("y", (N,), dtype, role="out")],
+            {"N": N},
+        ).kernel("c")
+        job = RunJob(
+            artifact=compile_kernel(kernel, Target("c"), out_dir=self.folder).artifact,
+            kernel=kernel,
+            timeout_s=10,
+            timing=TimingPolicy(number=1, repeat=1),
+            inputs=(self.file("x", x),),
+            checks=(Check("y", self.file("y", expected), tolerance(dtype, 1)),),
+            check=check,
+            best_s=best_s,
+        )
+        reply = run_job(bench or self.bench, job, lambda event: None)
+        assert reply["error_no"] in (0, MeasureErrorNo.WRONG_ANSWER), reply
+        return reply.get("message", "verified" if reply.get("verified") else "not checked")
+
+
+@pytest.fixture
+def trials(tmp_path):
+    return Trials(tmp_path)
+
+
+X = np.linspace(-1, 1, N).astype(np.float32)
+
+
+def test_a_right_kernel_is_verified(trials):
+    assert trials.run(TWICE, 2 * X, X) == "verified"
+
+
+def test_a_kernel_is_not_blamed_for_inputs_that_another_one_overwrote(trials):
+    assert trials.run(TWICE + "x[0] = 7;", 2 * X, X, check="never") == "not checked"
+    assert trials.run(TWICE, 2 * X, X) == "verified"
+
+
+def test_a_kernel_that_overwrites_what_it_reads_is_blamed(trials):
+    destroy = TWICE + "for (int i = 0; i < N; i++) x[i] = 0;"
+    for _ in range(2):  # on fresh inputs, and on inputs that others have used
+        told = trials.run(destroy, 2 * X, X)
+        assert told.startswith("it overwrites what it only reads by its declaration: x; y: ")
+
+
+def test_a_kernel_on_fresh_inputs_has_nobody_else_to_blame(trials):
+    # Only the first of its calls, one that is timed, does the damage.
+    once = TWICE + "if (calls == 1) x[0] = 0.5f;"
+    assert "it overwrites what it only reads" in trials.run(once, 2 * X, X)
+
+
+def test_a_wrong_answer_on_intact_inputs_stands(trials):
+    # Three calls are timed; the fourth is the first that is compared.
+    once_wrong = TWICE + "if (calls == 4) y[5] = 7;"
+    assert trials.run(TWICE, 2 * X, X) == "verified"
+    assert trials.run(once_wrong, 2 * X, X).startswith("y: 1 of 64 elements differ")
+
+
+def test_every_other_answer_wrong_is_found(trials):
+    for parity in (0, 1):
+        flaky = TWICE + f"if (calls % 2 == {parity}) y[5] = 7;"
+        assert trials.run(flaky, 2 * X, X).startswith("y: 1 of 64 elements differ")
+
+
+def test_truth_that_is_never_stored_is_missed(trials):
+    x = np.arange(N) % 3 > 0
+    assert trials.run("for (int i = 0; i < N; i++) y[i] = x[i];", x, x) == "verified"
+    only_false = "for (int i = 0; i < N; i++) if (!x[i]) y[i] = 0;"
+    only_true = "for (int i = 0; i < N; i++) if (x[i]) y[i] = 1;"
+    for partial in (only_false, only_true):
+        assert "of 64 elements differ" in trials.run(partial, x, x)
+
+
+def test_nan_that_is_never_stored_is_missed(trials):
+    with np.errstate(all="ignore"):
+        roots = np.sqrt(X)
+    whole = "for (int i = 0; i < N; i++) y[i] = sqrtf(x[i]);"
+    partial = "for (int i = 0; i < N; i++) if (x[i] >= 0) y[i] = sqrtf(x[i]);"
+    assert trials.run(whole, roots, X) == "verified"
+    assert trials.run(partial, roots, X).startswith("y: 32 of 64 elements differ")
+
+
+@pytest.mark.parametrize("value", [-1, -1515870811])  # what either poison reads as
+def test_a_result_that_looks_like_poison_must_be_stored_too(trials, value):
+    x = np.full(N, value, np.int32)
+    assert trials.run("for (int i = 0; i < N; i++) y[i] = x[i];", x, x) == "verified"
+    assert "1 of 64" in trials.run("for (int i = 1; i < N; i++) y[i] = x[i];", x, x)
+
+
+def job_of(check, best_s):
+    y = (Check("y", "", tolerance("float32", 1)),)
+    return RunJob("", None, 1, TimingPolicy(), (), y, check, best_s)
+
+
+def test_whatever_may_win_is_checked():
+    skewed = summarize([1.0, 1.0, 1.0, 1.6, 1.6], 1)
+    assert skewed.median == 1.0
+    assert seconds_of(skewed) == pytest.approx(1.2)
+    assert _must_check(job_of("best", None), skewed)
+    # Ranked by what is recorded, not by the median: 1.2 is near 1.1, and far from 1.
+    assert _must_check(job_of("best", 1.2 / CLOSE + 0.001), skewed)
+    assert not _must_check(job_of("best", 1.2 / CLOSE - 0.001), skewed)
+    assert _must_check(job_of("always", 0.1), skewed)
+    assert not _must_check(job_of("never", None), skewed)
