@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -24,6 +24,7 @@ _DEPTH = 2
 _REPRODUCIBLE_BATCH = 16
 
 Outcome = BuildResult | MeasureResult
+Pair = tuple[MeasureInput, MeasureResult]
 
 
 class Pipeline:
@@ -32,8 +33,8 @@ class Pipeline:
     Args:
         task: what is measured.
         measure_option: builder and runner, see `autotune.measure.measure_option`.
-        reproducible: barrier semantics: room is made, and results are given, for whole batches
-            only, so that what a tuner proposes depends on nothing but results.
+        reproducible: barrier semantics: room is made for whole batches only, so that what a tuner
+            proposes depends on nothing but results.
         batch_size: most trials in flight; by default twice the workers and devices, or 16 when
             reproducible.
 
@@ -65,6 +66,9 @@ class Pipeline:
         ahead = _DEPTH * (self._builder.n_parallel + self._runner.n_parallel)
         self.capacity = batch_size or (_REPRODUCIBLE_BATCH if reproducible else ahead)
         self._trials: deque[_Trial] = deque()
+        # Let go by every trial that ends, taken by whoever waits for one.
+        self._news = threading.Lock()
+        self._news.acquire()
 
     @property
     def outstanding(self) -> int:
@@ -97,38 +101,72 @@ class Pipeline:
         """Hand what was built to the runner. Called in a thread of the builder."""
         try:
             built = future.result()
-            if isinstance(built, BuildResult) and built.ok:
-                ran = self._runner.submit(trial.measure_input, built)
-                ran.add_done_callback(partial(self._on_run, trial, built))
-            else:
-                trial.finish(as_result(built))
+            if not (isinstance(built, BuildResult) and built.ok):
+                self._end(trial, as_result(built))
+                return
+            ran = self._runner.submit(trial.measure_input, built)
+            ran.add_done_callback(partial(self._on_run, trial, built))
         except BaseException as error:  # an exit or interrupt too: raised again in `next_results`
-            trial.fail(error)
+            self._end(trial, error)
 
     def _on_run(self, trial: _Trial, built: BuildResult, future: Future[MeasureResult]) -> None:
         """Let the trial end. Called in a thread of the runner."""
         try:
             self._builder.discard(built)
-            trial.finish(as_result(future.result()))
+            self._end(trial, as_result(future.result()))
         except BaseException as error:  # an exit or interrupt too: raised again in `next_results`
-            trial.fail(error)
+            self._end(trial, error)
 
-    def next_results(self) -> list[tuple[MeasureInput, MeasureResult]]:
-        """Wait for the oldest trial, and return it and all that ended behind it without a gap.
+    def _end(self, trial: _Trial, outcome: MeasureResult | BaseException) -> None:
+        trial.outcome = outcome
+        with suppress(RuntimeError):  # let go already
+            self._news.release()
 
-        In barrier mode, wait for all. Empty when nothing is outstanding.
+    def wait(self) -> None:
+        """Wait until there is something for `ended` or `in_turn` to give."""
+        trials = self._trials
+        while trials and not trials[0].told and not any(t.done and not t.told for t in trials):
+            self._news.acquire()
+
+    def ended(self) -> list[Pair]:
+        """Return what ended since the last call, even if a trial before it is still under way.
+
+        For what must not lose a trial when this process is killed next. `in_turn` and `leave` give
+        the same trials again, and none that was not given here.
+        """
+        news = [t for t in self._trials if t.done and not t.told]
+        for trial in news:
+            trial.told = True
+        return [trial.pair() for trial in news if trial.good]
+
+    def in_turn(self) -> list[Pair]:
+        """Return the oldest trial and all behind it that ended too, up to the first that did not.
 
         Raises:
             MeasureError and others: measuring cannot go on; the failure of a trial is a result.
         """
         trials = self._trials
-        for trial in list(trials) if self._reproducible else list(trials)[:1]:
-            trial.wait()
-        ready: list[tuple[MeasureInput, MeasureResult]] = []
-        while trials and trials[0].done:
-            ready.append((trials[0].measure_input, trials[0].outcome()))
+        ready: list[Pair] = []
+        # What was measured before an error is given first, the error by the next call.
+        while trials and trials[0].told and (trials[0].good or not ready):
+            ready.append(trials[0].pair())
             trials.popleft()
         return ready
+
+    def next_results(self) -> list[Pair]:
+        """Wait for the oldest trial, and return what `in_turn` does.
+
+        Empty when nothing is outstanding.
+        """
+        while self._trials and not self._trials[0].done:
+            self._news.acquire()
+        self.ended()
+        return self.in_turn()
+
+    def leave(self) -> list[Pair]:
+        """Give up what is still under way, and return what ended, in order of submission."""
+        trials, self._trials = self._trials, deque()
+        return [trial.pair() for trial in trials if trial.told and trial.good]
 
     def close(self) -> None:
         """Drop what is outstanding and end all processes."""
@@ -152,35 +190,32 @@ class Pipeline:
 
 
 class _Trial:
-    """One trial on its way; it ends once, by `finish` or by `fail`."""
+    """One trial on its way.
+
+    Attributes:
+        outcome: its result, or what made it impossible to have one; None while it is under way.
+        told: whether `Pipeline.ended` gave it.
+    """
 
     def __init__(self, measure_input: MeasureInput) -> None:
         self.measure_input = measure_input
-        self.done = False
-        self._result: MeasureResult | None = None
-        self._error: BaseException | None = None
-        # Held until the end: a waiter is then woken by its own trial only.
-        self._under_way = threading.Lock()
-        self._under_way.acquire()
+        self.outcome: MeasureResult | BaseException | None = None
+        self.told = False
 
-    def finish(self, result: MeasureResult) -> None:
-        self._result, self.done = result, True
-        self._under_way.release()
+    @property
+    def done(self) -> bool:
+        return self.outcome is not None
 
-    def fail(self, error: BaseException) -> None:
-        self._error, self.done = error, True
-        self._under_way.release()
+    @property
+    def good(self) -> bool:
+        return self.done and not isinstance(self.outcome, BaseException)
 
-    def wait(self) -> None:
-        with self._under_way:
-            pass
-
-    def outcome(self) -> MeasureResult:
-        if self._error is not None:
-            raise self._error
-        if self._result is None:
+    def pair(self) -> Pair:
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        if self.outcome is None:
             raise MeasureError("a trial was asked for its result before it had one")
-        return self._result
+        return self.measure_input, self.outcome
 
 
 def as_result(outcome: Outcome) -> MeasureResult:

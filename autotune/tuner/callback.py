@@ -1,4 +1,10 @@
-"""What can watch a run: called with the tuner, the inputs and the results of each group."""
+"""What can watch a run: called with the tuner, the inputs and the results of each group.
+
+Groups come in the order in which trials were proposed, before the tuner learns from them. A
+callback with a true attribute ``at_once`` is called as soon as a trial ends, even while one that
+was proposed before it is still under way: what keeps trials must not lose any that was measured
+when the run is killed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +29,7 @@ Watcher = Callable[[Tuner, Sequence[MeasureInput], Sequence[MeasureResult]], Non
 
 
 def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "json") -> Watcher:
-    """Append every trial to a log.
+    """Append every trial to a log, in the order in which they end.
 
     Args:
         file_out: a path, which many processes may append to, or an open text file.
@@ -46,6 +52,8 @@ def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "
 
 
 class _FileLog:
+    at_once = True
+
     def __init__(self, write: Callable[[Sequence[str]], None]) -> None:
         self._write = write
 
@@ -61,12 +69,20 @@ class _FileLog:
 
 def log_to_database(db: Database) -> Watcher:
     """Save every trial in a database."""
+    return _DatabaseLog(db)
 
-    def save(_: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+
+class _DatabaseLog:
+    at_once = True
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __call__(
+        self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+    ) -> None:
         for inp, res in zip(inputs, results, strict=True):
-            db.save(inp, res)
-
-    return save
+            self._database.save(inp, res)
 
 
 class Monitor:

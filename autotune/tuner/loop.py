@@ -50,7 +50,7 @@ class Loop:
     Args:
         tuner: the strategy.
         stop: when to end.
-        callbacks: called with the tuner, inputs and results.
+        callbacks: called with the tuner, inputs and results; see `autotune.tuner.callback`.
         si_prefix: unit of rates in messages.
     """
 
@@ -60,6 +60,8 @@ class Loop:
         self.tuner = tuner
         self.stop = stop
         self.callbacks = callbacks
+        self._at_once = [c for c in callbacks if getattr(c, "at_once", False)]
+        self._in_turn = [c for c in callbacks if c not in self._at_once]
         self.si_prefix = si_prefix
         self.failures = Failures()
         self.submitted = self.measured = 0
@@ -121,7 +123,10 @@ class Loop:
         if self._may_go_on(deadline) and self.tuner.has_next():
             try:
                 with Pipeline(self.tuner.task, measure_option, reproducible=reproducible) as line:
-                    self._feed(line, deadline)
+                    try:
+                        self._feed(line, deadline, reproducible)
+                    finally:
+                        self._leave(line)
                     # While the processes that build and measure are still there.
                     self._race(measure_option)
             except KeyboardInterrupt:
@@ -147,24 +152,54 @@ class Loop:
             if hasattr(callback, "raced"):
                 callback.raced(self.tuner, inp, result)
 
-    def _feed(self, line: Pipeline, deadline: float | None) -> None:
+    def _feed(self, line: Pipeline, deadline: float | None, whole_batches: bool) -> None:
         first_report = min(max(line.capacity, FIRST_REPORT), self.stop.n_trial)
         while self._may_go_on(deadline):
             self._fill(line)
-            pairs = line.next_results()
-            if not pairs:
-                return  # nothing outstanding, nothing proposed: the space is exhausted
-            self._take_note(pairs)
-            inputs, results = [inp for inp, _ in pairs], [res for _, res in pairs]
-            # Every callback is called whatever fails or is interrupted: one of them is the log.
-            with interrupts_deferred(), ExitStack() as watchers:
-                for callback in reversed(self.callbacks):
-                    watchers.callback(callback, self.tuner, inputs, results)
-                with line.host_work():
-                    self.tuner.update(inputs, results)
+            if not line.outstanding:
+                return  # nothing proposed: the space is exhausted
+            pairs = self._take(line)
+            while whole_batches and line.outstanding:
+                pairs += self._take(line)
+            self._learn(line, pairs)
             if first_report and self.measured >= first_report:
                 first_report = 0
                 self.failures.print_summary(self.measured, final=False)
+
+    def _take(self, line: Pipeline) -> list[Pair]:
+        """Wait for trials to end, show them to the callbacks, and return those in turn."""
+        line.wait()
+        pairs: list[Pair] = []
+        # What has left the pipeline must reach every callback, whatever fails or is interrupted.
+        with interrupts_deferred(), ExitStack() as steps:
+            steps.callback(lambda: pairs.extend(self._show(line.in_turn())))
+            self._call(self._at_once, line.ended())
+        return pairs
+
+    def _leave(self, line: Pipeline) -> None:
+        """Show what ended behind a trial that nobody waits for any more."""
+        with interrupts_deferred(), ExitStack() as steps:
+            steps.callback(lambda: self._show(line.leave()))
+            self._call(self._at_once, line.ended())
+
+    def _show(self, pairs: list[Pair]) -> list[Pair]:
+        self._take_note(pairs)
+        self._call(self._in_turn, pairs)
+        return pairs
+
+    def _call(self, callbacks: Sequence[Callback], pairs: Sequence[Pair]) -> None:
+        """Call all of them, even if one fails."""
+        inputs, results = [inp for inp, _ in pairs], [res for _, res in pairs]
+        with ExitStack() as calls:
+            for callback in reversed(callbacks if pairs else ()):
+                calls.callback(callback, self.tuner, inputs, results)
+
+    def _learn(self, line: Pipeline, pairs: Sequence[Pair]) -> None:
+        """Let the strategy learn; that may take long, so what it learns from is logged by now."""
+        if not pairs:
+            return
+        with line.host_work():
+            self.tuner.update([inp for inp, _ in pairs], [res for _, res in pairs])
 
     def _fill(self, line: Pipeline) -> None:
         """Propose as much as there is room for."""

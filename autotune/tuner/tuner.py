@@ -133,7 +133,8 @@ class Tuner:
             n_trial: most trials in all, those of ``resume`` included.
             measure_option: builder and runner, see `autotune.measure.measure_option`.
             early_stopping: stop after this many trials without a better one.
-            callbacks: called with ``(tuner, inputs, results)`` for each group of results.
+            callbacks: called with ``(tuner, inputs, results)`` for each group of results, before
+                the strategy learns from it; see `autotune.tuner.callback`.
             si_prefix: unit of the rates in messages, such as "G" for GFLOPS.
             reproducible: build and run in whole batches, so that the same seed and the same
                 measured values give the same proposals.
@@ -148,7 +149,7 @@ class Tuner:
         Raises:
             TunerError: an argument makes no sense.
             KeyboardInterrupt: raised again after everything was closed; callbacks have seen every
-                result that had arrived, so a log is complete and can be given to ``resume``.
+                trial that had ended, so a log is complete and can be given to ``resume``.
         """
         try:
             scale(1.0, si_prefix)

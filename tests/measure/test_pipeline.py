@@ -2,6 +2,7 @@
 
 import signal
 import time
+from concurrent.futures import Future
 
 import pytest
 
@@ -13,6 +14,7 @@ from autotune.measure import (
     LocalRunner,
     MeasureErrorNo,
     MeasureInput,
+    MeasureResult,
     Pipeline,
     Runner,
     create_measure_batch,
@@ -88,8 +90,78 @@ def test_reproducible_means_whole_batches(task):
         for first in (0, 5):
             assert pipeline.room() == 5
             pipeline.submit(inputs_of(task, range(first, first + 5)))
-            assert pipeline.room() == 0
-            assert len(pipeline.next_results()) == 5
+            while pipeline.outstanding:
+                assert pipeline.room() == 0
+                pipeline.next_results()
+
+
+class Held(Runner):
+    """Ends a trial when the test says so."""
+
+    def __init__(self):
+        super().__init__()
+        self.futures = {}
+
+    def submit(self, measure_input, build_result):
+        return self.futures.setdefault(measure_input.config.index, Future())
+
+    def end(self, index):
+        result = MeasureResult((1e-3,), MeasureErrorNo.NO_ERROR, 0.01, 0.0)
+        self.futures[index].set_result(result)
+
+
+@pytest.fixture
+def held(task):
+    """A pipeline with the trials 0 to 3 at a runner that holds them."""
+    runner = Held()
+    with Pipeline(task, measure_option(PlainBuilder(), runner)) as pipeline:
+        pipeline.submit(inputs_of(task, range(4)))
+        while len(runner.futures) < 4:
+            time.sleep(0.001)
+        yield pipeline, runner
+
+
+def indices(pairs):
+    return [inp.config.index for inp, _ in pairs]
+
+
+def test_what_ended_is_told_once_and_given_in_turn(held):
+    pipeline, runner = held
+    assert (pipeline.ended(), pipeline.in_turn()) == ([], [])
+    runner.end(2)
+    runner.end(1)
+    pipeline.wait()
+    assert indices(pipeline.ended()) == [1, 2]
+    assert (pipeline.ended(), pipeline.in_turn()) == ([], [])
+    runner.end(0)
+    pipeline.wait()
+    assert pipeline.in_turn() == []  # not told yet
+    assert indices(pipeline.ended()) == [0]
+    assert indices(pipeline.in_turn()) == [0, 1, 2]
+    assert pipeline.outstanding == 1
+
+
+def test_leaving_gives_all_that_ended(held):
+    pipeline, runner = held
+    runner.end(3)
+    runner.futures[2].set_exception(KeyError("a bug in the script"))
+    runner.end(1)
+    assert indices(pipeline.ended()) == [1, 3]
+    runner.end(0)
+    assert indices(pipeline.leave()) == [1, 3]
+    assert pipeline.outstanding == 0
+
+
+def test_what_was_measured_before_an_error_is_not_lost(held):
+    pipeline, runner = held
+    runner.futures[1].set_exception(KeyError("a bug in the script"))
+    runner.end(0)
+    runner.end(2)
+    assert indices(pipeline.ended()) == [0, 2]
+    assert indices(pipeline.next_results()) == [0]
+    pipeline.wait()
+    with pytest.raises(KeyError, match="a bug in the script"):
+        pipeline.in_turn()
 
 
 def test_nothing_outstanding_gives_nothing(task):

@@ -2,77 +2,20 @@
 
 import io
 import logging
-import os
 import re
-import signal
 
 import numpy as np
 import pytest
 
 from autotune.errors import TunerError
-from autotune.measure import (
-    Builder,
-    BuildResult,
-    MeasureErrorNo,
-    MeasureResult,
-    Runner,
-)
 from autotune.record import DummyDatabase, load_from_file
-from autotune.task import create, get_config, template
 from autotune.tuner import GridSearchTuner, RandomTuner, XGBTuner, callback
-
-
-@template("tests.tuner.loop")
-def loop(n):
-    config = get_config()
-    config.define_knob("x", list(range(n)))
-    config.define_knob("y", [1, 2, 4])
-    config.add_flop(1e6)
+from tests.tuner.doubles import Counting, Empty, loop_task, option
 
 
 @pytest.fixture
 def task():
-    return create("tests.tuner.loop", (20,), "c")
-
-
-class Empty(Builder):
-    """Builds nothing; fails those whose index is in `bad`."""
-
-    def __init__(self, bad=(), message="no compiler"):
-        super().__init__(n_parallel=2)
-        self.bad, self.message = bad, message
-
-    def build(self, measure_inputs):
-        return [self._one(inp) for inp in measure_inputs]
-
-    def _one(self, inp):
-        if inp.config.index in self.bad:
-            return BuildResult(
-                "", None, error_no=MeasureErrorNo.COMPILE_HOST, error_msg=self.message
-            )
-        return BuildResult("built", None)
-
-
-class Counting(Runner):
-    """A configuration takes (1 + x) * y milliseconds; Ctrl-C is pressed at trial `stop_at`."""
-
-    def __init__(self, stop_at=None):
-        super().__init__()
-        self.seen = []
-        self.stop_at = stop_at
-
-    def run(self, measure_inputs, build_results):
-        self.seen += [inp.config.index for inp in measure_inputs]
-        if self.stop_at is not None and len(self.seen) > self.stop_at:
-            os.kill(os.getpid(), signal.SIGINT)
-        return [
-            MeasureResult(((1 + i.config["x"].val) * i.config["y"].val * 1e-3,), 0, 0.1, 1.0)
-            for i in measure_inputs
-        ]
-
-
-def option(bad=(), **kwargs):
-    return {"builder": Empty(bad), "runner": Counting(**kwargs)}
+    return loop_task()
 
 
 def test_the_fastest_configuration_is_kept(task):
@@ -187,67 +130,10 @@ def test_a_database_gets_every_trial(task):
     assert len(seen) == 5
 
 
-def test_an_interrupt_is_raised_again_with_a_complete_log(task, tmp_path):
-    log = tmp_path / "log.json"
-    delivered = []
-    count = lambda tuner, inputs, results: delivered.extend(inputs)
-    with pytest.raises(KeyboardInterrupt):
-        GridSearchTuner(task).tune(
-            60, option(stop_at=20), callbacks=[callback.log_to_file(log), count]
-        )
-    assert [inp.config.index for inp, _ in load_from_file(log)] == [
-        inp.config.index for inp in delivered
-    ]
-
-
-def test_a_callback_that_fails_does_not_cost_the_log_its_rows(task, tmp_path):
-    def fail(tuner, inputs, results):
-        raise OSError("no screen")
-
-    log = tmp_path / "log.json"
-    with pytest.raises(OSError, match="no screen"):
-        GridSearchTuner(task).tune(9, option(), callbacks=[fail, callback.log_to_file(log)])
-    assert len(list(load_from_file(log))) >= 1
-
-
 def test_early_stopping_after_0_trials_means_never(task):
     measured = option()
     GridSearchTuner(task).tune(9, measured, early_stopping=0)
     assert len(measured["runner"].seen) == 9
-
-
-@pytest.mark.parametrize("make", [RandomTuner, GridSearchTuner, XGBTuner])
-def test_a_resumed_run_measures_nothing_twice(make, task, tmp_path):
-    log = tmp_path / "log.json"
-    make(task, seed=0).tune(25, option(), callbacks=[callback.log_to_file(log)], resume=log)
-    second = option()
-    tuner = make(task, seed=0)
-    tuner.tune(45, second, callbacks=[callback.log_to_file(log)], resume=log)
-    indices = [inp.config.index for inp, _ in load_from_file(log)]
-    assert len(indices) == len(set(indices)) == 45
-    assert len(second["runner"].seen) == 20
-    best = min(load_from_file(log), key=lambda pair: pair[1].mean)
-    assert tuner.best_config.index == best[0].config.index
-
-
-def test_resuming_ignores_records_of_other_tasks(task, tmp_path):
-    log = tmp_path / "log.json"
-    other = create("tests.tuner.loop", (5,), "c")
-    GridSearchTuner(other).tune(9, option(), callbacks=[callback.log_to_file(log)])
-    measured = option()
-    GridSearchTuner(task).tune(9, measured, resume=log)
-    assert measured["runner"].seen == list(range(9))
-
-
-def test_resuming_a_finished_run_measures_nothing(task):
-    pairs = []
-    keep = lambda tuner, inputs, results: pairs.extend(zip(inputs, results, strict=True))
-    GridSearchTuner(task).tune(9, option(), callbacks=[keep])
-    measured = option()
-    tuner = GridSearchTuner(task)
-    tuner.tune(9, measured, resume=pairs)
-    assert measured["runner"].seen == []
-    assert tuner.best_config.index == 0
 
 
 def test_reproducible_runs_propose_the_same(task):

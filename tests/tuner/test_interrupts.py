@@ -1,0 +1,143 @@
+"""What callbacks, and with them a log, have seen however a run ends."""
+
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from autotune.record import load_from_file
+from autotune.tuner import GridSearchTuner, callback
+from tests.tuner.doubles import Empty, Stuck, loop_task, option
+
+
+@pytest.fixture
+def task():
+    return loop_task()
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log.json"
+
+
+def logged(log):
+    return [inp.config.index for inp, _ in load_from_file(log)] if log.exists() else []
+
+
+@contextmanager
+def ctrl_c_when(condition, most_s=10.0):
+    """Press Ctrl-C in the block as soon as a condition holds, or at last when it never does."""
+    over = threading.Event()
+
+    def watch():
+        deadline = time.monotonic() + most_s
+        while not condition() and time.monotonic() < deadline and not over.wait(0.005):
+            pass
+        if not over.is_set():
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_an_interrupt_is_raised_again_with_a_complete_log(task, tmp_path):
+    log = tmp_path / "log.json"
+    delivered = []
+    count = lambda tuner, inputs, results: delivered.extend(inputs)
+    with pytest.raises(KeyboardInterrupt):
+        GridSearchTuner(task).tune(
+            60, option(stop_at=20), callbacks=[callback.log_to_file(log), count]
+        )
+    assert [inp.config.index for inp, _ in load_from_file(log)] == [
+        inp.config.index for inp in delivered
+    ]
+
+
+def test_a_callback_that_fails_does_not_cost_the_log_its_rows(task, tmp_path):
+    def fail(tuner, inputs, results):
+        raise OSError("no screen")
+
+    log = tmp_path / "log.json"
+    with pytest.raises(OSError, match="no screen"):
+        GridSearchTuner(task).tune(9, option(), callbacks=[fail, callback.log_to_file(log)])
+    assert len(list(load_from_file(log))) >= 1
+
+
+@pytest.mark.parametrize(
+    ("reproducible", "held", "ended"),
+    [(False, [0], range(1, 6)), (False, [3], [0, 1, 2, *range(4, 9)]), (True, [15], range(15))],
+    ids=["behind the oldest", "around one", "in a batch"],
+)
+def test_what_ended_is_logged_while_another_trial_is_under_way(
+    task, log, reproducible, held, ended
+):
+    seen = []
+    watch = lambda tuner, inputs, results: seen.extend(i.config.index for i in inputs)
+    before = []
+    all_logged = lambda: before.append(logged(log)) or len(before[-1]) == len(ended)
+    with pytest.raises(KeyboardInterrupt), ctrl_c_when(all_logged):
+        GridSearchTuner(task).tune(
+            60,
+            {"builder": Empty(), "runner": Stuck(held)},
+            callbacks=[watch, callback.log_to_file(log)],
+            reproducible=reproducible,
+        )
+    assert sorted(before[-1]) == logged(log) == seen == [*ended]
+
+
+def test_an_interrupted_callback_is_called_to_its_end(task, log):
+    seen = []
+
+    def press(tuner, inputs, results):
+        if not seen:
+            signal.raise_signal(signal.SIGINT)
+        seen.extend(inp.config.index for inp in inputs)
+
+    with pytest.raises(KeyboardInterrupt):
+        GridSearchTuner(task).tune(60, option(), callbacks=[press, callback.log_to_file(log)])
+    assert seen
+    assert sorted(seen) == sorted(logged(log))
+
+
+@pytest.mark.parametrize("reproducible", [False, True])
+def test_callbacks_see_what_a_tuner_is_about_to_learn(task, log, reproducible):
+    seen, learned = [], []
+
+    class Learning(GridSearchTuner):
+        def update(self, inputs, results):
+            indices = [inp.config.index for inp in inputs]
+            assert set(indices) <= set(logged(log)) & set(seen)
+            learned.append(indices)
+
+    watch = lambda tuner, inputs, results: seen.extend(i.config.index for i in inputs)
+    Learning(task).tune(
+        48, option(), callbacks=[watch, callback.log_to_file(log)], reproducible=reproducible
+    )
+    assert [index for indices in learned for index in indices] == list(range(48))
+    assert not reproducible or [len(indices) for indices in learned] == [16, 16, 16]
+
+
+def test_what_ended_behind_another_is_kept_when_a_run_stops_early(task, log):
+    runner, seen = Stuck(held=[3]), []
+
+    def watch(tuner, inputs, results):
+        deadline = time.monotonic() + 10
+        while not {4, 5} <= set(runner.seen) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        seen.extend(inp.config.index for inp in inputs)
+
+    GridSearchTuner(task).tune(
+        60,
+        {"builder": Empty(), "runner": runner},
+        callbacks=[watch, callback.log_to_file(log)],
+        early_stopping=1,
+    )
+    assert {4, 5} <= set(seen)
+    assert sorted(logged(log)) == sorted(seen) == sorted(set(seen))
