@@ -69,6 +69,8 @@ class Pipeline:
         # Let go by every trial that ends, taken by whoever waits for one.
         self._news = threading.Lock()
         self._news.acquire()
+        self._closed = False
+        self._handing_over = threading.Lock()
 
     @property
     def outstanding(self) -> int:
@@ -104,10 +106,22 @@ class Pipeline:
             if not (isinstance(built, BuildResult) and built.ok):
                 self._end(trial, as_result(built))
                 return
-            ran = self._runner.submit(trial.measure_input, built)
+            ran = self._handed_over(trial.measure_input, built)
             ran.add_done_callback(partial(self._on_run, trial, built))
         except BaseException as error:  # an exit or interrupt too: raised again in `next_results`
             self._end(trial, error)
+
+    def _handed_over(self, inp: MeasureInput, built: BuildResult) -> Future[MeasureResult]:
+        """Return what the runner promises; after `close` that is nothing.
+
+        A runner that was closed would start its processes again.
+        """
+        with self._handing_over:
+            if not self._closed:
+                return self._runner.submit(inp, built)
+        nothing: Future[MeasureResult] = Future()
+        nothing.cancel()
+        return nothing
 
     def _on_run(self, trial: _Trial, built: BuildResult, future: Future[MeasureResult]) -> None:
         """Let the trial end. Called in a thread of the runner."""
@@ -170,6 +184,8 @@ class Pipeline:
 
     def close(self) -> None:
         """Drop what is outstanding and end all processes."""
+        with self._handing_over:
+            self._closed = True
         self._trials.clear()
         # The runner first: it may be holding the builder in a pause.
         try:

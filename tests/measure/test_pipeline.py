@@ -1,6 +1,7 @@
 """The pipeline: overlap, order, barrier, and who may fail how."""
 
 import signal
+import threading
 import time
 from concurrent.futures import Future
 
@@ -162,6 +163,34 @@ def test_what_was_measured_before_an_error_is_not_lost(held):
     pipeline.wait()
     with pytest.raises(KeyError, match="a bug in the script"):
         pipeline.in_turn()
+
+
+def test_nothing_is_handed_to_a_runner_once_it_is_being_closed(task):
+    class Slow(PlainBuilder):
+        """Ends its last build only when it is closed."""
+
+        def __init__(self):
+            super().__init__(n_parallel=1)
+            self.closing = threading.Event()
+            self.discarded = []
+
+        def build(self, measure_inputs):
+            self.closing.wait()
+            return super().build(measure_inputs)
+
+        def discard(self, build_result):
+            self.discarded.append(build_result.artifact)
+
+        def close(self):
+            self.closing.set()
+            super().close()
+
+    builder, runner = Slow(), Held()
+    pipeline = Pipeline(task, measure_option(builder, runner))
+    pipeline.submit(inputs_of(task, [7]))
+    pipeline.close()
+    assert builder.discarded == ["7"]
+    assert runner.futures == {}
 
 
 def test_nothing_outstanding_gives_nothing(task):
