@@ -1,15 +1,17 @@
 """The compile cache on disk: what was compiled once is never compiled again on this machine.
 
-One entry is one file - a JSON head of one line, then the bytes of the artifact - named by the
-digest of everything that decides the result. It is written under a temporary name and renamed, so
-that any number of processes share the folder without locks: a reader sees a whole entry or none,
-and two writers of one entry write the same thing. A compiler's refusal is an entry too, so that a
-source known to be bad costs nothing the second time.
+One entry is one file - the digest of all that follows, a JSON head of one line, the bytes of the
+artifact - named by the digest of everything that decides the result. A file that a disk or a power
+cut damaged does not fit its own digest, and is compiled again. It is written under a temporary
+name and renamed, so that any number of processes share the folder without locks: a reader sees a
+whole entry or none, and two writers of one entry write the same thing. A compiler's refusal is an
+entry too, so that a source known to be bad costs nothing the second time.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass, field
@@ -21,7 +23,7 @@ from autotune.utils.files import write_atomically
 DEFAULT_BYTES = 1 << 30
 # After eviction this part of the bound is in use, so that not every store has to evict.
 _KEPT = 0.8
-_SCHEMA = 2
+_SCHEMA = 3
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,12 @@ class BuildCache:
         """Return the entry of ``key`` and mark it used, or None; a damaged entry is none."""
         path = self._path(key)
         try:
-            head, _, artifact = path.read_bytes().partition(b"\n")
+            digest, _, content = path.read_bytes().partition(b"\n")
+            if digest != _digest(content):
+                return None
+            head, _, artifact = content.partition(b"\n")
             facts = json.loads(head)
-            if facts.pop("schema") != _SCHEMA or facts.pop("bytes") != len(artifact):
+            if facts.pop("schema") != _SCHEMA:
                 return None
             entry = Entry(artifact, **facts)
         except (OSError, ValueError, KeyError, TypeError):
@@ -78,8 +83,8 @@ class BuildCache:
     def put(self, key: str, entry: Entry) -> None:
         """Store an entry. A folder that cannot be written is no error: nothing is kept."""
         facts = {k: v for k, v in asdict(entry).items() if k != "artifact"}
-        facts |= {"schema": _SCHEMA, "bytes": len(entry.artifact)}
-        content = json.dumps(facts).encode() + b"\n" + entry.artifact
+        content = json.dumps(facts | {"schema": _SCHEMA}).encode() + b"\n" + entry.artifact
+        content = _digest(content) + b"\n" + content
         if len(content) > self.max_bytes:
             return
         write_atomically(self._path(key), content, missing_ok=True)
@@ -111,3 +116,7 @@ class BuildCache:
                 status = path.stat()
                 files.append((status.st_mtime, status.st_size, path))
         return files
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()

@@ -33,6 +33,26 @@ def test_a_damaged_entry_is_no_entry(cache, damage):
     assert cache.get(key(1)) == Entry(b"code")
 
 
+ENTRY = Entry(bytes(range(256)) * 4, "", "said", {"k": {"registers": 7}}, "abc", 1024)
+DAMAGES = {
+    "a bit of the code": lambda whole: whole[:-300] + bytes([whole[-300] ^ 64]) + whole[-299:],
+    "a zeroed tail": lambda whole: whole[:-512] + bytes(512),
+    "a number in the head": lambda whole: whole.replace(b'"registers": 7', b'"registers": 8'),
+    "a longer file": lambda whole: whole + b"x",
+    "a shorter file": lambda whole: whole[:-1],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_that_keeps_the_form_is_noticed(cache, damage):
+    cache.put(key(1), ENTRY)
+    path = cache.folder / key(1)[:2] / key(1)
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert cache.get(key(1)) is None
+    cache.put(key(1), ENTRY)
+    assert cache.get(key(1)) == ENTRY
+
+
 def test_the_folder_stays_within_its_bound(cache):
     for i in range(64):
         cache.put(key(i), Entry(os.urandom(5_000)))
