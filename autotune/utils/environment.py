@@ -6,9 +6,12 @@ arguments. Everything here is a function, so that a test can change the environm
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 # Variables that change what a compiler produces without standing in its command line.
@@ -20,23 +23,42 @@ _COMPILER_VARIABLES = (
 # Those of them that hold flags, and those that hold folders of headers.
 _FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVRTC_APPEND_FLAGS")
 _INCLUDE_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+# The variable that names the folder of caches, and where it is without: per platform.
+_CACHE_PLACES = {
+    "darwin": ("", "Library/Caches"),
+    "win32": ("LOCALAPPDATA", "AppData/Local"),
+}
 
 
 def cache_dir() -> Path:
     """Return where compiled kernels and device facts are kept between runs.
 
-    ``AUTOTUNE_CACHE_DIR`` if set, else the platform's own place for caches.
+    ``AUTOTUNE_CACHE_DIR`` if set, else the platform's own place for caches, else - for a user
+    without a home, as containers have them - a folder among the temporary files.
     """
     chosen = os.environ.get("AUTOTUNE_CACHE_DIR")
     if chosen:
         return Path(chosen)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "autotune"
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA")
-        return (Path(base) if base else Path.home() / "AppData" / "Local") / "autotune"
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "autotune"
+    variable, under_home = _CACHE_PLACES.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
+    base = os.environ.get(variable)
+    if base:
+        return Path(base) / "autotune"
+    try:
+        return Path.home() / under_home / "autotune"
+    except RuntimeError:
+        return _temporary_cache()
+
+
+@cache
+def _temporary_cache() -> Path:
+    """Return this user's folder among the temporary files; of another user's we load no code."""
+    folder = Path(tempfile.gettempdir(), f"autotune-{os.getuid()}")
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        if status.st_uid == os.getuid() and not status.st_mode & 0o022:
+            return folder
+    return Path(tempfile.mkdtemp(prefix="autotune-"))
 
 
 def host_compiler() -> str | None:

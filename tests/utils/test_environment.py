@@ -1,0 +1,58 @@
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from autotune.utils import environment
+
+
+@pytest.fixture
+def nobody(monkeypatch, tmp_path):
+    """A user without a home and without a name, as containers run them."""
+    for name in ("AUTOTUNE_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def unknown(_uid):
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    environment._temporary_cache.cache_clear()
+    yield tmp_path
+    environment._temporary_cache.cache_clear()
+
+
+def test_the_cache_is_where_the_user_says_else_at_home(monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", "/chosen")
+    assert environment.cache_dir() == Path("/chosen")
+    monkeypatch.delenv("AUTOTUNE_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert environment.cache_dir() == Path("/xdg/autotune")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert environment.cache_dir() == tmp_path / ".cache" / "autotune"
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert environment.cache_dir() == tmp_path / "Library" / "Caches" / "autotune"
+
+
+def test_without_a_home_the_cache_is_a_folder_of_ones_own(nobody):
+    folder = environment.cache_dir()
+    assert folder == nobody / f"autotune-{os.getuid()}"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert environment.cache_dir() == folder
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(nobody):
+    planted = nobody / f"autotune-{os.getuid()}"
+    planted.mkdir()
+    planted.chmod(0o777)
+    folder = environment.cache_dir()
+    assert folder != planted
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_link_of_anothers_making_is_not_followed(nobody):
+    (nobody / f"autotune-{os.getuid()}").symlink_to(nobody / "elsewhere")
+    assert environment.cache_dir().name != f"autotune-{os.getuid()}"
