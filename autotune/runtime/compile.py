@@ -138,9 +138,15 @@ def _check_entries(kernel: Kernel, entry: Entry) -> None:
     """Refuse a cubin without the kernels that will be launched; a device is not needed to see it.
 
     Raises:
-        CompileError: one is missing, or has a C++ name.
+        CompileError: one is missing, or has a C++ name; or it is no cubin at all.
     """
-    there = functions(entry.artifact)
+    try:
+        there = functions(entry.artifact)
+    except ValueError as error:
+        raise CompileError(
+            f"kernel {kernel.name!r}: the compiler wrote no cubin: {error}; leave out flags that "
+            "ask for another output"
+        ) from error
     missing = [one.entry for one in kernel.calls if one.entry not in there]
     if missing:
         raise CompileError(
@@ -171,7 +177,7 @@ def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> Entry:
     try:
         with tempfile.TemporaryDirectory(prefix="autotune-build-") as folder:
             log = recipe.compile(Path(folder), timeout_s)
-            artifact = Path(folder, "out" + recipe.suffix).read_bytes()
+            artifact = _artifact(kernel, Path(folder, "out" + recipe.suffix), log)
     except (CompilerMissing, CompilerCrashed, CompileTimeout):
         raise
     except CompileError as error:
@@ -190,6 +196,22 @@ def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> Entry:
         code_hash=code_hash(artifact),
         code_bytes=code_bytes(artifact),
     )
+
+
+def _artifact(kernel: Kernel, path: Path, log: str) -> bytes:
+    """Return what the compiler wrote.
+
+    Raises:
+        CompilerCrashed: nothing, though it reports success; no verdict on the source.
+    """
+    artifact = path.read_bytes() if path.exists() else b""
+    if not artifact:
+        raise CompilerCrashed(
+            f"kernel {kernel.name!r}: the compiler reports success but wrote no {path.suffix}; "
+            f"is it the compiler, and do its flags ask for another output? "
+            f"It says: {log.strip() or 'nothing'}"
+        )
+    return artifact
 
 
 def _launched(machine_code: str, kernel: Kernel) -> str:

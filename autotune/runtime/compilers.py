@@ -29,6 +29,12 @@ _CRASHED = re.compile(
     r"|NVRTC_ERROR_(OUT_OF_MEMORY|BUILTIN|INTERNAL|PROGRAM_CREATION)",
     re.IGNORECASE,
 )
+# What a compiler, a linker or NVRTC says first of what is wrong: "kernel.cu(3): error: ...".
+_FIRST_ERROR = re.compile(
+    r"^(?:.*?\berror\s*:|nvcc fatal\s*:|ptxas fatal\s*:"
+    r"|.*?: (?=undefined reference|cannot find))(.*\S)",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,11 @@ def check_compiler(name: str, argv: list[str], completed: Completed, seconds: fl
         )
     if completed.returncode == 0:
         return
-    text = f"kernel {name!r}: {Path(argv[0]).name} failed\n{completed.output.strip()}"
+    text = f"kernel {name!r}: {Path(argv[0]).name} failed"
+    # Summaries show the first line only.
+    if match := _FIRST_ERROR.search(completed.output):
+        text += f": {match.group(1).strip()}"
+    text += f"\n{completed.output.strip()}"
     text += f"\n[command: {shlex.join(argv)}]"
     if completed.returncode < 0 or _CRASHED.search(completed.output):
         raise CompilerCrashed(f"{text}\n[exit status {completed.returncode}]")

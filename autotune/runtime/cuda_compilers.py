@@ -48,15 +48,12 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
             )
         else:
             (folder / "kernel.cu").write_text(kernel.source, "utf-8")
-            argv = [nvcc, "--cubin", *options, "kernel.cu", "-o", "kernel.cubin"]
+            argv = [nvcc, "--cubin", *options, "kernel.cu", "-o", "out.cubin"]
             completed = run_in(argv, folder, timeout_s)
             cubin = b""
         check_compiler(kernel.name, argv, completed, time.monotonic() - started)
-        out = folder / "out.cubin"
         if cubin:
-            out.write_bytes(cubin)
-        else:
-            (folder / "kernel.cubin").rename(out)
+            (folder / "out.cubin").write_bytes(cubin)
         return completed.output
 
     return Recipe(kernel, ("nvcc", nvcc, toolchain.version, *options), ".cubin", compile_in)

@@ -10,6 +10,7 @@ import pytest
 from autotune.errors import CompileError, CompilerCrashed, CompilerMissing, CompileTimeout
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import BuildCache, compile_kernel
+from autotune.runtime.elf import sections
 from autotune.target import Target
 
 C = Target("c")
@@ -86,6 +87,16 @@ def test_equal_code_under_different_text_has_one_hash(tmp_path):
     other = compile_kernel(scale("(1.0f + 1.0f)"), C, out_dir=tmp_path)
     different = compile_kernel(scale("2.5f"), C, out_dir=tmp_path)
     assert plain.code_hash == other.code_hash != different.code_hash
+
+
+def test_constants_are_code_though_they_lie_elsewhere(tmp_path):
+    one, other = (compile_kernel(scale(f), C, out_dir=tmp_path) for f in ("2.5f", "3.5f"))
+    texts = [
+        [s.content for s in sections(Path(output.artifact).read_bytes()) if s.name == ".text"]
+        for output in (one, other)
+    ]
+    assert texts[0] == texts[1], "the constant should not be in the instructions"
+    assert one.code_hash != other.code_hash
 
 
 def test_calls_of_other_functions_are_other_code(tmp_path):
@@ -176,6 +187,38 @@ def test_a_full_machine_is_no_verdict_on_the_source(tmp_path, monkeypatch, words
     monkeypatch.setenv("CC", fake_compiler(tmp_path, f"print({words!r}); sys.exit(1)"))
     with pytest.raises(CompilerCrashed, match=words):
         compile_kernel(scale(), C, out_dir=tmp_path, cache=BuildCache(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("write", ["pass", "open(sys.argv[sys.argv.index('-o') + 1], 'w')"])
+def test_a_compiler_that_writes_nothing_is_no_verdict_and_is_quoted(tmp_path, monkeypatch, write):
+    monkeypatch.setenv("CC", fake_compiler(tmp_path, f"{write}\nprint('license expired')"))
+    cache = BuildCache(tmp_path / "cache")
+    with pytest.raises(
+        CompilerCrashed, match=r"success but wrote no \.so;.*says: license expired"
+    ):
+        compile_kernel(scale(), C, out_dir=tmp_path, cache=cache)
+    assert not list(cache.folder.glob("*/*"))
+
+
+FIRST_LINES = {
+    "kernel.c: In function 'f':\nkernel.c:2:3: error: 'x' unknown\nerror: more": "'x' unknown",
+    "kernel.c:1:10: fatal error: a.h: No such file": "a.h: No such file",
+    'kernel.cu(1): error: identifier "x" is undefined': 'identifier "x" is undefined',
+    "nvcc fatal   : Unknown option '-x'": "Unknown option '-x'",
+    "ptxas error   : Entry function 'f' uses too much": "Entry function 'f' uses too much",
+    "nvrtc: error: unrecognized option -x": "unrecognized option -x",
+    "/usr/bin/ld: cannot find -lx: No such file\ncollect2: error: ld": "cannot find -lx: No such",
+}
+
+
+@pytest.mark.parametrize("said", FIRST_LINES)
+def test_the_first_line_of_a_refusal_has_the_compilers_first_error(tmp_path, monkeypatch, said):
+    monkeypatch.setenv("CC", fake_compiler(tmp_path, f"print({said!r}); sys.exit(1)"))
+    with pytest.raises(CompileError) as caught:
+        compile_kernel(scale(), C, out_dir=tmp_path, use_cache=False)
+    first, _, rest = str(caught.value).partition("\n")
+    assert first.startswith(f"kernel 'scale': fakecc failed: {FIRST_LINES[said]}")
+    assert said in rest
 
 
 def test_a_compiler_without_openmp_or_native_still_compiles(tmp_path, monkeypatch):

@@ -1,11 +1,18 @@
 """CUDA text is compiled without a device; needs nvcc, which CI machines may lack."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from autotune.errors import CompileError, CompilerMissing, CompileTimeout, DeviceError
+from autotune.errors import (
+    CompileError,
+    CompilerCrashed,
+    CompilerMissing,
+    CompileTimeout,
+    DeviceError,
+)
 from autotune.kernel import SourceKernel, arg, call
 from autotune.runtime import compile_kernel, cuda, load
 from autotune.runtime.cuda_compilers import _nvrtc_flags, find_nvrtc
@@ -233,6 +240,27 @@ def test_a_cubin_without_the_kernel_is_refused_where_it_is_compiled(source, name
     kernel = replace(reverse(), source=f"#define N 64\n#define FACTOR 2\n{source}")
     with pytest.raises(CompileError, match=rf"no kernel 'reverse', {named}; declare it as"):
         compile_kernel(kernel, SM90, out_dir=tmp_path)
+
+
+@needs_nvcc
+def test_an_nvcc_that_writes_nothing_is_no_verdict_and_is_quoted(tmp_path):
+    with pytest.raises(CompilerCrashed, match=r"success but wrote no \.cubin[\s\S]*NVVM_BRANCH"):
+        compile_kernel(reverse(flags=["--dryrun"]), SM90, out_dir=tmp_path)
+
+
+def test_what_is_no_cubin_is_refused(tmp_path, monkeypatch):
+    fake = tmp_path / "nvcc"
+    fake.write_text(
+        f"#!{sys.executable}\nimport sys\nif '--version' in sys.argv: print('1'); sys.exit()\n"
+        "open(sys.argv[sys.argv.index('-o') + 1], 'w').write('// PTX')\n"
+    )
+    fake.chmod(0o755)
+    monkeypatch.setattr("autotune.runtime.toolchain.find_nvcc", lambda: str(fake))
+    monkeypatch.setattr("autotune.runtime.pycuda_nvcc.has_pycuda", lambda: False)
+    with pytest.raises(
+        CompileError, match=r"wrote no cubin: not a 64-bit.*ask for another output"
+    ):
+        compile_kernel(reverse(), SM90, out_dir=tmp_path)
 
 
 def test_a_compiler_that_misses_a_function_is_explained(tmp_path):
