@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from autotune.errors import AutotuneError, MeasureError
+from autotune.errors import MeasureError
 from autotune.measure.stations import Rest, Station
 from autotune.measure.worker import StartFailed
 
@@ -109,7 +109,7 @@ class Dispatch:
 
     def _serve(self, station: Station) -> None:
         # Started while the first trials compile; what goes wrong, the first trial will meet again.
-        with suppress(AutotuneError):
+        with suppress(Exception):
             station.start()
         while (entry := self._next(station)) is not None:
             if not entry.begin():

@@ -23,8 +23,14 @@ from typing import Any
 
 from autotune.utils.child import Port, die_with_parent
 from autotune.utils.children import ChildDied, FrameReader, describe_exit, write_frame
+from autotune.utils.command import end_children
 
 Speak = Callable[[str], None]
+
+# When to look whether a silent trial still lives: at first soon, then ever later. The end of its
+# pipe does not tell: what it forked may hold it open, and a kernel may close it and go on.
+_FIRST_LOOK_S = 0.05
+_EXIT_S = 1e-3
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class Died:
 
 def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], Any]) -> Any:
     """Run ``trial`` in a fork and return what it returns, or `Died`.
+
+    Nothing that it started is left then. The caller has no other children.
 
     Args:
         port: of this worker to its parent, for the events of the trial.
@@ -64,6 +72,7 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], Any]) -> Any:
             os.killpg(pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
+        end_children()
         os.close(up_read)
         os.close(down_write)
 
@@ -95,15 +104,18 @@ class _Watch:
     def __init__(self, port: Port, pid: int, up: int, down: int) -> None:
         self._port = port
         self._pid = pid
+        self._up = up
         self._down = down
         self._frames = FrameReader(up)
         self._poll = select.poll()
         self._poll.register(up, select.POLLIN)
         # No event asked for: only the end of the parent is reported.
         self._poll.register(port.requests.fd, 0)
+        self._died: Died | None = None
 
     def wait(self, timeout_s: float) -> Any:
         deadline = time.monotonic() + timeout_s
+        pause_s = _FIRST_LOOK_S
         while True:
             while (message := self._message()) is not None:
                 if isinstance(message, Died):
@@ -111,15 +123,32 @@ class _Watch:
                 if "result" in message:
                     return message["result"]
                 deadline += self._pass_on(str(message["event"]))
-            ready = dict(self._poll.poll(max(0.0, deadline - time.monotonic()) * 1e3))
-            if not ready:
-                return Died(f"ran longer than {timeout_s:g} s and was killed", timed_out=True)
+            left_s = 0.0 if self._died else deadline - time.monotonic()
+            ready = dict(self._poll.poll(max(0.0, min(pause_s, left_s)) * 1e3))
             if self._port.requests.fd in ready:
                 os.killpg(self._pid, signal.SIGKILL)
                 os.killpg(0, signal.SIGKILL)
-            if not self._frames.fill():
-                _, status = os.waitpid(self._pid, 0)
-                return Died(describe_exit(os.waitstatus_to_exitcode(status)))
+            if self._up in ready:
+                pause_s = pause_s if self._read() else _EXIT_S
+            elif self._died:
+                return self._died
+            elif left_s <= 0:
+                return Died(f"ran longer than {timeout_s:g} s and was killed", timed_out=True)
+            else:
+                pause_s *= 2
+                self._died = self._ended()
+
+    def _read(self) -> bool:
+        """Take what has arrived; False when no more will come."""
+        more = self._frames.fill()
+        if not more:
+            self._poll.unregister(self._up)
+        return more
+
+    def _ended(self) -> Died | None:
+        """Say how the fork ended; None while it lives. Its answer may still be in the pipe."""
+        pid, status = os.waitpid(self._pid, os.WNOHANG)
+        return Died(describe_exit(os.waitstatus_to_exitcode(status))) if pid else None
 
     def _message(self) -> Any:
         """Return the next message that has arrived whole, if any; `Died` when it is garbage."""

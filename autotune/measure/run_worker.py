@@ -21,7 +21,7 @@ from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import Device, device, empty, summarize
 from autotune.runtime.host_helper import host_helper
 from autotune.target import Target
-from autotune.utils.child import Port
+from autotune.utils.child import Port, adopt
 
 # Set to 1 for this process, so that numpy starts no threads in it: it forks.
 QUIET_NUMPY = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -38,6 +38,7 @@ def main(port: Port) -> None:
         bench = Bench(chosen)
         serve = _serve_forks if greeting.isolated else _serve_here
         if greeting.isolated:
+            adopt()
             _warm_up()
         else:
             port.watch()

@@ -17,6 +17,7 @@ from typing import Any
 from autotune.utils.children import FrameReader, write_frame
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def wake_with_parent() -> None:
@@ -41,6 +42,15 @@ def die_with_parent(parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def adopt() -> None:
+    """Ask Linux to make every process ours whose parent ended, if it descends from us.
+
+    One that left its process group and session is still found then, and can be ended.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def offer_to_oom_killer() -> None:

@@ -93,6 +93,19 @@ def kill_tree(root: int) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def end_children() -> None:
+    """Kill and reap all children of this process, with all that they started.
+
+    Those of others that ended become ours where `autotune.utils.child.adopt` was called.
+    """
+    with contextlib.suppress(ChildProcessError):  # there are none: the usual case
+        while True:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                for child in _children(os.getpid()):
+                    kill_tree(child)
+                os.waitpid(-1, 0)
+
+
 def _children(parent: int) -> list[int]:
     if not Path("/proc/self/stat").exists():
         listed = subprocess.run(

@@ -26,7 +26,7 @@ FAULTS = {
     "missing_entry": (4, "no entry 'missing'"),
     "wrong": (5, "y: 1 of 256 elements differ"),
     "unwritten": (5, "y: 256 of 256 elements differ"),
-    "loop": (7, "ran longer than"),
+    "loop": (7, "the kernel ran longer than"),
     "segfault": (4, "killed by SIGSEGV"),
     "exit": (4, "exited with status 3"),
     "exit0": (4, "exited with status 0"),
@@ -35,8 +35,11 @@ FAULTS = {
     "smash": (4, "killed by"),
     "heap": (None, ""),
     "hog": (4, "killed by SIGSEGV"),
-    "stop": (7, "ran longer than"),
+    "stop": (7, "the kernel ran longer than"),
     "fork": (0, ""),
+    "fork_segfault": (4, "killed by SIGSEGV"),
+    "close": (4, "exited with status 1"),
+    "close_loop": (7, "the kernel ran longer than"),
     "prints": (0, ""),
 }
 GOOD = [name for name, (number, _) in FAULTS.items() if number == 0]

@@ -55,6 +55,14 @@ void faulty(const float *x, float *y) {
   for (;;) pause();
 #elif defined(FAULT_fork)
   if (fork() == 0) for (;;) pause();
+#elif defined(FAULT_fork_segfault)
+  if (fork() == 0) for (;;) pause();
+  *(volatile int *)8 = 1;
+#elif defined(FAULT_close)
+  for (int fd = 3; fd < 1024; fd++) close(fd);
+#elif defined(FAULT_close_loop)
+  for (int fd = 3; fd < 1024; fd++) close(fd);
+  for (;;) pause();
 #elif defined(FAULT_prints)
   for (int i = 0; i < 20000; i++) printf("a kernel that prints %d\\n", i);
   fflush(stdout);
