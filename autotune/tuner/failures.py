@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 
 from autotune.measure import MeasureErrorNo, MeasureResult
 from autotune.task import Task
@@ -16,75 +18,119 @@ ROWS, WIDTH = 8, 120
 # Full messages kept for the error file.
 KEPT = 100
 
+# Names that belong to one trial, not to what went wrong: processes, files in scratch folders.
+_OF_ONE_TRIAL = re.compile(r"\bprocess \d+|(?<![\w.])(?:/[\w.+@~-]+){2,}")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+# What a template or a compiler refuses, it refuses for the numbers of the configuration.
+_REFUSALS = (
+    MeasureErrorNo.INSTANTIATION_ERROR,
+    MeasureErrorNo.COMPILE_HOST,
+    MeasureErrorNo.COMPILE_DEVICE,
+)
+
+Key = tuple[str, str]
+
 
 class Failures:
     """A histogram of failed trials.
 
+    Messages that differ in numbers and names of files only are counted together, and the first of
+    them is shown.
+
     Attributes:
-        counts: trials by (error kind, first line of the message).
-        alike: how many trials failed with the first message before any did otherwise.
+        alike: how many trials there were, if all failed with one message; else 0. Other numbers in
+            the refusal of a template or of a compiler make another message: the next configuration
+            may have better ones.
     """
 
     def __init__(self) -> None:
-        self.counts: Counter[tuple[str, str]] = Counter()
         self.alike = 0
-        self._first: tuple[str, str] | None = None
-        self._printed: Counter[tuple[str, str]] = Counter()
-        self._messages: dict[tuple[str, str], str] = {}
+        self._first: Key | None = None
         self._mixed = False
+        self._counts: Counter[Key] = Counter()
+        self._printed: Counter[Key] = Counter()
+        self._lines: dict[Key, str] = {}
+        self._messages: dict[Key, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._counts)
 
     def add(self, result: MeasureResult) -> None:
-        """Count one trial; a success only ends a row of equal failures."""
-        if result.ok:
-            self._mixed = True
-            return
-        key = (MeasureErrorNo(result.error_no).name, first_line(result.error_msg))
-        self.counts[key] += 1
+        """Count a trial of this run; a success only ends a row of equal failures."""
+        self.recall([result])
+        cause = None if result.ok else _cause(result)
+        self._first = self._first or cause
+        self._mixed = self._mixed or cause is None or cause != self._first
+        self.alike = 0 if self._mixed else self.alike + 1
+
+    def recall(self, results: Iterable[MeasureResult]) -> None:
+        """Count trials of an earlier run; what failed then may have been mended."""
+        for result in results:
+            if not result.ok:
+                self._count(result)
+
+    def _count(self, result: MeasureResult) -> None:
+        kind, line = _cause(result)
+        key = (kind, _NUMBER.sub("#", line))
+        self._counts[key] += 1
+        self._lines.setdefault(key, _cut(_line(result.error_msg)))
         if len(self._messages) < KEPT:
             self._messages.setdefault(key, result.error_msg)
-        if self._first is None:
-            self._first = key
-        self._mixed = self._mixed or key != self._first
-        if not self._mixed:
-            self.alike += 1
 
     def summary(self, trials: int) -> str:
         """Return the table; empty when nothing failed."""
-        failed = sum(self.counts.values())
+        failed = sum(self._counts.values())
         if not failed:
             return ""
         lines = [f"{failed} of {trials} trials failed:"]
-        for (kind, line), count in self.counts.most_common(ROWS):
-            lines.append(f"  {count:5d}  {kind}: {line}")
-        if len(self.counts) > ROWS:
-            rest = self.counts.most_common()[ROWS:]
+        for key, count in self._counts.most_common(ROWS):
+            lines.append(f"  {count:5d}  {key[0]}: {self._lines[key]}")
+        if len(self._counts) > ROWS:
+            rest = self._counts.most_common()[ROWS:]
             lines.append(f"  {sum(n for _, n in rest):5d}  of {len(rest)} other kinds")
         return "\n".join(lines)
 
     def print_summary(self, trials: int, final: bool) -> None:
         """Log the table; at the end only if it says something new."""
-        if self.counts and not (final and self.counts == self._printed):
+        if self._counts and not (final and self._counts == self._printed):
             logger.warning("%s", self.summary(trials))
-        self._printed = self.counts.copy()
+        self._printed = self._counts.copy()
 
     def report_all_failed(self, task: Task) -> None:
         """Write all distinct messages to a file, and say where."""
         text = "\n\n".join(
-            f"==== {count} x {kind}\n{self._messages.get((kind, line), line)}"
-            for (kind, line), count in self.counts.most_common()
+            f"==== {count} x {key[0]}\n{self._messages.get(key, self._lines[key])}"
+            for key, count in self._counts.most_common()
         )
+        logger.warning(
+            "Could not find any valid schedule for task %s. "
+            "The full text of every kind of error %s", task, _put(text),
+        )  # fmt: skip
+
+
+def _put(text: str) -> str:
+    """Write text to a file and say where; where there is no room for one, return the text."""
+    try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="autotune_errors_", suffix=".log", delete=False, encoding="utf-8"
         ) as out:
             out.write(text + "\n")
-        logger.warning(
-            "Could not find any valid schedule for task %s. "
-            "The full text of every kind of error is in %s.",
-            task, out.name,
-        )  # fmt: skip
+    except OSError as error:
+        return f"follows, no file could be written for it ({error}).\n{text}"
+    return f"is in {out.name}."
 
 
-def first_line(message: str) -> str:
-    """Return the first line with text, cut to a readable length."""
-    line = next((line.strip() for line in message.splitlines() if line.strip()), "(no message)")
+def _cause(result: MeasureResult) -> Key:
+    """Return the kind of a failure and its message without what belongs to the one trial."""
+    kind = MeasureErrorNo(result.error_no)
+    line = _OF_ONE_TRIAL.sub("...", _line(result.error_msg))
+    return kind.name, line if kind in _REFUSALS else _NUMBER.sub("#", line)
+
+
+def _line(message: str) -> str:
+    """Return the first line with text."""
+    return next((line.strip() for line in message.splitlines() if line.strip()), "(no message)")
+
+
+def _cut(line: str) -> str:
     return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."

@@ -81,7 +81,8 @@ class Loop:
         mine = self._of_this_task(records)
         if not mine:
             return
-        self._take_note(mine)
+        self._keep(mine)
+        self.failures.recall(res for _, res in mine)
         self.tuner.update([inp for inp, _ in mine], [res for _, res in mine])
         self.submitted = self.tuner.resumed = self.measured
         logger.info("resumed from %d trials of %s", len(mine), self.tuner.task.name)
@@ -214,17 +215,22 @@ class Loop:
             line.submit([MeasureInput(task.target, task, config) for config in configs])  # type: ignore[arg-type]
             self.submitted += len(configs)
 
-    def _take_note(self, pairs: Sequence[Pair]) -> None:
-        tuner = self.tuner
+    def _keep(self, pairs: Sequence[Pair]) -> None:
         for inp, res in pairs:
-            tuner.note(self.measured, inp, res)
-            self.failures.add(res)
+            self.tuner.note(self.measured, inp, res)
             if res.ok:
                 self._good.append((inp, res))
-            self._since_success = 0 if res.ok else self._since_success + 1
             self.measured += 1
             if logger.isEnabledFor(logging.DEBUG):
                 self._describe(inp, res)
+
+    def _take_note(self, pairs: Sequence[Pair]) -> None:
+        """Keep trials of this run, and warn where nothing seems to work."""
+        self._keep(pairs)
+        tuner = self.tuner
+        for _, res in pairs:
+            self.failures.add(res)
+            self._since_success = 0 if res.ok else self._since_success + 1
         if self._since_success > tuner.error_ct_threshold and not self._warned:
             self._warned = True
             logger.warning("%d trials in a row failed", self._since_success)
@@ -252,8 +258,8 @@ class Loop:
             self._why = f"the time of {stop.timeout_s:g} s is used up"
         elif stop.stop_at is not None and self._fraction() >= stop.stop_at:
             self._why = f"the best reaches {self._fraction():.0%} of the device's ceiling"
-        elif stop.fail_fast and self.measured == self.failures.alike >= stop.fail_fast:
-            self._why = f"the first {self.measured} trials all failed with the same message"
+        elif stop.fail_fast and self.failures.alike >= stop.fail_fast:
+            self._why = f"the first {self.failures.alike} trials all failed with the same message"
             logger.warning("stopped: %s; mend that first, then tune again", self._why)
         return not self._why
 
@@ -267,7 +273,7 @@ class Loop:
         if self._why:
             logger.info("stopped after %d trials: %s", self.measured, self._why)
         self.failures.print_summary(self.measured, final=True)
-        if self.measured and tuner.best_config is None:
+        if self.failures and tuner.best_config is None:
             self.failures.report_all_failed(tuner.task)
 
 

@@ -1,0 +1,118 @@
+"""Failures: which count as one, when they stop a run, and where their text goes."""
+
+import logging
+
+import pytest
+
+from autotune.measure import MeasureErrorNo, MeasureResult
+from autotune.tuner import GridSearchTuner, callback
+from autotune.tuner.failures import Failures
+from tests.tuner.doubles import Counting, Empty, loop_task, option
+
+Kind = MeasureErrorNo
+
+
+@pytest.fixture
+def task():
+    return loop_task()
+
+
+def counted(*failures):
+    table = Failures()
+    for kind, message in failures:
+        costs = () if kind else (1.0,)
+        table.add(MeasureResult(costs, kind, 0.1, 0.0, message))
+    return table
+
+
+ONE_TRIAL = [
+    (Kind.RUNTIME_DEVICE, "the process that runs kernels died: process {} was killed by SIGKILL"),
+    (Kind.RUNTIME_DEVICE, "kernel 'k': cannot be loaded: /tmp/autotune-scratch-run-{}/k.so: no"),
+    (Kind.RUNTIME_DEVICE, "illegal address 0x7f{}"),
+    (Kind.WRONG_ANSWER, "y[{}] is wrong"),
+    (Kind.COMPILE_HOST, "cannot compile in /tmp/autotune-build-{}: no space left"),
+    (Kind.COMPILE_HOST, "the process that compiled died: process {} was killed by SIGKILL"),
+]
+
+
+@pytest.mark.parametrize(("kind", "message"), ONE_TRIAL)
+def test_pids_and_scratch_files_do_not_tell_messages_apart(kind, message):
+    table = counted(*((kind, message.format(name)) for name in (1, 22, 333)))
+    assert table.alike == 3
+    assert f"3  {kind.name}: {message.format(1)}" in table.summary(3)
+
+
+def test_cut_messages_are_compared_whole():
+    long = "process {} " + "x" * 300
+    assert counted(*((Kind.RUNTIME_DEVICE, long.format(n)) for n in (1, 22))).alike == 2
+
+
+def test_a_refusal_of_other_numbers_may_be_followed_by_none():
+    kinds = Kind.INSTANTIATION_ERROR, Kind.COMPILE_DEVICE
+    for kind in kinds:
+        table = counted(*((kind, f"{n} threads, at most 1024 are allowed") for n in (2048, 4096)))
+        assert table.alike == 0
+        assert f"2  {kind.name}: 2048 threads" in table.summary(2)
+        assert len(table.summary(2).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (Kind.COMPILE_HOST, "another"),
+        (Kind.COMPILE_DEVICE, "no compiler"),
+        (Kind.NO_ERROR, ""),
+    ],
+    ids=["message", "kind", "success"],
+)
+@pytest.mark.parametrize("position", [0, 2, 4])
+def test_anything_else_ends_a_row_of_equal_failures(other, position):
+    failures = [(Kind.COMPILE_HOST, "no compiler")] * 4
+    failures.insert(position, other)
+    assert counted(*failures).alike == 0
+
+
+@pytest.mark.parametrize("bad", [range(1, 60), range(20, 60)])
+def test_a_success_keeps_a_run_going(task, bad):
+    measured = option(bad=bad)
+    seen = []
+    watch = lambda tuner, inputs, results: seen.extend(results)
+    GridSearchTuner(task).tune(60, measured, callbacks=[watch], fail_fast=8)
+    assert len(seen) == 60
+
+
+def test_failing_differently_keeps_a_run_going(task):
+    class Various(Empty):
+        def _one(self, inp):
+            self.message = "compiler " + "abcdefg"[inp.config.index % 7]
+            return super()._one(inp)
+
+    seen = []
+    watch = lambda tuner, inputs, results: seen.extend(results)
+    measured = {"builder": Various(range(60)), "runner": Counting()}
+    GridSearchTuner(task).tune(60, measured, callbacks=[watch], fail_fast=8)
+    assert len(seen) == 60
+
+
+def test_failures_of_an_earlier_run_do_not_stop_a_resumed_one(task, tmp_path, caplog):
+    log = tmp_path / "log.json"
+    keep = callback.log_to_file(log)
+    GridSearchTuner(task).tune(60, option(bad=range(60)), callbacks=[keep], fail_fast=8)
+    caplog.clear()
+    tuner = GridSearchTuner(task)
+    tuner.tune(60, option(), callbacks=[keep], resume=log, fail_fast=8)
+    assert tuner.resumed >= 8
+    assert tuner.best_config is not None
+    assert f"{tuner.resumed} of 60 trials failed" in caplog.text
+
+
+def test_the_text_of_all_errors_is_printed_where_no_file_can_be_written(
+    task, caplog, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    caplog.set_level(logging.WARNING, "autotvm")
+    measured = {"builder": Empty(range(60), "line one\nline two"), "runner": Counting()}
+    GridSearchTuner(task).tune(10, measured)
+    assert "Could not find any valid schedule" in caplog.text
+    assert "no file could be written for it (" in caplog.text
+    assert "10 x COMPILE_HOST\nline one\nline two" in caplog.text
