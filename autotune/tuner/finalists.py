@@ -13,11 +13,10 @@ from typing import Any
 
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult
 from autotune.measure.race import race
+from autotune.measure.timing import CLOSE
 
 Pair = tuple[MeasureInput, MeasureResult]
 
-# Trials up to this much slower than the fastest may be the fastest in truth.
-CLOSE = 1.1
 _ROUNDS = range(5, 16)
 _BUDGET_S = 5.0
 _SAMPLE_S = 2e-3

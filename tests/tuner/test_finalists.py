@@ -7,10 +7,11 @@ import pytest
 
 import autotune
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, measure_option
+from autotune.measure.timing import CLOSE
 from autotune.record import LogReader, apply_history_best, encode, load_from_file
 from autotune.target import Target
 from autotune.tuner import GridSearchTuner, callback
-from autotune.tuner.finalists import CLOSE, finalists
+from autotune.tuner.finalists import finalists
 
 SOURCE = """
 void work(const float *x, float *y) {
