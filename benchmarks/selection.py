@@ -1,12 +1,13 @@
-"""How steady the choice of a winner is: the same finalists raced again and again.
+"""How steady the choice of a winner is: the same near ties raced again and again.
 
     python -m benchmarks.selection                 # C on this machine
     python -m benchmarks.selection --target cuda
 
-Tunes the kernel of `benchmarks.throughput` for a while, takes the finalists, and races them many
-times. Counted is how often the winner differs from the one of the race before: when simply the
-fastest wins, when the fixed rule decides among those that tie, and when besides an earlier winner
-stays as long as it ties.
+Tunes the kernel of `benchmarks.throughput` for a while and races the best a few times to find
+those that noise can hardly tell apart: where one candidate wins outright there is nothing to
+choose. These are raced many times, each time handed over in another order. Counted is how often
+the winner differs from the one of the race before: when simply the fastest wins, when the fixed
+rule decides among those that tie, and when besides an earlier winner stays as long as it ties.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-from collections.abc import Callable, Sequence
+import os
+import random
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +32,60 @@ from benchmarks.throughput import CUDA_SIZE, SIZE
 Rule = Callable[[Sequence[Candidate], "int | None"], Candidate]
 HERE = Path(__file__).resolve().parent
 
+# The best of a run are raced this often to find the near ties among them: those that differ by no
+# more than one of them differs from itself, within bounds that leave something to choose.
+HEATS = 3
+LEAST_SPREAD, MOST_SPREAD = 0.002, 0.03
+# Of a run so many times as many are taken into the heats as are wanted in the end.
+SHARE = 4
 
-def finalists(task: at.Task, option: dict[str, Any], trials: int, count: int) -> list[Any]:
-    """Tune for a while and return the best inputs."""
+
+def best_of_run(
+    task: at.Task, option: dict[str, Any], trials: int, seed: int, count: int
+) -> list[MeasureInput]:
+    """Tune for a while and return the best inputs, each machine code once."""
     seen: list[tuple[MeasureInput, Any]] = []
-    tuner = RandomTuner(task, seed=0)
-    tuner.tune(trials, option, callbacks=[lambda _, i, r: seen.extend(zip(i, r, strict=True))])
-    good = sorted((pair for pair in seen if pair[1].ok), key=lambda pair: pair[1].mean)
-    return [inp for inp, _ in good[:count]]
+    tuner = RandomTuner(task, seed=seed)
+    tuner.tune(
+        trials,
+        option,
+        callbacks=[lambda _, i, r: seen.extend(zip(i, r, strict=True))],
+        finalists=0,
+    )
+    good = [(inp, res) for inp, res in seen if res.ok and "same_code_as" not in res.extra]
+    return [inp for inp, _ in sorted(good, key=lambda pair: pair[1].mean)[:count]]
+
+
+def near_ties(heats: Sequence[Sequence[Candidate]], count: int) -> tuple[list[int], float]:
+    """Return the indices of the fastest candidates that lie close to each other, and how close.
+
+    Those are the first ``count`` in a row that are near ties of the first of them, or the longest
+    such row.
+    """
+    paces = {
+        c.index: [x.seconds for one in heats for x in one if x.index == c.index] for c in heats[0]
+    }
+    medians = {index: statistics.median(seconds) for index, seconds in paces.items()}
+    noise = statistics.median(max(s) / min(s) - 1 for s in paces.values())
+    spread = min(max(LEAST_SPREAD, noise), MOST_SPREAD)
+    ordered = sorted(medians, key=medians.__getitem__)
+    rows = [
+        [one for one in ordered[i:] if medians[one] <= (1 + spread) * medians[first]][:count]
+        for i, first in enumerate(ordered)
+    ]
+    return max(rows, key=len), noise
+
+
+def repeated(
+    inputs: Sequence[MeasureInput], option: Mapping[str, Any], seeds: Sequence[int], rounds: int
+) -> list[tuple[Candidate, ...]]:
+    """Race the same inputs once for each seed, which decides in what order they are given."""
+    races = []
+    for seed in seeds:
+        order = list(inputs)
+        random.Random(seed).shuffle(order)
+        races.append(race(order, option, rounds=rounds).candidates)
+    return races
 
 
 def flips(winners: Sequence[int]) -> int:
@@ -47,39 +97,82 @@ def fastest(candidates: Sequence[Candidate]) -> Candidate:
     return min(candidates, key=lambda c: c.seconds)
 
 
+RULES: dict[str, Rule] = {
+    "without the rule": lambda candidates, _: fastest(candidates),
+    "with the rule": lambda candidates, _: choose(candidates),
+    "and an incumbent": choose,
+}
+
+
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", default="c")
     parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--finalists", type=int, default=8)
+    parser.add_argument("--candidates", type=int, default=6)
     parser.add_argument("--races", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seed", type=int, default=0, help="of the tuner, and of the first race")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "selection.json")
     options = parser.parse_args(argv)
     language = "cuda" if options.target.startswith("cuda") else "c"
+    # One thread leaves a core to whatever else a small machine does.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     size = CUDA_SIZE if language == "cuda" else SIZE
     task = at.create("benchmark.throughput.gemm", (size, language), target=options.target)
     option = measure_option(LocalBuilder(timeout=60), LocalRunner(cooldown_interval=0))
-    chosen = finalists(task, option, options.trials, options.finalists)
-    races = [race(chosen, option, rounds=options.rounds).candidates for _ in range(options.races)]
-    rules: dict[str, Rule] = {
-        "fastest": lambda candidates, _: fastest(candidates),
-        "rule": lambda candidates, _: choose(candidates),
-        "incumbent": choose,
-    }
-    report: dict[str, Any] = {"target": options.target, "races": options.races}
-    for name, rule in rules.items():
-        winners: list[int] = []
-        for candidates in races:
-            winners.append(rule(candidates, winners[-1] if winners else None).index)
-        report[name] = {"flips": flips(winners), "winners": sorted(set(winners))}
-        print(f"{name:<10} {flips(winners):>3} flips in {len(races)} races, winners {winners}")
-    report["tied"] = [[c.index for c in tie_set(candidates)] for candidates in races]
+    best = best_of_run(task, option, options.trials, options.seed, SHARE * options.candidates)
+    heats = repeated(best, option, range(HEATS), options.rounds)
+    chosen, noise = near_ties(heats, options.candidates)
+    seeds = list(range(options.seed, options.seed + options.races))
+    inputs = [inp for inp in best if inp.config.index in chosen]
+    races = repeated(inputs, option, seeds, options.rounds)
     option["runner"].close()
     option["builder"].close()
+    report = {"target": options.target, "noise": noise, **summary(seeds, races)}
+    show(report)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=1))
     return report
+
+
+def summary(seeds: Sequence[int], races: Sequence[Sequence[Candidate]]) -> dict[str, Any]:
+    """Return what each rule chose in each race, and what it chose from."""
+    report: dict[str, Any] = {"seeds": list(seeds), "rules": {}}
+    for name, rule in RULES.items():
+        winners: list[int] = []
+        for candidates in races:
+            winners.append(rule(candidates, winners[-1] if winners else None).index)
+        report["rules"][name] = {"flips": flips(winners), "winners": winners}
+    report["candidates"] = {
+        str(c.index): {
+            "seconds": [one.seconds for race in races for one in race if one.index == c.index],
+            "registers": c.registers,
+            "shared_bytes": c.shared_bytes,
+            "tied": sum(any(one.index == c.index for one in tie_set(race)) for race in races),
+        }
+        for c in races[0]
+    }
+    return report
+
+
+def show(report: Mapping[str, Any]) -> None:
+    """Print the candidates, and the winners by each rule."""
+    seeds = report["seeds"]
+    print(
+        f"{report['target']}: {len(seeds)} races, seeds {seeds[0]} to {seeds[-1]}; "
+        f"from race to race one candidate differs from itself by {report['noise']:.2%}"
+    )
+    medians = {i: statistics.median(c["seconds"]) for i, c in report["candidates"].items()}
+    least = min(medians.values())
+    for index, one in sorted(report["candidates"].items(), key=lambda item: medians[item[0]]):
+        slower = medians[index] / least - 1
+        print(
+            f"  #{index:<6} {medians[index] * 1e6:9.2f} us (+{slower:.2%}), "
+            f"{one['registers']:3} registers, {one['shared_bytes']:6} bytes shared, "
+            f"tied in {one['tied']} races"
+        )
+    for name, one in report["rules"].items():
+        print(f"{name:<17} {one['flips']:>3} flips, winners {one['winners']}")
 
 
 if __name__ == "__main__":
