@@ -7,7 +7,6 @@ process (NVRTC) that hangs or crashes costs this process, and the parent starts 
 from __future__ import annotations
 
 import os
-import traceback
 from typing import Any
 
 from autotune.errors import (
@@ -19,7 +18,7 @@ from autotune.errors import (
 from autotune.measure.build_job import BuildJob
 from autotune.runtime.compile import compile_kernel
 from autotune.target import Target
-from autotune.utils.child import Port
+from autotune.utils.child import Port, error_text
 
 _NICENESS = 10
 
@@ -55,8 +54,8 @@ def _reply(job: BuildJob) -> dict[str, Any]:
         return {"error": "compile", "message": str(error)}
     except MemoryError as error:
         return {"error": "compile", "message": f"out of memory while compiling: {error}"}
-    except Exception:  # a process border: the parent turns it into a failed trial
-        return {"error": "unknown", "message": traceback.format_exc()}
+    except Exception as error:  # a process border: the parent turns it into a failed trial
+        return {"error": "unknown", "message": error_text(error)}
     return {
         "artifact": output.artifact,
         "resources": output.resources,

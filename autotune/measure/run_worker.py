@@ -11,7 +11,6 @@ import contextlib
 import os
 import resource
 import tempfile
-import traceback
 
 from autotune.errors import AutotuneError
 from autotune.measure.isolate import Died, in_fork
@@ -21,7 +20,7 @@ from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import Device, device, empty, summarize
 from autotune.runtime.host_helper import host_helper
 from autotune.target import Target
-from autotune.utils.child import Port, adopt
+from autotune.utils.child import Port, adopt, error_text
 
 # Set to 1 for this process, so that numpy starts no threads in it: it forks.
 QUIET_NUMPY = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -117,7 +116,7 @@ def _guarded(bench: Bench, job: Job, speak: Speak) -> Reply:
     except Exception as error:  # a process border: the parent turns it into a failed trial
         if type(error).__module__.startswith("pycuda"):
             return failure(f"{type(error).__name__}: {error}")
-        return failure(traceback.format_exc(), MeasureErrorNo.UNKNOWN_ERROR)
+        return failure(error_text(error), MeasureErrorNo.UNKNOWN_ERROR)
 
 
 def _death(died: Died) -> Reply:

@@ -102,7 +102,7 @@ class Station:
         """Add what a failed kernel printed last: the C library's own words, or the kernel's."""
         output = self.worker.take_output()
         if reply["error_no"] and output:
-            reply["message"] = f"{reply['message']}; it printed: {output}"
+            reply["message"] = f"{reply['message']}\nit printed: {output}"
         return reply
 
 

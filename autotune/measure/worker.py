@@ -184,5 +184,5 @@ def _receive(child: Child, timeout_s: float, paused_s: Callable[[], float]) -> d
                 raise ChildTimeout(f"no answer within {timeout_s:g} s") from None
             continue
         if not isinstance(reply, dict):
-            raise ChildDied(f"process {child.pid} sent garbage: {reply!r}")
+            raise ChildDied(f"it sent garbage\nprocess {child.pid}: {reply!r}")
         return reply

@@ -11,6 +11,7 @@ import pickle
 import signal
 import sys
 import threading
+import traceback
 from collections import deque
 from typing import Any
 
@@ -57,6 +58,12 @@ def offer_to_oom_killer() -> None:
     """When memory runs out, let the system take this process and not its parent."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
+
+
+def error_text(error: BaseException) -> str:
+    """Return what an exception says, and behind the first line where it happened."""
+    trace = "".join(traceback.format_exception(error))
+    return f"{type(error).__name__}: {error}\n{trace}"
 
 
 class Port:

@@ -199,7 +199,7 @@ class Child:
                 return self._decoded(payload)
             ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1e3)
             if not ready:
-                raise ChildTimeout(f"no answer from process {self.pid} within {timeout_s:g} s")
+                raise ChildTimeout(f"no answer within {timeout_s:g} s\nfrom process {self.pid}")
             for fd, _ in ready:
                 self._read(fd)
 
@@ -214,7 +214,7 @@ class Child:
             return json.loads(payload)
         except ValueError as error:
             self.kill()
-            raise ChildDied(f"process {self.pid} sent garbage: {payload[:80]!r}") from error
+            raise ChildDied(f"it sent garbage\nprocess {self.pid}: {payload[:80]!r}") from error
 
     def _drain_output(self) -> None:
         """Take what the child printed, up to a point, and keep the end of it."""
@@ -253,8 +253,10 @@ class Child:
             self._signal(signal.SIGKILL)
             code = self._process.wait()
         self._drain_output()
-        text = f"process {self.pid} {describe_exit(code)}"
-        return ChildDied(f"{text}; it printed: {self.output}" if self.output else text)
+        # What differs from one death to the next stands behind the first line, by which failures
+        # are counted.
+        printed = self.output or "nothing"
+        return ChildDied(f"{describe_exit(code)}\nprocess {self.pid} printed: {printed}")
 
     def pause(self) -> None:
         """Stop the whole process group where it stands."""

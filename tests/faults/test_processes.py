@@ -1,6 +1,7 @@
 """What is killed, hangs or is missing around a trial: compilers, workers, disk, the caller."""
 
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -113,6 +114,14 @@ def test_a_builder_killed_at_work_costs_one_trial(fake_compiler):
     assert "killed by SIGKILL" in results[1].error_msg
 
 
+def test_a_builder_killed_by_somebody_else_costs_nothing(fake_compiler, tmp_path):
+    once = tmp_path / "once"
+    fake_compiler("define KNOB 1", f"[ -e {once} ] || {{ touch {once}; kill -9 $PPID; sleep 5; }}")
+    results = built(faulty("none"), range(3), n_parallel=1)
+    assert once.exists()
+    assert [r.error_no for r in results] == [0, 0, 0]
+
+
 def test_workers_killed_while_idle_cost_nothing():
     task = faulty("none")
     option = measure_option(LocalBuilder(n_parallel=1, cache=False), LocalRunner())
@@ -143,11 +152,15 @@ def test_a_runner_killed_mid_trial_is_replaced_and_the_trial_done_again():
 def test_a_runner_killed_again_and_again_costs_one_trial():
     task = faulty("kills_parent", "none")
     with Pipeline(task, measure_option(LocalBuilder(), LocalRunner())) as pipeline:
-        pipeline.submit(inputs_of(task, [1, 0, 3]))
+        pipeline.submit(inputs_of(task, [1, 0, 2, 3]))
         results = drained(pipeline)
-    assert [r.error_no for r in results] == [0, MeasureErrorNo.RUNTIME_DEVICE, 0]
-    assert "the process that runs kernels died" in results[1].error_msg
-    assert "killed by SIGKILL" in results[1].error_msg
+    died = MeasureErrorNo.RUNTIME_DEVICE
+    assert [r.error_no for r in results] == [0, died, died, 0]
+    # No two deaths differ in their first line, by which failures are counted.
+    for result in results[1:3]:
+        first, *rest = result.error_msg.splitlines()
+        assert first == "the process that runs kernels died: killed by SIGKILL"
+        assert re.fullmatch(r"process \d+ printed: nothing", "\n".join(rest))
 
 
 def scarce(monkeypatch, times):
