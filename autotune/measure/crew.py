@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any, Literal
 
 from autotune.errors import MeasureError
@@ -20,7 +19,7 @@ from autotune.measure.jobs import Check, Greeting, RaceJob, RunJob
 from autotune.measure.scratch import Scratch
 from autotune.measure.sharing import Sharing
 from autotune.measure.stations import Rest, Station
-from autotune.measure.timing import TimingPolicy, costs_of
+from autotune.measure.timing import TimingPolicy, costs_of, seconds_of
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.measure.verify import Data, Oracle, VerifyPolicy
 from autotune.runtime import Timing
@@ -171,16 +170,16 @@ class Crew:
                 (), reply["error_no"], seconds, time.time(), reply["message"], failed
             )
         timing = timing_of(reply["timing"])
-        costs = costs_of(timing)
         factor = self._calibration.factor(
-            station.device, job, fmean(costs), lambda anchor: _replied(station.run(anchor))
+            station.device, job, seconds_of(timing), lambda anchor: _replied(station.run(anchor))
         )
         if not timing.cut_short:
-            self._note(fmean(costs) * factor)
+            self._note(seconds_of(timing) * factor)
         extra = _extra(timing, built, bool(reply["verified"])) | self._how
         fraction = self._roofline.fraction(station, job, timing)
         if fraction is not None:
             extra["roofline"] = fraction
+        costs = costs_of(timing)
         if self._several:
             extra |= {"device": station.device, "calibration": factor}
             costs = tuple(cost * factor for cost in costs)
@@ -207,8 +206,7 @@ def timing_of(data: dict[str, Any]) -> Timing:
 
 
 def _replied(reply: dict[str, Any]) -> float | None:
-    """Return by what trials are compared: the mean that their records have."""
-    return None if reply["error_no"] else fmean(costs_of(timing_of(reply["timing"])))
+    return None if reply["error_no"] else seconds_of(timing_of(reply["timing"]))
 
 
 def _how_timed(options: RunOptions) -> dict[str, Any]:
