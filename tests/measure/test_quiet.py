@@ -99,6 +99,23 @@ def test_the_caller_works_only_outside_of_timing(windows):
     assert all(b <= quiet[0] or a >= quiet[1] for a, b in worked)
 
 
+def test_no_process_that_compiles_starts_in_a_pause():
+    task = at.create("measure_test.scale", (64, 8), target="c")
+    builder = LocalBuilder(n_parallel=2, cache=False)
+    builder.set_task(task, {})
+    builder.pause()
+    futures = [
+        builder.submit(MeasureInput(task.target, task, task.config_space.get(i))) for i in range(2)
+    ]
+    time.sleep(0.3)
+    started = builder.pids
+    builder.resume()
+    results = [future.result(timeout=20) for future in futures]
+    builder.close()
+    assert started == []
+    assert all(r.ok for r in results)
+
+
 def test_pauses_do_not_count_as_compiling(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
     task = at.create("measure_test.scale", (64, 8), target="c")
