@@ -1,10 +1,12 @@
 import json
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 
 from autotune.errors import KernelError
 from autotune.runtime import Ceilings, TimeOptions, ceilings_of, cpu, percent_of_ceiling, roofline
+from autotune.runtime.load import load
 from autotune.runtime.roofline_kernels import for_cpu, for_cuda
 from autotune.runtime.toolchain import find_nvcc
 from autotune.target import Target
@@ -107,6 +109,21 @@ def test_what_moves_data_covers_working_sets_from_a_cache_to_the_memory(kernels)
     for one in kernels.traffic:
         big = [a.bytes for a in one.kernel.args if a.name in ("x", "y") and a.bytes > 4096]
         assert sum(big) == one.working_set
+
+
+@pytest.mark.parametrize(
+    ("kernels", "target"), [(for_cpu(2), "c"), (for_cuda(2), "cuda -emulate")]
+)
+def test_a_copy_goes_over_all_its_data(tmp_path, kernels, target):
+    one = next(t for t in kernels.traffic if t.kernel.name == "copy" and t.working_set >= 1 << 20)
+    output = roofline.compile_kernel(one.kernel, Target(target), out_dir=tmp_path)
+    values = np.arange(one.kernel.args[0].shape[0], dtype=np.float32)
+    inputs = [values, np.array(one.plan, np.int64)][: len(one.kernel.inputs)]
+    with load(output.artifact, one.kernel, cpu()) as executable:
+        buffers = executable.allocate(inputs)
+        executable.run(buffers)
+        (copied,) = buffers.read()
+    assert np.array_equal(copied, values)
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
