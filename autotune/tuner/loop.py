@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotune.errors import MeasureError
 from autotune.measure import MeasureInput, MeasureResult, Pipeline
-from autotune.record import load_from_file
-from autotune.task import GLOBAL_SCOPE, ConfigEntity
+from autotune.record.best import beaten_by
+from autotune.task import GLOBAL_SCOPE
 from autotune.tuner.failures import Failures
 from autotune.tuner.finalists import can_race, finalists, run_off
+from autotune.tuner.resume import Records, earlier
 from autotune.utils.interrupts import interrupts_deferred
 from autotune.utils.si import scale
 
@@ -67,44 +66,26 @@ class Loop:
         self.submitted = self.measured = 0
         self._since_success = 0
         self._good: list[Pair] = []
+        # Indices that a race has put behind its winner.
+        self._decided: set[int] = set()
         self._warned = False
         self._why = ""
 
     # ---- resuming
 
-    def resume(self, records: str | os.PathLike[str] | Iterable[Pair]) -> None:
+    def resume(self, records: Records, retry: bool) -> None:
         """Learn from an earlier run of the same task, as if it had just been measured."""
-        if isinstance(records, (str, os.PathLike)):
-            if not os.path.exists(records):
-                return  # the first start of a run that is always started with resume=
-            records = load_from_file(Path(records))
-        mine = self._of_this_task(records)
-        if not mine:
+        known = earlier(self.tuner.task, records, retry)
+        if not known.trials:
             return
-        self._keep(mine)
-        self.failures.recall(res for _, res in mine)
-        self.tuner.update([inp for inp, _ in mine], [res for _, res in mine])
+        inputs, results = [inp for inp, _ in known.trials], [res for _, res in known.trials]
+        self._keep(known.trials)
+        self.failures.recall(results)
+        if known.best is not None:
+            self._crown(known.best)
+        self.tuner.update(inputs, results)
         self.submitted = self.tuner.resumed = self.measured
-        logger.info("resumed from %d trials of %s", len(mine), self.tuner.task.name)
-
-    def _of_this_task(self, records: Iterable[Pair]) -> list[Pair]:
-        """Return the records of this task and space, each configuration once."""
-        task, space, strangers = self.tuner.task, self.tuner.space, 0
-        mine: dict[int, Pair] = {}
-        for inp, res in records:
-            index = inp.config.index
-            if inp.task != task or index in mine:
-                continue
-            if space.is_index_valid(index) and _same_choices(space.get(index), inp.config):
-                mine[index] = (inp._replace(task=task), res)
-            else:
-                strangers += 1
-        if strangers:
-            logger.warning(
-                "resume: %d records of %s are not in its space as it is now; ignored",
-                strangers, task.name,
-            )  # fmt: skip
-        return list(mine.values())
+        logger.info("resumed from %d trials of %s", self.measured, self.tuner.task.name)
 
     # ---- running
 
@@ -121,37 +102,49 @@ class Loop:
     def _run(
         self, measure_option: Mapping[str, Any], reproducible: bool, deadline: float | None
     ) -> None:
-        if self._may_go_on(deadline) and self.tuner.has_next():
-            try:
-                with Pipeline(self.tuner.task, measure_option, reproducible=reproducible) as line:
-                    try:
-                        self._feed(line, deadline, reproducible)
-                    finally:
-                        self._leave(line)
-                    # While the processes that build and measure are still there.
-                    self._race(measure_option)
-            except KeyboardInterrupt:
-                logger.warning(
-                    "interrupted after %d trials; the log is complete, continue it with resume=",
-                    self.measured,
-                )
-                raise
+        more = self._may_go_on(deadline) and self.tuner.has_next()
+        if not more and not self._finalists(measure_option):
+            return
+        try:
+            with Pipeline(self.tuner.task, measure_option, reproducible=reproducible) as line:
+                try:
+                    self._feed(line, deadline, reproducible)
+                finally:
+                    self._leave(line)
+                # While the processes that build and measure are still there.
+                self._race(measure_option)
+        except KeyboardInterrupt:
+            logger.warning(
+                "interrupted after %d trials; the log is complete, continue it with resume=",
+                self.measured,
+            )
+            raise
+
+    def _finalists(self, measure_option: Mapping[str, Any]) -> list[Pair]:
+        """Return the trials that a race must decide between; none when there is no such need."""
+        field = finalists(self._good, self.stop.finalists)
+        decided = self._decided.issuperset(inp.config.index for inp, _ in field)
+        return field if len(field) > 1 and not decided and can_race(measure_option) else []
 
     def _race(self, measure_option: Mapping[str, Any]) -> None:
         """Let the best trials run side by side, and take the winner for the best."""
-        field = finalists(self._good, self.stop.finalists)
-        if len(field) < 2 or not can_race(measure_option):
+        field = self._finalists(measure_option)
+        if not field:
             return
         try:
             inp, result = run_off(field, self._good, measure_option)
         except MeasureError as error:
             logger.warning("the best trials could not be raced, the fastest stays: %s", error)
             return
-        self.tuner.crown(inp, result)
+        self._crown((inp, result))
         for callback in self.callbacks:
             # A plain function watches trials only.
             if hasattr(callback, "raced"):
                 callback.raced(self.tuner, inp, result)
+
+    def _crown(self, best: Pair) -> None:
+        self._decided = beaten_by(best[1])
+        self.tuner.crown(*best)
 
     def _feed(self, line: Pipeline, deadline: float | None, whole_batches: bool) -> None:
         first_report = min(max(line.capacity, FIRST_REPORT), self.stop.n_trial)
@@ -250,7 +243,7 @@ class Loop:
         if stop.early_stopping is not None:
             limits.append(tuner.best_iter + stop.early_stopping)
         tuner.ttl = max(0, min(limits) - self.measured)
-        if self.measured >= stop.n_trial:
+        if self._why or self.measured >= stop.n_trial:
             return False
         if stop.early_stopping is not None and self.measured >= limits[-1] > 0:
             self._why = f"early stopping: the best is trial {tuner.best_iter + 1}"
@@ -260,7 +253,10 @@ class Loop:
             self._why = f"the best reaches {self._fraction():.0%} of the device's ceiling"
         elif stop.fail_fast and self.failures.alike >= stop.fail_fast:
             self._why = f"the first {self.failures.alike} trials all failed with the same message"
-            logger.warning("stopped: %s; mend that first, then tune again", self._why)
+            logger.warning(
+                "stopped: %s; mend that first, then tune again; with resume= also retry=True",
+                self._why,
+            )
         return not self._why
 
     def _fraction(self) -> float:
@@ -275,11 +271,3 @@ class Loop:
         self.failures.print_summary(self.measured, final=True)
         if self.failures and tuner.best_config is None:
             self.failures.report_all_failed(tuner.task)
-
-
-def _same_choices(ours: ConfigEntity, theirs: ConfigEntity) -> bool:
-    return dict(_choices(ours)) == dict(_choices(theirs))
-
-
-def _choices(config: ConfigEntity) -> list[tuple[str, str]]:
-    return [(name, repr(config[name])) for name in config]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,11 +11,11 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, Task
 from autotune.tuner.loop import Loop, Stop
+from autotune.tuner.resume import Records
 from autotune.utils.si import scale
 
 Pair = tuple[MeasureInput, MeasureResult]
 Callback = Callable[["Tuner", list[MeasureInput], list[MeasureResult]], None]
-Records = str | os.PathLike[str] | Iterable[Pair]
 
 
 class Tuner:
@@ -122,6 +121,7 @@ class Tuner:
         *,
         reproducible: bool = False,
         resume: Records | None = None,
+        retry: bool = False,
         stop_at: float | None = None,
         timeout_s: float | None = None,
         fail_fast: int | None = 32,
@@ -139,7 +139,10 @@ class Tuner:
             reproducible: build and run in whole batches, so that the same seed and the same
                 measured values give the same proposals.
             resume: a log, or pairs of input and result, of an interrupted run of this task. What
-                it holds counts as measured: it is learned from, and not measured again.
+                it holds counts as measured: it is learned from, and not measured again. The winner
+                of its race stays the best until a trial is faster.
+            retry: whether trials that failed in ``resume`` may be measured again, where what made
+                them fail was mended.
             stop_at: stop when a trial reaches this fraction of the device's ceiling.
             timeout_s: stop proposing after this many seconds.
             fail_fast: stop when the first so many trials all fail with one message.
@@ -165,7 +168,7 @@ class Tuner:
         stop = Stop(n_trial, early_stopping, stop_at, timeout_s, fail_fast, finalists)
         loop = Loop(self, stop, tuple(callbacks), si_prefix)
         if resume is not None:
-            loop.resume(resume)
+            loop.resume(resume, retry)
         loop.run(measure_option, reproducible)
 
 

@@ -107,6 +107,20 @@ def test_tuning_ends_with_a_race_whose_proof_is_in_the_log(task, tmp_path):
     assert tuner.best_config.index == replayed(log) == 0
 
 
+def test_a_run_killed_before_its_race_is_raced_when_it_is_resumed_and_only_once(task, tmp_path):
+    log = tmp_path / "log.json"
+    option = measure_option(LocalBuilder(), LocalRunner(number=50, verify="all"))
+    keep = callback.log_to_file(str(log))
+    GridSearchTuner(task).tune(3, option, callbacks=[keep], finalists=0)
+    races = []
+    for _ in range(2):
+        tuner = GridSearchTuner(task)
+        tuner.tune(3, option, callbacks=[keep], resume=log)
+        races.append(log.read_text().count("# race "))
+        assert tuner.best_config.index == replayed(log) == 0
+    assert races == [1, 1]
+
+
 def test_no_race_is_run_when_none_is_wanted(task, tmp_path):
     log = tmp_path / "log.json"
     GridSearchTuner(task).tune(

@@ -1,0 +1,98 @@
+"""What an earlier run of a task found out, read from its log."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.errors import TunerError
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.record import best_of, is_race, load_from_file
+from autotune.task import ConfigEntity, Task
+
+logger = logging.getLogger("autotvm")
+
+Pair = tuple[MeasureInput, MeasureResult]
+Records = str | os.PathLike[str] | Iterable[Pair]
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What is known of a task.
+
+    Attributes:
+        trials: each configuration once: the latest result, a time before any failure.
+        best: the winner of the final race, or what is better by now; None when all failed.
+    """
+
+    trials: list[Pair]
+    best: Pair | None
+
+
+def earlier(task: Task, records: Records, retry: bool) -> Earlier:
+    """Read what belongs to a task and to its space as it is now.
+
+    Args:
+        task: what is tuned.
+        records: a log, which need not exist yet, or pairs of input and result.
+        retry: whether failed trials are left out, to be measured again.
+
+    Raises:
+        TunerError: these are no records.
+    """
+    mine = _of_task(task, _pairs(records))
+    trials: dict[int, Pair] = {}
+    # The winner of a race was a trial before; `compact` may have kept only the race of it.
+    for pair in sorted(mine, key=lambda pair: is_race(pair[1])):
+        index, ok = pair[0].config.index, pair[1].ok
+        held = trials.get(index)
+        if held is None or (not is_race(pair[1]) and (ok or not held[1].ok)):
+            trials[index] = pair
+    kept = [pair for pair in trials.values() if pair[1].ok or not retry]
+    return Earlier(kept, best_of(mine))
+
+
+def _pairs(records: Records) -> Iterable[Pair]:
+    if isinstance(records, (str, os.PathLike)):
+        # The first start of a run that is always started with resume= has no log yet.
+        return load_from_file(Path(records), races=True) if os.path.exists(records) else []
+    if not isinstance(records, Iterable):
+        raise TunerError(
+            "tune(resume=...): expected the path of a log or pairs of input and result, got "
+            f"{records!r}"
+        )
+    return records
+
+
+def _of_task(task: Task, pairs: Iterable[Pair]) -> list[Pair]:
+    """Return the records of a task, and warn of those its space does not have any more."""
+    space, strangers = task.config_space, 0
+    mine: list[Pair] = []
+    for inp, res in pairs:
+        if inp.task != task:
+            continue
+        index = inp.config.index
+        if space.is_index_valid(index) and _same_choices(space.get(index), inp.config):
+            mine.append((inp._replace(task=task), res))
+        else:
+            strangers += 1
+    if strangers:
+        logger.warning(
+            "resume: %d records of %s are not in its space as it is now; ignored",
+            strangers, task.name,
+        )  # fmt: skip
+    return mine
+
+
+def _same_choices(ours: ConfigEntity, theirs: ConfigEntity) -> bool:
+    return dict(_choices(ours)) == dict(_choices(theirs))
+
+
+def _choices(config: ConfigEntity) -> list[tuple[str, str]]:
+    return [(name, repr(config[name])) for name in config]
+
+
+__all__ = ["Earlier", "Records", "earlier"]
