@@ -41,7 +41,8 @@ from autotune.kernel.kernel import Argument
 # Distance from 1 to the next number.
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 _SHORT = ("float16", "bfloat16")
-# The root mean square of n errors is uncertain by some parts of 1 / sqrt(n).
+# How large n sums of random terms are is uncertain by some parts of 1 / sqrt(n): a single one may
+# be much smaller than its terms make most sums.
 _UNCERTAIN = 4.0
 # Elements compared at a time: so many numbers in double precision fit a cache.
 _CHUNK = 1 << 16
@@ -73,15 +74,39 @@ _MEAN = _Steps(stored=1.0, worked=4.0, root=0.25, line=1 / 32, most=0.25)
 
 @dataclass(frozen=True)
 class Limit:
-    """A relative error that may pass: ``fixed``, and ``drift`` where all results have one sign."""
+    """A relative error that may pass.
 
-    fixed: float
+    Attributes:
+        stored: share that comes from storing the result.
+        summed: share that comes from the sums.
+        drift: what sums err in addition where all results have one sign.
+        most: never more than this.
+    """
+
+    stored: float
+    summed: float = 0.0
     drift: float = 0.0
     most: float = math.inf
 
-    def at(self, bias: float) -> float:
-        """Return the limit where this part of the results, from 0 to 1, does not cancel."""
-        return min(self.most, self.fixed + bias * self.drift)
+    def of(self, extent: Extent) -> float:
+        """Return the limit for values of this extent."""
+        summed = self.summed + extent.bias * self.drift
+        return min(self.most, self.stored + summed * (1 + _UNCERTAIN / math.sqrt(extent.count)))
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How large values are.
+
+    Attributes:
+        count: of those that are finite, at least 1.
+        size: their root mean square.
+        bias: which part of it, from 0 to 1, does not cancel.
+    """
+
+    count: int
+    size: float
+    bias: float
 
 
 @dataclass(frozen=True)
@@ -90,7 +115,7 @@ class Tolerance:
 
     ``size`` is the root mean square of the expected array: an element that is small because large
     terms cancelled carries the error of those terms. And the root mean square of the differences
-    must be at most ``mean * size + atol``, and a little more where they are few.
+    must be at most ``mean * size + atol``.
 
     Without ``mean`` only the elements count. ``sums`` is the dtype that sums were taken to be kept
     in, for the message.
@@ -120,13 +145,12 @@ def tolerance(dtype: str, reduction: int, sums: str | None = None) -> Tolerance:
 
 def _limit(steps: _Steps, dtype: str, sums: str, reduction: int) -> Limit:
     length = max(1, reduction)
-    unit = EPSILON[sums]
+    stored, unit = EPSILON[dtype] * steps.stored, EPSILON[sums]
+    summed = unit * (steps.worked + steps.root * math.sqrt(length))
     line = unit * steps.line * length
-    fixed = EPSILON[dtype] * steps.stored
-    fixed += unit * (steps.worked + steps.root * math.sqrt(length))
     if sums in _SHORT:
-        return Limit(fixed, line, steps.most)
-    return Limit(fixed + line, 0.0, steps.most)
+        return Limit(stored, summed, line, steps.most)
+    return Limit(stored, summed + line, 0.0, steps.most)
 
 
 def reduction_length(flop: float | None, output: Argument, inputs: tuple[Argument, ...]) -> int:
@@ -150,7 +174,7 @@ def mismatch(name: str, got: Array, expected: Array, allowed: Tolerance) -> str 
         return f"{name}: shape {got.shape}, the reference has {expected.shape}"
     left, right = _plain(got), _plain(expected)
     extent = _extent(right)
-    worst = allowed.worst.at(extent.bias)
+    worst = allowed.worst.of(extent)
     found = _found(left, right, worst, worst * extent.size + allowed.atol, allowed.atol)
     basis = f" with sums in {allowed.sums}" if allowed.sums else ""
     if found.wrong:
@@ -160,8 +184,7 @@ def mismatch(name: str, got: Array, expected: Array, allowed: Tolerance) -> str 
             f"worst at [{place}]: got {_shown(left[found.at])}, "
             f"expected {_shown(right[found.at])} (allowed: {worst:.2g} relative{basis})"
         )
-    mean = allowed.mean.at(extent.bias) if allowed.mean else math.inf
-    mean *= 1 + _UNCERTAIN / math.sqrt(left.size)
+    mean = allowed.mean.of(extent) if allowed.mean else math.inf
     if extent.size and found.root_mean_square > mean * extent.size + allowed.atol:
         return (
             f"{name}: differs from the reference by {found.root_mean_square / extent.size:.2g} of "
@@ -185,15 +208,7 @@ def _chunks(size: int) -> Iterator[slice]:
     return (slice(start, start + _CHUNK) for start in range(0, size, _CHUNK))
 
 
-@dataclass(frozen=True)
-class _Extent:
-    """How large values are: the root mean square, and which part of it does not cancel."""
-
-    size: float
-    bias: float
-
-
-def _extent(values: Array) -> _Extent:
+def _extent(values: Array) -> Extent:
     squares = total = 0.0
     count = 0
     for chunk in _chunks(values.size):
@@ -204,8 +219,8 @@ def _extent(values: Array) -> _Extent:
         count += part.size
     size = math.sqrt(squares / count) if count else 0.0
     if not 0 < size < math.inf:
-        return _Extent(0.0, 0.0)
-    return _Extent(size, min(1.0, abs(total) / count / size))
+        return Extent(1, 0.0, 0.0)
+    return Extent(count, size, min(1.0, abs(total) / count / size))
 
 
 @dataclass(frozen=True)
