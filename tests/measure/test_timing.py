@@ -50,6 +50,37 @@ def test_a_hopeless_candidate_is_run_once_after_warming_up():
     assert timing.median == pytest.approx(5e-3)
 
 
+def test_one_short_run_condemns_nobody():
+    sampler = Clockwork(9e-6, 50e-6, 40e-6, 1e-6)  # two interrupts
+    timing = take_samples(sampler, TimingPolicy(hopeless=4), best_s=1e-6)
+    assert not timing.cut_short
+    assert timing.median == pytest.approx(1e-6)
+
+
+def test_short_runs_that_stay_long_are_hopeless_after_two_milliseconds():
+    sampler = Clockwork(9e-6, 60e-6, 50e-6)
+    timing = take_samples(sampler, TimingPolicy(hopeless=4), best_s=1e-6)
+    assert timing.cut_short
+    assert timing.median == pytest.approx(50e-6)
+    assert 30 < len(sampler.numbers) < 50
+
+
+@pytest.mark.parametrize("seconds", [5e-3, 1.0])
+def test_a_hopeless_sample_of_a_throttled_device_is_marked(seconds):
+    sampler = Clockwork(seconds, hot=range(9))
+    timing = take_samples(sampler, TimingPolicy(hopeless=4), best_s=1e-3)
+    assert timing.cut_short
+    assert timing.throttled
+    assert timing.clocks is not None
+
+
+def test_a_timing_says_how_many_input_sets_it_used():
+    for best_s in (None, 1e-6, 1e-4):  # an ordinary one, and both kinds of hopeless ones
+        sampler = Clockwork(1e-3)
+        sampler.input_sets = 3
+        assert take_samples(sampler, TimingPolicy(), best_s).input_sets == 3
+
+
 def test_a_candidate_beyond_hope_is_not_even_warmed_up():
     sampler = Clockwork(1.0)
     assert take_samples(sampler, TimingPolicy(hopeless=4), best_s=1e-3).cut_short
