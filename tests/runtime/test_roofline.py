@@ -69,6 +69,16 @@ def test_the_cpu_is_measured_once_and_remembered(monkeypatch, tmp_path):
     assert rates[0] > rates[-1]
 
 
+def test_rates_are_work_over_time(monkeypatch, tmp_path):
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
+    kernels = for_cpu(cpu().multi_processor_count)
+    monkeypatch.setattr(roofline, "_least_s", lambda *_: 2.0)
+    measured = ceilings_of(cpu())
+    moved = max(one.working_set * one.passes for one in kernels.traffic)
+    assert measured.bandwidths[0][1] == moved / 2
+    assert measured.flops == {dtype: n / 2 for dtype, (_, n) in kernels.arithmetic.items()}
+
+
 GOOD = asdict(KNOWN)
 
 
