@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -34,9 +34,10 @@ class LocalRunner(Runner):
 
     Args:
         timeout: seconds that loading, timing and checking one candidate may take together.
-        number: runs of one sample.
-        repeat: samples at least; candidates near the best get more.
-        min_repeat_ms: least duration of a sample; `number` grows until it is reached.
+        number: runs of one sample; by default 4.
+        repeat: samples at least, by default 3; candidates near the best get more.
+        min_repeat_ms: least duration of a sample, by default 0; `number` grows until it is
+            reached.
         cooldown_interval: seconds a device rests after a trial; never longer than it was busy.
         enable_cpu_cache_flush: time with cold caches on a CPU.
         module_loader: accepted as None for AutoTVM scripts.
@@ -49,8 +50,9 @@ class LocalRunner(Runner):
             the others), ``"all"``, a share from 0 to 1, False, or a `VerifyPolicy`.
         ref_input: values of all arguments in place of random ones.
         seed: of the random inputs.
-        memory_bytes: memory a CPU kernel may map; by default all the machine has.
-        timing: the finer points of timing; `number`, `repeat` and `min_repeat_ms` override it.
+        memory_bytes: memory a CPU kernel may map; by default all the machine has, 0 for no limit.
+        timing: the finer points of timing; `number`, `repeat` and `min_repeat_ms` override it
+            where they are given.
 
     Raises:
         MeasureError: an argument is out of range.
@@ -62,9 +64,9 @@ class LocalRunner(Runner):
     def __init__(
         self,
         timeout: float = 10,
-        number: int = 4,
-        repeat: int = 3,
-        min_repeat_ms: float = 0,
+        number: int | None = None,
+        repeat: int | None = None,
+        min_repeat_ms: float | None = None,
         cooldown_interval: float = 0.1,
         enable_cpu_cache_flush: bool = False,
         module_loader: None = None,
@@ -79,23 +81,18 @@ class LocalRunner(Runner):
         memory_bytes: int | None = None,
         timing: TimingPolicy | None = None,
     ) -> None:
-        _check(
-            timeout,
-            {"number": number, "repeat": repeat},
-            {"min_repeat_ms": min_repeat_ms, "cooldown_interval": cooldown_interval},
-            module_loader,
-        )
-        self.devices = tuple(devices if devices is not None else [device])
-        if not self.devices or len(set(self.devices)) != len(self.devices):
-            raise MeasureError(f"LocalRunner: devices must be distinct, got {self.devices}")
+        fine = _fine(timing, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
+        _check(timeout, fine, cooldown_interval, module_loader)
+        check_number("LocalRunner", "seed", seed, 0, whole=True)
+        check_number("LocalRunner", "memory_bytes", memory_bytes or 0, 0, whole=True)
+        self.devices = _chosen([device] if devices is None else devices)
         super().__init__(timeout, len(self.devices))
         self.ref_input = ref_input
         self.seed = seed
         self.memory_bytes = _physical_bytes() if memory_bytes is None else memory_bytes
-        fine = timing or TimingPolicy()
         self.options = RunOptions(
             timeout_s=timeout,
-            timing=replace(fine, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms),
+            timing=fine,
             flush=enable_cpu_cache_flush or flush_l2,
             graph=use_graph,
             verify=verify_policy(verify),
@@ -222,17 +219,36 @@ def _physical_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def _fine(timing: TimingPolicy | None, **given: Any) -> TimingPolicy:
+    """Return the policy with whatever is given besides it."""
+    return replace(
+        timing or TimingPolicy(),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+
+
+def _chosen(devices: object) -> tuple[int, ...]:
+    """Return the devices asked for as plain numbers."""
+    if isinstance(devices, str) or not isinstance(devices, Iterable):
+        raise MeasureError(f"LocalRunner: devices must be a list of numbers, got {devices!r}")
+    chosen = tuple(devices)
+    for device in chosen:
+        check_number("LocalRunner", "device", device, 0, whole=True)
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise MeasureError(
+            f"LocalRunner: devices must be distinct, and one at least, got {list(chosen)}"
+        )
+    return tuple(int(device) for device in chosen)
+
+
 def _check(
-    timeout: float,
-    counts: dict[str, int],
-    durations: dict[str, float],
-    module_loader: object,
+    timeout: float, timing: TimingPolicy, cooldown_interval: float, module_loader: object
 ) -> None:
     check_timeout("LocalRunner", timeout)
-    for name, count in counts.items():
-        check_number("LocalRunner", name, count, 1, whole=True)
-    for name, duration in durations.items():
-        check_number("LocalRunner", name, duration, 0, whole=False)
+    for name in ("number", "repeat"):
+        check_number("LocalRunner", name, getattr(timing, name), 1, whole=True)
+    check_number("LocalRunner", "min_repeat_ms", timing.min_repeat_ms, 0, whole=False)
+    check_number("LocalRunner", "cooldown_interval", cooldown_interval, 0, whole=False)
     if module_loader is not None:
         raise MeasureError(
             "LocalRunner: module_loader is for remote devices, which do not exist here; leave it"

@@ -1,7 +1,8 @@
+import numpy as np
 import pytest
 
 from autotune.errors import MeasureError
-from autotune.measure import LocalBuilder, LocalRunner, measure_option
+from autotune.measure import LocalBuilder, LocalRunner, TimingPolicy, measure_option
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,18 @@ from autotune.measure import LocalBuilder, LocalRunner, measure_option
         (lambda: LocalRunner(repeat=0), "repeat must be a whole number of at least 1, got 0"),
         (lambda: LocalRunner(min_repeat_ms=-1), "min_repeat_ms must be a number of at least 0"),
         (lambda: LocalRunner(cooldown_interval=None), "cooldown_interval must be a number"),
+        (lambda: LocalRunner(timing=TimingPolicy(number=0)), "number must be a whole number"),
+        (lambda: LocalRunner(device=-1), "device must be a whole number of at least 0, got -1"),
+        (lambda: LocalRunner(devices=0), "devices must be a list of numbers, got 0"),
+        (lambda: LocalRunner(devices="01"), "devices must be a list of numbers, got '01'"),
+        (lambda: LocalRunner(devices=[0.0]), "device must be a whole number.*, got 0.0"),
+        (lambda: LocalRunner(devices=["a"]), "device must be a whole number.*, got 'a'"),
+        (lambda: LocalRunner(devices=[0, -1]), "device must be a whole number.*, got -1"),
+        (lambda: LocalRunner(devices=[]), r"devices must be distinct, and one at least, got \[\]"),
+        (lambda: LocalRunner(devices=[1, 1]), "devices must be distinct"),
+        (lambda: LocalRunner(memory_bytes=-5), "memory_bytes must be a whole number of at least"),
+        (lambda: LocalRunner(memory_bytes="x"), "memory_bytes must be a whole number.*'x'"),
+        (lambda: LocalRunner(seed="x"), "seed must be a whole number of at least 0, got 'x'"),
         (lambda: LocalBuilder(timeout=None), "LocalBuilder: timeout must be positive seconds"),
         (lambda: LocalBuilder(n_parallel=1.5), "n_parallel must be a whole number of at least 1"),
         (lambda: measure_option(1, "local"), "builder must be an object or 'local', got 1"),
@@ -25,3 +38,18 @@ from autotune.measure import LocalBuilder, LocalRunner, measure_option
 def test_a_wrong_argument_is_refused_by_name(make, message):
     with pytest.raises(MeasureError, match=message):
         make()
+
+
+def test_devices_may_be_any_whole_numbers():
+    runner = LocalRunner(devices=np.array([1, 0]))
+    assert runner.devices == (1, 0)
+    assert all(type(device) is int for device in runner.devices)
+    assert LocalRunner(devices=range(2)).devices == (0, 1)
+
+
+def test_arguments_override_what_a_policy_says_only_where_they_are_given():
+    assert LocalRunner().options.timing == TimingPolicy(number=4, repeat=3, min_repeat_ms=0)
+    policy = TimingPolicy(number=1, repeat=9, near=1.2)
+    assert LocalRunner(timing=policy).options.timing == policy
+    mixed = LocalRunner(repeat=5, timing=policy).options.timing
+    assert mixed == TimingPolicy(number=1, repeat=5, near=1.2)
