@@ -72,11 +72,14 @@ def test_the_cpu_is_measured_once_and_remembered(monkeypatch, tmp_path):
 def test_rates_are_work_over_time(monkeypatch, tmp_path):
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
     kernels = for_cpu(cpu().multi_processor_count)
-    monkeypatch.setattr(roofline, "_least_s", lambda *_: 2.0)
+    # As if every pass over the first argument took the same time, and every operation.
+    monkeypatch.setattr(roofline, "_least_s", lambda kernel, *_: 2.0 * kernel.args[0].bytes)
     measured = ceilings_of(cpu())
-    moved = max(one.working_set * one.passes for one in kernels.traffic)
-    assert measured.bandwidths[0][1] == moved / 2
-    assert measured.flops == {dtype: n / 2 for dtype, (_, n) in kernels.arithmetic.items()}
+    nearest = kernels.traffic[0]
+    assert nearest.passes > 100
+    assert measured.bandwidths[0][1] == nearest.passes
+    rates = {d: n / 2 / k.args[0].bytes for d, (k, n) in kernels.arithmetic.items()}
+    assert measured.flops == rates
 
 
 GOOD = asdict(KNOWN)
