@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -143,9 +144,11 @@ class Tuner:
                 of its race stays the best until a trial is faster.
             retry: whether trials that failed in ``resume`` may be measured again, where what made
                 them fail was mended.
-            stop_at: stop when a trial reaches this fraction of the device's ceiling.
+            stop_at: stop when a trial reaches this fraction of the device's ceiling, up to 1; the
+                template must declare operations and bytes.
             timeout_s: stop proposing after this many seconds.
-            fail_fast: stop when the first so many trials all fail with one message.
+            fail_fast: stop when the first so many trials all fail with one message; 0 or None for
+                never.
             finalists: at the end, run at most so many of the best trials side by side, and let a
                 fixed rule choose among those that tie; 0 or 1 for no race.
 
@@ -164,6 +167,13 @@ class Tuner:
             early_stopping = early_stopping or None  # 0 means never, as in AutoTVM
         _check_callbacks(callbacks)
         _check_count("finalists", finalists, 0)
+        if fail_fast is not None:
+            _check_count("fail_fast", fail_fast, 0)
+        if timeout_s is not None:
+            _check_range("timeout_s", timeout_s, 0, math.inf)
+        if stop_at is not None:
+            _check_range("stop_at", stop_at, 0.01, 1)
+            _check_ceiling(self.task)
         self.n_trial, self.early_stopping, self.resumed = n_trial, early_stopping, 0
         stop = Stop(n_trial, early_stopping, stop_at, timeout_s, fail_fast, finalists)
         loop = Loop(self, stop, tuple(callbacks), si_prefix)
@@ -175,6 +185,22 @@ class Tuner:
 def _check_count(name: str, value: object, least: int) -> None:
     if not isinstance(value, (int, np.integer)) or value < least:
         raise TunerError(f"tune({name}=...): expected a number of at least {least}, got {value!r}")
+
+
+def _check_range(name: str, value: object, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TunerError(f"tune({name}=...): expected a number, got {value!r}")
+    if not least <= float(value) <= most:
+        bounds = f"at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
+        raise TunerError(f"tune({name}=...): expected a number {bounds}, got {value!r}")
+
+
+def _check_ceiling(task: Task) -> None:
+    if not (task.flop and task.bytes):
+        raise TunerError(
+            f"tune(stop_at=...): the ceiling of {task.name} is not known; its template must "
+            "declare what it computes and moves with cfg.add_flop and cfg.add_bytes"
+        )
 
 
 def _check_callbacks(callbacks: object) -> None:

@@ -14,6 +14,7 @@ def loop(n):
     config.define_knob("x", list(range(n)))
     config.define_knob("y", [1, 2, 4])
     config.add_flop(1e6)
+    config.add_bytes(1e6)
 
 
 def loop_task(n=20):

@@ -9,6 +9,7 @@ import pytest
 
 from autotune.errors import TunerError
 from autotune.record import DummyDatabase, load_from_file
+from autotune.task import TASK_TABLE, create, get_config, template
 from autotune.tuner import GridSearchTuner, RandomTuner, XGBTuner, callback
 from tests.tuner.doubles import Counting, Empty, loop_task, option
 
@@ -168,11 +169,41 @@ def test_stop_at_a_fraction_of_the_ceiling(task):
         ({"n_trial": 1, "callbacks": [3]}, r"expected a list of functions .* got \[3\]"),
         ({"n_trial": 1, "callbacks": print}, "expected a list of functions"),
         ({"n_trial": 1, "si_prefix": "Q"}, "si_prefix"),
+        ({"n_trial": 1, "stop_at": 0}, "stop_at=.*from 0.01 to 1, got 0"),
+        ({"n_trial": 1, "stop_at": 90}, "stop_at=.*from 0.01 to 1, got 90"),
+        ({"n_trial": 1, "stop_at": "0.9"}, "stop_at=.*expected a number, got '0.9'"),
+        ({"n_trial": 1, "timeout_s": -1}, "timeout_s=.*at least 0, got -1"),
+        ({"n_trial": 1, "timeout_s": float("nan")}, "timeout_s=.*at least 0, got nan"),
+        ({"n_trial": 1, "timeout_s": "5"}, "timeout_s=.*expected a number, got '5'"),
+        ({"n_trial": 1, "fail_fast": -1}, "fail_fast=.*at least 0, got -1"),
+        ({"n_trial": 1, "fail_fast": "x"}, "fail_fast=.*at least 0, got 'x'"),
     ],
 )
 def test_arguments_are_checked(task, arguments, words):
     with pytest.raises(TunerError, match=words):
         RandomTuner(task).tune(measure_option=option(), **arguments)
+
+
+def test_a_fraction_of_an_unknown_ceiling_is_refused():
+    @template("tests.tuner.no_ceiling")
+    def no_ceiling():
+        get_config().define_knob("x", [1, 2])
+        get_config().add_flop(1e6)
+
+    try:
+        tuner = RandomTuner(create("tests.tuner.no_ceiling", (), "c"))
+    finally:
+        del TASK_TABLE["tests.tuner.no_ceiling"]
+    with pytest.raises(TunerError, match=r"no_ceiling is not known; .* cfg.add_bytes"):
+        tuner.tune(1, option(), stop_at=0.9)
+
+
+@pytest.mark.parametrize("fail_fast", [0, None])
+def test_no_number_of_equal_failures_stops_a_run_that_was_told_so(task, fail_fast):
+    seen = []
+    watch = lambda tuner, inputs, results: seen.extend(results)
+    GridSearchTuner(task).tune(60, option(range(60)), callbacks=[watch], fail_fast=fail_fast)
+    assert len(seen) == 60
 
 
 def test_a_tuner_written_for_autotvm_works(task):

@@ -64,21 +64,27 @@ def resumed(task, records, n_trial=9, **kwargs):
     return tuner, measured["runner"].seen
 
 
+class Watched(GridSearchTuner):
+    """Notes what is learned, and when something is proposed."""
+
+    def __init__(self, task):
+        super().__init__(task)
+        self.calls = []
+
+    def update(self, inputs, results):
+        self.calls.append([(i.config.index, r.mean) for i, r in zip(inputs, results, strict=True)])
+        super().update(inputs, results)
+
+    def next_batch(self, batch_size):
+        self.calls.append("proposed")
+        return super().next_batch(batch_size)
+
+
 def test_a_resumed_tuner_learns_before_it_proposes(task):
-    calls = []
-
-    class Watched(GridSearchTuner):
-        def update(self, inputs, results):
-            calls.append([(i.config.index, r.mean) for i, r in zip(inputs, results, strict=True)])
-            super().update(inputs, results)
-
-        def next_batch(self, batch_size):
-            calls.append("proposed")
-            return super().next_batch(batch_size)
-
+    tuner = Watched(task)
     records = [trial(task, 5, 0.5), trial(task, 3, 0.3), trial(task, 4, None)]
-    Watched(task).tune(9, option(), resume=records)
-    assert calls[:2] == [[(5, 0.5), (3, 0.3), (4, float("inf"))], "proposed"]
+    tuner.tune(9, option(), resume=records)
+    assert tuner.calls[:2] == [[(5, 0.5), (3, 0.3), (4, float("inf"))], "proposed"]
 
 
 def test_a_configuration_that_means_something_else_now_is_measured_again(caplog):
@@ -135,6 +141,12 @@ def test_the_winner_of_a_race_stays_the_best(task, tmp_path):
     tuner, seen = resumed(task, raced(task, tmp_path), 4)
     assert tuner.best_config.index == 1
     assert (tuner.resumed, seen) == (2, [2, 3])  # the race was no trial
+
+
+def test_times_of_trials_are_learned_not_those_of_a_race(task, tmp_path):
+    tuner = Watched(task)
+    tuner.tune(2, option(), resume=raced(task, tmp_path))
+    assert tuner.calls == [[(0, 1e-5), (1, 1.1e-5)]]
 
 
 def test_a_later_trial_that_is_faster_beats_the_winner_of_a_race(task, tmp_path):
