@@ -42,7 +42,11 @@ class CpuExecutable(Executable):
         try:
             self._library = ctypes.CDLL(artifact)
         except OSError as error:
-            raise DeviceError(f"kernel {kernel.name!r}: cannot be loaded: {error}") from error
+            # Where it lies differs from trial to trial: behind the line that failures share.
+            why = str(error).removeprefix(f"{artifact}: ")
+            raise DeviceError(
+                f"kernel {kernel.name!r}: cannot be loaded: {why}\n[file: {artifact}]"
+            ) from error
         self._entries = [self._entry(one.entry, len(one.args)) for one in kernel.calls]
         # A caller that keeps its arrays need not have them prepared anew for each call.
         self._last: tuple[tuple[int, ...] | None, Any] = (None, None)
