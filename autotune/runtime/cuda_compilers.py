@@ -10,8 +10,8 @@ is looked for; a toolkit is another.
 
 from __future__ import annotations
 
-import itertools
 import time
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,12 +19,15 @@ from autotune.errors import CompilerMissing
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.compilers import Recipe, check_compiler, run_in
 from autotune.runtime.nvrtc import run_nvrtc
+from autotune.runtime.nvrtc_flags import flag_arch, nvrtc_flags
 from autotune.runtime.nvrtc_headers import HEADERS
 from autotune.runtime.toolchain import nvcc_toolchain
 from autotune.target import Target
 from autotune.utils import environment
 
 _REPORT = ("-Xptxas", "-v")
+_HEADER = "cuda_fp16.h"
+_TOOLKIT_LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
 
 
 def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
@@ -34,7 +37,7 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
     """
     toolchain = nvcc_toolchain()
     nvcc = toolchain.command[0]
-    arch = [] if _flag_arch(kernel.flags) else [f"-arch={target.arch}"]
+    arch = [] if flag_arch(kernel.flags) else [f"-arch={target.arch}"]
     options = [*arch, *_REPORT, *kernel.flags]
 
     def compile_in(folder: Path, timeout_s: float) -> str:
@@ -60,16 +63,27 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
 
 
 def nvrtc_recipe(kernel: Kernel, target: Target) -> Recipe:
-    """Compile CUDA C++ with NVRTC to a cubin, the same as nvcc's of the same release.
+    """Compile CUDA C++ with NVRTC to a cubin.
+
+    Its instructions are nvcc's where both are of one release, and that is 13.1 or later: no
+    default of the two differs that would change them. What is known to be left:
+
+    - Up to release 13.0 NVRTC computes addresses in shared memory with 64 bits, so that kernels
+      with shared memory get other instructions; no flag changes that.
+    - Functions of cuda_fp16.h and cuda_bf16.h are part of NVRTC, not text that it compiles; for
+      sm_100 their uses may be scheduled differently.
+    - NVRTC keeps constants at namespace scope that nothing reads: data beside the same code.
+
+    So times and answers of one log should come from one of the two.
 
     Raises:
         CompilerMissing: the library was not found.
     """
     library = find_nvrtc()
-    status = library.stat()
-    arch = _flag_arch(kernel.flags) or target.arch
-    options = [f"--gpu-architecture={arch}", "--ptxas-options=-v", *_nvrtc_flags(kernel.flags)]
-    options += [f"-I{folder}" for folder in _header_folders()]
+    headers = _header_folder(library)
+    arch = flag_arch(kernel.flags) or target.arch
+    options = [f"--gpu-architecture={arch}", "--ptxas-options=-v", *nvrtc_flags(kernel.flags)]
+    options += [f"--include-path={headers}"] if headers else []
 
     def compile_in(folder: Path, timeout_s: float) -> str:
         request = {
@@ -85,8 +99,15 @@ def nvrtc_recipe(kernel: Kernel, target: Target) -> Recipe:
         check_compiler(kernel.name, shown, completed, time.monotonic() - started)
         return completed.output
 
-    identity = ("nvrtc", str(library), f"{status.st_size} {status.st_mtime_ns}", *options)
+    parts = (library, headers / _HEADER) if headers else (library,)
+    identity = ("nvrtc", *map(_state, parts), *options)
     return Recipe(kernel, identity, ".cubin", compile_in)
+
+
+def _state(path: Path) -> str:
+    """Return what changes when a file is replaced by that of another release."""
+    status = path.stat()
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def find_nvrtc() -> Path:
@@ -95,14 +116,13 @@ def find_nvrtc() -> Path:
     Raises:
         CompilerMissing: there is none.
     """
-    folders = [
-        *(root / sub for root in _wheel_roots() for sub in ("cu13/lib", "cuda_nvrtc/lib")),
-        *(
-            root / sub
-            for root in environment.toolkit_roots()
-            for sub in ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
-        ),
-    ]
+    roots = environment.toolkit_roots()
+    wheels = [root / sub for root in _wheel_roots() for sub in ("cu13/lib", "cuda_nvrtc/lib")]
+    return _library_in((*wheels, *(root / sub for root in roots for sub in _TOOLKIT_LIBRARIES)))
+
+
+@cache
+def _library_in(folders: tuple[Path, ...]) -> Path:
     for folder in folders:
         found = sorted(folder.glob("libnvrtc.so*"), key=lambda path: (len(path.name), path.name))
         if found:
@@ -113,42 +133,22 @@ def find_nvrtc() -> Path:
     )
 
 
-def _wheel_roots() -> list[Path]:
+@cache
+def _wheel_roots() -> tuple[Path, ...]:
     spec = find_spec("nvidia")
-    return [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
+    return tuple(map(Path, spec.submodule_search_locations or ())) if spec else ()
 
 
-def _header_folders() -> list[Path]:
-    """Return where cuda_fp16.h is: NVRTC brings no headers of its own."""
+def _header_folder(library: Path) -> Path | None:
+    """Return where cuda_fp16.h is, if anywhere; NVRTC brings no headers of its own.
+
+    Those that were installed with the library come first: they are of its release.
+    """
     wheels = (root / sub for root in _wheel_roots() for sub in ("cu13", "cuda_runtime"))
-    roots = itertools.chain(environment.toolkit_roots(), wheels)
-    found = (root / "include" for root in roots if (root / "include/cuda_fp16.h").exists())
-    return list(itertools.islice(found, 1))
+    return _headers_in((library.parent.parent, *environment.toolkit_roots(), *wheels))
 
 
-def _flag_arch(flags: tuple[str, ...]) -> str | None:
-    """Return the architecture that flags name, if they name one."""
-    for flag, following in itertools.zip_longest(flags, flags[1:], fillvalue=""):
-        name, _, value = flag.partition("=")
-        if name in ("-arch", "--gpu-architecture"):
-            return value or following
-        if name in ("-gencode", "--generate-code"):
-            return (value or following).rpartition("code=")[2].strip("[]")
-    return None
-
-
-def _nvrtc_flags(flags: tuple[str, ...]) -> list[str]:
-    """Return nvcc's flags in NVRTC's spelling, without those that have no meaning there."""
-    kept: list[str] = []
-    words = iter(flags)
-    for flag in words:
-        name, separator, value = flag.partition("=")
-        if name in ("-arch", "--gpu-architecture", "-gencode", "--generate-code"):
-            # The architecture is passed already; a value in the next word goes with its flag.
-            if not separator:
-                next(words, "")
-        elif name in ("-Xptxas", "--ptxas-options"):
-            kept.append(f"--ptxas-options={value or next(words, '')}")
-        elif name not in ("-O3", "-O2", "--expt-relaxed-constexpr", "--expt-extended-lambda"):
-            kept.append(flag)
-    return kept
+@cache
+def _headers_in(roots: tuple[Path, ...]) -> Path | None:
+    folders = (root / "include" for root in roots)
+    return next((folder for folder in folders if (folder / _HEADER).exists()), None)

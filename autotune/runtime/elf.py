@@ -20,6 +20,8 @@ _CODE = (
     ".text", ".rodata", ".data", ".bss", ".rel", ".plt", ".symtab", ".dynsym", ".dynstr",
     ".nv.constant", ".nv.shared", ".nv.global", ".nv.info.",
 )  # fmt: skip
+# Where debug information is patched; not code, though called by names as above.
+_DEBUG = (".rel.debug", ".rela.debug", ".rel.nv_debug", ".rela.nv_debug")
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def code_hash(artifact: bytes) -> str:
         parts = sorted(
             (s.name, s.content or s.size.to_bytes(8, "little"))
             for s in sections(artifact)
-            if s.name.startswith(_CODE)
+            if s.name.startswith(_CODE) and not s.name.startswith(_DEBUG)
         )
     except ValueError:
         parts = [("", artifact)]

@@ -15,8 +15,9 @@ from autotune.errors import (
 )
 from autotune.kernel import SourceKernel, arg, call
 from autotune.runtime import compile_kernel, cuda, load
-from autotune.runtime.cuda_compilers import _nvrtc_flags, find_nvrtc
+from autotune.runtime.cuda_compilers import find_nvrtc, nvrtc_recipe
 from autotune.runtime.elf import code_bytes, sections
+from autotune.runtime.nvrtc_flags import flag_arch, nvrtc_flags
 from autotune.runtime.resources import parse_ptxas, summary
 from autotune.runtime.toolchain import find_nvcc
 from autotune.target import Target
@@ -156,6 +157,16 @@ def test_code_that_is_equal_has_one_hash_unless_it_is_launched_differently(tmp_p
     assert code_hash(moved) != code_hash(base)
 
 
+@needs_nvcc
+def test_where_lines_come_from_is_no_code(tmp_path):
+    def code_hash(text):
+        kernel = reverse(flags=["-lineinfo"])
+        kernel = replace(kernel, source=text + kernel.source)
+        return compile_kernel(kernel, SM90, out_dir=tmp_path).code_hash
+
+    assert code_hash("") == code_hash('#line 40 "a_file_of_a_longer_name.cu"\n')
+
+
 def test_without_nvrtc_the_message_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr("autotune.runtime.cuda_compilers._wheel_roots", list)
     monkeypatch.setattr("autotune.utils.environment.toolkit_roots", lambda: [tmp_path])
@@ -170,18 +181,53 @@ def test_without_nvcc_the_message_says_what_to_install(tmp_path, monkeypatch):
         compile_kernel(reverse(), SM90, out_dir=tmp_path)
 
 
-def test_flags_of_nvcc_are_spelled_for_nvrtc():
-    flags = (
-        "-O3",
-        "-Xptxas",
-        "-O1",
-        "-DX=1",
-        "-arch",
-        "sm_80",
-        "-gencode=arch=a,code=b",
-        "-lineinfo",
-    )
-    assert _nvrtc_flags(flags) == ["--ptxas-options=-O1", "-DX=1", "-lineinfo"]
+SPELLED = {
+    "-O3 -Xcompiler -O3 -lineinfo": ["-lineinfo"],
+    "-Xptxas -dlcm=cg,-O1 --ptxas-options=-v": [
+        "--ptxas-options=-dlcm=cg", "--ptxas-options=-O1", "--ptxas-options=-v",
+    ],
+    "-DX=1 -D Y=2": ["--define-macro=X=1", "--define-macro=Y=2"],
+    r"-DX=f(1\,2),Y": ["--define-macro=X=f(1,2)", "--define-macro=Y"],
+    "-std c++17 --std=c++14": ["--std=c++17", "--std=c++14"],
+    "-isystem=/a -I /b": ["--include-path=/a", "--include-path=/b"],
+    "-include a.h": ["--pre-include=a.h"],
+    "-maxrregcount 32": ["-maxrregcount", "32"],
+    "-arch sm_80 -gencode=arch=a,code=b -code sm_80": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flags", SPELLED)
+def test_flags_of_nvcc_are_spelled_for_nvrtc(flags):
+    assert nvrtc_flags(tuple(flags.split())) == SPELLED[flags]
+
+
+ARCHITECTURES = {
+    "-lineinfo": None,
+    "-arch=sm_90a": "sm_90a",
+    "--gpu-architecture sm_80": "sm_80",
+    "-gencode arch=compute_90a,code=[sm_90a,compute_90a]": "sm_90a",
+    "-arch=compute_80 -code=sm_86": "sm_86",
+    "-arch=native": "native",
+}
+
+
+@pytest.mark.parametrize("flags", ARCHITECTURES)
+def test_the_architecture_is_that_of_the_machine_code(flags):
+    assert flag_arch(tuple(flags.split())) == ARCHITECTURES[flags]
+
+
+def test_another_nvrtc_or_other_headers_compile_anew(tmp_path, monkeypatch):
+    library, header = tmp_path / "lib" / "libnvrtc.so.13", tmp_path / "include" / "cuda_fp16.h"
+    for path in (library, header):
+        path.parent.mkdir()
+        path.write_text("release 1")
+    monkeypatch.setattr("autotune.runtime.cuda_compilers.find_nvrtc", lambda: library)
+    identities = [nvrtc_recipe(reverse(), SM90).identity]
+    assert f"--include-path={header.parent}" in identities[0]
+    for path in (library, header):
+        path.write_text("release 20")
+        identities.append(nvrtc_recipe(reverse(), SM90).identity)
+    assert len(set(identities)) == 3
 
 
 LOG = """\
