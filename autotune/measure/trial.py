@@ -12,7 +12,7 @@ from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Argument
 from autotune.measure.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.race_rounds import race_rounds
-from autotune.measure.threads import Spread
+from autotune.measure.threads import Cores, Spread
 from autotune.measure.timing import CLOSE, seconds_of, take_samples
 from autotune.measure.tolerance import Array, mismatch
 from autotune.measure.types import MeasureErrorNo
@@ -40,6 +40,7 @@ class Bench:
         self.device = device
         self._key: tuple[object, ...] = ()
         self._buffers: Buffers | None = None
+        self._cores: Cores | None = None
         self.fresh = True
 
     def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
@@ -57,7 +58,10 @@ class Bench:
         """Return what times ``executable``, its threads spread over the cores on a CPU."""
         self.fresh = False
         sampler = executable.sampler(buffers, options)
-        return Spread(sampler) if self.device.kind == "cpu" else sampler
+        if self.device.kind != "cpu":
+            return sampler
+        self._cores = self._cores or Cores()
+        return Spread(sampler, self._cores)
 
     def forget(self) -> None:
         """Drop the buffers: a wild store may have hit them."""
