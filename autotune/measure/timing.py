@@ -12,8 +12,9 @@ from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
 # when it is long, and slower by this factor still than what is hopeless, it decides alone.
 _COLD_FACTOR = 8.0
 _COLD_S = 0.1
-# One short run may meet an interrupt: so long it is repeated before it is called hopeless.
-_HOPELESS_S = 2e-3
+# A short run may have met an interrupt, or waited for a scheduler's time slice: so long it is
+# repeated before it is called hopeless.
+_HOPELESS_S = 10e-3
 _LEAST_GROWTH = 1.2
 
 # Trials up to this much slower than the fastest may be the fastest in truth.
