@@ -18,9 +18,10 @@ from autotune.measure.worker import StartFailed
 
 logger = logging.getLogger("autotvm")
 
-# Killed processes are gone sooner; what else a thread may be at is the user's own reference, which
-# nobody can interrupt and nobody shall wait for.
+# What a thread may still be at when its process is gone is the user's own reference, which nobody
+# can interrupt and nobody shall wait for.
 _JOIN_S = 2.0
+_LOOK_S = 0.05
 
 Work = Callable[[Station], Any]
 
@@ -168,6 +169,12 @@ class Dispatch:
         for station in self._stations:
             station.end()
         deadline = time.monotonic() + _JOIN_S
-        for thread in self._threads:
+        for thread, station in zip(self._threads, self._stations, strict=True):
             if thread is not threading.current_thread():
-                thread.join(max(0.0, deadline - time.monotonic()))
+                _await(thread, station, deadline)
+
+
+def _await(thread: threading.Thread, station: Station, deadline: float) -> None:
+    """Wait for a thread until the deadline, but in any case for the process of its device."""
+    while thread.is_alive() and (station.pid is not None or time.monotonic() < deadline):
+        thread.join(_LOOK_S)

@@ -137,6 +137,24 @@ def test_a_runner_has_one_process_for_each_device_however_many_ask(tmp_path, run
     assert sorted(station.device for station in runner.station.made) == [0, 1]
 
 
+def test_a_closed_runner_has_no_process_left_however_long_that_takes(tmp_path, runners):
+    class Lasting(StatedStation):
+        """Its process takes longer to die than a thread is waited for."""
+
+        def end(self):
+            self.pid = 1
+
+        def close(self):
+            time.sleep(2.5)
+            self.pid = None
+
+    runners.append(runner := StatedRunner(1, Lasting))
+    inputs, built = ready(tmp_path, SAME, runner)
+    assert runner.run(inputs[:1], built[:1])[0].ok
+    runner.close()
+    assert [station.pid for station in runner.station.made] == [None]
+
+
 def test_what_is_submitted_while_a_runner_closes_starts_nothing(tmp_path, runners):
     runners.append(runner := StatedRunner(1, Slow))
     inputs, built = ready(tmp_path, SAME, runner)
