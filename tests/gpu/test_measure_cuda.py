@@ -221,11 +221,14 @@ def test_two_devices_share_the_work_and_are_calibrated():
     assert all(r.ok for r in results.values())
     assert {r.extra["device"] for r in results.values()} == {0, 1}
     assert all(0.5 < r.extra["calibration"] < 2 for r in results.values())
-    best = min(results, key=lambda index: results[index].mean)
     finalists = sorted(results, key=lambda index: results[index].mean)[:4]
     inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in finalists]
     raced = race(inputs, option, rounds=9)
     assert all(len(timings) == 2 for timings in raced.timings)
-    assert best in finalists
+    # Whoever wins is about as fast as anyone on each device.
+    place = [c.index for c in raced.candidates].index(raced.winner.config.index)
+    for device in (0, 1):
+        medians = [timings[device].median for timings in raced.timings]
+        assert medians[place] <= 1.1 * min(medians)
     runner.close()
     option["builder"].close()
