@@ -14,6 +14,9 @@ from autotune.measure.recheck import Recheck, Way, recheck
 from autotune.measure.types import MeasureErrorNo
 from autotune.record import best_of_each, load_from_file
 
+# Of few samples the interval of the median says little.
+_SAMPLES = 9
+
 
 @click.command()
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -53,7 +56,9 @@ def verify(
         _import(name)
 
     def option_for(way: Way) -> dict[str, object]:
-        runner = LocalRunner(run_timeout, device=device, verify="all", **way.arguments())
+        runner = LocalRunner(
+            run_timeout, repeat=_SAMPLES, device=device, verify="all", **way.arguments()
+        )
         return measure_option(LocalBuilder(timeout), runner)
 
     # All that worked are the trials; a race is one of them run once more.
@@ -76,13 +81,13 @@ def _import(name: str) -> None:
 
 def _line(one: Recheck) -> str:
     inp, now = one.measure_input, one.measured
-    then = f"{one.verdict:10}{one.then_s * 1e6:10.1f} us then"
+    then = f"{one.verdict:10}{one.then_s * 1e6:10.3f} us then"
     task = f"{inp.task.name} {inp.task.args} #{inp.config.index}"
     if not now.ok:
         said = now.error_msg.strip() or MeasureErrorNo(now.error_no).name
         return f"{then}  {said.splitlines()[0]}   {task}"
     answer = "answer checked" if one.checked else "answer unchecked"
-    return f"{then} {one.now_s * 1e6:10.1f} us now   {answer:16}   {task}"
+    return f"{then} {one.now_s * 1e6:10.3f} us now   {answer:16}   {task}"
 
 
 def _total(checks: Sequence[Recheck]) -> str:

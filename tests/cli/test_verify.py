@@ -81,6 +81,7 @@ def test_a_record_that_tuning_wrote_is_measured_again(tmp_path):
     log.write_text(json.dumps(row) + "\n")
     result = verify(log)
     assert result.exit_code == 0
+    assert result.output.startswith("faster    1000000.000 us then ")
     assert "us now   answer checked     softmax.cpu (64, 100) #0" in result.output
     assert result.output.endswith("\n1 of 1 records hold; of these 1 answers checked\n")
 
@@ -152,6 +153,7 @@ def test_how_to_build_and_run_is_passed_on(verified, monkeypatch):
     (builder, given, _), (runner, limits, options) = sorted(made, key=lambda m: m[0].__name__)
     assert (builder, given, runner, limits) == (LocalBuilder, (7.0,), LocalRunner, (8.0,))
     assert options == {
+        "repeat": 9,
         "device": 0,
         "verify": "all",
         "enable_cpu_cache_flush": True,
