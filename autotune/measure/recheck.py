@@ -135,7 +135,19 @@ def _seconds(result: MeasureResult) -> float:
 
 
 def _overlap(a: MeasureResult, b: MeasureResult) -> bool:
-    first, second = a.extra.get("ci95"), b.extra.get("ci95")
-    if not first or not second:
-        return False
-    return bool(first[0] <= second[1] and second[0] <= first[1])
+    first, second = _interval(a), _interval(b)
+    return (
+        first is not None
+        and second is not None
+        and (first[0] <= second[1] and second[0] <= first[1])
+    )
+
+
+def _interval(result: MeasureResult) -> tuple[float, float] | None:
+    """Return the confidence interval of a time; one that does not belong to it is none."""
+    interval = result.extra.get("ci95")
+    if not interval:
+        return None
+    low, high = interval
+    near = low * (1 - _ALWAYS_SAME) <= _seconds(result) <= high * (1 + _ALWAYS_SAME)
+    return (low, high) if near else None

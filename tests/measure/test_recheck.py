@@ -25,6 +25,7 @@ def result(*costs, error_no=0, ci95=None):
         (result(0.0), result(0.8), "slower"),
         (result(1.0, ci95=[0.9, 1.1]), result(1.2, ci95=[1.05, 1.3]), "confirmed"),
         (result(1.0, ci95=[0.99, 1.01]), result(1.2, ci95=[1.19, 1.21]), "slower"),
+        (result(9.0, ci95=[0.9, 1.1]), result(1.0, ci95=[0.9, 1.1]), "faster"),
         (result(1.0), result(error_no=5), "wrong"),
         (result(1.0), result(error_no=7), "failed"),
     ],
