@@ -21,6 +21,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import autotune.task as at
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, measure_option
@@ -115,24 +116,32 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--out", type=Path, default=HERE / "results" / "selection.json")
     options = parser.parse_args(argv)
     language = "cuda" if options.target.startswith("cuda") else "c"
-    # One thread leaves a core to whatever else a small machine does.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     size = CUDA_SIZE if language == "cuda" else SIZE
     task = at.create("benchmark.throughput.gemm", (size, language), target=options.target)
-    option = measure_option(LocalBuilder(timeout=60), LocalRunner(cooldown_interval=0))
-    best = best_of_run(task, option, options.trials, options.seed, SHARE * options.candidates)
-    heats = repeated(best, option, range(HEATS), options.rounds)
-    chosen, noise = near_ties(heats, options.candidates)
     seeds = list(range(options.seed, options.seed + options.races))
-    inputs = [inp for inp in best if inp.config.index in chosen]
-    races = repeated(inputs, option, seeds, options.rounds)
-    option["runner"].close()
-    option["builder"].close()
+    # One thread leaves a core to whatever else a small machine does.
+    with mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}):
+        noise, races = near_ties_raced(task, options, seeds)
     report = {"target": options.target, "noise": noise, **summary(seeds, races)}
     show(report)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=1))
     return report
+
+
+def near_ties_raced(
+    task: at.Task, options: argparse.Namespace, seeds: Sequence[int]
+) -> tuple[float, list[tuple[Candidate, ...]]]:
+    """Find near ties and race them; return how far one differs from itself, and the races."""
+    option = measure_option(LocalBuilder(timeout=60), LocalRunner(cooldown_interval=0))
+    best = best_of_run(task, option, options.trials, options.seed, SHARE * options.candidates)
+    heats = repeated(best, option, range(HEATS), options.rounds)
+    chosen, noise = near_ties(heats, options.candidates)
+    inputs = [inp for inp in best if inp.config.index in chosen]
+    races = repeated(inputs, option, seeds, options.rounds)
+    option["runner"].close()
+    option["builder"].close()
+    return noise, races
 
 
 def summary(seeds: Sequence[int], races: Sequence[Sequence[Candidate]]) -> dict[str, Any]:
