@@ -10,6 +10,7 @@ import pytest
 import autotune.task as at
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
 from autotune.measure.gate import HostGate
+from autotune.measure.race import race
 from tests.measure import kernels  # noqa: F401 - registers the templates
 
 # A compiler that notes the time as often as it can, and so shows when it was running.
@@ -97,6 +98,23 @@ def test_the_caller_works_only_outside_of_timing(windows):
     assert windows
     (quiet,) = windows
     assert all(b <= quiet[0] or a >= quiet[1] for a, b in worked)
+
+
+def test_a_race_is_run_in_quiet_and_a_check_is_not(windows):
+    task = at.create("measure_test.faulty", (["slow"],), target="c")
+    runner = LocalRunner(number=1, repeat=1, cooldown_interval=0, verify="all")
+    option = measure_option(LocalBuilder(n_parallel=1), runner)
+    inputs = [MeasureInput(task.target, task, task.config_space.get(0))]
+    with Pipeline(task, option) as pipeline:
+        pipeline.submit(inputs)
+        ((_, result),) = pipeline.next_results()
+        race(inputs, option, rounds=3, least_s=1e-4)
+    assert result.extra["verified"]
+    timed, raced = (end - start for start, end in windows)
+    # Two runs to warm up and one that counts; whatever is run to be checked comes after.
+    assert 3 * result.mean <= timed * 1.01
+    assert timed < 3.8 * result.mean
+    assert raced > 5 * result.mean * 0.9
 
 
 def test_no_process_that_compiles_starts_in_a_pause():
