@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -87,7 +88,7 @@ class Buffers:
                 for a, one in zip(self.args, self.sets[0], strict=True)
             ]
             self.sets.append(tuple(copies))
-            self.restore(len(self.sets) - 1)
+            self.reset(index=len(self.sets) - 1)
 
     def restorations(self, index: int) -> list[tuple[int, int, int]]:
         """Return the copies that restore one set: where to, where from, how many bytes."""
@@ -129,6 +130,17 @@ class Buffers:
             for i, a in enumerate(self.args)
             if a.role != "out"
         )
+
+
+def sets_beyond(set_bytes: int, cache_bytes: int, most: int) -> int:
+    """Return how many sets of arguments it takes for a run to find its own evicted from a cache.
+
+    One where a set alone is larger than the cache. Never more than ``most``: each costs time to
+    make, and so many at least are not in the caches nearest to the cores.
+    """
+    if set_bytes > cache_bytes:
+        return 1
+    return min(most, math.ceil(1.5 * cache_bytes / max(1, set_bytes)) + 1)
 
 
 def _made(argument: Argument, device: Device) -> NDArray:

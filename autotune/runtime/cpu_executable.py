@@ -5,12 +5,14 @@ from __future__ import annotations
 import _ctypes
 import ctypes
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel import Kernel
 from autotune.runtime.array import NDArray
-from autotune.runtime.buffers import Buffers
+from autotune.runtime.buffers import Buffers, sets_beyond
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.host_helper import (
@@ -21,6 +23,8 @@ from autotune.runtime.host_helper import (
     host_helper,
 )
 from autotune.runtime.timing import Clocks, TimeOptions
+
+_MOST_SETS = 16
 
 
 class CpuExecutable(Executable):
@@ -120,26 +124,58 @@ class CpuExecutable(Executable):
             _ctypes.dlclose(self._library._handle)
 
 
+def rotation(buffers: Buffers) -> int:
+    """Return how many sets of arguments it takes for a run to find its own evicted from L2."""
+    return sets_beyond(buffers.bytes, l2_bytes(), _MOST_SETS)
+
+
+@cache
+def l2_bytes() -> int:
+    """Return the size of the second cache of a core, 0 where the system does not tell."""
+    try:
+        text = Path("/sys/devices/system/cpu/cpu0/cache/index2/size").read_text("ascii")
+        return int(text.strip().removesuffix("K")) << 10
+    except (OSError, ValueError):
+        return 0
+
+
 class CpuSampler:
-    """Times with the monotonic clock around runs, which the helper makes without Python."""
+    """Times with the monotonic clock around runs, which the helper makes without Python.
+
+    Runs go round several sets of arguments where one would stay in the caches of a core: in a
+    program, others compute between two runs.
+    """
 
     def __init__(self, executable: CpuExecutable, buffers: Buffers, options: TimeOptions) -> None:
-        self.input_sets = options.input_sets or 1
+        self.input_sets = options.input_sets or rotation(buffers)
         buffers.grow(self.input_sets)
+        if self.input_sets > 1:
+            buffers.poison()  # the first store to a page is dear, the more so in a fork
         self._executable = executable
         self._buffers = buffers
         self._helper = host_helper()
         self._flush = options.flush_cache
-        self._runs = executable.prepared(buffers.sets[: self.input_sets])
+        # Twice, so that a sample can begin with any set and find the following ones behind it.
+        self._once = executable.prepared(buffers.sets[: self.input_sets])
+        self._runs = (RunStruct * (2 * self.input_sets))(*self._once, *self._once)
+        # Goes on from sample to sample, or a sample of few runs would always find warm sets.
+        self._turn = 0
 
     def sample(self, number: int) -> float:
         """Run ``number`` times: in one go, or one by one where each needs a fresh start."""
-        if not (self._flush or self._buffers.has_inout):
-            seconds = self._helper.autotune_time(self._runs, self.input_sets, number)
+        if self._flush or self._buffers.has_inout:
+            seconds = sum(self._single(self._take(1)) for _ in range(number))
         else:
-            seconds = sum(self._single(i % self.input_sets) for i in range(number))
+            runs = ctypes.byref(self._runs[self._take(number)])
+            seconds = self._helper.autotune_time(runs, self.input_sets, number)
         self._executable.check_fault()
         return float(seconds)
+
+    def _take(self, number: int) -> int:
+        """Return whose turn it is, and let so many sets have theirs."""
+        first = self._turn
+        self._turn = (first + number) % self.input_sets
+        return first
 
     def _single(self, index: int) -> float:
         self._buffers.restore(index)

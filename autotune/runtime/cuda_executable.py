@@ -11,7 +11,7 @@ from typing import Any
 from autotune.errors import DeviceError
 from autotune.kernel import Kernel, KernelCall
 from autotune.runtime.array import NDArray, empty
-from autotune.runtime.buffers import Buffers
+from autotune.runtime.buffers import Buffers, sets_beyond
 from autotune.runtime.cuda_driver import activated, driver
 from autotune.runtime.cuda_graph import Graph
 from autotune.runtime.device import Device
@@ -217,16 +217,9 @@ class CudaSampler:
 
 
 def rotation(buffers: Buffers) -> int:
-    """Return how many sets of arguments it takes for a run to find its own evicted from L2.
-
-    One where a set is larger than the cache, and where even many sets would stay in it.
-    """
+    """Return how many sets of arguments it takes for a run to find its own evicted from L2."""
     facts = cuda_device(buffers.device.index)
-    cache_bytes = facts.l2_bytes if facts else 0
-    if buffers.bytes > cache_bytes:
-        return 1
-    sets = ceil(1.5 * cache_bytes / buffers.bytes) + 1
-    return sets if sets <= _MOST_SETS else 1
+    return sets_beyond(buffers.bytes, facts.l2_bytes if facts else 0, _MOST_SETS)
 
 
 _flush_buffers: dict[int, NDArray] = {}

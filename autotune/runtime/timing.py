@@ -31,8 +31,9 @@ class TimeOptions:
         flush_cache: run every time on cold caches; each run is then timed alone.
         use_graph: replay a CUDA graph, so that launching costs next to nothing. By default that
             is done for kernels so short that launching them would be what is timed.
-        input_sets: how many copies of the arguments the runs go round. By default one on a CPU,
-            and on a GPU as many as its L2 cache cannot hold together.
+        input_sets: how many copies of the arguments the runs go round. By default as many as the
+            L2 cache (of the GPU, or of a core) cannot hold together, within reason, and one where
+            it cannot hold one.
         give_up_after_s: a run longer than this ends the timing with what it took.
         observe: whether clocks and temperature are read at each sample.
     """

@@ -1,9 +1,13 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel import Kernel, SourceKernel, arg, call, workspace
 from autotune.runtime import Buffers, TimeOptions, compile_kernel, cpu, load
+from autotune.runtime.buffers import sets_beyond
+from autotune.runtime.cpu_executable import l2_bytes
 from autotune.runtime.host_helper import MOST_ARGS
 from autotune.target import Target
 
@@ -167,6 +171,54 @@ def test_input_sets_have_equal_values_and_are_all_used(loaded):
     assert timing.input_sets == len(buffers.sets) == 3
     results = [arrays[2].numpy() for arrays in buffers.sets]
     assert all(np.array_equal(one, results[0]) for one in results)
+
+
+def test_sets_take_turns_from_sample_to_sample(loaded):
+    count = kernel(
+        "count",
+        "static int calls; void count(const int *x, int *y) { *y = ++calls; }",
+        [arg("x", (1,), "int32"), arg("y", (1,), "int32", "out")],
+    )
+    executable = loaded(count)
+    buffers = executable.allocate()
+    sampler = executable.sampler(buffers, TimeOptions(input_sets=4))
+    for number in (3, 3, 5):
+        sampler.sample(number)
+    assert [int(y.numpy()[0]) for _, y in buffers.sets] == [9, 10, 11, 8]
+
+
+def test_arguments_that_fit_the_cache_of_a_core_are_rotated(loaded):
+    executable = loaded(ADD)
+    sets = executable.time(executable.allocate(), TimeOptions(number=1, repeat=1)).input_sets
+    assert sets == (16 if l2_bytes() else 1)  # 12 KB each
+    assert (l2_bytes() > 1 << 16) == Path("/sys/devices/system/cpu/cpu0/cache/index2").exists()
+
+
+@pytest.mark.parametrize(
+    ("set_bytes", "sets"),
+    [(1001, 1), (1000, 3), (500, 4), (100, 16), (94, 17), (1, 17)],
+)
+def test_so_many_sets_are_more_than_the_cache_holds(set_bytes, sets):
+    assert sets_beyond(set_bytes, cache_bytes=1000, most=17) == sets
+
+
+def test_new_sets_are_poisoned_like_the_first():
+    buffers = Buffers(ADD.args, cpu())
+    buffers.grow(3)
+    assert all(np.isnan(arrays[2].numpy()).all() for arrays in buffers.sets)
+
+
+@pytest.mark.parametrize("index", [None, 1])
+def test_any_byte_can_be_the_poison_of_all_sets_or_of_one(index):
+    buffers = Buffers([arg("y", (4,), "uint8", "out"), arg("z", (4,), "uint8", "inout")], cpu())
+    buffers.grow(2)
+    for arrays in buffers.sets:
+        arrays[1].fill_bytes(7)
+    before = buffers.read_inputs()[0][0]
+    buffers.reset(0x5A, index)
+    chosen = [index in (None, i) for i in range(2)]
+    assert [int(y.numpy()[0]) for y, _ in buffers.sets] == [0x5A if c else 0xFF for c in chosen]
+    assert [int(z.numpy()[0]) for _, z in buffers.sets] == [before if c else 7 for c in chosen]
 
 
 def test_a_cold_run_reads_memory_and_a_warm_one_the_cache(loaded):
