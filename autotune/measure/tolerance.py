@@ -118,7 +118,7 @@ class Tolerance:
     must be at most ``mean * size + atol``.
 
     Without ``mean`` only the elements count. ``sums`` is the dtype that sums were taken to be kept
-    in, for the message.
+    in, where the message shall say so.
     """
 
     worst: Limit
@@ -138,9 +138,8 @@ def tolerance(dtype: str, reduction: int, sums: str | None = None) -> Tolerance:
     if dtype not in EPSILON:
         return Tolerance(Limit(0.0))
     kept = sums if sums in EPSILON else "float32" if dtype in _SHORT else dtype
-    return Tolerance(
-        _limit(_WORST, dtype, kept, reduction), _limit(_MEAN, dtype, kept, reduction), sums=kept
-    )
+    worst, mean = (_limit(steps, dtype, kept, reduction) for steps in (_WORST, _MEAN))
+    return Tolerance(worst, mean, sums=kept if kept in _SHORT or dtype in _SHORT else "")
 
 
 def _limit(steps: _Steps, dtype: str, sums: str, reduction: int) -> Limit:
