@@ -44,8 +44,8 @@ _SHORT = ("float16", "bfloat16")
 # How large n sums of random terms are is uncertain by some parts of 1 / sqrt(n): a single one may
 # be much smaller than its terms make most sums.
 _UNCERTAIN = 4.0
-# Elements compared at a time: so many numbers in double precision fit a cache.
-_CHUNK = 1 << 16
+# Elements compared at a time: the memory for so many is not asked of the system each time.
+_CHUNK = 1 << 12
 
 Array = npt.NDArray[np.generic]
 
