@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -37,6 +37,9 @@ class Pipeline:
             proposes depends on nothing but results.
         batch_size: most trials in flight; by default twice the workers and devices, or 16 when
             reproducible.
+        on_end: called with each trial that has a result as soon as it ends, even if one before it
+            is still under way, in the thread in which it ended. What it raises is raised by
+            `in_turn`.
 
     Example::
 
@@ -53,6 +56,7 @@ class Pipeline:
         *,
         reproducible: bool = False,
         batch_size: int | None = None,
+        on_end: Callable[[MeasureInput, MeasureResult], None] = lambda *_: None,
     ) -> None:
         self._builder: Builder = _part(measure_option, "builder", Builder)
         self._runner: Runner = _part(measure_option, "runner", Runner)
@@ -66,9 +70,7 @@ class Pipeline:
         ahead = _DEPTH * (self._builder.n_parallel + self._runner.n_parallel)
         self.capacity = batch_size or (_REPRODUCIBLE_BATCH if reproducible else ahead)
         self._trials: deque[_Trial] = deque()
-        # Let go by every trial that ends, taken by whoever waits for one.
-        self._news = threading.Lock()
-        self._news.acquire()
+        self._on_end = on_end
         self._closed = False
         self._handing_over = threading.Lock()
 
@@ -104,12 +106,12 @@ class Pipeline:
         try:
             built = future.result()
             if not (isinstance(built, BuildResult) and built.ok):
-                self._end(trial, as_result(built))
+                self._finish(trial, as_result(built))
                 return
             ran = self._handed_over(trial.measure_input, built)
             ran.add_done_callback(partial(self._on_run, trial, built))
         except BaseException as error:  # an exit or interrupt too: raised again in `next_results`
-            self._end(trial, error)
+            trial.fail(error)
 
     def _handed_over(self, inp: MeasureInput, built: BuildResult) -> Future[MeasureResult]:
         """Return what the runner promises; after `close` that is nothing.
@@ -127,31 +129,18 @@ class Pipeline:
         """Let the trial end. Called in a thread of the runner."""
         try:
             self._builder.discard(built)
-            self._end(trial, as_result(future.result()))
+            self._finish(trial, as_result(future.result()))
         except BaseException as error:  # an exit or interrupt too: raised again in `next_results`
-            self._end(trial, error)
+            trial.fail(error)
 
-    def _end(self, trial: _Trial, outcome: MeasureResult | BaseException) -> None:
-        trial.outcome = outcome
-        with suppress(RuntimeError):  # let go already
-            self._news.release()
+    def _finish(self, trial: _Trial, result: MeasureResult) -> None:
+        self._on_end(trial.measure_input, result)
+        trial.finish(result)
 
     def wait(self) -> None:
-        """Wait until there is something for `ended` or `in_turn` to give."""
-        trials = self._trials
-        while trials and not trials[0].told and not any(t.done and not t.told for t in trials):
-            self._news.acquire()
-
-    def ended(self) -> list[Pair]:
-        """Return what ended since the last call, even if a trial before it is still under way.
-
-        For what must not lose a trial when this process is killed next. `in_turn` and `leave` give
-        the same trials again, and none that was not given here.
-        """
-        news = [t for t in self._trials if t.done and not t.told]
-        for trial in news:
-            trial.told = True
-        return [trial.pair() for trial in news if trial.good]
+        """Wait for the oldest trial, if any is outstanding."""
+        if self._trials:
+            self._trials[0].wait()
 
     def in_turn(self) -> list[Pair]:
         """Return the oldest trial and all behind it that ended too, up to the first that did not.
@@ -162,8 +151,8 @@ class Pipeline:
         trials = self._trials
         ready: list[Pair] = []
         # What was measured before an error is given first, the error by the next call.
-        while trials and trials[0].told and (trials[0].good or not ready):
-            ready.append(trials[0].pair())
+        while trials and trials[0].done and (trials[0].good or not ready):
+            ready.append((trials[0].measure_input, trials[0].outcome()))
             trials.popleft()
         return ready
 
@@ -172,21 +161,22 @@ class Pipeline:
 
         Empty when nothing is outstanding.
         """
-        while self._trials and not self._trials[0].done:
-            self._news.acquire()
-        self.ended()
+        self.wait()
         return self.in_turn()
 
     def leave(self) -> list[Pair]:
-        """Give up what is still under way, and return what ended, in order of submission."""
-        trials, self._trials = self._trials, deque()
-        return [trial.pair() for trial in trials if trial.told and trial.good]
+        """Return all that ended, in order of submission; what is under way is waited for no more.
+
+        Also after `close`, for what ended until then.
+        """
+        left = [trial for trial in self._trials if trial.good]
+        self._trials = deque(trial for trial in self._trials if trial not in left)
+        return [(trial.measure_input, trial.outcome()) for trial in left]
 
     def close(self) -> None:
         """Drop what is outstanding and end all processes."""
         with self._handing_over:
             self._closed = True
-        self._trials.clear()
         # The runner first: it may be holding the builder in a pause.
         try:
             self._runner.close()
@@ -206,32 +196,40 @@ class Pipeline:
 
 
 class _Trial:
-    """One trial on its way.
-
-    Attributes:
-        outcome: its result, or what made it impossible to have one; None while it is under way.
-        told: whether `Pipeline.ended` gave it.
-    """
+    """One trial on its way; it ends once, by `finish` or by `fail`."""
 
     def __init__(self, measure_input: MeasureInput) -> None:
         self.measure_input = measure_input
-        self.outcome: MeasureResult | BaseException | None = None
-        self.told = False
+        self.done = False
+        self._result: MeasureResult | None = None
+        self._error: BaseException | None = None
+        # Held until the end: a waiter is then woken by its own trial only.
+        self._under_way = threading.Lock()
+        self._under_way.acquire()
 
-    @property
-    def done(self) -> bool:
-        return self.outcome is not None
+    def finish(self, result: MeasureResult) -> None:
+        self._result, self.done = result, True
+        self._under_way.release()
+
+    def fail(self, error: BaseException) -> None:
+        self._error, self.done = error, True
+        self._under_way.release()
 
     @property
     def good(self) -> bool:
-        return self.done and not isinstance(self.outcome, BaseException)
+        """Whether it ended with a result, if only that of a failure."""
+        return self.done and self._error is None
 
-    def pair(self) -> Pair:
-        if isinstance(self.outcome, BaseException):
-            raise self.outcome
-        if self.outcome is None:
+    def wait(self) -> None:
+        with self._under_way:
+            pass
+
+    def outcome(self) -> MeasureResult:
+        if self._error is not None:
+            raise self._error
+        if self._result is None:
             raise MeasureError("a trial was asked for its result before it had one")
-        return self.measure_input, self.outcome
+        return self._result
 
 
 def as_result(outcome: Outcome) -> MeasureResult:

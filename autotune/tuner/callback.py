@@ -2,8 +2,8 @@
 
 Groups come in the order in which trials were proposed, before the tuner learns from them. A
 callback with a true attribute ``at_once`` is called as soon as a trial ends, even while one that
-was proposed before it is still under way: what keeps trials must not lose any that was measured
-when the run is killed.
+was proposed before it is still under way: what keeps trials must not lose any when the run is
+killed. It is called in the thread in which the trial ended, one call at a time.
 """
 
 from __future__ import annotations
@@ -69,20 +69,12 @@ class _FileLog:
 
 def log_to_database(db: Database) -> Watcher:
     """Save every trial in a database."""
-    return _DatabaseLog(db)
 
-
-class _DatabaseLog:
-    at_once = True
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def __call__(
-        self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
-    ) -> None:
+    def save(_: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         for inp, res in zip(inputs, results, strict=True):
-            self._database.save(inp, res)
+            db.save(inp, res)
+
+    return save
 
 
 class Monitor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -61,6 +62,7 @@ class Loop:
         self.callbacks = callbacks
         self._at_once = [c for c in callbacks if getattr(c, "at_once", False)]
         self._in_turn = [c for c in callbacks if c not in self._at_once]
+        self._logging = threading.Lock()
         self.si_prefix = si_prefix
         self.failures = Failures()
         self.submitted = self.measured = 0
@@ -105,20 +107,32 @@ class Loop:
         more = self._may_go_on(deadline) and self.tuner.has_next()
         if not more and not self._finalists(measure_option):
             return
+        task = self.tuner.task
+        line = Pipeline(task, measure_option, reproducible=reproducible, on_end=self._log)
         try:
-            with Pipeline(self.tuner.task, measure_option, reproducible=reproducible) as line:
-                try:
-                    self._feed(line, deadline, reproducible)
-                finally:
-                    self._leave(line)
-                # While the processes that build and measure are still there.
-                self._race(measure_option)
+            self._measure(line, measure_option, deadline, reproducible)
         except KeyboardInterrupt:
             logger.warning(
                 "interrupted after %d trials; the log is complete, continue it with resume=",
                 self.measured,
             )
             raise
+
+    def _measure(
+        self,
+        line: Pipeline,
+        measure_option: Mapping[str, Any],
+        deadline: float | None,
+        whole_batches: bool,
+    ) -> None:
+        try:
+            with line:
+                self._feed(line, deadline, whole_batches)
+                self._leave(line)
+                # While the processes that build and measure are still there.
+                self._race(measure_option)
+        finally:
+            self._leave(line)
 
     def _finalists(self, measure_option: Mapping[str, Any]) -> list[Pair]:
         """Return the trials that a race must decide between; none when there is no such need."""
@@ -160,21 +174,22 @@ class Loop:
                 first_report = 0
                 self.failures.print_summary(self.measured, final=False)
 
+    def _log(self, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Show a trial that just ended to those who must not lose any, in whatever thread."""
+        with self._logging:
+            self._call(self._at_once, [(measure_input, result)])
+
     def _take(self, line: Pipeline) -> list[Pair]:
-        """Wait for trials to end, show them to the callbacks, and return those in turn."""
+        """Wait for the oldest trial, and show those in turn to the callbacks."""
         line.wait()
-        pairs: list[Pair] = []
-        # What has left the pipeline must reach every callback, whatever fails or is interrupted.
-        with interrupts_deferred(), ExitStack() as steps:
-            steps.callback(lambda: pairs.extend(self._show(line.in_turn())))
-            self._call(self._at_once, line.ended())
-        return pairs
+        # What has left the pipeline must reach every callback, whatever is interrupted.
+        with interrupts_deferred():
+            return self._show(line.in_turn())
 
     def _leave(self, line: Pipeline) -> None:
         """Show what ended behind a trial that nobody waits for any more."""
-        with interrupts_deferred(), ExitStack() as steps:
-            steps.callback(lambda: self._show(line.leave()))
-            self._call(self._at_once, line.ended())
+        with interrupts_deferred():
+            self._show(line.leave())
 
     def _show(self, pairs: list[Pair]) -> list[Pair]:
         self._take_note(pairs)
@@ -190,8 +205,6 @@ class Loop:
 
     def _learn(self, line: Pipeline, pairs: Sequence[Pair]) -> None:
         """Let the strategy learn; that may take long, so what it learns from is logged by now."""
-        if not pairs:
-            return
         with line.host_work():
             self.tuner.update([inp for inp, _ in pairs], [res for _, res in pairs])
 

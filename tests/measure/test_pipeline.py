@@ -113,56 +113,64 @@ class Held(Runner):
 
 @pytest.fixture
 def held(task):
-    """A pipeline with the trials 0 to 3 at a runner that holds them."""
-    runner = Held()
-    with Pipeline(task, measure_option(PlainBuilder(), runner)) as pipeline:
+    """A pipeline with the trials 0 to 3 at a runner that holds them, and what has ended."""
+    runner, ended = Held(), []
+
+    def note(measure_input, result):
+        if measure_input.config.index == 3:
+            raise OSError("no space left")
+        ended.append(measure_input.config.index)
+
+    with Pipeline(task, measure_option(PlainBuilder(), runner), on_end=note) as pipeline:
         pipeline.submit(inputs_of(task, range(4)))
         while len(runner.futures) < 4:
             time.sleep(0.001)
-        yield pipeline, runner
+        yield pipeline, runner, ended
 
 
 def indices(pairs):
     return [inp.config.index for inp, _ in pairs]
 
 
-def test_what_ended_is_told_once_and_given_in_turn(held):
-    pipeline, runner = held
-    assert (pipeline.ended(), pipeline.in_turn()) == ([], [])
+def test_what_ended_is_told_at_once_and_given_in_turn(held):
+    pipeline, runner, ended = held
     runner.end(2)
     runner.end(1)
-    pipeline.wait()
-    assert indices(pipeline.ended()) == [1, 2]
-    assert (pipeline.ended(), pipeline.in_turn()) == ([], [])
+    assert ended == [2, 1]
+    assert pipeline.in_turn() == []
     runner.end(0)
-    pipeline.wait()
-    assert pipeline.in_turn() == []  # not told yet
-    assert indices(pipeline.ended()) == [0]
-    assert indices(pipeline.in_turn()) == [0, 1, 2]
+    assert ended == [2, 1, 0]
+    assert indices(pipeline.next_results()) == [0, 1, 2]
     assert pipeline.outstanding == 1
 
 
 def test_leaving_gives_all_that_ended(held):
-    pipeline, runner = held
-    runner.end(3)
-    runner.futures[2].set_exception(KeyError("a bug in the script"))
+    pipeline, runner, _ = held
+    runner.end(2)
+    runner.futures[0].set_exception(KeyError("a bug in the script"))
     runner.end(1)
-    assert indices(pipeline.ended()) == [1, 3]
-    runner.end(0)
-    assert indices(pipeline.leave()) == [1, 3]
-    assert pipeline.outstanding == 0
+    assert indices(pipeline.leave()) == [1, 2]
+    assert indices(pipeline.leave()) == []
 
 
 def test_what_was_measured_before_an_error_is_not_lost(held):
-    pipeline, runner = held
+    pipeline, runner, ended = held
     runner.futures[1].set_exception(KeyError("a bug in the script"))
     runner.end(0)
     runner.end(2)
-    assert indices(pipeline.ended()) == [0, 2]
+    assert ended == [0, 2]
     assert indices(pipeline.next_results()) == [0]
-    pipeline.wait()
     with pytest.raises(KeyError, match="a bug in the script"):
-        pipeline.in_turn()
+        pipeline.next_results()
+
+
+def test_a_trial_that_could_not_be_logged_is_an_error(held):
+    pipeline, runner, _ = held
+    for index in range(4):
+        runner.end(index)
+    assert indices(pipeline.next_results()) == [0, 1, 2]
+    with pytest.raises(OSError, match="no space left"):
+        pipeline.next_results()
 
 
 def test_nothing_is_handed_to_a_runner_once_it_is_being_closed(task):
