@@ -7,65 +7,202 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent.parent
-KILLS = 20
+KILLS = {"in turn": 20, "in batches": 8}
 SPACE = 160
 # New records after which a run is killed; 0 kills while the workers start.
 MOMENTS = (0, 1, 1, 2, 3, 5)
+# What ended so shortly before a kill may not have reached the log on a busy machine.
+LOGGED_WITHIN_S = 0.1
 
+# Every fifth trial compiles for long, so that others end behind it.
 SCRIPT = """
-    import sys
+    import sys, threading, time
     import autotune.task as at
+    from concurrent.futures import Future
+    from autotune.kernel import SourceKernel, arg
     from autotune.measure import LocalBuilder, LocalRunner, measure_option
     from autotune.tuner import RandomTuner
     from autotune.tuner.callback import log_to_file
-    from tests.measure import kernels
-    log, space = sys.argv[1], int(sys.argv[2])
-    task = at.create("measure_test.scale", (64, space), target="c")
+
+    log, ended, space, mode = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    notes = open(ended, "a", buffering=1)
+    CODE = "void f(const float *x, float *y) { *y = 2 * *x; volatile int different = KNOB; }"
+
+    @at.template("tests/killed")
+    def killed():
+        config = at.get_config()
+        config.define_knob("knob", list(range(space)))
+        return SourceKernel(
+            "f", CODE, defines={"KNOB": config["knob"].val},
+            args=[arg("x", (1,)), arg("y", (1,), role="out")], reference=lambda x: 2 * x,
+        )
+
+    class Builder(LocalBuilder):
+        def submit(self, measure_input):
+            built = super().submit(measure_input)
+            if measure_input.config.index % 5:
+                return built
+            late = Future()
+            give = lambda: late.set_result(built.result())
+            threading.Timer(0.5, give).start()
+            return late
+
+    class Runner(LocalRunner):
+        def submit(self, measure_input, build_result):
+            run = super().submit(measure_input, build_result)
+            run.add_done_callback(lambda _: self.note(run, measure_input.config.index))
+            return run
+
+        def note(self, run, index):
+            if not run.cancelled() and not run.exception():
+                notes.write(f"{index} {time.time()}\\n")
+
+    class Tuner(RandomTuner):
+        def update(self, inputs, results):
+            super().update(inputs, results)
+            time.sleep(0.02 * len(inputs))
+
+    task = at.create("tests/killed", (), target="c")
     option = measure_option(
-        LocalBuilder(), LocalRunner(number=1, repeat=1, cooldown_interval=0)
+        Builder(n_parallel=2), Runner(number=1, repeat=1, cooldown_interval=0)
     )
     print("started", flush=True)
-    RandomTuner(task).tune(space, option, callbacks=[log_to_file(log)], resume=log)
+    Tuner(task).tune(
+        space, option, callbacks=[log_to_file(log)], resume=log, reproducible=mode == "in batches"
+    )
 """
 
 
-def start(log):
-    script = textwrap.dedent(SCRIPT)
-    return subprocess.Popen(
-        [sys.executable, "-c", script, str(log), str(SPACE)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+class Runs:
+    """Starts the same run over and over; knows its log and what was measured when."""
+
+    def __init__(self, folder, script, *arguments):
+        self.log, self.ended = folder / "log.json", folder / "ended"
+        self.command = [sys.executable, "-c", textwrap.dedent(script), str(self.log)]
+        self.command += [str(self.ended), *map(str, arguments)]
+        self.killed_at = []
+
+    def start(self):
+        return subprocess.Popen(
+            self.command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def finish(self):
+        with self.start() as run:
+            assert run.wait(timeout=300) == 0
+
+    def kill(self, run):
+        self.killed_at.append(time.time())
+        run.send_signal(signal.SIGKILL)
+
+    @property
+    def rows(self):
+        return self.log.read_bytes().count(b"\n") if self.log.exists() else 0
+
+    def indices(self):
+        lines = self.log.read_text().splitlines()
+        records = [json.loads(line) for line in lines if not line.startswith("#")]
+        assert all(record["result"][1] == 0 for record in records)
+        return [record["config"]["index"] for record in records]
+
+    def measured(self):
+        """Return when each configuration was measured; a line may be cut short by a kill."""
+        times = defaultdict(list)
+        for line in self.ended.read_text().splitlines():
+            if line.count(" ") == 1 and "." in line:
+                index, seconds = line.split()
+                times[int(index)].append(float(seconds))
+        return times
+
+    def needless(self):
+        """Return what was measured again although there was time to log it."""
+        return {
+            index: times
+            for index, times in self.measured().items()
+            if not all(self._just_killed(seconds) for seconds in times[:-1])
+        }
+
+    def _just_killed(self, seconds):
+        return any(0 <= kill - seconds < LOGGED_WITHIN_S for kill in self.killed_at)
 
 
-def rows(log):
-    return log.read_bytes().count(b"\n") if log.exists() else 0
-
-
-def test_a_run_killed_at_random_moments_resumes_with_nothing_lost_and_nothing_twice(tmp_path):
-    log = tmp_path / "log.json"
+@pytest.mark.parametrize("mode", KILLS)
+def test_a_run_killed_at_random_moments_resumes_with_nothing_lost_and_nothing_twice(
+    tmp_path, mode
+):
+    runs = Runs(tmp_path, SCRIPT, SPACE, mode)
     rng = random.Random(0)
     before = b""
-    for _ in range(KILLS):
-        enough = rows(log) + rng.choice(MOMENTS)
-        with start(log) as run:
+    for _ in range(KILLS[mode]):
+        enough = runs.rows + rng.choice(MOMENTS)
+        with runs.start() as run:
             run.stdout.readline()
-            while rows(log) < enough and run.poll() is None:
+            while runs.rows < enough and run.poll() is None:
                 time.sleep(0.01)
-            time.sleep(rng.uniform(0, 0.1))
-            run.send_signal(signal.SIGKILL)
-        after = log.read_bytes() if log.exists() else b""
+            time.sleep(rng.uniform(0, 0.3))
+            runs.kill(run)
+        after = runs.log.read_bytes() if runs.log.exists() else b""
         assert after.startswith(before)
         before = after
-    assert KILLS < rows(log) < SPACE
-    with start(log) as run:
-        assert run.wait(timeout=300) == 0
-    lines = log.read_text().splitlines()
-    records = [json.loads(line) for line in lines if not line.startswith("#")]
-    assert sorted(record["config"]["index"] for record in records) == list(range(SPACE))
-    assert all(record["result"][1] == 0 for record in records)
+    assert KILLS[mode] < runs.rows < SPACE
+    runs.finish()
+    assert sorted(runs.indices()) == list(range(SPACE))
+    assert sorted(runs.measured()) == list(range(SPACE))
+    assert runs.needless() == {}
+
+
+# One trial never ends, or the tuner never ends to learn, until the run is resumed.
+STUCK = """
+    import sys, time
+    from autotune.tuner import GridSearchTuner
+    from autotune.tuner.callback import log_to_file
+    from tests.tuner.doubles import Empty, Stuck, loop_task
+
+    log, ended, where, held = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+
+    class Tuner(GridSearchTuner):
+        def update(self, inputs, results):
+            super().update(inputs, results)
+            while where == "learning" and held >= 0:
+                time.sleep(1)
+
+    option = {"builder": Empty(), "runner": Stuck([held], ended)}
+    Tuner(loop_task()).tune(
+        32, option, callbacks=[log_to_file(log)], resume=log, reproducible=where == "batch"
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "held", "logged"),
+    [
+        ("line", 0, [1, 2, 3, 4, 5]),
+        ("line", 4, [0, 1, 2, 3, 5, 6, 7, 8, 9]),
+        ("batch", 7, [*range(7), *range(8, 16)]),
+        ("learning", 100, [0, 1, 2, 3, 4, 5]),
+    ],
+    ids=["behind the oldest", "behind another", "within a batch", "while learning"],
+)
+def test_a_run_killed_while_it_waits_has_logged_all_that_ended(tmp_path, where, held, logged):
+    runs = Runs(tmp_path, STUCK, where, held)
+    with runs.start() as run:
+        deadline = time.monotonic() + 30
+        while runs.rows < len(logged) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        runs.kill(run)
+    assert sorted(runs.indices())[: len(logged)] == logged
+    runs.command[-1] = "-1"
+    runs.finish()
+    assert sorted(runs.indices()) == list(range(32))
+    measured = map(int, runs.ended.read_text().split())
+    assert sorted(measured) == list(range(32))
