@@ -3,10 +3,12 @@
 import signal
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 import pytest
 
+from autotune.errors import MeasureError
 from autotune.record import load_from_file
 from autotune.tuner import GridSearchTuner, callback
 from tests.tuner.doubles import Empty, Stuck, loop_task, option
@@ -122,7 +124,16 @@ def test_callbacks_see_what_a_tuner_is_about_to_learn(task, log, reproducible):
     assert not reproducible or [len(indices) for indices in learned] == [16, 16, 16]
 
 
-def test_what_ended_behind_another_is_kept_when_a_run_stops_early(task, log):
+def test_what_ended_behind_another_is_kept_and_raced_when_a_run_stops_early(
+    task, log, monkeypatch, caplog
+):
+    def race(field, trials, measure_option):
+        assert {4, 5} <= {inp.config.index for inp, _ in trials}
+        raise MeasureError("the race was looked at only")
+
+    monkeypatch.setattr("autotune.tuner.loop.can_race", lambda option: True)
+    monkeypatch.setattr("autotune.tuner.loop.finalists", lambda good, most: good[:2])
+    monkeypatch.setattr("autotune.tuner.loop.run_off", race)
     runner, seen = Stuck(held=[3]), []
 
     def watch(tuner, inputs, results):
@@ -138,4 +149,28 @@ def test_what_ended_behind_another_is_kept_when_a_run_stops_early(task, log):
         early_stopping=1,
     )
     assert {4, 5} <= set(seen)
+    assert "the race was looked at only" in caplog.text
     assert sorted(logged(log)) == sorted(seen) == sorted(set(seen))
+
+
+def test_one_trial_at_a_time_is_shown_as_soon_as_it_ends(task):
+    class Threads(Stuck):
+        def submit(self, measure_input, build_result):
+            future = Future()
+            end = lambda: future.set_result(self.run([measure_input], [build_result])[0])
+            threading.Thread(target=end).start()
+            return future
+
+    class Keeper:
+        at_once = True
+        at_work = together = 0
+
+        def __call__(self, tuner, inputs, results):
+            self.at_work += 1
+            time.sleep(0.01)
+            self.together += self.at_work > 1
+            self.at_work -= 1
+
+    keeper = Keeper()
+    GridSearchTuner(task).tune(30, {"builder": Empty(), "runner": Threads()}, callbacks=[keeper])
+    assert keeper.together == 0

@@ -115,9 +115,10 @@ def test_a_configuration_counts_once_however_often_it_was_measured(task):
 
 @pytest.mark.parametrize("order", [[None, 1e-6], [1e-6, None]])
 def test_a_time_counts_more_than_a_failure_of_the_same_configuration(task, order):
-    tuner, seen = resumed(task, [trial(task, 7, seconds) for seconds in order], 3)
+    tuner = Watched(task)
+    tuner.tune(1, option(), resume=[trial(task, 7, seconds) for seconds in order])
     assert tuner.best_config.index == 7
-    assert (tuner.resumed, seen) == (1, [0, 1])
+    assert tuner.calls == [[(7, 1e-6)]]
 
 
 def test_failures_are_measured_again_only_when_asked_to(task):
