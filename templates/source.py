@@ -18,7 +18,9 @@ from . import (
     conv2d_cuda,
     gemm_cpu,
     gemm_cuda,
+    gemm_half,
     gemm_mma,
+    gemm_wgmma,
     softmax_cpu,
     softmax_cuda,
 )
@@ -108,13 +110,21 @@ def gemm_nn_cuda(m: int, n: int, k: int, dtype: str = "float32") -> SourceKernel
     """Multiply matrices: c[m, n] = a[m, k] b[k, n], all row-major and of one dtype.
 
     ``"float16"`` and ``"bfloat16"`` run on tensor cores (sm_80 and later) with sums in float32,
-    for even n and k; the other dtype is ``"float32"``.
+    for even n and k; on sm_90, for n and k that 8 divides, also by ``wgmma``. The other dtype is
+    ``"float32"``.
     """
     shape = Gemm(m, n, k, dtype)
     if dtype in gemm_mma.DTYPES:
-        return tunable(gemm_mma, shape, "cuda")
+        return tunable(_half_family(shape), shape, "cuda")
     _only_float32("gemm_nn.cuda", dtype, "float16, bfloat16 or float32")
     return tunable(gemm_cuda, shape, "cuda")
+
+
+def _half_family(shape: Gemm) -> Family[Gemm]:
+    if gemm_half.chosen_before(get_config()):
+        return gemm_mma
+    offered = gemm_wgmma.offered(shape, Target.current() or Target("cuda"))
+    return gemm_half if offered else gemm_mma
 
 
 @template("gemm_nn.cpu")

@@ -31,6 +31,7 @@ LARGE = [
     ("conv2d_nchw", (1, 224, 224, 64, 3, 7, 7, (2, 2), (3, 3))),
     ("gemm_nn", (1024, 1024, 1024)),
     ("gemm_nn", (1024, 1024, 1024, "float16")),
+    ("gemm_nn", (1024, 1020, 1024, "float16")),
     ("softmax", (4096, 4096)),
 ]
 
@@ -126,8 +127,10 @@ def test_cuda_text_compiles_for_hopper(name, args, tmp_path):
 
     for source in drawn(create(f"{name}.cuda", args, "cuda -arch=sm_90"), 1, clustered):
         text = tmp_path / "kernel.cu"
-        text.write_text(source.kernel("cuda").source)
-        command = ["nvcc", "-cubin", "-arch=sm_90", text, "-o", tmp_path / "kernel.cubin"]
+        kernel = source.kernel("cuda")
+        text.write_text(kernel.source)
+        flags = kernel.flags or ["-arch=sm_90"]
+        command = ["nvcc", "-cubin", *flags, text, "-o", tmp_path / "kernel.cubin"]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 

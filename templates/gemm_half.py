@@ -1,0 +1,64 @@
+"""Matrix multiplication of 16-bit floats where a device has both kinds of tensor core instruction.
+
+One space holds both: the knob ``wgmma`` says which of the two reads the others, which both share.
+Where there is only ``mma.sync``, that family's own space is used, without this knob.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from autotune import SourceKernel, Target
+
+from . import common, gemm_mma, gemm_wgmma
+from .gemm_shape import Gemm
+
+KNOB = "wgmma"
+# From as many rows on, wgmma's smallest tile is full, and ``mma.sync`` is not worth trying.
+FULL_ROWS = 64
+
+
+def chosen_before(knobs: Container[str]) -> bool:
+    """Whether knobs were chosen when ``mma.sync`` was all there was: old logs stay valid."""
+    return "warps_m" in knobs and KNOB not in knobs
+
+
+def candidates(shape: Gemm) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape, with either instruction."""
+    mma, wgmma = gemm_mma.candidates(shape), gemm_wgmma.candidates(shape)
+    shared = {name: sorted({*mma[name], *wgmma[name]}) for name in mma}
+    return {KNOB: [0, 1], **shared}
+
+
+def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    family = gemm_wgmma if choice[KNOB] else gemm_mma
+    own = family.candidates(shape)
+    strange = [
+        (choice[name] not in values, f"{name} of the other") for name, values in own.items()
+    ]
+    slow = [(family is gemm_mma and shape.m >= FULL_ROWS, "mma.sync where wgmma has full tiles")]
+    return common.first_broken(slow + strange) or family.violation(shape, choice, target)
+
+
+def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles."""
+    if choice[KNOB]:
+        return gemm_wgmma.estimate(shape, choice, target)
+    return gemm_mma.estimate(shape, choice, target)
+
+
+def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the better of both families'."""
+    guesses = [
+        {KNOB: 0, **gemm_mma.default_choice(shape, target)},
+        {KNOB: 1, **gemm_wgmma.default_choice(shape, target)},
+    ]
+    allowed = [guess for guess in guesses if violation(shape, guess, target) is None]
+    return min(allowed, key=lambda guess: estimate(shape, guess, target), default=guesses[1])
+
+
+def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    own = {name: value for name, value in choice.items() if name != KNOB}
+    return gemm_wgmma.kernel(shape, own) if choice[KNOB] else gemm_mma.kernel(shape, own)
