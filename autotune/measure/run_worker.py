@@ -18,6 +18,7 @@ from autotune.measure.jobs import CeilingJob, Greeting, Job, RaceJob
 from autotune.measure.trial import Bench, Reply, Speak, failure, run_job
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import Device, device, empty, summarize
+from autotune.runtime.cpu_executable import rotation
 from autotune.runtime.host_helper import host_helper
 from autotune.target import Target
 from autotune.utils.child import Port, adopt, error_text
@@ -85,7 +86,8 @@ def _prepare(bench: Bench, job: Job) -> None:
     if isinstance(first, CeilingJob):
         return
     with contextlib.suppress(AutotuneError, OSError, MemoryError):  # the trial will say why
-        bench.buffers(first.kernel.args, first.inputs)
+        buffers = bench.buffers(first.kernel.args, first.inputs)
+        buffers.grow(rotation(buffers))
 
 
 def _serve_here(port: Port, bench: Bench, greeting: Greeting) -> None:

@@ -198,6 +198,9 @@ class _Listed(ValidPoints):
         at = np.minimum(np.searchsorted(self._listed, indices), len(self._listed) - 1)
         return np.asarray(self._listed[at] == indices, dtype=np.bool_)
 
+    def accepts_index(self, index: int) -> bool:
+        return bool(self.accepts(np.array([self.radix.digits_of(index)]))[0])
+
     def count(self) -> tuple[int, bool]:
         return len(self._listed), True
 
