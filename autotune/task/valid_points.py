@@ -63,7 +63,8 @@ class ValidPoints:
 
     def accepts_index(self, index: int) -> bool:
         """Return whether all constraints accept the point at one index within the range."""
-        return not self.constraints or bool(self.accepts(np.array([self.radix.digits_of(int(index))]))[0])
+        digits = self.radix.digits_of(int(index))
+        return not self.constraints or bool(self.accepts(np.array([digits]))[0])
 
     def count(self) -> tuple[int, bool]:
         """Return the number of valid points, and whether it is exact or an estimate."""
