@@ -17,7 +17,12 @@ XGBOOST = [
     'xgboost>=1.7; platform_system != "Linux" or platform_machine != "x86_64"',
 ]
 CHECK = ["ruff>=0.8", "mypy>=1.13"]
-TEST = ["pytest>=8", "hypothesis>=6.100", "pytest-xdist>=3.5"]
+# NVRTC needs no GPU: what compiles with it is tested wherever its wheels exist.
+NVRTC = [
+    f'{wheel}>=13; platform_system == "Linux" and platform_machine == "x86_64"'
+    for wheel in ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
+]
+TEST = ["pytest>=8", "hypothesis>=6.100", "pytest-xdist>=3.5", *NVRTC]
 
 setup(
     name="autotune",
