@@ -19,7 +19,8 @@ def build(kernel: Any, folder: str, arch: str) -> tuple[Path | None, str]:
     """Compile to a cubin; a failure is the compiler's text."""
     path = Path(tempfile.mkdtemp(dir=folder)) / "kernel.cu"
     path.write_text(kernel.source, "utf-8")
-    command = ["nvcc", "-cubin", f"-arch={arch}", "-O3", str(path), "-o", str(path) + "bin"]
+    flags = kernel.flags or (f"-arch={arch}",)
+    command = ["nvcc", "-cubin", *flags, "-O3", str(path), "-o", str(path) + "bin"]
     done = subprocess.run(command, capture_output=True, text=True)
     return (None, done.stderr) if done.returncode else (Path(str(path) + "bin"), "")
 

@@ -98,7 +98,7 @@ SOFTMAXES = {"softmax 4096x4096": (4096, 4096), "softmax 64x1000": (64, 1000)}
 
 
 def workloads() -> Iterator[Workload]:
-    from autotune.templates import conv2d_cuda, gemm_cuda, gemm_mma, softmax_cuda
+    from autotune.templates import conv2d_cuda, gemm_cuda, gemm_half, softmax_cuda
     from autotune.templates.conv2d_shape import Conv2d
     from autotune.templates.gemm_shape import Gemm
     from autotune.templates.softmax_shape import Softmax
@@ -123,7 +123,7 @@ def workloads() -> Iterator[Workload]:
     for name, sizes in GEMMS.items():
         yield workload(name, gemm_cuda, Gemm(*sizes), matmul_rival)
     for name, sizes in HALF_GEMMS.items():
-        yield workload(name, gemm_mma, Gemm(*sizes), matmul_rival)
+        yield workload(name, gemm_half, Gemm(*sizes), matmul_rival)
     for name, sizes in SOFTMAXES.items():
         yield workload(name, softmax_cuda, Softmax(*sizes), softmax_rival)
 

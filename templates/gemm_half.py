@@ -49,13 +49,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
-    """Return a good guess for a shape that was never tuned: the better of both families'."""
-    guesses = [
-        {KNOB: 0, **gemm_mma.default_choice(shape, target)},
-        {KNOB: 1, **gemm_wgmma.default_choice(shape, target)},
-    ]
-    allowed = [guess for guess in guesses if violation(shape, guess, target) is None]
-    return min(allowed, key=lambda guess: estimate(shape, guess, target), default=guesses[1])
+    """Return a good guess for a shape that was never tuned: by wgmma, also for few rows."""
+    return {KNOB: 1, **gemm_wgmma.default_choice(shape, target)}
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:

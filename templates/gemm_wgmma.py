@@ -114,6 +114,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: the slower of products and copies, and adding up."""
     tiling, c = WgmmaTiling(shape, choice), choice
     multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else 132
+    # A cluster stays within one of the groups that multiprocessors come in, and leaves gaps there.
+    multiprocessors -= 4 * c["split"] if c["split"] > 2 else 0
     blocks = tiling.blocks[0] * tiling.blocks[1] * c["split"]
     resident = 2 if tiling.fits(2, target) else 1
     waves = common.ceil_div(blocks, multiprocessors * resident)
@@ -121,8 +123,9 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     # 64 x 8 x 16 products take 4 cycles. Of the L2 cache, 42 bytes a cycle reach a multiprocessor.
     products = tiling.groups * c["frags_m"] * c["frags_n"] * 4 * (c["chunk"] // 16)
     copies = tiling.slot_bytes / 42
-    # What the ring does not cover of the way to the cache and back.
-    covered = (c["stages"] - 1) * max(products, copies) * together
+    # What the ring does not cover of the way to the cache and back: of its slots, one is being
+    # multiplied, and the one before is free only when that has begun.
+    covered = (c["stages"] - 2) * max(products, copies) * together
     waiting = max(0.0, 1200 - covered) / max(c["stages"] - 1, 1)
     work = tiling.chunks * (max(products, copies) * together + waiting)
     adding = 2000 + tiling.part_bytes * c["split"] / 20 if c["split"] > 1 else 0.0
