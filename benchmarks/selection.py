@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--candidates", type=int, default=6)
     parser.add_argument("--races", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the tuner, and of the first race")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "selection.json")
     options = parser.parse_args(argv)

@@ -19,7 +19,7 @@ from autotune.measure.jobs import Check, Greeting, RaceJob, RunJob
 from autotune.measure.scratch import Scratch
 from autotune.measure.sharing import Sharing
 from autotune.measure.stations import Rest, Station
-from autotune.measure.timing import TimingPolicy, costs_of, seconds_of
+from autotune.measure.timing import TimingPolicy, costs_of, recorded, seconds_of
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.measure.verify import Data, Oracle, VerifyPolicy
 from autotune.runtime import Timing
@@ -223,24 +223,7 @@ def _how_timed(options: RunOptions) -> dict[str, Any]:
 
 def _extra(timing: Timing, built: BuildResult, verified: bool) -> dict[str, Any]:
     """Return what the record keeps besides the costs."""
-    extra: dict[str, Any] = {
-        "median": timing.median,
-        "ci95": list(timing.ci95),
-        "noise_floor": timing.noise_floor,
-        "samples": len(timing.samples_s),
-        "number": timing.number,
-        "verified": verified,
-    }
-    if timing.cut_short:
-        extra["cut_short"] = True
-    if timing.dropped or timing.throttled:
-        extra |= {"dropped": timing.dropped, "throttled": timing.throttled}
-    if timing.clocks is not None:
-        extra["clocks"] = {
-            "sm_mhz": timing.clocks.sm_mhz,
-            "memory_mhz": timing.clocks.memory_mhz,
-            "temperature_c": timing.clocks.temperature_c,
-        }
+    extra = {**recorded(timing), "verified": verified}
     if built.resources:
         extra["resources"] = built.resources
     return extra

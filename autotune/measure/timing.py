@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
 
@@ -146,3 +147,25 @@ class _Taker:
             if time.perf_counter() - started > policy.budget_s:
                 return
             self.take()
+
+
+def recorded(timing: Timing) -> dict[str, Any]:
+    """Return what a record keeps of a timing besides the costs."""
+    kept: dict[str, Any] = {
+        "median": timing.median,
+        "ci95": list(timing.ci95),
+        "noise_floor": timing.noise_floor,
+        "samples": len(timing.samples_s),
+        "number": timing.number,
+    }
+    if timing.cut_short:
+        kept["cut_short"] = True
+    if timing.dropped or timing.throttled:
+        kept |= {"dropped": timing.dropped, "throttled": timing.throttled}
+    if timing.clocks is not None:
+        kept["clocks"] = {
+            "sm_mhz": timing.clocks.sm_mhz,
+            "memory_mhz": timing.clocks.memory_mhz,
+            "temperature_c": timing.clocks.temperature_c,
+        }
+    return kept

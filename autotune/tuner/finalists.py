@@ -13,11 +13,11 @@ from typing import Any
 
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult
 from autotune.measure.race import race
-from autotune.measure.timing import CLOSE
+from autotune.measure.timing import CLOSE, recorded
 
 Pair = tuple[MeasureInput, MeasureResult]
 
-_ROUNDS = range(5, 16)
+_ROUNDS = range(12, 61)
 _BUDGET_S = 5.0
 _SAMPLE_S = 2e-3
 
@@ -60,9 +60,10 @@ def run_off(
     outcome = race([inp for inp, _ in field], measure_option, rounds=rounds, least_s=_SAMPLE_S)
     index = outcome.winner.config.index
     inp, result = next(pair for pair in field if pair[0].config.index == index)
-    seconds = next(one.seconds for one in outcome.candidates if one.index == index)
+    rows = zip(outcome.candidates, outcome.timings, strict=True)
+    seconds, timing = next((one.seconds, t[0]) for one, t in rows if one.index == index)
     raced = {one.index for one in outcome.candidates}
     over = {i.config.index for i, r in trials if r.ok and r.mean <= seconds} - raced
     proof = {**outcome.certificate(), "passed_over": sorted(over)}
-    extra = {**result.extra, "race": proof}
+    extra = {**result.extra, **recorded(timing), "race": proof}
     return inp, result._replace(costs=(seconds,), timestamp=time.time(), extra=extra)

@@ -228,6 +228,20 @@ def test_a_race_finds_the_fastest_and_keeps_the_proof(task):
     assert [c["samples"] for c in proof["candidates"]] == [[7]] * 3
 
 
+def test_the_rounds_of_a_race_on_a_cpu_are_spread_over_processes(task, monkeypatch):
+    option, shares = local(), []
+    ask = option["runner"].race
+
+    def counted(candidates, rounds, least_s, device=None):
+        shares.append(rounds)
+        return ask(candidates, rounds, least_s, device)
+
+    monkeypatch.setattr(option["runner"], "race", counted)
+    result = race(inputs_of(task, [0]), option, rounds=29, least_s=1e-4)
+    assert shares == [3] * 5 + [2] * 7
+    assert [len(timing.samples_s) for (timing,) in result.timings] == [29]
+
+
 def test_a_race_chooses_among_equals_by_rule(task):
     # The same code under two knobs: neither is faster, the lower index wins.
     for _ in range(3):

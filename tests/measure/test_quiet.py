@@ -110,11 +110,12 @@ def test_a_race_is_run_in_quiet_and_a_check_is_not(windows):
         ((_, result),) = pipeline.next_results()
         race(inputs, option, rounds=3, least_s=1e-4)
     assert result.extra["verified"]
-    timed, raced = (end - start for start, end in windows)
+    timed, *heats = (end - start for start, end in windows)
     # Two runs to warm up and one that counts; whatever is run to be checked comes after.
     assert 3 * result.mean <= timed * 1.01
     assert timed < 3.8 * result.mean
-    assert raced > 5 * result.mean * 0.9
+    assert len(heats) == 3
+    assert min(heats) > 2 * result.mean * 0.9
 
 
 def test_no_process_that_compiles_starts_in_a_pause():

@@ -101,7 +101,11 @@ def test_tuning_ends_with_a_race_whose_proof_is_in_the_log(task, tmp_path):
     tuner.tune(3, option, callbacks=[callback.log_to_file(str(log))])
     *rows, note = log.read_text().splitlines()
     assert [row.startswith("{") for row in rows] == [True, True, True]
-    proof = json.loads(note.removeprefix("# race "))["race"]
+    winner = json.loads(note.removeprefix("# race "))
+    proof = winner["race"]
+    # What the record says of its time is of the race as well.
+    assert [winner["samples"]] == proof["candidates"][0]["samples"]
+    assert [winner["median"]] == proof["candidates"][0]["medians"]
     # Both are the same machine code: they tie, and the lower index wins.
     assert [one["index"] for one in proof["candidates"]] in ([0, 1], [1, 0])
     assert tuner.best_config.index == replayed(log) == 0
