@@ -109,7 +109,6 @@ class Worker:
         """
         if self._child is not None:
             return self._child
-        self.close()
         self.starts += 1
         self.answered = 0
         with self._starting:
