@@ -5,8 +5,8 @@
 
 Both tools measure every configuration of the space once, without any cache of compiled code, with
 the same compiler flags and as many runs of each kernel; as it does by default, autotune adds runs
-near the best and checks results, Kernel Tuner checks none; autotune's race of the best at the end is left out, being no trial. They
-take turns, so that a change of the machine's load hits both.
+near the best and checks results, Kernel Tuner checks none; autotune's race of the best at the end
+is left out, being no trial. They take turns, so that a change of the machine's load hits both.
 Besides trials per second the run shows autotune's own cost of a trial: CPU time of the calling
 process from one result to the next, and of the worker processes without compilers and trials.
 """
