@@ -11,10 +11,15 @@ module asks it with::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import difflib
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+# Least similarity at which a public name is offered for an unknown one.
+_NEAR = 0.7
 
 # Name -> where it stands: "module:name", or "module" for a module.
 MOVED = {
@@ -100,19 +105,37 @@ def load(home: str) -> Any:
 def resolver(module: str) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a module: moved names are loaded, gone ones explained.
 
-    A gone name is an ImportError however it is asked for: an AttributeError would lose its text in
-    ``from module import name``.
+    Asking for an attribute that is gone is an AttributeError, so that `hasattr` answers. Of
+    ``from module import name`` Python drops that error with its text, and imports a submodule of
+    the name if the module is a package; so each such module is made one, and `Explainer` answers.
     """
+    home = sys.modules[module]
+    if not hasattr(home, "__path__"):
+        home.__path__ = []
 
     def find(name: str) -> Any:
         full = f"{module}.{name}"
         if full in MOVED:
             return load(MOVED[full])
         if full in GONE:
-            raise ImportError(f"{full} is not here: {GONE[full]}", name=full)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            raise AttributeError(f"{full} is not here: {GONE[full]}")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{_meant(module, name)}")
 
     return find
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" where ``name`` may be a slip of a known one; else nothing."""
+    near = difflib.get_close_matches(name, list(known), 1, _NEAR)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _meant(module: str, name: str) -> str:
+    if name.startswith("_"):
+        return ""  # asked by Python and by tools, not by a user
+    moved = [full.rpartition(".")[2] for full in MOVED if full.rpartition(".")[0] == module]
+    public = [one for one in dir(sys.modules[module]) if not one.startswith("_")]
+    return did_you_mean(name, [*public, *moved])
 
 
 class Explainer:
@@ -125,6 +148,9 @@ class Explainer:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> None:
-        """Raise ModuleNotFoundError with the advice, if there is one."""
+        """Raise ModuleNotFoundError with the advice, if there is one.
+
+        It has no ``name``: ``from module import name`` passes over errors that name the import.
+        """
         if fullname in GONE:
-            raise ModuleNotFoundError(f"{fullname} is not here: {GONE[fullname]}", name=fullname)
+            raise ModuleNotFoundError(f"{fullname} is not here: {GONE[fullname]}")

@@ -25,6 +25,7 @@ ROWS = [
     {"tuner"},
     {"dashboard"},
     {"cli"},
+    {"__main__"},
     # TVM's names for what stands above; nothing of ours imports them.
     {"contrib", "database", "env", "error", "feature", "nd", "tir", "util"},
 ]

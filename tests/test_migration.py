@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+import autotune
 from autotune.migration import GONE, MOVED, load
 
 # What the rule of docs/migrating.md makes of import lines as scripts have them.
@@ -258,10 +259,6 @@ def run(line):
     return names
 
 
-def is_below_a_package(name):
-    return hasattr(import_module(name.rpartition(".")[0]), "__path__")
-
-
 @pytest.mark.parametrize(("old", "new"), LINES)
 def test_an_import_line_is_changed_mechanically(old, new):
     assert rewritten(old) == new
@@ -302,7 +299,8 @@ def test_a_moved_name_is_what_stands_at_its_new_place(name):
 @pytest.mark.parametrize("name", GONE)
 def test_a_gone_name_is_explained_however_it_is_asked_for(name):
     module, _, attribute = name.rpartition(".")
-    with pytest.raises(ImportError) as asked:
+    assert not hasattr(import_module(module), attribute)
+    with pytest.raises(AttributeError) as asked:
         getattr(import_module(module), attribute)
     with pytest.raises(ImportError) as imported:
         run(f"from {module} import {attribute}")
@@ -310,11 +308,33 @@ def test_a_gone_name_is_explained_however_it_is_asked_for(name):
         assert str(caught.value) == f"{name} is not here: {GONE[name]}"
 
 
-@pytest.mark.parametrize("name", [name for name in GONE if is_below_a_package(name)])
+@pytest.mark.parametrize("name", GONE)
 def test_a_gone_module_is_explained_when_something_below_it_is_imported(name):
     with pytest.raises(ModuleNotFoundError) as caught:
         run(f"import {name}.more")
     assert str(caught.value) == f"{name} is not here: {GONE[name]}"
+
+
+@pytest.mark.parametrize(
+    ("module", "slip", "meant"),
+    [
+        ("autotune", "aply_history_best", "apply_history_best"),
+        ("autotune", "get_confg", "get_config"),
+        ("autotune", "TVMErorr", "TVMError"),
+        ("autotune.te", "reduce_axes", "reduce_axis"),
+        ("autotune.measure", "LocalRuner", "LocalRunner"),
+        ("autotune.measure.measure_methods", "LocalBuidler", "LocalBuilder"),
+        ("autotune.topi", "broadcast_tu", "broadcast_to"),
+        ("autotune.topi.nn", "sofmax", "softmax"),
+        ("autotune.tuner", "XGBtuner", "XGBTuner"),
+        ("autotune.callback", "log_to_fil", "log_to_file"),
+        ("autotune.record", "load_from_fil", "load_from_file"),
+        ("autotune.nd", "aray", "array"),
+    ],
+)
+def test_a_slip_of_a_name_is_answered_with_the_name(module, slip, meant):
+    with pytest.raises(AttributeError, match=f"; did you mean '{meant}'"):
+        getattr(load(module) if module != "autotune.callback" else autotune.callback, slip)
 
 
 def test_what_is_neither_here_nor_known_is_the_usual_error():

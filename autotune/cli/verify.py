@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 import click
 
-from autotune.errors import TemplateError
+from autotune.cli.modules import import_templates
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.recheck import Recheck, Way, recheck
 from autotune.measure.types import MeasureErrorNo
@@ -19,6 +18,12 @@ _SAMPLES = 9
 
 
 @click.command()
+@click.argument(
+    "files",
+    metavar="[FILE.py]...",
+    nargs=-1,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--every", is_flag=True, help="All records that worked, not the best of each task.")
 @click.option(
@@ -38,6 +43,7 @@ _SAMPLES = 9
 )
 @click.option("--device", default=0, show_default=True, help="Index of the device to run on.")
 def verify(
+    files: tuple[Path, ...],
     log: Path,
     every: bool,
     modules: tuple[str, ...],
@@ -47,13 +53,15 @@ def verify(
 ) -> None:
     """Build, check and time the best records of LOG again.
 
+    FILE.py is where the templates of the log are: it is imported, so what it does besides should
+    stand under `if __name__ == "__main__":`. Modules are looked for in the working directory too.
+
     The best of a task is the one that `apply_history_best` gives. A record is confirmed when its
     time, taken in the way it was taken then, still lies within noise or 5%, and its answer is not
     wrong; an answer that nothing is known of is shown as unchecked. Ends with status 1 when a
     record is slower, wrong, or cannot be run any more.
     """
-    for name in modules:
-        _import(name)
+    import_templates(modules, files)
 
     def option_for(way: Way) -> dict[str, object]:
         runner = LocalRunner(
@@ -70,13 +78,6 @@ def verify(
     click.echo(_total(checks))
     if not checks or not all(one.holds for one in checks):
         raise SystemExit(1)
-
-
-def _import(name: str) -> None:
-    try:
-        import_module(name)
-    except ImportError as error:
-        raise TemplateError(f"--module {name}: {error}") from error
 
 
 def _line(one: Recheck) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from autotune.errors import SpaceError
+from autotune.migration import did_you_mean
 from autotune.task.annotate_space import AnnotateSpace
 from autotune.task.axes import Axis, VirtualAxis, axis_length, constant
 from autotune.task.constraint import Predicate
@@ -171,7 +172,8 @@ class Knobs(ABC):
         entities = self._entities()
         if name not in entities:
             known = ", ".join(entities) or "none"
-            raise KnobLookupError(f"there is no knob {name!r}; defined so far: {known}")
+            meant = did_you_mean(str(name), entities)
+            raise KnobLookupError(f"there is no knob {name!r}{meant}; defined so far: {known}")
         return entities[name]
 
     def __contains__(self, name: object) -> bool:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from autotune.errors import SpaceError, TemplateError
+from autotune.migration import did_you_mean
 from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import ApplyConfig, Config, DispatchContext
 from autotune.task.errors import WorkloadError
 from autotune.task.workload import args_to_workload
+from autotune.utils.check import Check
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
+
+_CHECK = Check("template", TemplateError)
 
 
 @dataclass
@@ -47,10 +53,23 @@ def find_template(name: str) -> TaskTemplate:
     if name not in TASK_TABLE:
         known = ", ".join(sorted(TASK_TABLE)) or "none"
         raise WorkloadError(
-            f"no template is registered for task {name!r}; import the module that defines it, or "
-            f"autotune.templates for the ready-made ones (registered: {known})"
+            f"no template is registered for task {name!r}{did_you_mean(name, TASK_TABLE)}; import "
+            f"the module that defines it, or autotune.templates for the ready-made ones "
+            f"(registered: {known})"
         )
     return TASK_TABLE[name]
+
+
+def may_replace(old: Function, new: Function) -> bool:
+    """Whether a template may take the place of another of its name, unasked.
+
+    A notebook or a prompt runs a definition again after each edit. Its functions are of
+    ``__main__``; in a script and in modules, a second template of a name is a mistake.
+    """
+    homes = {getattr(function, "__module__", None) for function in (old, new)}
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    interactive = hasattr(sys, "ps1") or not os.path.isfile(file or "")
+    return homes == {"__main__"} and interactive
 
 
 def register(name: str, func: Function | None = None, override: bool = False) -> Any:
@@ -59,7 +78,8 @@ def register(name: str, func: Function | None = None, override: bool = False) ->
     Args:
         name: the task's name.
         func: the function; without it a decorator is returned.
-        override: whether another function of the name may be replaced.
+        override: whether another function of the name may be replaced; at a prompt and in a
+            notebook one of ``__main__`` always may.
 
     Raises:
         TemplateError: the name is taken.
@@ -67,7 +87,8 @@ def register(name: str, func: Function | None = None, override: bool = False) ->
 
     def decorate(function: Function) -> Function:
         entry = TASK_TABLE.get(name, TaskTemplate())
-        if entry.fcustomized is not None and not override:
+        taken = entry.fcustomized is not None and not may_replace(entry.fcustomized, function)
+        if taken and not override:
             raise TemplateError(
                 f"Customized func is already registered for task {name!r} (by {_where(entry)}); "
                 f"choose another name, or delete TASK_TABLE[{name!r}] first"
@@ -90,16 +111,17 @@ def template(task_name: str | Function, func: Function | None = None) -> Any:
     The function defines knobs on `get_config()` and returns ``(schedule, [tensors])`` or a
     `SourceKernel`. Called directly, it runs with the configuration that the contexts around it
     hold for its arguments, so a tuned log applies by itself. A bare ``@template`` uses the
-    function's name.
+    function's name. In a notebook, running its cell again replaces it.
 
     Raises:
         TemplateError: the name is taken.
     """
-    if not isinstance(task_name, str):
-        return template(task_name.__name__, task_name)
-    name = task_name
+    if not isinstance(task_name, str) and callable(task_name):
+        return template(getattr(task_name, "__name__", ""), task_name)
+    name = _CHECK.text("task_name", task_name, "my_gemm")
 
     def decorate(function: Function) -> Function:
+        _CHECK.function("func", function)
         register(name, function)
         parameters = inspect.signature(function)
 

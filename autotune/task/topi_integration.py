@@ -15,7 +15,7 @@ from autotune.migration import resolver
 from autotune.target import Target
 from autotune.task.dispatcher import DispatchContext, get_config
 from autotune.task.errors import WorkloadError
-from autotune.task.template import TASK_TABLE, Function, TaskTemplate
+from autotune.task.template import TASK_TABLE, Function, TaskTemplate, may_replace
 from autotune.task.workload import Workload, args_to_workload
 from autotune.te import PlaceholderOp, Tensor, placeholder
 
@@ -117,7 +117,8 @@ def _run_halves(compute: Function, schedule: Function, name: str, *args: Any) ->
 
 def _enter(name: str, half: str, function: Callable[..., Any]) -> None:
     entry = TASK_TABLE.setdefault(name, TaskTemplate())
-    if getattr(entry, half) is not None:
+    before = getattr(entry, half)
+    if before is not None and not may_replace(before, function):
         raise TemplateError(f"the {half[1:]} half of task {name!r} is registered already")
     setattr(entry, half, function)
 

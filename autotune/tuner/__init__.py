@@ -1,5 +1,8 @@
 """Search strategies, the loop that feeds them, and what can watch it."""
 
+from typing import TYPE_CHECKING
+
+from autotune.migration import resolver
 from autotune.tuner import callback
 from autotune.tuner.annealing_tuner import SimulatedAnnealingTuner
 from autotune.tuner.ask_tell import AskTellTuner
@@ -34,3 +37,6 @@ __all__ = [
     "XGBoostCostModel",
     "callback",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

@@ -14,13 +14,14 @@ import time
 from collections.abc import Callable, Sequence
 from io import TextIOBase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.migration import resolver
 from autotune.record import RACE_NOTE, Database, LogWriter, encode
 from autotune.tuner.tuner import Tuner
 from autotune.utils.si import scale
@@ -159,3 +160,6 @@ def progress_bar(
 
 
 __all__ = ["Monitor", "log_to_database", "log_to_file", "progress_bar"]
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

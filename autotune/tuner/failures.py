@@ -20,7 +20,12 @@ KEPT = 100
 
 # Names that belong to one trial, not to what went wrong: processes, files in scratch folders.
 _OF_ONE_TRIAL = re.compile(r"\bprocess \d+|(?<![\w.])(?:/[\w.+@~-]+){2,}")
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+# Values with their sign, fraction and exponent; what stands in a name is only its digits.
+_NUMBER = re.compile(
+    r"0x[0-9a-fA-F]+|(?<![\w.)\]])[-+]?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\b|(?:inf|nan)\b)|\d+"
+)
+# An element, a thread, a shape: as many numbers as there are dimensions.
+_PLACE = re.compile(r"[\[(]#(?:, ?#)*,?[\])]")
 # What a template or a compiler refuses, it refuses for the numbers of the configuration.
 _REFUSALS = (
     MeasureErrorNo.INSTANTIATION_ERROR,
@@ -71,7 +76,7 @@ class Failures:
 
     def _count(self, result: MeasureResult) -> None:
         kind, line = _cause(result)
-        key = (kind, _NUMBER.sub("#", line))
+        key = (kind, _without_numbers(line))
         self._counts[key] += 1
         self._lines.setdefault(key, _cut(_line(result.error_msg)))
         if len(self._messages) < KEPT:
@@ -124,7 +129,11 @@ def _cause(result: MeasureResult) -> Key:
     """Return the kind of a failure and its message without what belongs to the one trial."""
     kind = MeasureErrorNo(result.error_no)
     line = _OF_ONE_TRIAL.sub("...", _line(result.error_msg))
-    return kind.name, line if kind in _REFUSALS else _NUMBER.sub("#", line)
+    return kind.name, line if kind in _REFUSALS else _without_numbers(line)
+
+
+def _without_numbers(line: str) -> str:
+    return _PLACE.sub("[#]", _NUMBER.sub("#", line))
 
 
 def _line(message: str) -> str:
@@ -133,4 +142,9 @@ def _line(message: str) -> str:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."
+    """Return what fits into a row, cut between words; within one where there is no other place."""
+    if len(line) <= WIDTH:
+        return line
+    head = line[: WIDTH - 3]
+    words, _, _ = head.rpartition(" ")
+    return (words if len(words) > WIDTH // 2 else head).rstrip(" ,;:") + " ..."

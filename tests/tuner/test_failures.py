@@ -4,6 +4,8 @@ import logging
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autotune.measure import MeasureErrorNo, MeasureResult
 from autotune.tuner import GridSearchTuner, callback
@@ -41,6 +43,61 @@ def test_pids_and_scratch_files_do_not_tell_messages_apart(kind, message):
     table = counted(*((kind, message.format(name)) for name in (1, 22, 333)))
     assert table.alike == 3
     assert f"3  {kind.name}: {message.format(1)}" in table.summary(3)
+
+
+ONE_CAUSE = [
+    (
+        Kind.RUNTIME_DEVICE,
+        [
+            "kernel 'f': thread (31,0,0) of block (1,0,0) writes out of bounds: byte 256 of 'b'",
+            "kernel 'f': thread (0,0,0) of block (0,0,0) writes out of bounds: byte -28 of 'b'",
+            "kernel 'f': thread (0,0,0) of block (9,0,0) writes out of bounds: byte 4000 of 'b'",
+        ],
+    ),
+    (
+        Kind.WRONG_ANSWER,
+        [
+            "b: 64 of 64 elements differ, worst at [34]: got 0.72635782, expected -0.9 (3.9e-06)",
+            "b: 1 of 64 elements differ, worst at [3, 14]: got -1, expected 8 (3.9e-06)",
+            "b: 7 of 64 elements differ, worst at [0, 0, 2]: got nan, expected 1.5e+03 (4e-6)",
+            "b: 9 of 64 elements differ, worst at [1]: got -inf, expected 0.25 (1.25e-06)",
+        ],
+    ),
+    (Kind.INSTANTIATION_ERROR, ["shape (4, 4) is too small", "shape (16,) is too small"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "messages"), ONE_CAUSE)
+def test_a_cause_is_one_line_whatever_its_offsets(kind, messages):
+    table = counted(*((kind, message) for message in messages))
+    _, row = table.summary(9).splitlines()
+    assert f"{len(messages)}  {kind.name}: {messages[0]}" in row
+
+
+def test_another_argument_or_line_of_text_is_another_cause():
+    messages = ["byte 1 of 'a'", "byte 1 of 'b'", "index is nan", "index is infinite"]
+    table = counted(*((Kind.RUNTIME_DEVICE, message) for message in messages))
+    assert len(table.summary(9).splitlines()) == 5
+
+
+@given(st.lists(st.text("abcxyz,", min_size=1, max_size=30), min_size=1, max_size=40))
+def test_a_long_message_is_cut_between_words(words):
+    line = " ".join(words)
+    shown = counted((Kind.COMPILE_HOST, line)).summary(1).partition("COMPILE_HOST: ")[2]
+    assert len(shown) <= 121
+    if len(line.strip()) <= 120:
+        assert shown == line.strip()
+    else:
+        kept = shown.removesuffix(" ...").split(" ")
+        assert [word.rstrip(",") for word in kept] == [
+            word.rstrip(",") for word in line.strip().split(" ")[: len(kept)]
+        ]
+
+
+def test_a_word_longer_than_a_row_is_cut_within():
+    shown = counted((Kind.COMPILE_HOST, "x" * 500)).summary(1)
+    assert shown.endswith("x ...")
+    assert len(shown.splitlines()[1]) < 150
 
 
 def test_cut_messages_are_compared_whole():

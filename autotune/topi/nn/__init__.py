@@ -1,5 +1,8 @@
 """Operators of neural networks."""
 
+from typing import TYPE_CHECKING
+
+from autotune.migration import resolver
 from autotune.topi.nn.conv2d import (
     conv2d,
     conv2d_hwcn,
@@ -58,3 +61,6 @@ __all__ = [
     "softmax",
     "winograd_transform_matrices",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

@@ -1,0 +1,105 @@
+"""Checks of what a user passes, in one wording: who, which argument, what was expected, what came.
+
+Example::
+
+    check = Check("LocalRunner", MeasureError)
+    check.whole("number", number, least=1)
+    # MeasureError: LocalRunner: number must be a whole number of at least 1, got 'four'
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import reprlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from autotune.errors import AutotuneError
+from autotune.migration import did_you_mean
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 120
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 8
+
+
+def shown(value: object) -> str:
+    """Return a value as it stands in a message: short, whatever it is, and on one line."""
+    try:
+        text = _REPR.repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True)
+class Check:
+    """The checks of one function's arguments.
+
+    Attributes:
+        owner: the function, as a user writes it.
+        error: what is raised.
+    """
+
+    owner: str
+    error: type[AutotuneError]
+
+    def refuse(self, name: str, expected: str, value: object) -> NoReturn:
+        """Raise the error for an argument."""
+        raise self.error(f"{self.owner}: {name} must be {expected}, got {shown(value)}")
+
+    def whole(
+        self, name: str, value: Any, least: float = -math.inf, most: float = math.inf
+    ) -> int:
+        """Return a whole number within bounds; numpy's are whole numbers, booleans are none."""
+        right = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        if not right or not least <= value <= most:
+            self.refuse(name, "a whole number" + _bounds(least, most), value)
+        return int(value)
+
+    def number(
+        self, name: str, value: Any, least: float = -math.inf, most: float = math.inf
+    ) -> float:
+        """Return a finite number within bounds."""
+        right = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not right or not math.isfinite(value) or not least <= value <= most:
+            self.refuse(name, "a number" + _bounds(least, most), value)
+        return float(value)
+
+    def text(self, name: str, value: Any, such_as: str = "") -> str:
+        """Return a text that is not empty."""
+        if not isinstance(value, str) or not value:
+            self.refuse(name, "a text" + (f" such as {such_as!r}" if such_as else ""), value)
+        return str(value)
+
+    def one_of(self, name: str, value: Any, choices: Iterable[str]) -> str:
+        """Return one of several texts."""
+        known = list(choices)
+        if not isinstance(value, str) or value not in known:
+            meant = did_you_mean(value, known) if isinstance(value, str) else ""
+            expected = f"one of {', '.join(map(repr, known))}"
+            raise self.error(f"{self.owner}: {name} must be {expected}, got {shown(value)}{meant}")
+        return str(value)
+
+    def kind(self, name: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> None:
+        """Refuse what is not of a class."""
+        if not isinstance(value, kinds):
+            self.refuse(name, expected, value)
+
+    def function(self, name: str, value: Any, of: str = "") -> None:
+        """Refuse what cannot be called."""
+        if not callable(value):
+            self.refuse(name, "a function" + (f" of {of}" if of else ""), value)
+
+    def sequence(self, name: str, value: Any, expected: str) -> Sequence[Any]:
+        """Return a list or tuple; a text, a mapping or a set has no order of arguments."""
+        if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+            self.refuse(name, expected, value)
+        return value
+
+
+def _bounds(least: float, most: float) -> str:
+    if math.isinf(least):
+        return "" if math.isinf(most) else f" of at most {most:g}"
+    return f" of at least {least:g}" if math.isinf(most) else f" from {least:g} to {most:g}"
