@@ -1,0 +1,329 @@
+"""Random bodies of kernels over common memory, and a brute-force search for races in them.
+
+All indices are affine in loops and threads, so what each thread touches between two barriers is
+known without running anything. What the barrier pass may take for granted holds in what is drawn:
+one statement writes a buffer, and each element of it from one thread.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+from autotune.ir.expr import (
+    EQ,
+    LT,
+    Add,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Load,
+    Mul,
+    Ramp,
+    Sub,
+    TruncDiv,
+    TruncMod,
+    Var,
+    as_expr,
+)
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import Allocate, Barrier, Buffer, For, ForKind, If, LetStmt, Seq, Store, seq
+from autotune.lowering.barriers import insert_barriers
+from autotune.lowering.ownership import Slot
+from autotune.lowering.plan import Thread
+
+ONE = FloatImm(1.0)
+OPERATORS = {
+    Add: int.__add__,
+    Sub: int.__sub__,
+    Mul: int.__mul__,
+    FloorDiv: int.__floordiv__,
+    TruncDiv: int.__floordiv__,
+    FloorMod: int.__mod__,
+    TruncMod: int.__mod__,
+    LT: int.__lt__,
+    EQ: int.__eq__,
+}
+
+
+@dataclass
+class Kernel:
+    """A body to be built: its variables, buffers, and the slots that indices are in."""
+
+    block: tuple = (4,)
+    simplifier: Simplifier = field(default_factory=Simplifier)
+    slots: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.threads = []
+        for axis, extent in zip("xyz", self.block, strict=False):
+            var = Var(f"threadIdx.{axis}", "int32", "thread")
+            self.simplifier.bind(var, 0, extent - 1)
+            self.threads.append(Thread(var.name, var, extent, "C", None))
+
+    @property
+    def vars(self):
+        """The variables of the thread axes."""
+        return [thread.var for thread in self.threads]
+
+    def loop(self, extent, make, kind=ForKind.SERIAL):
+        """A loop around what ``make`` gives for its variable."""
+        var = Var(f"i{extent}")
+        self.simplifier.bind(var, 0, max(extent - 1, 0))
+        return For(var, extent, kind, make(var))
+
+    def index(self, expr, slot=None, buffer=None):
+        """An index in the form that lowering gives it, noted as one in a slot."""
+        made = self.simplifier.simplify(as_expr(expr))
+        if slot is not None:
+            self.slots[buffer, made] = slot
+        return made
+
+    def write(self, buffer, index, value=ONE, slot=None):
+        """A store."""
+        return Store(buffer, (self.index(index, slot, buffer),), value)
+
+    def value(self, buffer, index, slot=None):
+        """A load."""
+        return Load(buffer, (self.index(index, slot, buffer),))
+
+    def read(self, buffer, index, slot=None):
+        """A load into a register of the thread's own."""
+        return Store(register(), (IntImm(0),), self.value(buffer, index, slot))
+
+    def placed(self, *stmts):
+        """The body with barriers."""
+        body = seq(*stmts)
+        return insert_barriers(body, self.simplifier, self.threads, self.slots, "C")
+
+    def race(self, *stmts):
+        """Why a body races, or None."""
+        return race_in(seq(*stmts), self.threads)
+
+
+def shared(size=4096):
+    """Memory of a block."""
+    return Buffer("S", (size,), "float32", "shared")
+
+
+def register():
+    """Memory of a thread."""
+    return Buffer("r", (1,), "float32", "local")
+
+
+def barriers(stmt):
+    """How many barriers are written in a statement."""
+    return str(stmt).count("barrier")
+
+
+def count(kernel, *stmts):
+    """How many barriers a body gets; with them it does not race, without them it does."""
+    assert barriers(seq(*stmts)) == 0
+    placed = kernel.placed(*stmts)
+    assert race_in(placed, kernel.threads) is None, str(placed)
+    if barriers(placed):
+        assert kernel.race(*stmts) is not None, f"none needed:\n{placed}"
+    return barriers(placed)
+
+
+def race_in(stmt, threads):
+    """Say which threads meet with no barrier between, or None."""
+    extents = [thread.extent for thread in threads]
+    blocks = []
+    for flat in range(_product(extents)):
+        env, rest = {}, flat
+        for thread in threads:
+            env[thread.var] = rest % thread.extent
+            rest //= thread.extent
+        events = [[]]
+        _walk(stmt, env, events)
+        blocks.append(events)
+    if len({len(events) for events in blocks}) != 1:
+        return "threads reach different numbers of barriers"
+    for phase in zip(*blocks, strict=True):
+        readers, writers = {}, {}
+        for me, events in enumerate(phase):
+            for writes, place in events:
+                (writers if writes else readers).setdefault(place, set()).add(me)
+        for place, who in writers.items():
+            if any(me != other for me in who for other in readers.get(place, ())):
+                return f"{place}: written by {who}, read by {readers[place]}"
+    return None
+
+
+def _product(values):
+    total = 1
+    for value in values:
+        total *= value
+    return total
+
+
+def _walk(stmt, env, events):
+    match stmt:
+        case Seq(stmts):
+            for each in stmts:
+                _walk(each, env, events)
+        case For(var, extent, _, body):
+            for i in range(int(extent)):
+                _walk(body, {**env, var: i}, events)
+        case If(cond, then, other):
+            taken = then if _value(cond, env, events) else other
+            if taken is not None:
+                _walk(taken, env, events)
+        case Allocate(_, body):
+            _walk(body, env, events)
+        case LetStmt(_, value, body):
+            _value(value, env, events)
+            _walk(body, env, events)
+        case Store(buffer, (index,), value):
+            _value(value, env, events)
+            _touch(True, buffer, index, env, events)
+        case Barrier():
+            events.append([])
+        case _:
+            raise TypeError(type(stmt))
+
+
+def _touch(writes, buffer, index, env, events):
+    if buffer.scope == "local":
+        return
+    lanes = range(index.lanes) if isinstance(index, Ramp) else (0,)
+    base, stride = (index.base, index.stride) if isinstance(index, Ramp) else (index, 0)
+    first = _value(base, env, events)
+    events[-1] += [(writes, (buffer, first + stride * lane)) for lane in lanes]
+
+
+def _value(expr, env, events):
+    match expr:
+        case Var():
+            return env[expr]
+        case IntImm(value):
+            return value
+        case FloatImm():
+            return 0
+        case Load(buffer, (index,)):
+            _touch(False, buffer, index, env, events)
+            return 0
+        case _:
+            a, b = _value(expr.a, env, events), _value(expr.b, env, events)
+            return OPERATORS[type(expr)](a, b)
+
+
+class Draw:
+    """A random body: producers and consumers in loops, under conditions, in rings of slots."""
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.kernel = Kernel(self.rng.choice([(4,), (3,), (2, 3), (1, 4), (2, 2)]))
+        self.buffers = []
+        self.loops = []
+
+    def body(self):
+        """The statements of the kernel."""
+        return seq(*[self.stmt(2) for _ in range(self.rng.randint(1, 3))])
+
+    def stmt(self, depth):
+        """A loop, a branch, or something that touches memory."""
+        choice = self.rng.random()
+        if depth and choice < 0.4:
+            return self.kernel.loop(self.rng.choice([1, 2, 3, 4, 5]), self.inside(depth))
+        if depth and choice < 0.5:
+            return If(self.condition(), self.sequence(depth - 1))
+        if choice < 0.75 or not self.buffers:
+            return self.producer()
+        return self.consumer()
+
+    def sequence(self, depth):
+        """Some statements, one after another."""
+        return seq(*[self.stmt(depth) for _ in range(self.rng.randint(1, 3))])
+
+    def inside(self, depth):
+        """What makes the body of a loop from its variable."""
+
+        def make(var):
+            self.loops.append(var)
+            body = self.sequence(depth - 1)
+            self.loops.pop()
+            return body
+
+        return make
+
+    def condition(self):
+        """A condition on a thread or a loop."""
+        var = self.rng.choice([*self.kernel.vars, *self.loops])
+        compare = self.rng.choice([LT, LT, EQ])
+        return compare(var, IntImm(self.rng.randint(0, 3)))
+
+    def flat(self):
+        """The number of the thread in its block, the axes in some order."""
+        threads = list(self.kernel.threads)
+        self.rng.shuffle(threads)
+        number, span = IntImm(0), 1
+        for thread in threads:
+            number, span = number + thread.var * span, span * thread.extent
+        return number, span
+
+    def producer(self):
+        """A store of each thread to elements of its own, perhaps with a read of another buffer."""
+        rng, kernel = self.rng, self.kernel
+        thread, span = self.flat()
+        width = rng.choice([1, 1, 2, 4])
+        rows = 5
+        index, size = thread * width, span * width
+        spread = [var for var in self.loops if rng.random() < 0.5]
+        for var in spread:
+            index, size = index + var * size, size * rows
+        buffer = shared()
+        slot = self.slot()
+        if slot is not None:
+            index = index + (slot.var + slot.offset) % slot.count * size
+        value = self.value() if self.buffers and rng.random() < 0.4 else ONE
+        place = kernel.index(index, slot, buffer)
+        self.buffers.append((buffer, size, thread * width, index, slot))
+        if width > 1 and rng.random() < 0.5:
+            place = Ramp(place, 1, width)
+        elif width > 1 and rng.random() < 0.5:
+            inner = lambda var: kernel.write(buffer, index + var, value, slot)
+            return kernel.loop(width, inner)
+        return Store(buffer, (place,), value)
+
+    def slot(self):
+        """A slot of a ring over a loop that is open, or None."""
+        if not self.loops or self.rng.random() < 0.5:
+            return None
+        count = self.rng.choice([2, 3, 4, 5])
+        return Slot(self.rng.choice(self.loops), self.rng.randrange(count), count)
+
+    def consumer(self):
+        """A read of something written."""
+        return Store(register(), (IntImm(0),), self.value())
+
+    def value(self):
+        """A load: of the own element, a shifted one, one of a loop, or in another slot."""
+        rng, kernel = self.rng, self.kernel
+        buffer, size, own, index, slot = rng.choice(self.buffers)
+        inside = [var for var in self.loops if rng.random() < 0.5]
+        base = rng.choice([own, own + rng.randint(0, 4), kernel.vars[0], IntImm(0), index])
+        for var in inside:
+            base = base + var * rng.choice([1, 2, 4, 5, size])
+        stride = rng.choice([1, 2]) if rng.random() < 0.15 else 0
+        if slot is None or slot.var not in self.loops:
+            slot = None
+        elif base is not index or stride:
+            slot = Slot(slot.var, rng.randrange(slot.count), slot.count)
+            base = base % max(size - stride, 1) if size > stride else IntImm(0)
+            base = base + (slot.var + slot.offset) % slot.count * size
+        if any(var not in self.loops for var in _loops_of(base, kernel)):
+            base, slot = own, None
+        if stride and size > stride:
+            place = Ramp(kernel.index(base, slot, buffer), stride, 2)
+            return Load(buffer, (place,))
+        return kernel.value(buffer, base, slot)
+
+
+def _loops_of(expr, kernel):
+    """The variables of loops in an index."""
+    if isinstance(expr, Var):
+        return set() if expr in kernel.vars else {expr}
+    if isinstance(expr, IntImm):
+        return set()
+    return _loops_of(expr.a, kernel) | _loops_of(expr.b, kernel)
