@@ -22,7 +22,7 @@ from autotune.record import load_from_file
 
 def best_so_far(path: Path) -> np.ndarray:
     """Return microseconds of the best trial up to each trial of a log; infinity before any."""
-    costs = [result.mean * 1e6 for _, result in load_from_file(path)]
+    costs = [result.seconds * 1e6 for _, result in load_from_file(path)]
     return np.minimum.accumulate(np.array(costs))
 
 

@@ -76,7 +76,7 @@ def run_ours(name: str, path: Path, seed: int, cap: int, batch: int, transfer: b
     recording = recording_of(path)
     task = recording.task(path.stem.split("__")[0], (path.stem,))
     rows = {int(i): k for k, i in enumerate(task.config_space.indices(recording.codes))}
-    times = np.array([result.mean for result in recording.results])
+    times = np.array([result.seconds for result in recording.results])
     history = history_of(path, seed) if transfer else []
     order: list[int] = []
     start = time.process_time()
@@ -131,7 +131,7 @@ def run(name: str, path: Path, seed: int, cap: int, batch: int, transfer: bool) 
     start = time.process_time()
     order = search_peers.run(name, recording, seed, cap)
     ms = (time.process_time() - start) * 1e3 / max(1, len(order))
-    times = np.array([result.mean for result in recording.results])
+    times = np.array([result.seconds for result in recording.results])
     return scored(times, order, cap, ms)
 
 

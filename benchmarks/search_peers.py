@@ -125,7 +125,7 @@ def _cache(
     for values, row in rows.items():
         result = recording.results[row]
         entry: dict[str, Any] = dict(zip(knobs, values, strict=True))
-        entry["time"] = result.mean * 1e3 if result.ok else "RuntimeFailedConfig"
+        entry["time"] = result.seconds * 1e3 if result.ok else "RuntimeFailedConfig"
         entry |= {"times": [], "timestamp": "2020-01-01T00:00:00+00:00"}
         for part in ("compile", "verification", "benchmark", "strategy", "framework"):
             entry[f"{part}_time"] = 0.0

@@ -54,7 +54,7 @@ def best_of_run(
         finalists=0,
     )
     good = [(inp, res) for inp, res in seen if res.ok and "same_code_as" not in res.extra]
-    return [inp for inp, _ in sorted(good, key=lambda pair: pair[1].mean)[:count]]
+    return [inp for inp, _ in sorted(good, key=lambda pair: pair[1].seconds)[:count]]
 
 
 def near_ties(heats: Sequence[Sequence[Candidate]], count: int) -> tuple[list[int], float]:

@@ -194,7 +194,7 @@ def run_autotune(target: str, compiler: str, limit: int | None) -> dict[str, Any
         "verified": sum(result.extra["verified"] for result in good),
         "seconds": seconds,
         "trials_per_s": len(results) / seconds,
-        "best_us": min((result.mean for result in good), default=0) * 1e6,
+        "best_us": min((result.seconds for result in good), default=0) * 1e6,
         "caller_cpu_ms_median": statistics.median(cpu.seconds) * 1e3,
         "caller_cpu_ms_mean": statistics.fmean(cpu.seconds) * 1e3,
         "worker_cpu_ms_mean": workers.per_trial_s * 1e3,

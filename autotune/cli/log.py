@@ -78,7 +78,7 @@ def _summary(target: str, workload: Workload, pairs: Sequence[Pair]) -> str:
     args = str(workload[1:])
     shown = args if len(args) <= ARGS_WIDTH else args[: ARGS_WIDTH - 3] + "..."
     good = [result for _, result in pairs if result.ok]
-    best = f"best {min(r.mean for r in good) * 1e6:.2f} us" if good else "none succeeded"
+    best = f"best {min(r.seconds for r in good) * 1e6:.2f} us" if good else "none succeeded"
     return f"{workload[0]} {shown}\n  {target}: {len(pairs)} trials, {len(good)} good, {best}"
 
 

@@ -179,7 +179,7 @@ class Runner:
             for kept, result in zip(seconds, results, strict=True):
                 if result.error_no:
                     raise MeasureError(f"the race failed: {result}")
-                kept.append(result.mean)
+                kept.append(result.seconds)
         return [summarize(one, 1) for one in seconds]
 
     def close(self) -> None:

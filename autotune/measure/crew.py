@@ -19,7 +19,7 @@ from autotune.measure.jobs import Check, Greeting, RaceJob, RunJob
 from autotune.measure.scratch import Scratch
 from autotune.measure.sharing import Sharing
 from autotune.measure.stations import Rest, Station
-from autotune.measure.timing import TimingPolicy, costs_of, recorded, seconds_of
+from autotune.measure.timing import TimingPolicy, costs_of, recorded, scaled
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.measure.verify import Data, Oracle, VerifyPolicy
 from autotune.runtime import Timing
@@ -171,19 +171,20 @@ class Crew:
             )
         timing = timing_of(reply["timing"])
         factor = self._calibration.factor(
-            station.device, job, seconds_of(timing), lambda anchor: _replied(station.run(anchor))
+            station.device, job, timing.median, lambda anchor: _replied(station.run(anchor))
         )
-        if not timing.cut_short:
-            self._note(seconds_of(timing) * factor)
-        extra = _extra(timing, built, bool(reply["verified"])) | self._how
         fraction = self._roofline.fraction(station, job, timing)
+        timing = scaled(timing, factor)
+        if not timing.cut_short:
+            self._note(timing.median)
+        extra = _extra(timing, built, bool(reply["verified"])) | self._how
         if fraction is not None:
             extra["roofline"] = fraction
-        costs = costs_of(timing)
         if self._several:
             extra |= {"device": station.device, "calibration": factor}
-            costs = tuple(cost * factor for cost in costs)
-        return MeasureResult(costs, MeasureErrorNo.NO_ERROR, seconds, time.time(), "", extra)
+        return MeasureResult(
+            costs_of(timing), MeasureErrorNo.NO_ERROR, seconds, time.time(), "", extra
+        )
 
     def close(self) -> None:
         """Kill the processes, drop what waits, and remove the reference data."""
@@ -206,7 +207,7 @@ def timing_of(data: dict[str, Any]) -> Timing:
 
 
 def _replied(reply: dict[str, Any]) -> float | None:
-    return None if reply["error_no"] else seconds_of(timing_of(reply["timing"]))
+    return None if reply["error_no"] else timing_of(reply["timing"]).median
 
 
 def _how_timed(options: RunOptions) -> dict[str, Any]:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.choose import Candidate, choose, tie_set
+from autotune.measure.timing import scaled
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime import Timing, summarize
 
@@ -97,8 +96,7 @@ def race(
     if not pairs:
         raise MeasureError(f"race: no finalist could be built; the first says: {built[0]}")
     place, starters = _starters(pairs)
-    on_host = runs_on_host(target_of(task))
-    heats = min(_HEATS, rounds) if on_host else 1
+    heats = min(_HEATS, rounds) if runs_on_host(target_of(task)) else 1
     shares = [rounds // heats + (i < rounds % heats) for i in range(heats)]
 
     def raced(device: int | None) -> list[Timing]:
@@ -106,7 +104,7 @@ def race(
         return [_together(timings) for timings in zip(*each, strict=True)]
 
     timings = [[one[i] for i in place] for one in map(raced, runner.race_devices())]
-    candidates = _joined(pairs, [[_pace(t, on_host) for t in one] for one in timings])
+    candidates = _joined(pairs, timings)
     winner = choose(candidates, incumbent)
     return RaceResult(
         winner=pairs[candidates.index(winner)][0],
@@ -142,40 +140,19 @@ def _together(heats: Sequence[Timing]) -> Timing:
     return summarize(samples, heats[0].number, input_sets=heats[0].input_sets)
 
 
-@dataclass(frozen=True)
-class _Pace:
-    """Seconds of one run on one device, and how sure they are."""
-
-    seconds: float
-    low: float
-    high: float
-
-
-def _pace(timing: Timing, on_host: bool) -> _Pace:
-    """Return what candidates are compared by: the median, or on a CPU the least sample.
-
-    The cores of a CPU are shared with whatever else the machine does, which only ever adds time;
-    but a quarter of the samples is as fast as that without luck.
-    """
-    if on_host:
-        least = min(timing.samples_s)
-        return _Pace(least, least, float(np.quantile(timing.samples_s, 0.25)))
-    return _Pace(timing.median, *timing.ci95)
-
-
-def _joined(pairs: Sequence[Pair], paces: Sequence[Sequence[_Pace]]) -> list[Candidate]:
-    """Join what all devices say: each counts by its own ratios, at the pace of the first."""
-    best = [min(p.seconds for p in one) for one in paces]
+def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[Candidate]:
+    """Join what all devices say: each counts by its own ratios, by the clock of the first."""
+    best = [min(t.median for t in one) for one in timings]
     scales = [best[0] / one for one in best]
     candidates = []
     for i, (inp, built) in enumerate(pairs):
-        row = [(one[i], scale) for one, scale in zip(paces, scales, strict=True)]
+        row = [scaled(one[i], scale) for one, scale in zip(timings, scales, strict=True)]
         candidates.append(
             Candidate(
                 index=inp.config.index,
-                seconds=_mean([p.seconds * scale for p, scale in row]),
-                low=_mean([p.low * scale for p, scale in row]),
-                high=_mean([p.high * scale for p, scale in row]),
+                seconds=_mean([t.median for t in row]),
+                low=_mean([t.ci95[0] for t in row]),
+                high=_mean([t.ci95[1] for t in row]),
                 registers=built.resources.get("registers", 0),
                 shared_bytes=built.resources.get("shared_bytes", 0),
             )
@@ -185,6 +162,6 @@ def _joined(pairs: Sequence[Pair], paces: Sequence[Sequence[_Pace]]) -> list[Can
 
 def _mean(values: Sequence[float]) -> float:
     """Return the geometric mean; 0 when a value is unknown."""
-    if min(values) <= 0:
-        return 0.0
+    if len(values) == 1 or min(values) <= 0:
+        return min(values)
     return math.exp(math.fsum(map(math.log, values)) / len(values))

@@ -63,12 +63,12 @@ class Recheck:
     @property
     def then_s(self) -> float:
         """Seconds of one run by the record."""
-        return _seconds(self.recorded)
+        return self.recorded.seconds
 
     @property
     def now_s(self) -> float:
         """Seconds of one run by the new measurement; infinite when it failed."""
-        return _seconds(self.measured)
+        return self.measured.seconds
 
     @property
     def holds(self) -> bool:
@@ -119,19 +119,11 @@ def verdict(recorded: MeasureResult, measured: MeasureResult) -> Verdict:
         return "wrong"
     if measured.error_no:
         return "failed"
-    before = _seconds(recorded)
-    ratio = _seconds(measured) / before if before else math.inf
+    before = recorded.seconds
+    ratio = measured.seconds / before if before else math.inf
     if abs(ratio - 1) <= _ALWAYS_SAME or _overlap(recorded, measured):
         return "confirmed"
     return "slower" if ratio > 1 else "faster"
-
-
-def _seconds(result: MeasureResult) -> float:
-    """Return what two measurements are compared by.
-
-    A race on a CPU is decided by least samples, which no single trial can be expected to reach.
-    """
-    return float(result.extra["median"]) if "race" in result.extra else result.mean
 
 
 def _overlap(a: MeasureResult, b: MeasureResult) -> bool:
@@ -149,5 +141,5 @@ def _interval(result: MeasureResult) -> tuple[float, float] | None:
     if not interval:
         return None
     low, high = interval
-    near = low * (1 - _ALWAYS_SAME) <= _seconds(result) <= high * (1 + _ALWAYS_SAME)
+    near = low * (1 - _ALWAYS_SAME) <= result.seconds <= high * (1 + _ALWAYS_SAME)
     return (low, high) if near else None

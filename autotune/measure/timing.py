@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from autotune.measure.types import middle_of
 from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
 
 # The very first run also pays for cold caches, lazily loaded code and threads that start; only
@@ -49,15 +50,20 @@ class TimingPolicy:
 
 
 def costs_of(timing: Timing) -> tuple[float, ...]:
-    """Return what goes into the record: without the least and the greatest of more than two."""
-    ordered = sorted(timing.samples_s)
-    return tuple(ordered[1:-1] if len(ordered) > 2 else ordered)
+    """Return what goes into the record: what is in the middle, whose mean is the median."""
+    return middle_of(timing.samples_s)
 
 
-def seconds_of(timing: Timing) -> float:
-    """Return the one number by which candidates are ranked: the mean of what is recorded."""
-    costs = costs_of(timing)
-    return math.fsum(costs) / len(costs)
+def scaled(timing: Timing, factor: float) -> Timing:
+    """Return a timing with all its times multiplied."""
+    low, high = timing.ci95
+    return replace(
+        timing,
+        samples_s=tuple(one * factor for one in timing.samples_s),
+        median=timing.median * factor,
+        mean=timing.mean * factor,
+        ci95=(low * factor, high * factor),
+    )
 
 
 def half_width(timing: Timing) -> float:
@@ -152,7 +158,6 @@ class _Taker:
 def recorded(timing: Timing) -> dict[str, Any]:
     """Return what a record keeps of a timing besides the costs."""
     kept: dict[str, Any] = {
-        "median": timing.median,
         "ci95": list(timing.ci95),
         "noise_floor": timing.noise_floor,
         "samples": len(timing.samples_s),

@@ -13,7 +13,7 @@ from autotune.kernel.kernel import Argument
 from autotune.measure.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.race_rounds import race_rounds
 from autotune.measure.threads import Cores, Spread
-from autotune.measure.timing import CLOSE, seconds_of, take_samples
+from autotune.measure.timing import CLOSE, take_samples
 from autotune.measure.tolerance import Array, mismatch
 from autotune.measure.types import MeasureErrorNo
 from autotune.measure.values import read_values, same_bytes
@@ -114,7 +114,7 @@ def _must_check(job: RunJob, timing: Timing) -> bool:
     """Whether to compare: whatever may yet turn out to be the best is a possible winner."""
     if not job.checks or job.check == "never":
         return False
-    return job.check == "always" or job.best_s is None or seconds_of(timing) <= CLOSE * job.best_s
+    return job.check == "always" or job.best_s is None or timing.median <= CLOSE * job.best_s
 
 
 def _wrong(bench: Bench, job: RunJob, executable: Executable, unshared: bool) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -9,6 +10,23 @@ from typing import Any, NamedTuple
 from autotune.kernel.kernel import Kernel
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
+
+
+def median(samples: Sequence[float]) -> float:
+    """Return the middle of the samples, or the mean of the two in the middle."""
+    middle = middle_of(samples)
+    return sum(middle) / len(middle)
+
+
+def middle_of(samples: Sequence[float]) -> tuple[float, ...]:
+    """Return the one sample in the middle, or the two of an even number, in ascending order.
+
+    AutoTVM drops the least and the greatest of more than two costs; this goes on until no more
+    than two are left.
+    """
+    ordered = sorted(samples)
+    half = (len(ordered) - 1) // 2
+    return tuple(ordered[half : len(ordered) - half])
 
 
 class MeasureErrorNo(IntEnum):
@@ -37,7 +55,8 @@ class MeasureResult(NamedTuple):
     """What came of one trial.
 
     Attributes:
-        costs: seconds per run, one entry a repeat; empty when the trial failed.
+        costs: seconds per run; of our own trials the middle one or two of the samples, so that
+            their mean, which AutoTVM takes, is the median of all. Empty when the trial failed.
         error_no: a `MeasureErrorNo`.
         all_cost: seconds this trial took in all, build included.
         timestamp: seconds since the epoch when it ended.
@@ -58,8 +77,22 @@ class MeasureResult(NamedTuple):
         return self.error_no == MeasureErrorNo.NO_ERROR
 
     @property
+    def seconds(self) -> float:
+        """Seconds of one run, the median of `costs`; infinite when the trial failed.
+
+        This is the one number by which trials are compared, ranked and shown.
+        """
+        return median(self.costs) if self.ok and self.costs else float("inf")
+
+    @property
+    def spread(self) -> float | None:
+        """Spread of one sample relative to `seconds`; None if unknown; `Timing.noise_floor`."""
+        spread = self.extra.get("noise_floor")
+        return float(spread) if isinstance(spread, (int, float)) else None
+
+    @property
     def mean(self) -> float:
-        """Mean seconds per run; infinity when the trial failed."""
+        """Mean of `costs`, as AutoTVM ranks; of our own records it equals `seconds`."""
         return sum(self.costs) / len(self.costs) if self.ok and self.costs else float("inf")
 
     def __repr__(self) -> str:

@@ -35,7 +35,7 @@ def beats(new: Pair, held: Pair) -> bool:
         return True
     if new[0].config.index in beaten_by(held[1]):
         return False
-    return new[1].mean < held[1].mean
+    return new[1].seconds < held[1].seconds
 
 
 def best_of(pairs: Iterable[Pair]) -> Pair | None:

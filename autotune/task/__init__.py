@@ -9,6 +9,7 @@ from autotune.task.axes import VirtualAxis
 from autotune.task.code_hash import attach_code_hash, attach_code_hash_to_arg
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
+from autotune.task.default import default_config
 from autotune.task.dispatcher import (
     ApplyConfig,
     ApplyFixedConfig,
@@ -58,6 +59,7 @@ __all__ = [
     "attach_code_hash_to_arg",
     "clear_fallback_cache",
     "create",
+    "default_config",
     "deserialize_args",
     "dispatcher",
     "get_config",

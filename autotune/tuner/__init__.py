@@ -12,6 +12,7 @@ from autotune.tuner.ga_tuner import GATuner
 from autotune.tuner.index_based_tuner import GridSearchTuner, RandomTuner
 from autotune.tuner.model_based_tuner import CostModel, ModelBasedTuner, ModelOptimizer
 from autotune.tuner.replay import Recording, ReplayBuilder, ReplayRunner
+from autotune.tuner.result import TuneResult
 from autotune.tuner.sa_model_optimizer import SimulatedAnnealingOptimizer
 from autotune.tuner.tuner import Tuner
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel
@@ -32,6 +33,7 @@ __all__ = [
     "ReplayRunner",
     "SimulatedAnnealingOptimizer",
     "SimulatedAnnealingTuner",
+    "TuneResult",
     "Tuner",
     "XGBTuner",
     "XGBoostCostModel",

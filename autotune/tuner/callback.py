@@ -42,21 +42,23 @@ def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "
     if protocol != "json":
         raise TunerError(f"log_to_file: protocol must be 'json', got {protocol!r}")
     if isinstance(file_out, (str, os.PathLike)):
-        return _FileLog(LogWriter(Path(file_out)).write)
+        path = Path(file_out)
+        return _FileLog(LogWriter(path).write, path)
     stream = file_out
 
     def write(rows: Sequence[str]) -> None:
         stream.write("".join(rows))
         stream.flush()
 
-    return _FileLog(write)
+    return _FileLog(write, None)
 
 
 class _FileLog:
     at_once = True
 
-    def __init__(self, write: Callable[[Sequence[str]], None]) -> None:
+    def __init__(self, write: Callable[[Sequence[str]], None], path: Path | None) -> None:
         self._write = write
+        self.path = path
 
     def __call__(
         self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.stats import ttest_ind
+from scipy.stats import ttest_ind_from_stats
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
@@ -37,7 +37,7 @@ class DropletTuner(PointTuner):
     ) -> None:
         super().__init__(task, seed)
         self.pvalue = pvalue
-        self._here: tuple[IntArray, tuple[float, ...]] | None = None
+        self._here: tuple[IntArray, MeasureResult] | None = None
         self._step = 0
         self._queue: list[int] = []
         if start_position is not None:
@@ -81,14 +81,26 @@ class DropletTuner(PointTuner):
         """Move to what is faster."""
         super().update(inputs, results)
         for inp, res in zip(inputs, results, strict=True):
-            costs = tuple(res.costs)
-            if res.ok and (self._here is None or self._faster(costs, self._here[1])):
-                self._here = (self.space.knobs([inp.config.index])[0], costs)
+            if res.ok and (self._here is None or self._faster(res, self._here[1])):
+                self._here = (self.space.knobs([inp.config.index])[0], res)
                 self._queue, self._step = [], 0
 
-    def _faster(self, costs: tuple[float, ...], than: tuple[float, ...]) -> bool:
-        if np.mean(costs) >= np.mean(than):
+    def _faster(self, result: MeasureResult, than: MeasureResult) -> bool:
+        if result.seconds >= than.seconds:
             return False
-        if min(len(costs), len(than)) < 3 or np.ptp(costs) == np.ptp(than) == 0:
+        ours, theirs = _samples(result), _samples(than)
+        if min(ours[2], theirs[2]) < 3 or ours[1] == theirs[1] == 0:
             return True
-        return bool(ttest_ind(costs, than, equal_var=False).pvalue < self.pvalue)
+        return bool(ttest_ind_from_stats(*ours, *theirs, equal_var=False).pvalue < self.pvalue)
+
+
+def _samples(result: MeasureResult) -> tuple[float, float, int]:
+    """Return the middle of the samples, their standard deviation and how many there were.
+
+    What was measured here keeps these beside the costs; elsewhere the costs are all there is.
+    """
+    count = result.extra.get("samples")
+    if result.spread is not None and isinstance(count, int):
+        return result.seconds, result.spread * result.seconds, count
+    few = len(result.costs) < 2
+    return result.mean, 0.0 if few else float(np.std(result.costs, ddof=1)), len(result.costs)

@@ -82,6 +82,14 @@ class Failures:
         if len(self._messages) < KEPT:
             self._messages.setdefault(key, result.error_msg)
 
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many trials failed in each way, by the names of `MeasureErrorNo`, most first."""
+        counts: Counter[str] = Counter()
+        for (kind, _), count in self._counts.items():
+            counts[kind] += count
+        return dict(counts.most_common())
+
     def summary(self, trials: int) -> str:
         """Return the table; empty when nothing failed."""
         failed = sum(self._counts.values())

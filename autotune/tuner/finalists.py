@@ -1,8 +1,8 @@
 """The end of a run: the best trials once more, side by side.
 
 Trials are measured minutes apart, so the fastest of them is partly the luckiest. Those within
-`CLOSE` of it run again interleaved (`autotune.measure.race`), and among those that noise does not
-tell apart a fixed rule chooses.
+`CLOSE` of it run again interleaved (`autotune.measure.race`), together with the default
+configuration, and among those that noise does not tell apart a fixed rule chooses.
 """
 
 from __future__ import annotations
@@ -11,15 +11,25 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult
+from autotune.measure import (
+    Builder,
+    BuildResult,
+    LocalBuilder,
+    LocalRunner,
+    MeasureInput,
+    MeasureResult,
+)
 from autotune.measure.race import race
-from autotune.measure.timing import CLOSE, recorded
+from autotune.measure.timing import CLOSE, costs_of, recorded
+from autotune.task import Task, default_config
 
 Pair = tuple[MeasureInput, MeasureResult]
 
 _ROUNDS = range(12, 61)
 _BUDGET_S = 5.0
 _SAMPLE_S = 2e-3
+# A default this many times slower than the best trial does not race.
+_HOPELESS = 4.0
 
 
 def finalists(pairs: Sequence[Pair], most: int) -> list[Pair]:
@@ -28,10 +38,10 @@ def finalists(pairs: Sequence[Pair], most: int) -> list[Pair]:
     Where answers were checked at all, only those whose answer was: a race must not crown a kernel
     that nobody looked at.
     """
-    good = sorted((pair for pair in pairs if pair[1].ok), key=lambda pair: pair[1].mean)
+    good = sorted((pair for pair in pairs if pair[1].ok), key=lambda pair: pair[1].seconds)
     checked = [pair for pair in good if pair[1].extra.get("verified")]
     field = checked or good
-    return [pair for pair in field if pair[1].mean <= CLOSE * field[0][1].mean][:most]
+    return [pair for pair in field if pair[1].seconds <= CLOSE * field[0][1].seconds][:most]
 
 
 def can_race(measure_option: Mapping[str, Any]) -> bool:
@@ -41,29 +51,77 @@ def can_race(measure_option: Mapping[str, Any]) -> bool:
     )
 
 
+def measured_default(
+    task: Task, trials: Sequence[Pair], measure_option: Mapping[str, Any]
+) -> Pair | None:
+    """Return the default configuration and what it takes; None where it does not run.
+
+    Args:
+        task: what is tuned.
+        trials: those that succeeded; where the default is among them it is not measured again.
+        measure_option: who builds and runs.
+    """
+    config = default_config(task)
+    if config is None or task.target is None:
+        return None
+    for pair in trials:
+        if pair[0].config.index == config.index:
+            return pair
+    inp = MeasureInput(task.target, task, config)
+    builder: Builder = measure_option["builder"]
+    (built,) = builder.build([inp])
+    if not isinstance(built, BuildResult) or not built.ok:
+        return None
+    (result,) = measure_option["runner"].run([inp], [built])
+    builder.discard(built)
+    return (inp, result) if result.ok else None
+
+
+def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:
+    """Return who races: the finalists, and the default so that the winner is no slower.
+
+    A default that is beyond hope need not run again: its trial was cut short, or took so long
+    that noise cannot explain it.
+    """
+    if default is None or not field:
+        return list(field)
+    inp, result = default
+    known = any(one.config.index == inp.config.index for one, _ in field)
+    checked = bool(result.extra.get("verified")) or not field[0][1].extra.get("verified")
+    hopeless = result.extra.get("cut_short") or result.seconds > _HOPELESS * field[0][1].seconds
+    return [*field, *([] if known or hopeless or not checked else [default])]
+
+
 def run_off(
-    field: Sequence[Pair], trials: Sequence[Pair], measure_option: Mapping[str, Any]
+    field: Sequence[Pair],
+    trials: Sequence[Pair],
+    measure_option: Mapping[str, Any],
+    default: int | None = None,
 ) -> Pair:
     """Race finalists; return the winner with its time in the race and the proof of the choice.
 
     Args:
-        field: the finalists.
+        field: who races.
         trials: all trials; those as fast as the winner that were no finalists, because nobody had
             checked their answer, are named in the proof as passed over.
         measure_option: who builds and runs.
+        default: index of the default configuration, named in the proof where it raced.
 
     Raises:
         MeasureError: the race could not be run.
     """
-    one_round_s = sum(max(_SAMPLE_S, result.mean) for _, result in field)
+    one_round_s = sum(max(_SAMPLE_S, result.seconds) for _, result in field)
     rounds = min(max(int(_BUDGET_S / one_round_s), _ROUNDS.start), _ROUNDS.stop - 1)
     outcome = race([inp for inp, _ in field], measure_option, rounds=rounds, least_s=_SAMPLE_S)
     index = outcome.winner.config.index
     inp, result = next(pair for pair in field if pair[0].config.index == index)
     rows = zip(outcome.candidates, outcome.timings, strict=True)
-    seconds, timing = next((one.seconds, t[0]) for one, t in rows if one.index == index)
+    one, timing = next((one, t[0]) for one, t in rows if one.index == index)
     raced = {one.index for one in outcome.candidates}
-    over = {i.config.index for i, r in trials if r.ok and r.mean <= seconds} - raced
-    proof = {**outcome.certificate(), "passed_over": sorted(over)}
+    over = {i.config.index for i, r in trials if r.ok and r.seconds <= one.seconds} - raced
+    proof = {**outcome.certificate(), "passed_over": sorted(over), "trial": result.seconds}
+    if default in raced:
+        proof["default"] = default
+    costs = costs_of(timing) if len(outcome.timings[0]) == 1 else (one.seconds,)
     extra = {**result.extra, **recorded(timing), "race": proof}
-    return inp, result._replace(costs=(seconds,), timestamp=time.time(), extra=extra)
+    return inp, result._replace(costs=costs, timestamp=time.time(), extra=extra)

@@ -94,7 +94,7 @@ def _sources(task: Task, pairs: Iterable[Pair]) -> list[_Source]:
             continue
         key = (str(inp.task.workload), str(inp.target))
         _, rates = groups.setdefault(key, (inp.task, {}))
-        rates[int(inp.config.index)] = max(rates.get(int(inp.config.index), 0.0), 1 / res.mean)
+        rates[int(inp.config.index)] = max(rates.get(int(inp.config.index), 0.0), 1 / res.seconds)
     sources = []
     for other, rates in groups.values():
         order = sorted(rates, key=lambda i: -rates[i])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,14 @@ from autotune.measure import MeasureInput, MeasureResult, Pipeline
 from autotune.record.best import beaten_by
 from autotune.task import GLOBAL_SCOPE
 from autotune.tuner.failures import Failures
-from autotune.tuner.finalists import can_race, finalists, run_off
+from autotune.tuner.finalists import (
+    can_race,
+    finalists,
+    measured_default,
+    run_off,
+    with_default,
+)
+from autotune.tuner.result import TuneResult, default_of, ended_by
 from autotune.tuner.resume import Records, earlier
 from autotune.utils.interrupts import interrupts_deferred
 from autotune.utils.si import scale
@@ -27,6 +35,7 @@ logger = logging.getLogger("autotvm")
 
 # Trials before failures are first summed up.
 FIRST_REPORT = 16
+_EXHAUSTED = "the space is exhausted"
 
 Pair = tuple[MeasureInput, MeasureResult]
 Callback = Callable[..., None]
@@ -70,8 +79,10 @@ class Loop:
         self._good: list[Pair] = []
         # Indices that a race has put behind its winner.
         self._decided: set[int] = set()
+        self._default: Pair | None = None
         self._warned = False
         self._why = ""
+        self._started = time.monotonic()
 
     # ---- resuming
 
@@ -91,20 +102,27 @@ class Loop:
 
     # ---- running
 
-    def run(self, measure_option: Mapping[str, Any], reproducible: bool) -> None:
-        """Measure until a reason to stop is met."""
+    def run(self, measure_option: Mapping[str, Any], reproducible: bool) -> TuneResult:
+        """Measure until a reason to stop is met; say what was found, whatever ended it."""
         deadline = None if self.stop.timeout_s is None else time.time() + self.stop.timeout_s
+        self._tell("tuning")
         GLOBAL_SCOPE.in_tuning = True
         try:
             self._run(measure_option, reproducible, deadline)
+        except BaseException as error:
+            self._why = ended_by(error)
+            raise
         finally:
             GLOBAL_SCOPE.in_tuning = False
-        self._report()
+            result = self._report()
+        return result
 
     def _run(
         self, measure_option: Mapping[str, Any], reproducible: bool, deadline: float | None
     ) -> None:
-        more = self._may_go_on(deadline) and self.tuner.has_next()
+        more = self._may_go_on(deadline)
+        if more and not self.tuner.has_next():
+            more, self._why = False, _EXHAUSTED
         if not more and not self._finalists(measure_option):
             return
         task = self.tuner.task
@@ -138,7 +156,8 @@ class Loop:
         """Return the trials that a race must decide between; none when there is no such need."""
         field = finalists(self._good, self.stop.finalists)
         decided = self._decided.issuperset(inp.config.index for inp, _ in field)
-        return field if len(field) > 1 and not decided and can_race(measure_option) else []
+        wanted = self.stop.finalists > 1 and not decided
+        return field if wanted and can_race(measure_option) else []
 
     def _race(self, measure_option: Mapping[str, Any]) -> None:
         """Let the best trials run side by side, and take the winner for the best."""
@@ -146,15 +165,24 @@ class Loop:
         if not field:
             return
         try:
-            inp, result = run_off(field, self._good, measure_option)
+            self._default = measured_default(self.tuner.task, self._good, measure_option)
+            field = with_default(field, self._default)
+            if len(field) < 2:
+                return
+            index = self._default[0].config.index if self._default else None
+            inp, result = run_off(field, self._good, measure_option, index)
         except MeasureError as error:
             logger.warning("the best trials could not be raced, the fastest stays: %s", error)
             return
         self._crown((inp, result))
-        for callback in self.callbacks:
-            # A plain function watches trials only.
-            if hasattr(callback, "raced"):
-                callback.raced(self.tuner, inp, result)
+        self._tell("raced", inp, result)
+
+    def _tell(self, event: str, *what: object) -> None:
+        """Call all callbacks that ask for an event; a plain function watches trials only."""
+        with ExitStack() as calls:
+            for callback in reversed(self.callbacks):
+                if callable(asked := getattr(callback, event, None)):
+                    calls.callback(asked, self.tuner, *what)
 
     def _crown(self, best: Pair) -> None:
         self._decided = beaten_by(best[1])
@@ -165,7 +193,8 @@ class Loop:
         while self._may_go_on(deadline):
             self._fill(line)
             if not line.outstanding:
-                return  # nothing proposed: the space is exhausted
+                self._why = _EXHAUSTED  # nothing proposed
+                return
             pairs = self._take(line)
             while whole_batches and line.outstanding:
                 pairs += self._take(line)
@@ -277,10 +306,36 @@ class Loop:
         best = self.tuner.best_measure_pair
         return float(best[1].extra.get("roofline", 0.0)) if best else 0.0
 
-    def _report(self) -> None:
-        tuner = self.tuner
-        if self._why:
-            logger.info("stopped after %d trials: %s", self.measured, self._why)
+    # ---- ending
+
+    def _report(self) -> TuneResult:
+        """Sum up, whatever ended the run."""
+        result = self.tuner.result = self._result()
         self.failures.print_summary(self.measured, final=True)
-        if self.failures and tuner.best_config is None:
-            self.failures.report_all_failed(tuner.task)
+        if self.failures and result.best_config is None:
+            self.failures.report_all_failed(self.tuner.task)
+        logger.info("tuned %s", result)
+        self._tell("tuned", result)
+        return result
+
+    def _result(self) -> TuneResult:
+        """Return what is known by now."""
+        best = self.tuner.best_measure_pair
+        raced = best[1].extra.get("race", {}) if best else {}
+        default = default_of(best[1]) if best else None
+        if default is None and self._default is not None:
+            default = self._default[1].seconds
+        return TuneResult(
+            task=self.tuner.task,
+            best_config=best[0].config if best else None,
+            seconds=best[1].seconds if best else math.inf,
+            spread=best[1].spread if best else None,
+            default_seconds=default,
+            trials=self.measured,
+            resumed=self.tuner.resumed,
+            failures=self.failures.kinds,
+            stop_reason=self._why or f"all {self.stop.n_trial} trials were made",
+            log=next((c.path for c in self.callbacks if hasattr(c, "path")), None),
+            wall_s=time.monotonic() - self._started,
+            trial_seconds=raced.get("trial"),
+        )

@@ -66,7 +66,7 @@ class PointTuner(Tuner):
         """Learn from measured trials."""
         indices = [int(inp.config.index) for inp in inputs]
         self.visited.update(indices)
-        rates = np.array([1.0 / r.mean if r.ok and r.mean > 0 else 0.0 for r in results])
+        rates = np.array([1.0 / r.seconds if r.ok and r.seconds > 0 else 0.0 for r in results])
         self.learn(indices, rates)
 
 

@@ -106,7 +106,7 @@ class Recording:
 
     def best(self) -> float:
         """Return the shortest time, in seconds."""
-        return min(result.mean for result in self.results)
+        return min(result.seconds for result in self.results)
 
     def option(self) -> dict[str, Any]:
         """Return the measure option that answers from this recording."""

@@ -12,6 +12,7 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, Task
 from autotune.tuner.loop import Loop, Stop
+from autotune.tuner.result import TuneResult
 from autotune.tuner.resume import Records
 from autotune.utils.si import scale
 
@@ -41,6 +42,7 @@ class Tuner:
         ttl: trials left until the loop gives up, by count or by `early_stopping`.
         n_trial, early_stopping: arguments of the running `tune`.
         resumed: trials that it took from an earlier run.
+        result: what the last `tune` found, also where it was interrupted; None before.
     """
 
     def __init__(self, task: Task, seed: int | None = None) -> None:
@@ -53,6 +55,7 @@ class Tuner:
         self.best_measure_pair: Pair | None = None
         self.best_iter = 0
         self.resumed = 0
+        self.result: TuneResult | None = None
         self.ttl: int | None = None
         self.n_trial: int | None = None
         self.early_stopping: int | None = None
@@ -95,7 +98,7 @@ class Tuner:
 
     def flops(self, result: MeasureResult) -> float:
         """Return the operations per second of a result; 0 when it failed."""
-        return self.work / result.mean if result.ok and result.mean > 0 else 0.0
+        return self.work / result.seconds if result.ok and result.seconds > 0 else 0.0
 
     def note(self, position: int, measure_input: MeasureInput, result: MeasureResult) -> None:
         """Keep a trial if it is the best so far; the loop calls it with every result."""
@@ -127,8 +130,11 @@ class Tuner:
         timeout_s: float | None = None,
         fail_fast: int | None = 32,
         finalists: int = 5,
-    ) -> None:
+    ) -> TuneResult:
         """Propose, measure and learn until the trials are used up or nothing is left.
+
+        The last word is a summary, logged at level INFO and shown by `callback.progress_bar`. It
+        is true for interrupted runs as well, whose `result` is an attribute of the tuner.
 
         Args:
             n_trial: most trials in all, those of ``resume`` included.
@@ -149,8 +155,12 @@ class Tuner:
             timeout_s: stop proposing after this many seconds.
             fail_fast: stop when the first so many trials all fail with one message; 0 or None for
                 never.
-            finalists: at the end, run at most so many of the best trials side by side, and let a
-                fixed rule choose among those that tie; 0 or 1 for no race.
+            finalists: at the end, run at most so many of the best trials side by side, and the
+                default configuration with them, and let a fixed rule choose among those that tie;
+                0 or 1 for no race.
+
+        Returns:
+            What was found, how good that is, and why the run ended.
 
         Raises:
             TunerError: an argument makes no sense.
@@ -179,7 +189,7 @@ class Tuner:
         loop = Loop(self, stop, tuple(callbacks), si_prefix)
         if resume is not None:
             loop.resume(resume, retry)
-        loop.run(measure_option, reproducible)
+        return loop.run(measure_option, reproducible)
 
 
 def _check_count(name: str, value: object, least: int) -> None:

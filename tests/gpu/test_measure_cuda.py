@@ -195,7 +195,7 @@ def test_times_are_plausible_and_come_with_their_proof():
     assert 5e-6 < times[0] < 50e-3
     best = results[4].extra
     assert best["verified"]
-    assert best["ci95"][0] <= best["median"] <= best["ci95"][1]
+    assert best["ci95"][0] <= results[4].seconds <= best["ci95"][1]
     assert best["resources"]["registers"] > 0
     assert best["clocks"]["sm_mhz"] > 0
     assert 0 < best["clocks"]["temperature_c"] < 120

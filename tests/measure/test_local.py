@@ -8,6 +8,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import autotune.task as at
@@ -114,14 +115,16 @@ def test_a_record_keeps_what_proves_its_time(task):
         ((_, result),) = pipeline.next_results()
     extra = result.extra
     low, high = extra["ci95"]
-    assert low <= extra["median"] <= high
+    assert low <= result.seconds <= high
     assert extra["samples"] >= 5
     assert extra["number"] >= 4
     assert extra["noise_floor"] >= 0
     assert extra["resources"]["code_bytes"] > 0
     assert extra["verified"] is False  # the template has no reference
     assert "roofline" not in extra  # the template declares no bytes
-    assert len(result.costs) == extra["samples"] - 2
+    assert len(result.costs) == 2 - extra["samples"] % 2
+    assert np.mean(result.costs) == pytest.approx(result.seconds)
+    assert result.spread == extra["noise_floor"]
     assert result.all_cost > 0
     assert abs(result.timestamp - time.time()) < 60
 

@@ -2,11 +2,22 @@
 
 import itertools
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from autotune.measure import MeasureResult
 from autotune.measure.race_rounds import race_rounds
-from autotune.measure.timing import TimingPolicy, costs_of, half_width, take_samples
-from autotune.runtime.timing import Clocks
+from autotune.measure.timing import (
+    TimingPolicy,
+    costs_of,
+    half_width,
+    recorded,
+    scaled,
+    take_samples,
+)
+from autotune.runtime.timing import Clocks, summarize
 
 
 class Clockwork:
@@ -159,3 +170,25 @@ def test_a_race_takes_turns_and_runs_all_for_as_long():
     assert len(rounds) == 6
     assert all(sorted(one) == ["a", "b"] for one in rounds)
     assert {"".join(one) for one in rounds} == {"ab", "ba"}
+
+
+@given(st.lists(st.floats(1e-9, 10), min_size=1, max_size=30))
+def test_whoever_averages_the_costs_of_a_record_gets_the_median_of_the_samples(samples):
+    timing = summarize(samples, 1)
+    result = MeasureResult(costs_of(timing), 0, 0.1, 1.0, "", recorded(timing))
+    assert result.seconds == pytest.approx(np.median(samples), rel=1e-12)
+    assert np.mean(result.costs) == pytest.approx(result.seconds, rel=1e-12)
+    assert np.median(result.costs) == pytest.approx(result.seconds, rel=1e-12)
+    assert result.spread == timing.noise_floor
+
+
+def test_the_costs_of_up_to_four_samples_are_those_of_autotvm():
+    # It sorts them and drops the first and the last of more than two.
+    for samples in ([1.0], [1.0, 2.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]):
+        kept = tuple(samples[1:-1] if len(samples) > 2 else samples)
+        assert costs_of(summarize(samples, 1)) == kept
+
+
+def test_scaling_a_timing_scales_all_its_times():
+    twice = scaled(summarize([1.0, 2.0, 4.0], 3), 2.0)
+    assert twice == summarize([2.0, 4.0, 8.0], 3)

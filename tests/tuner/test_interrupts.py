@@ -127,7 +127,7 @@ def test_callbacks_see_what_a_tuner_is_about_to_learn(task, log, reproducible):
 def test_what_ended_behind_another_is_kept_and_raced_when_a_run_stops_early(
     task, log, monkeypatch, caplog
 ):
-    def race(field, trials, measure_option):
+    def race(field, trials, measure_option, default):
         assert {4, 5} <= {inp.config.index for inp, _ in trials}
         raise MeasureError("the race was looked at only")
 

@@ -1,0 +1,118 @@
+"""What a run found, and how it ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.measure import MeasureResult
+from autotune.task import ConfigEntity, Task
+from autotune.utils.quantities import duration, microseconds, rate
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What `Tuner.tune` returns; printed, it is the summary that a run ends with.
+
+    Attributes:
+        task: what was tuned.
+        best_config: the fastest configuration, by the final race where one was held; None when
+            no trial succeeded.
+        seconds: of one run with it, the median of timed batches; infinite when none succeeded.
+        spread: of one such batch, relative to `seconds`; None where it is unknown.
+        default_seconds: of one run with the configuration that an untuned template uses; None
+            where it was not measured, or does not run.
+        trials: how many were made, those of ``resume`` included.
+        resumed: how many of them came from an earlier run.
+        failures: how many of them failed, by kind; the names are those of `MeasureErrorNo`.
+        stop_reason: why no more were made, in words.
+        log: the file they were logged to by `callback.log_to_file`; None without one.
+        wall_s: seconds this run took.
+        trial_seconds: what the best configuration took in its own trial, where a race measured
+            it again.
+        notes: what else a reader must know, such as that the host was busy.
+    """
+
+    task: Task
+    best_config: ConfigEntity | None
+    seconds: float
+    spread: float | None
+    default_seconds: float | None
+    trials: int
+    resumed: int
+    failures: Mapping[str, int]
+    stop_reason: str
+    log: Path | None
+    wall_s: float
+    trial_seconds: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def flops(self) -> float | None:
+        """Operations per second of the best; None where the task declares none or nothing ran."""
+        return self.task.flop / self.seconds if self.task.flop and self.best_config else None
+
+    @property
+    def speedup(self) -> float | None:
+        """How many times faster than the default configuration the best is; None if unknown."""
+        if self.default_seconds is None or not self.seconds < math.inf:
+            return None
+        return self.default_seconds / self.seconds
+
+    def __str__(self) -> str:
+        rows = [
+            ("trials", self._trials()),
+            ("stopped", self.stop_reason),
+            ("best", self._best()),
+            *([("config", _knobs(self.best_config))] if self.best_config else []),
+            *([("default", self._default())] if self.best_config else []),
+            ("log", str(self.log) if self.log else "none; keep trials with callback.log_to_file"),
+            *(("note", note) for note in self.notes),
+        ]
+        head = f"{self.task.name} {self.task.args} on {self.task.target}"
+        return "\n".join([head, *(f"  {name:8} {text}" for name, text in rows)])
+
+    def _trials(self) -> str:
+        count = f"{self.trials} in {duration(self.wall_s)}"
+        if self.resumed:
+            count += f", {self.resumed} of them taken over from an earlier run"
+        kinds = ", ".join(f"{n} {kind}" for kind, n in self.failures.items())
+        return f"{count}; {sum(self.failures.values())} failed{f' ({kinds})' if kinds else ''}"
+
+    def _best(self) -> str:
+        if self.best_config is None:
+            return "none: no trial succeeded"
+        text = microseconds(self.seconds, self.spread)
+        if self.flops is not None:
+            text += f", {rate(self.flops)}"
+        before = self.trial_seconds
+        if before and abs(before / self.seconds - 1) > (self.spread or 0.0):
+            text += f" in the final race; {microseconds(before)} in its trial"
+        return text
+
+    def _default(self) -> str:
+        if self.default_seconds is None or self.speedup is None:
+            return "not measured"
+        return f"{microseconds(self.default_seconds)}; the best is {self.speedup:.2f}x as fast"
+
+
+def _knobs(config: ConfigEntity) -> str:
+    knobs = ", ".join(f"{name}={config[name]}" for name in config)
+    return f"{knobs} (index {config.index})"
+
+
+def default_of(result: MeasureResult) -> float | None:
+    """Return the seconds of the default configuration in the race that a record won."""
+    race = result.extra.get("race", {})
+    candidates = race.get("candidates", ())
+    return next((c["seconds"] for c in candidates if c["index"] == race.get("default")), None)
+
+
+def ended_by(error: BaseException) -> str:
+    """Return why a run ended that did not end by itself."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; continue with resume="
+    first = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -1,0 +1,246 @@
+"""What a run says of itself at its end, however it ends."""
+
+import logging
+import math
+
+import pytest
+
+import autotune
+from autotune.errors import TunerError
+from autotune.measure import LocalBuilder, LocalRunner, measure_option
+from autotune.task import create, default_config, get_config, template
+from autotune.tuner import GridSearchTuner, RandomTuner, TuneResult, callback
+from tests.tuner.doubles import Counting, Empty, loop_task, option
+
+
+@pytest.fixture
+def task():
+    return loop_task()
+
+
+def test_tune_returns_what_it_found(task, tmp_path):
+    log = tmp_path / "log.json"
+    tuner = GridSearchTuner(task)
+    result = tuner.tune(
+        30, option(bad=range(3, 30, 3)), callbacks=[callback.log_to_file(log)], fail_fast=None
+    )
+    assert isinstance(result, TuneResult)
+    assert tuner.result is result
+    assert result.best_config is tuner.best_config
+    assert result.seconds == pytest.approx(1e-3)
+    assert result.flops == pytest.approx(tuner.best_flops)
+    assert (result.trials, result.resumed) == (30, 0)
+    assert result.failures == {"COMPILE_HOST": 9}
+    assert result.stop_reason == "all 30 trials were made"
+    assert result.log == log
+
+
+def test_the_result_is_frozen(task):
+    result = GridSearchTuner(task).tune(1, option())
+    with pytest.raises(AttributeError):
+        result.seconds = 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"n_trial": 1000}, "the space is exhausted"),
+        ({"n_trial": 60, "early_stopping": 10}, "early stopping: the best is trial 1"),
+        ({"n_trial": 60, "timeout_s": 0.0}, "the time of 0 s is used up"),
+    ],
+)
+def test_why_it_stopped_is_said(task, arguments, reason, caplog):
+    caplog.set_level(logging.INFO, "autotvm")
+    result = GridSearchTuner(task).tune(measure_option=option(), **arguments)
+    assert result.stop_reason == reason
+    assert f"stopped  {reason}" in caplog.text
+
+
+def test_without_callbacks_the_summary_is_logged_at_info(task, caplog):
+    caplog.set_level(logging.INFO, "autotvm")
+    result = GridSearchTuner(task).tune(7, option(bad=[2, 5]))
+    (said,) = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]
+    assert str(result) in said
+    for words in (
+        "tests.tuner.loop (20,) on c",
+        "7 in ",
+        "2 failed (2 COMPILE_HOST)",
+        "best     1000.0 us, 1.00 GFLOPS",
+        "x=0, y=1 (index 0)",
+        "none; keep trials with callback.log_to_file",
+    ):
+        assert words in said
+
+
+def test_a_run_in_which_nothing_worked_says_so(task):
+    result = GridSearchTuner(task).tune(5, option(bad=range(60)))
+    assert (result.best_config, result.seconds, result.flops) == (None, math.inf, None)
+    assert "none: no trial succeeded" in str(result)
+    assert result.failures == {"COMPILE_HOST": 5}
+
+
+def test_after_ctrl_c_the_summary_is_right(task, caplog, tmp_path):
+    caplog.set_level(logging.INFO, "autotvm")
+    log = tmp_path / "log.json"
+    tuner = GridSearchTuner(task)
+    with pytest.raises(KeyboardInterrupt):
+        tuner.tune(60, option(stop_at=20), callbacks=[callback.log_to_file(log)])
+    result = tuner.result
+    assert result.stop_reason == "interrupted; continue with resume="
+    assert result.trials == len(log.read_text().splitlines())
+    assert 0 < result.trials < 60
+    assert result.seconds == pytest.approx(1e-3)
+    assert "stopped  interrupted; continue with resume=" in caplog.text
+
+
+def test_when_a_callback_raises_the_summary_says_what(task):
+    def fail(*_):
+        raise OSError("no room\nand more")
+
+    tuner = GridSearchTuner(task)
+    with pytest.raises(OSError, match="no room"):
+        tuner.tune(9, option(), callbacks=[fail])
+    assert tuner.result.stop_reason == "OSError: no room"
+    assert tuner.result.trials >= 1
+
+
+def test_a_resumed_run_counts_what_was_there(task, tmp_path):
+    log = tmp_path / "log.json"
+    GridSearchTuner(task).tune(5, option(), callbacks=[callback.log_to_file(log)])
+    result = GridSearchTuner(task).tune(8, option(), resume=log)
+    assert (result.trials, result.resumed) == (8, 5)
+    assert "5 of them taken over from an earlier run" in str(result)
+
+
+def test_a_result_is_told_to_callbacks_that_ask_for_it(task):
+    class Listener:
+        def __init__(self):
+            self.told = []
+
+        def __call__(self, *_):
+            pass
+
+        def tuning(self, tuner):
+            self.told.append("tuning")
+
+        def tuned(self, tuner, result):
+            self.told.append(result)
+
+    class Unrelated:
+        tuned = "an attribute of the user's own"
+
+        def __call__(self, *_):
+            pass
+
+    listener = Listener()
+    result = GridSearchTuner(task).tune(3, option(), callbacks=[Unrelated(), listener])
+    assert listener.told[0] == "tuning"
+    assert listener.told[1].trials == result.trials == 3
+
+
+@template("tests/result/no_flop")
+def no_flop(n):
+    get_config().define_knob("x", list(range(n)))
+    get_config().define_knob("y", [1])
+
+
+def test_without_operations_no_rate_is_made_up():
+    result = GridSearchTuner(create("tests/result/no_flop", (4,), "c")).tune(4, option())
+    assert result.flops is None
+    assert "FLOPS" not in str(result)
+    assert "1000.0 us" in str(result)
+
+
+def test_a_refused_argument_leaves_no_result(task):
+    tuner = RandomTuner(task)
+    with pytest.raises(TunerError):
+        tuner.tune(0, {"builder": Empty(), "runner": Counting()})
+    assert tuner.result is None
+
+
+# ---- the default configuration
+
+SOURCE = """
+void work(const float *x, float *y) {
+  for (int r = 0; r < REPEATS; r++)
+    for (int i = 0; i < 1024; i++) y[i] = x[i] * 2 + (REPEATS > 1 ? 0 * r : 0);
+}
+"""
+
+
+@autotune.template("tests/result/untuned")
+def untuned(repeats):
+    cfg = autotune.get_config()
+    if cfg.is_fallback:
+        cfg["repeats"] = autotune.task.OtherOptionEntity(repeats[-1])
+    cfg.define_knob("repeats", repeats)
+    return autotune.SourceKernel(
+        "work",
+        SOURCE,
+        defines={"REPEATS": cfg["repeats"].val},
+        args=[autotune.arg("x", (1024,)), autotune.arg("y", (1024,), role="out")],
+        reference=lambda x: 2 * x,
+    )
+
+
+def local():
+    return measure_option(LocalBuilder(), LocalRunner(number=50, verify="all"))
+
+
+def test_a_default_that_no_trial_tried_races_and_wins_where_it_is_fastest():
+    task = create("tests/result/untuned", ([200, 150, 1],), "llvm")
+    result = GridSearchTuner(task).tune(2, local())
+    assert result.best_config["repeats"].val == 1
+    assert result.trials == 2
+    assert result.default_seconds == pytest.approx(result.seconds)
+    assert result.speedup == pytest.approx(1)
+
+
+def test_a_default_that_is_far_slower_is_measured_and_does_not_race(tmp_path):
+    task = create("tests/result/untuned", ([1, 400],), "llvm")
+    log = tmp_path / "log.json"
+    result = GridSearchTuner(task).tune(1, local(), callbacks=[callback.log_to_file(log)])
+    assert result.best_config["repeats"].val == 1
+    assert result.speedup > 4
+    assert len(log.read_text().splitlines()) == 1
+    assert "x as fast" in str(result)
+
+
+def test_a_default_outside_of_the_space_is_none():
+    @autotune.template("tests/result/outside")
+    def outside():
+        cfg = autotune.get_config()
+        if cfg.is_fallback:
+            cfg["x"] = autotune.task.OtherOptionEntity(7)
+        cfg.define_knob("x", [1, 2])
+
+    @autotune.template("tests/result/filtered")
+    def filtered():
+        cfg = autotune.get_config()
+        cfg.define_knob("x", [1, 2])
+        cfg.multi_filter(lambda c: c["x"].val > 1)
+
+    @autotune.template("tests/result/refuses")
+    def refuses():
+        cfg = autotune.get_config()
+        cfg.define_knob("x", [1, 2])
+        if cfg.is_fallback:
+            raise RuntimeError("tune me first")
+
+    for name in ("outside", "filtered", "refuses"):
+        assert default_config(create(f"tests/result/{name}", (), "c")) is None
+
+
+def test_the_default_of_a_split_is_found_whatever_its_first_size():
+    @autotune.template("tests/result/split")
+    def split():
+        cfg = autotune.get_config()
+        cfg.define_split("t", 64, num_outputs=3)
+        cfg.define_split("v", 64, policy="candidate", num_outputs=2, candidate=[[8, 8], [4, 16]])
+        if cfg.is_fallback:
+            cfg.fallback_split("t", [-1, 4, 8])
+            cfg.fallback_split("v", [-1, 16])
+
+    config = default_config(create("tests/result/split", (), "c"))
+    assert config["t"].size[1:] == [4, 8]
+    assert config["v"].size == [4, 16]
