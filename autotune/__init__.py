@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
     from autotune.driver import build, lower
     from autotune.errors import AutotuneError, InstantiationError
-    from autotune.kernel import SourceKernel, arg, call, workspace
+    from autotune.kernel import SourceKernel, arg, call, constant, workspace
     from autotune.measure import (
         LocalBuilder,
         LocalRunner,
@@ -114,6 +114,7 @@ _HOMES = {
     "build": "autotune.driver:build",
     "call": "autotune.kernel:call",
     "callback": "autotune.tuner.callback",
+    "constant": "autotune.kernel:constant",
     "cpu": "autotune.runtime:cpu",
     "create": "autotune.task:create",
     "cuda": "autotune.runtime:cuda",
@@ -154,6 +155,7 @@ __all__ = [
     "build",
     "call",
     "callback",
+    "constant",
     "contrib",
     "cpu",
     "create",

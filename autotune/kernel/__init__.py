@@ -2,21 +2,35 @@
 
 from typing import TYPE_CHECKING
 
-from autotune.kernel.kernel import Argument, Kernel, KernelCall, Launch, Workspace
+from autotune.kernel.kernel import (
+    Argument,
+    Constant,
+    Kernel,
+    KernelCall,
+    Launch,
+    Scalar,
+    Workspace,
+)
 from autotune.kernel.limits import launch_violation
-from autotune.kernel.source import SourceKernel, arg, call, workspace
+from autotune.kernel.scalar import ScalarValue, scalar_value
+from autotune.kernel.source import SourceKernel, arg, call, constant, workspace
 from autotune.migration import resolver
 
 __all__ = [
     "Argument",
+    "Constant",
     "Kernel",
     "KernelCall",
     "Launch",
+    "Scalar",
+    "ScalarValue",
     "SourceKernel",
     "Workspace",
     "arg",
     "call",
+    "constant",
     "launch_violation",
+    "scalar_value",
     "workspace",
 ]
 

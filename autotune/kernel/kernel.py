@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from autotune.errors import KernelError
+from autotune.kernel.scalar import ScalarValue, scalar_value
 from autotune.target import Language
 from autotune.utils.math import product
 
@@ -30,7 +31,10 @@ def item_bytes(dtype: str) -> int:
 
 @dataclass(frozen=True)
 class Argument:
-    """One array argument of a function: its name, shape, dtype and who reads or writes it."""
+    """One array argument of a function: its name, shape, dtype and who reads or writes it.
+
+    Entries take its address. Its subclasses are handed over in other ways.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -55,6 +59,44 @@ class Argument:
     def bytes(self) -> int:
         """Size of the whole array in bytes."""
         return product(self.shape) * item_bytes(self.dtype)
+
+
+@dataclass(frozen=True)
+class Scalar(Argument):
+    """A number that a caller passes and entries take by value.
+
+    Wherever values of arguments are kept, that of a scalar is an array of shape () in host memory.
+
+    Attributes:
+        value: what it is while the function is tuned; drawn like the values of arrays if None.
+    """
+
+    shape: tuple[int, ...] = field(default=(), init=False)
+    dtype: str = "int32"
+    role: Role = field(default="in", init=False)
+    value: ScalarValue | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.value is not None:
+            fitting = scalar_value(f"argument {self.name!r}: value", self.dtype, self.value)
+            object.__setattr__(self, "value", fitting)
+
+
+@dataclass(frozen=True)
+class Constant(Argument):
+    """An array that a caller passes and entries find in a variable of the source, by its name.
+
+    ``__constant__`` memory of a CUDA kernel, a global array of a C kernel. It is filled before
+    the kernels run and is no parameter of theirs.
+    """
+
+    role: Role = field(default="in", init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.name.isidentifier():
+            raise KernelError(f"constant {self.name!r}: expected the name of a variable of C")
 
 
 @dataclass(frozen=True)
@@ -109,7 +151,7 @@ class Kernel:
         name: name of the function; what a user calls it.
         language: ``"cuda"`` or ``"c"``.
         source: complete text, knobs already in place. Entries have C linkage (``extern "C"``).
-        args: the arrays a caller passes, in order.
+        args: what a caller passes, in order: arrays, scalars and constants.
         calls: the kernels to run, in order, on one stream.
         workspace: buffers the runtime provides.
         flags: extra compiler flags, part of the cache key.
@@ -139,6 +181,35 @@ class Kernel:
                     f"kernel {self.name!r}: entry {one.entry!r} takes {', '.join(unknown)}, "
                     f"but the function has only {', '.join(names)}"
                 )
+        self._check_kinds()
+
+    def _check_kinds(self) -> None:
+        """Refuse constants as parameters, and an entry that is called in two ways."""
+        kinds: dict[str, tuple[str | None, ...]] = {}
+        for one in self.calls:
+            wrong = [a.name for a in self.parameters(one) if isinstance(a, Constant)]
+            if wrong:
+                raise KernelError(
+                    f"kernel {self.name!r}: entry {one.entry!r} takes the constant {wrong[0]!r}; "
+                    "kernels find constants in a variable of that name, leave it out of the call"
+                )
+            found = tuple(a.dtype if isinstance(a, Scalar) else None for a in self.parameters(one))
+            if kinds.setdefault(one.entry, found) != found:
+                raise KernelError(
+                    f"kernel {self.name!r}: entry {one.entry!r} is called twice with arguments of "
+                    "other kinds; scalars must stand in the same places"
+                )
+
+    def parameters(self, one: KernelCall) -> tuple[Argument | Workspace, ...]:
+        """Return what one of the calls passes, in order."""
+        known: dict[str, Argument | Workspace] = {a.name: a for a in self.args}
+        known |= {w.name: w for w in self.workspace}
+        return tuple(known[name] for name in one.args)
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """Arguments that entries find in variables of the source."""
+        return tuple(a for a in self.args if isinstance(a, Constant))
 
     @property
     def inputs(self) -> tuple[Argument, ...]:

@@ -15,7 +15,17 @@ from typing import Any
 import jinja2
 
 from autotune.errors import KernelError
-from autotune.kernel.kernel import Argument, Kernel, KernelCall, Launch, Role, Workspace
+from autotune.kernel.kernel import (
+    Argument,
+    Constant,
+    Kernel,
+    KernelCall,
+    Launch,
+    Role,
+    Scalar,
+    Workspace,
+)
+from autotune.kernel.scalar import ScalarValue
 from autotune.target import Language
 
 Define = bool | int | float | str
@@ -23,8 +33,17 @@ Reference = Callable[..., Any]
 Extent = int | Sequence[int]
 
 
-def arg(name: str, shape: Sequence[int], dtype: str = "float32", role: Role = "in") -> Argument:
-    """Describe one array argument of a kernel.
+def arg(
+    name: str,
+    shape: Sequence[int],
+    dtype: str = "float32",
+    role: Role = "in",
+    value: ScalarValue | None = None,
+) -> Argument:
+    """Describe one argument of a kernel: an array, or with shape () a number.
+
+    A number that is read is passed by value: ``arg("n", (), "int32")`` belongs to ``int n``. One
+    that is written (``role="out"``) is an array of one element, passed by its address.
 
     Args:
         name: the name used in messages and, for several kernels, in `call`.
@@ -32,8 +51,33 @@ def arg(name: str, shape: Sequence[int], dtype: str = "float32", role: Role = "i
         dtype: numpy name of the element type, or ``"bfloat16"``.
         role: ``"in"`` (read), ``"out"`` (written) or ``"inout"`` (read, then written; restored
             between timed runs).
+        value: of a number, what it is while the kernel is tuned and verified; drawn at random if
+            it is left out, 1 to 9 for integers.
     """
-    return Argument(name, _shape(name, shape), dtype, role)
+    extents = _shape(name, shape)
+    if extents or role != "in":
+        if value is not None:
+            raise KernelError(
+                f"argument {name!r}: only numbers (shape (), role 'in') take value=; arrays get "
+                "theirs from ref_input of the runner"
+            )
+        return Argument(name, extents, dtype, role)
+    return Scalar(name, dtype, value)
+
+
+def constant(name: str, shape: Sequence[int], dtype: str = "float32") -> Constant:
+    """Describe an array that is kept in constant memory.
+
+    A caller passes it like any array; before the kernels run its values are copied to the
+    variable of that name, ``__constant__ float mask[25];`` in CUDA text, ``float mask[25];`` in C.
+    Kernels do not take it as a parameter.
+
+    Args:
+        name: of the variable.
+        shape: positive extents; together as many elements as the variable has.
+        dtype: of its elements.
+    """
+    return Constant(name, _shape(name, shape), dtype)
 
 
 def workspace(
@@ -96,12 +140,12 @@ class SourceKernel:
         name: entry point; needs C linkage (``extern "C"``) in CUDA sources.
         source: source text, a path to a file (`pathlib.Path` or a one-line string that ends in
             ``.cu``, ``.c``, ``.cpp``, ``.cuh`` or ``.j2``), or a `jinja2.Template`.
-        args: arrays in the order the entry takes them; see `arg`.
+        args: what callers pass, in the order the entry takes them; see `arg` and `constant`.
         defines: knobs, written as ``#define`` lines in front and given to the Jinja2 template.
         grid, block: launch shape in blocks and threads; a C function needs none.
         shared_bytes: dynamic shared memory in bytes.
-        reference: numpy in, numpy out: takes the read arguments in order, returns the written ones
-            (one array or a tuple). Used to verify candidates.
+        reference: numpy in, numpy out: takes the read arguments in order (numbers as numpy's
+            scalars), returns the written ones (one array or a tuple). Used to verify candidates.
         calls: instead of grid and block, when the function is made of several kernels; see `call`.
         workspace: buffers between those kernels; see `workspace`.
         flags: extra compiler flags.
@@ -178,8 +222,9 @@ class SourceKernel:
                 f"kernel {self.name!r} is written in {self.language!r}, "
                 f"the target takes {language!r}"
             )
+        passed = [a.name for a in self.args if not isinstance(a, Constant)]
         calls = tuple(self.calls) or (
-            call(self.name, [a.name for a in self.args], self.grid, self.block, self.shared_bytes),
+            call(self.name, passed, self.grid, self.block, self.shared_bytes),
         )
         return Kernel(
             name=self.name,

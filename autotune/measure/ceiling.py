@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 
+from autotune.kernel import Scalar
 from autotune.measure.jobs import CeilingJob, RunJob
 from autotune.measure.stations import Station
 from autotune.runtime import Timing
@@ -60,11 +61,12 @@ class Roofline:
 
     def _floor_s(self, ceilings: Ceilings, job: RunJob, timing: Timing) -> float:
         # Matrix units multiply narrow numbers and add them to wide ones: the fastest type counts.
-        rated = [a.dtype for a in job.kernel.args if a.dtype in ceilings.flops]
+        arrays = [a for a in job.kernel.args if not isinstance(a, Scalar)]
+        rated = [a.dtype for a in arrays if a.dtype in ceilings.flops]
         dtype = max(rated, key=lambda name: ceilings.flops[name], default="")
         flop = self._flop if dtype else 0.0
         # What is declared may be less than the arguments, where a kernel reads parts of them.
-        touched = min(self._bytes, sum(a.bytes for a in job.kernel.args))
+        touched = min(self._bytes, sum(a.bytes for a in arrays))
         working_set = math.inf if job.flush else touched * timing.input_sets
         return ceilings.floor_s(flop, self._bytes, dtype, working_set)
 

@@ -178,7 +178,8 @@ class Oracle:
         reference = getattr(task, "reference", None) or getattr(output, "reference", None)
         if reference is not None:
             pairs = zip(inputs, kernel.inputs, strict=True)
-            copies = [read_values(path, a.dtype).copy() for path, a in pairs]
+            # Indexed by nothing, scalars become numbers; arrays stay as they are.
+            copies = [read_values(path, a.dtype).copy()[()] for path, a in pairs]
             made = _called(reference, copies, kernel, task.name)
             return Data(inputs, tuple(self._write(value) for value in made), sums)
         if not tensors:

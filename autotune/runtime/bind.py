@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 
 from autotune.errors import KernelError
-from autotune.kernel import Argument, Kernel
-from autotune.runtime.array import HostArray, NDArray, dtype_name, empty, from_dlpack
+from autotune.kernel import Argument, Kernel, Scalar, scalar_value
+from autotune.runtime.array import (
+    HostArray,
+    NDArray,
+    array,
+    dtype_name,
+    empty,
+    from_dlpack,
+    numpy_dtype,
+)
 from autotune.runtime.device import Device, cpu
 from autotune.runtime.memory import Block
 
@@ -26,7 +34,7 @@ class Bound:
     """The arrays of one call.
 
     Attributes:
-        arrays: on the kernel's device, in order.
+        arrays: on the kernel's device, in order; those of scalars in host memory.
         finish: copies results back to where the caller wants them; called after the run.
     """
 
@@ -46,12 +54,15 @@ def bind(kernel: Kernel, values: Sequence[object], device: Device) -> Bound:
     if len(values) != len(kernel.args):
         names = ", ".join(a.name for a in kernel.args)
         raise KernelError(
-            f"{kernel.name}: expected {len(kernel.args)} arrays ({names}), got {len(values)}"
+            f"{kernel.name}: expected {len(kernel.args)} arguments ({names}), got {len(values)}"
         )
     arrays: list[NDArray] = []
     copies: list[Callable[[], object]] = []
     for argument, value in zip(kernel.args, values, strict=True):
         where = f"{kernel.name}: argument {argument.name!r}"
+        if isinstance(argument, Scalar):
+            arrays.append(_number(where, argument, value))
+            continue
         found = _found(where, argument, value)
         _check(where, argument, found)
         ready, copy_back = _brought(where, argument, found, device)
@@ -63,6 +74,11 @@ def bind(kernel: Kernel, values: Sequence[object], device: Device) -> Bound:
 def _finish(copies: Sequence[Callable[[], object]]) -> None:
     for copy in copies:
         copy()
+
+
+def _number(where: str, argument: Scalar, value: Any) -> NDArray:
+    plain = value.numpy() if isinstance(value, NDArray) else value
+    return array(np.array(scalar_value(where, argument.dtype, plain), numpy_dtype(argument.dtype)))
 
 
 def _found(where: str, argument: Argument, value: Any) -> NDArray | HostArray:

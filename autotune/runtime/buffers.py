@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from autotune.errors import KernelError
-from autotune.kernel import Argument
+from autotune.kernel import Argument, Scalar
 from autotune.runtime.array import HostArray, NDArray, array, dtype_name, empty, numpy_dtype
-from autotune.runtime.device import Device
+from autotune.runtime.device import Device, cpu
 
 # The first is NaN in every float format and no truth value, the second a number in all of them: an
 # element that was never stored may look right over one of them, but not over both.
@@ -48,7 +48,7 @@ class Buffers:
         given = {a.name: value for a, value in zip(read, values, strict=True)}
         self._adopt(
             tuple(
-                array(given[a.name], device) if a.name in given else _made(a, device)
+                array(given[a.name], home(a, device)) if a.name in given else _made(a, device)
                 for a in self.args
             )
         )
@@ -84,7 +84,7 @@ class Buffers:
         """Make at least ``sets`` sets, all with the values of the first."""
         while len(self.sets) < sets:
             copies = [
-                one.copyto(self.device) if a.role != "out" else _made(a, self.device)
+                one.copyto(one.device) if a.role != "out" else _made(a, self.device)
                 for a, one in zip(self.args, self.sets[0], strict=True)
             ]
             self.sets.append(tuple(copies))
@@ -143,6 +143,11 @@ def sets_beyond(set_bytes: int, cache_bytes: int, most: int) -> int:
     return min(most, math.ceil(1.5 * cache_bytes / max(1, set_bytes)) + 1)
 
 
+def home(argument: Argument, device: Device) -> Device:
+    """Return where the values of an argument are kept for kernels that run on ``device``."""
+    return cpu() if isinstance(argument, Scalar) else device
+
+
 def _made(argument: Argument, device: Device) -> NDArray:
     return empty(argument.shape, argument.dtype, device)
 
@@ -151,6 +156,7 @@ def random_inputs(args: Sequence[Argument], seed: int = 0) -> list[HostArray]:
     """Return random values without zeros for the arguments that are read.
 
     Floats lie in [-1, 1], integers in [1, 9]: zeros would hide wrong indices and run faster.
+    Scalars that have a value get it.
     """
     rng = np.random.default_rng(seed)
     return [_random(rng, a) for a in args if a.role != "out"]
@@ -158,6 +164,8 @@ def random_inputs(args: Sequence[Argument], seed: int = 0) -> list[HostArray]:
 
 def _random(rng: np.random.Generator, argument: Argument) -> HostArray:
     dtype = numpy_dtype(argument.dtype)
+    if isinstance(argument, Scalar) and argument.value is not None:
+        return np.array(argument.value, dtype)
     if argument.dtype == "bool":
         return rng.random(argument.shape) < 0.5
     if "float" not in argument.dtype:

@@ -10,10 +10,11 @@ import re
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.codegen.emulator.build import emulated
+from autotune.codegen.packed import packed_calls
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.toolchain import Toolchain, host_cpu, host_toolchain
@@ -60,7 +61,8 @@ def c_recipe(kernel: Kernel, target: Target) -> Recipe:
     """Compile C with the host compiler to a shared object for this very CPU."""
     toolchain = host_toolchain()
     flags = ("-x", "c", "-O3", *toolchain.flags, "-shared", "-fPIC", *kernel.flags)
-    return _host_recipe(kernel, toolchain, flags, "kernel.c")
+    callable_ = replace(kernel, source=kernel.source + packed_calls(kernel))
+    return _host_recipe(callable_, toolchain, flags, "kernel.c")
 
 
 def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:

@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autotune.errors import DeviceError, KernelError
+from autotune.codegen.packed import filler_name, packed_name
+from autotune.errors import DeviceError
 from autotune.kernel import Kernel
 from autotune.runtime.array import NDArray
 from autotune.runtime.buffers import Buffers, sets_beyond
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.host_helper import (
-    MOST_ARGS,
     CallStruct,
     RangeStruct,
     RunStruct,
@@ -37,7 +37,6 @@ class CpuExecutable(Executable):
 
     Raises:
         DeviceError: it cannot be loaded, or an entry point is missing.
-        KernelError: an entry point takes more arguments than the caller can pass.
     """
 
     def __init__(self, artifact: str, kernel: Kernel, device: Device) -> None:
@@ -51,7 +50,8 @@ class CpuExecutable(Executable):
             raise DeviceError(
                 f"kernel {kernel.name!r}: cannot be loaded: {why}\n[file: {artifact}]"
             ) from error
-        self._entries = [self._entry(one.entry, len(one.args)) for one in kernel.calls]
+        self._entries = [self._entry(one.entry) for one in kernel.calls]
+        self._filler = self._library[filler_name(kernel)] if kernel.constants else None
         # A caller that keeps its arrays need not have them prepared anew for each call.
         self._last: tuple[tuple[int, ...] | None, Any] = (None, None)
         # The emulator says here what it saw go wrong: a race, a barrier not all threads reach.
@@ -59,13 +59,9 @@ class CpuExecutable(Executable):
         if self._fault is not None:
             self._fault.restype = ctypes.c_char_p
 
-    def _entry(self, name: str, n_args: int) -> int:
-        if n_args > MOST_ARGS:
-            raise KernelError(
-                f"entry {name!r} takes {n_args} arguments; at most {MOST_ARGS} can be passed"
-            )
+    def _entry(self, name: str) -> int:
         try:
-            function = getattr(self._library, name)
+            function = getattr(self._library, packed_name(name))
         except AttributeError:
             raise DeviceError(
                 f"kernel {self.kernel.name!r}: the library has no entry {name!r}; define "
@@ -75,11 +71,18 @@ class CpuExecutable(Executable):
 
     def call(self, arrays: Sequence[NDArray]) -> None:
         """Run once."""
+        self.fill_constants(arrays)
         where = tuple(one.pointer for one in arrays)
         if where != self._last[0]:
             self._last = where, self.prepared([arrays])
         self._helper.autotune_run(self._last[1])
         self.check_fault()
+
+    def fill_constants(self, arrays: Sequence[NDArray]) -> None:
+        """Copy to the variables of the library."""
+        if self._filler is not None:
+            addresses = [one.pointer for one in self.constants(arrays)]
+            self._filler((ctypes.c_void_p * len(addresses))(*addresses))
 
     def check_fault(self) -> None:
         """Raise what an emulated kernel did wrong since the last look.
@@ -99,7 +102,6 @@ class CpuExecutable(Executable):
         calls = (CallStruct * len(self._entries))()
         for one, entry, pointers in zip(calls, self._entries, self.arguments(arrays), strict=True):
             one.entry = entry
-            one.n_args = len(pointers)
             one.args = (ctypes.c_void_p * len(pointers))(*pointers)
         zeroed = [self.workspaces[w.name] for w in self.kernel.workspace if w.zero]
         return RunStruct(
@@ -120,6 +122,7 @@ class CpuExecutable(Executable):
         super().close()
         if self._entries:
             self._entries = []
+            self._filler = None
             self._fault = None
             _ctypes.dlclose(self._library._handle)
 
@@ -151,6 +154,7 @@ class CpuSampler:
         buffers.grow(self.input_sets)
         if self.input_sets > 1:
             buffers.poison()  # the first store to a page is dear, the more so in a fork
+        executable.fill_constants(buffers.sets[0])
         self._executable = executable
         self._buffers = buffers
         self._helper = host_helper()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
 from functools import partial
 from math import ceil
 from typing import Any
 
 from autotune.errors import DeviceError
-from autotune.kernel import Kernel, KernelCall
+from autotune.kernel import Argument, Constant, Kernel, KernelCall, Scalar, Workspace
 from autotune.runtime.array import NDArray, empty
 from autotune.runtime.buffers import Buffers, sets_beyond
 from autotune.runtime.cuda_driver import activated, driver
@@ -29,6 +30,7 @@ _TRIED_RUNS = 4
 # Runs that Python queues while the device clears the flush buffer once.
 _RUNS_QUEUED_PER_FLUSH = 4
 _MOST_SETS = 256
+_BITS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _MOST_GRAPH_RUNS = 512
 
 
@@ -50,6 +52,7 @@ class CudaExecutable(Executable):
         with activated(device.index):
             self._module: Any = driver.module_from_file(artifact)
             self._functions = [self._function(one) for one in kernel.calls]
+            self._constants = [self._constant(one) for one in kernel.constants]
             self.stream = driver.Stream()
         self._zeroed = [self.workspaces[w.name] for w in kernel.workspace if w.zero]
 
@@ -67,10 +70,49 @@ class CudaExecutable(Executable):
                 f"{one.entry}: a block of {one.launch.threads} threads does not fit: with "
                 f"{registers} registers a thread the device takes {most}"
             )
-        return function.prepare("P" * len(one.args))
+        return function.prepare("".join(map(_format, self.kernel.parameters(one))))
+
+    def _constant(self, constant: Constant) -> int:
+        """Return the address of the variable of a constant."""
+        try:
+            address, size = self._module.get_global(constant.name)
+        except driver.LogicError as error:
+            raise DeviceError(
+                f"kernel {self.kernel.name!r}: no `__constant__` variable {constant.name!r}; "
+                "declare it outside of all functions and namespaces"
+            ) from error
+        if size != constant.bytes:
+            raise DeviceError(
+                f"kernel {self.kernel.name!r}: constant {constant.name!r}: expected "
+                f"{constant.dtype}{list(constant.shape)}, {constant.bytes} bytes, the source has "
+                f"{size} bytes"
+            )
+        return int(address)
+
+    def fill_constants(self, arrays: Sequence[NDArray]) -> None:
+        """Queue copies to constant memory on the stream."""
+        if not self._constants:
+            return
+        with activated(self.device.index):
+            for address, one in zip(self._constants, self.constants(arrays), strict=True):
+                driver.memcpy_dtod_async(address, one.pointer, one.nbytes, self.stream)
+
+    def arguments(self, arrays: Sequence[NDArray]) -> list[list[int]]:
+        """Return, for each call, the addresses it takes and the bits of its scalars."""
+        bits = {
+            a.name: int.from_bytes(one.numpy().tobytes(), sys.byteorder)
+            for a, one in zip(self.kernel.args, arrays, strict=True)
+            if isinstance(a, Scalar)
+        }
+        calls = zip(self.kernel.calls, super().arguments(arrays), strict=True)
+        return [
+            [bits.get(name, address) for name, address in zip(call.args, addresses, strict=True)]
+            for call, addresses in calls
+        ]
 
     def call(self, arrays: Sequence[NDArray]) -> None:
         """Run once and wait."""
+        self.fill_constants(arrays)
         pointers = self.arguments(arrays)
         with activated(self.device.index):
             self.queue(pointers)
@@ -99,6 +141,11 @@ class CudaExecutable(Executable):
             self._module = None
 
 
+def _format(argument: Argument | Workspace) -> str:
+    """Return the letter of `struct` for a parameter: an address, or as many bits as a scalar."""
+    return _BITS[argument.bytes] if isinstance(argument, Scalar) else "P"
+
+
 class CudaSampler:
     """Times with CUDA events on the executable's stream.
 
@@ -121,6 +168,7 @@ class CudaSampler:
         self._use_graph = options.use_graph
         self._long_runs = 0
         sets = buffers.sets[: self.input_sets]
+        executable.fill_constants(sets[0])
         self._restores = [buffers.restorations(i) for i in range(len(sets))]
         self._pointers = [executable.arguments(arrays) for arrays in sets]
         # Goes on from sample to sample, or a sample of few runs would always find warm sets.

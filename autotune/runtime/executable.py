@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from autotune.errors import KernelError
-from autotune.kernel import Kernel
+from autotune.kernel import Constant, Kernel
 from autotune.runtime.array import HostArray, NDArray, empty
 from autotune.runtime.buffers import Buffers
 from autotune.runtime.device import Device
@@ -46,6 +46,10 @@ class Executable(ABC):
         """Run once on ``arrays``, which fit the arguments, and wait for the end."""
 
     @abstractmethod
+    def fill_constants(self, arrays: Sequence[NDArray]) -> None:
+        """Copy the values of the constants among ``arrays`` to where the kernel finds them."""
+
+    @abstractmethod
     def sampler(self, buffers: Buffers, options: TimeOptions) -> Sampler:
         """Return what takes single samples, for whoever times several kernels in turn."""
 
@@ -72,8 +76,16 @@ class Executable(ABC):
                 f"{buffers.device}; make them with allocate() of a kernel with the same arguments"
             )
 
+    def constants(self, arrays: Sequence[NDArray]) -> list[NDArray]:
+        """Return those of ``arrays`` that belong to constants."""
+        pairs = zip(self.kernel.args, arrays, strict=True)
+        return [one for a, one in pairs if isinstance(a, Constant)]
+
     def arguments(self, arrays: Sequence[NDArray]) -> list[list[int]]:
-        """Return, for each call of the kernel, the addresses it takes."""
+        """Return, for each call of the kernel, the addresses of what it takes.
+
+        Those of scalars are in host memory.
+        """
         where = {a.name: one.pointer for a, one in zip(self.kernel.args, arrays, strict=True)}
         where |= {name: one.pointer for name, one in self.workspaces.items()}
         return [[where[name] for name in one.args] for one in self.kernel.calls]

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import KernelError
-from autotune.kernel import Argument, Kernel, KernelCall, Launch, Workspace
+from autotune.kernel import Argument, Constant, Kernel, KernelCall, Launch, Scalar, Workspace
 from autotune.target import Target
 
 _HEAD = "kernel.json"
 _ARTIFACT = "artifact"
-_VERSION = 1
+_VERSION = 2
 
 
 def pack(
@@ -27,9 +27,10 @@ def pack(
     resources: dict[str, int],
 ) -> None:
     """Write a built function to ``path``."""
+    args = [{"kind": type(a).__name__, **asdict(a)} for a in kernel.args]
     head = {
         "version": _VERSION,
-        "kernel": asdict(kernel),
+        "kernel": {**asdict(kernel), "args": args},
         "target": str(target),
         "suffix": suffix,
         "resources": resources,
@@ -65,15 +66,28 @@ def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, di
 
 
 def _kernel(facts: dict[str, Any]) -> Kernel:
-    facts["args"] = tuple(_shaped(Argument, a) for a in facts["args"])
-    facts["workspace"] = tuple(_shaped(Workspace, w) for w in facts["workspace"])
+    facts["args"] = tuple(map(_argument, facts["args"]))
+    facts["workspace"] = tuple(_workspace(w) for w in facts["workspace"])
     facts["flags"] = tuple(facts["flags"])
     facts["calls"] = tuple(_call(c) for c in facts["calls"])
     return Kernel(**facts)
 
 
-def _shaped(kind: Any, facts: dict[str, Any]) -> Any:
-    return kind(**{**facts, "shape": tuple(facts["shape"])})
+def _argument(facts: dict[str, Any]) -> Argument:
+    name, dtype, shape = facts["name"], facts["dtype"], tuple(facts["shape"])
+    match facts["kind"]:
+        case "Argument":
+            return Argument(name, shape, dtype, facts["role"])
+        case "Scalar":
+            return Scalar(name, dtype, facts["value"])
+        case "Constant":
+            return Constant(name, shape, dtype)
+        case other:
+            raise ValueError(f"an argument of kind {other!r}")
+
+
+def _workspace(facts: dict[str, Any]) -> Workspace:
+    return Workspace(**{**facts, "shape": tuple(facts["shape"])})
 
 
 def _call(facts: dict[str, Any]) -> KernelCall:

@@ -14,60 +14,46 @@ from autotune.kernel import Kernel, KernelCall
 from autotune.runtime.compile import compile_kernel
 from autotune.target import Target
 
-MOST_ARGS = 48
-
-_CASES = "\n".join(
-    f"  case {n}: ((void (*)({', '.join(['void *'] * n) or 'void'}))f)"
-    f"({', '.join(f'a[{i}]' for i in range(n))}); return;"
-    for n in range(MOST_ARGS + 1)
-)
-
-_SOURCE = f"""\
+_SOURCE = """\
 #define _POSIX_C_SOURCE 200809L
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
 
-typedef struct {{ void *entry; int64_t n_args; void **args; }} Call;
-typedef struct {{ void *start; int64_t bytes; }} Range;
-typedef struct {{ int64_t n_calls, n_zero, n_args; Call *calls; Range *zero, *args; }} Run;
+typedef struct { void (*entry)(void **); void **args; } Call;
+typedef struct { void *start; int64_t bytes; } Range;
+typedef struct { int64_t n_calls, n_zero, n_args; Call *calls; Range *zero, *args; } Run;
 
-static void call(void *f, int64_t n, void **a) {{
-  switch (n) {{
-{_CASES}
-  }}
-}}
-
-void autotune_run(const Run *run) {{
+void autotune_run(const Run *run) {
   for (int64_t i = 0; i < run->n_zero; i++)
     memset(run->zero[i].start, 0, (size_t)run->zero[i].bytes);
   for (int64_t i = 0; i < run->n_calls; i++)
-    call(run->calls[i].entry, run->calls[i].n_args, run->calls[i].args);
-}}
+    run->calls[i].entry(run->calls[i].args);
+}
 
-static double now(void) {{
+static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}}
+}
 
-double autotune_time(const Run *runs, int64_t n_runs, int64_t number) {{
+double autotune_time(const Run *runs, int64_t n_runs, int64_t number) {
   double start = now();
   for (int64_t i = 0; i < number; i++) autotune_run(&runs[i % n_runs]);
   return now() - start;
-}}
+}
 
 /* Write back and drop every line of the arguments, in the caches of all cores. */
-void autotune_flush(const Run *run) {{
+void autotune_flush(const Run *run) {
   for (int64_t i = 0; i < run->n_args; i++)
-    for (char *p = run->args[i].start, *end = p + run->args[i].bytes; p < end; p += 64) {{
+    for (char *p = run->args[i].start, *end = p + run->args[i].bytes; p < end; p += 64) {
 #if defined(__x86_64__)
       __builtin_ia32_clflush(p);
 #elif defined(__aarch64__)
       __asm__ volatile("dc civac, %0" : : "r"(p) : "memory");
 #endif
-    }}
+    }
 #if defined(__x86_64__)
   __builtin_ia32_mfence();
 #elif defined(__aarch64__)
@@ -76,24 +62,23 @@ void autotune_flush(const Run *run) {{
   static char sweep[1 << 27];
   for (size_t i = 0; i < sizeof sweep; i += 64) ((volatile char *)sweep)[i]++;
 #endif
-}}
+}
 
 /* Makes this library need the OpenMP runtime, which so stays loaded. Nobody calls it. */
-int autotune_threads(void) {{
+int autotune_threads(void) {
   int n = 0;
 #pragma omp parallel reduction(+ : n)
   n += 1;
   return n;
-}}
+}
 """
 
 
 class CallStruct(ctypes.Structure):
-    """One entry point and its arguments; ``Call`` in the C text."""
+    """One packed function and its arguments; ``Call`` in the C text."""
 
     _fields_ = [
         ("entry", ctypes.c_void_p),
-        ("n_args", ctypes.c_int64),
         ("args", ctypes.POINTER(ctypes.c_void_p)),
     ]
 
@@ -128,7 +113,7 @@ def host_helper() -> ctypes.CDLL:
         language="c",
         source=_SOURCE,
         args=(),
-        calls=(KernelCall("autotune_run", ()),),
+        calls=(KernelCall("autotune_threads", ()),),
     )
     with tempfile.TemporaryDirectory(prefix="autotune-helper-") as folder:
         output = compile_kernel(kernel, Target("c"), timeout_s=120, out_dir=folder)

@@ -91,7 +91,7 @@ def test_torch_tensors_are_used_in_place(axpy, x):
 
 
 BAD = [
-    ((), r"axpy: expected 3 arrays \(x, y, calls\), got 0"),
+    ((), r"axpy: expected 3 arguments \(x, y, calls\), got 0"),
     ((0, 1, 2), "argument 'x': expected an array .* got int"),
     ((np.ones((4, 3), "f4"),) * 3, r"argument 'x': expected shape \(3, 4\), got \(4, 3\)"),
     ((np.ones((3, 4)),) * 3, "argument 'x': expected dtype float32, got float64"),

@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from autotune.codegen.packed import constants_filler, packed_name
 from autotune.errors import CompileError, KernelError
-from autotune.kernel.kernel import Argument, Kernel, KernelCall, Workspace, item_bytes
+from autotune.kernel.kernel import Kernel, KernelCall, Scalar, item_bytes
 
 INCLUDE = Path(__file__).parent / "include"
 # Kernels are compiled for the thread sanitizer, but not linked with it: the header has functions
@@ -36,7 +37,8 @@ def emulated(kernel: Kernel, arch: str = "sm_80", checked: bool = True) -> Kerne
     """Return the C++17 kernel for the CPU that does what a CUDA kernel does.
 
     It has the same arguments and workspace; grid, block and shared memory of each call are part
-    of its text, so its entries are plain functions of pointers. The library made of it also has
+    of its text, so its entries are plain functions of their arguments' addresses, see
+    `autotune.codegen.packed`. The library made of it also has
 
     - ``const char* autotune_fault(void)``: what went wrong since it was last asked (a race, a
       divergent barrier, an access out of bounds, a trap), or NULL;
@@ -114,6 +116,8 @@ def _unit(kernels: Sequence[Kernel]) -> Iterator[str]:
         yield '#line 1 "emulation"\n'
         for one, before in zip(_calls(kernel), kernel.calls, strict=True):
             yield _entry(kernel, one, f"{before.entry}__device")
+        if kernel.constants:
+            yield f'extern "C" {{\n{constants_filler(kernel, "static_assert")}}}\n'
         if len(kernels) > 1:
             yield "}\n"
 
@@ -145,20 +149,16 @@ def _calls(kernel: Kernel) -> Iterator[KernelCall]:
 def _entry(kernel: Kernel, one: KernelCall, device: str) -> str:
     """Return the C function that runs one call: it knows the launch and the arguments."""
     written = {a.name: a.role != "in" for a in kernel.args}
-    spaces: dict[str, Argument | Workspace] = {a.name: a for a in kernel.args}
-    spaces |= {w.name: w for w in kernel.workspace}
     about = ", ".join(
-        f'{{"{name}", {spaces[name].bytes}, {item_bytes(spaces[name].dtype)}, '
-        f"{str(written.get(name, True)).lower()}}}"
-        for name in one.args
+        f'{{"{a.name}", {0 if isinstance(a, Scalar) else a.bytes}, {item_bytes(a.dtype)}, '
+        f"{str(written.get(a.name, True)).lower()}}}"
+        for a in kernel.parameters(one)
     )
-    names = [f"a{i}" for i in range(len(one.args))]
     grid, block = (", ".join(map(str, e)) for e in (one.launch.grid, one.launch.block))
     return (
-        f'extern "C" EMULATOR_RAW void {one.entry}({", ".join(f"void* {n}" for n in names)}) {{\n'
-        f"  void* args[] = {{{', '.join(names)}}};\n"
+        f'extern "C" EMULATOR_RAW void {packed_name(one.entry)}(void** args) {{\n'
         f"  static const emulator::Argument about[] = {{{about}}};\n"
-        f"  emulator::launch({{args, about, {len(names)}, {{{grid}}}, {{{block}}}, "
+        f"  emulator::launch({{args, about, {len(one.args)}, {{{grid}}}, {{{block}}}, "
         f"{one.launch.shared_bytes}}},\n"
         f"                   [] {{ emulator::call_kernel({device}); }});\n}}\n"
     )

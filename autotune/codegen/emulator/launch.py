@@ -12,6 +12,7 @@ import numpy as np
 
 from autotune.codegen.emulator.build import compile_emulated, emulated
 from autotune.codegen.emulator.guard import GuardedBuffer
+from autotune.codegen.packed import filler_name, packed_name
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel import Kernel
 
@@ -52,10 +53,12 @@ class EmulatedKernel:
                 buffers[argument.name].write(array)
         for space in self.kernel.workspace:
             buffers[space.name] = GuardedBuffer(space.bytes, 0 if space.zero else 0xFF)
+        if constants := [buffers[a.name].address for a in self.kernel.constants]:
+            self._library[filler_name(self.kernel)](_packed(constants))
         self._library.autotune_emulation(order, int(checked))
         for one in self.calls:
-            addresses = [ctypes.c_void_p(buffers[name].address) for name in one.args]
-            getattr(self._library, one.entry)(*addresses)
+            addresses = [buffers[name].address for name in one.args]
+            self._library[packed_name(one.entry)](_packed(addresses))
             fault = self._library.autotune_fault()
             if fault:
                 text = fault.decode("utf-8", "replace")
@@ -77,6 +80,10 @@ class EmulatedKernel:
                     f"kernel {self.kernel.name!r}: argument {argument.name!r} is "
                     f"{argument.dtype}{list(argument.shape)}, got {array.dtype}{list(array.shape)}"
                 )
+
+
+def _packed(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(addresses))(*addresses)
 
 
 def run_emulated(

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "async.h"
@@ -201,7 +202,7 @@ EMULATOR_RAW static bool place_threads() {
 
 struct Argument {
   const char* name;
-  uint64_t bytes;
+  uint64_t bytes;  // none of a number, which is copied
   uint32_t item_bytes;
   bool written;
 };
@@ -252,13 +253,22 @@ EMULATOR_RAW static void launch(const Request& request, void (*enter)()) {
   pthread_mutex_unlock(&one_launch);
 }
 
+// What a parameter gets: pointers are addresses, anything else stands at its address.
+template <class Parameter>
+EMULATOR_RAW static Parameter argument_at(void* address) {
+  if constexpr (std::is_pointer_v<Parameter>)
+    return static_cast<Parameter>(address);
+  else
+    return *static_cast<std::remove_cv_t<Parameter>*>(address);
+}
+
 template <class... Parameters, size_t... I>
 EMULATOR_RAW static void call_each(void (*kernel)(Parameters...), void** args,
                              std::index_sequence<I...>) {
-  kernel(static_cast<Parameters>(args[I])...);
+  kernel(argument_at<Parameters>(args[I])...);
 }
 
-// Calls a kernel, all of whose parameters are pointers, with the arguments of the launch.
+// Calls a kernel with the arguments of the launch.
 template <class... Parameters>
 EMULATOR_RAW static void call_kernel(void (*kernel)(Parameters...)) {
   call_each(kernel, kernel_args, std::index_sequence_for<Parameters...>{});

@@ -1,0 +1,77 @@
+"""C functions that take all their arguments as one array of addresses.
+
+The runtime calls kernels on the CPU through them: so numbers are handed over as the kernel's own
+prototype says, and the compiler checks that prototype against the arguments.
+"""
+
+from __future__ import annotations
+
+from autotune.kernel.kernel import Argument, Kernel, KernelCall, Scalar, Workspace
+
+# Numbers passed by value, in words of the language that need no header.
+C_TYPES = {
+    "bool": "_Bool", "int8": "signed char", "int16": "short", "int32": "int",
+    "int64": "long long", "uint8": "unsigned char", "uint16": "unsigned short",
+    "uint32": "unsigned int", "uint64": "unsigned long long", "float16": "_Float16",
+    "bfloat16": "unsigned short", "float32": "float", "float64": "double",
+}  # fmt: skip
+
+
+def packed_name(entry: str) -> str:
+    """Return the name of the function that calls ``entry``."""
+    return f"{entry}__packed"
+
+
+def filler_name(kernel: Kernel) -> str:
+    """Return the name of the function that fills the constants of ``kernel``."""
+    return f"{kernel.name}__constants"
+
+
+def packed_calls(kernel: Kernel) -> str:
+    """Return the text of these functions, to be put behind that of a C kernel."""
+    first = {one.entry: one for one in reversed(kernel.calls)}
+    calls = "".join(_packed(kernel, one) for one in first.values())
+    if not kernel.constants:
+        return calls
+    return calls + constants_filler(kernel, "_Static_assert")
+
+
+def constants_filler(kernel: Kernel, static_assert: str) -> str:
+    """Return the text of the function that copies to the variables of the constants.
+
+    Args:
+        kernel: whose constants; it takes their addresses in that order.
+        static_assert: the language's word for it.
+    """
+    checks = "".join(
+        f'{static_assert}(sizeof({a.name}) == {a.bytes}, "constant {a.name} has another size than '
+        f'{a.dtype}{list(a.shape)}, {a.bytes} bytes");\n'
+        for a in kernel.constants
+    )
+    copies = " ".join(
+        f"__builtin_memcpy(&{a.name}, packed[{i}], {a.bytes});"
+        for i, a in enumerate(kernel.constants)
+    )
+    return (
+        f'\n#line 1 "the constants of {kernel.name}"\n'
+        '#pragma GCC diagnostic error "-Wdiscarded-array-qualifiers"\n'
+        '#pragma GCC diagnostic error "-Wdiscarded-qualifiers"\n'
+        f"{checks}void {filler_name(kernel)}(void *const *packed) {{ {copies} }}\n"
+    )
+
+
+def _packed(kernel: Kernel, one: KernelCall) -> str:
+    values = ", ".join(_value(i, a) for i, a in enumerate(kernel.parameters(one)))
+    return (
+        f'\n#line 1 "the arguments of {one.entry}"\n'
+        # Not inlined, so that it is compiled as if nothing in this file called it; and hidden, for
+        # the linker would prefer a function of another library with the same name (`wait`).
+        f'__typeof__({one.entry}) {one.entry} __attribute__((noinline, visibility("hidden")));\n'
+        f"void {packed_name(one.entry)}(void *const *packed) {{ {one.entry}({values}); }}\n"
+    )
+
+
+def _value(index: int, argument: Argument | Workspace) -> str:
+    if isinstance(argument, Scalar):
+        return f"*(const {C_TYPES[argument.dtype]} *)packed[{index}]"
+    return f"packed[{index}]"
