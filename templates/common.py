@@ -45,9 +45,37 @@ def odd_quads(floats: int) -> int:
     return 4 * (quads + 1 - quads % 2)
 
 
+# The rules by which a family refuses choices are also evaluated for all choices at once, with
+# expressions in place of numbers; see "How a filter of a space is evaluated" in the architecture.
+# There a question about a number (`if`, `and`, `max`) parts the choices in two, so rules compute
+# what they compare without asking: with `&` and `|`, and with these.
+
+
+def larger(left: int, right: int) -> int:
+    """Return the larger of two numbers."""
+    return left + (right > left) * (right - left)
+
+
+def pick(condition: bool, then: int, otherwise: int) -> int:
+    """Return one of two numbers; ``condition`` is a truth value, or 0 or 1."""
+    return otherwise + condition * (then - otherwise)
+
+
+def is_none_of(value: int, strangers: Iterable[int]) -> bool:
+    """Whether ``value`` differs from each of ``strangers``."""
+    differs = True
+    for stranger in strangers:
+        differs &= value != stranger
+    return differs
+
+
 def widest(*extents: int) -> int:
     """Return the widest vector, 4, 2 or 1 floats, that divides all ``extents``."""
-    return next(v for v in (4, 2, 1) if all(n % v == 0 for n in extents))
+    halves = quarters = True
+    for extent in extents:
+        halves &= extent % 2 == 0
+        quarters &= extent % 4 == 0
+    return 1 + halves + 2 * quarters
 
 
 def defines(**values_by_name: int) -> Mapping[str, int]:

@@ -32,7 +32,7 @@ class ConvTiling:
         self.w_pitch = common.odd_quads(self.chunk * taps)
         staged = c["stages"] * (self.chunk * in_h * self.in_pitch + self.tile_co * self.w_pitch)
         summed = c["slices"] * self.tile_co * c["rows"] * self.tile_x
-        self.shared_bytes = 4 * max(staged, summed)
+        self.shared_bytes = 4 * common.larger(staged, summed)
         self.window = (c["pixels"] - 1) * self.x_step + shape.kw
         self.tiles = (
             shape.n
@@ -46,14 +46,14 @@ class ConvTiling:
     def registers(self) -> int:
         """Estimate of the registers of a thread: sums, one window, the taps, and addresses."""
         c = self.choice
-        taps = c["channels"] * max(c["taps"], 1)
+        taps = c["channels"] * common.larger(c["taps"], 1)
         return c["channels"] * c["pixels"] + self.window + taps + 18
 
     @property
     def unrolled(self) -> int:
         """Multiply-adds in the straight-line part of the inner loop."""
         c = self.choice
-        lines = c["step"] * self.shape.taps if c["taps"] else self.shape.kw
+        lines = common.pick(c["taps"] > 0, c["step"] * self.shape.taps, self.shape.kw)
         return lines * c["channels"] * c["pixels"]
 
     def defines(self) -> Mapping[str, int]:
@@ -118,22 +118,23 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
     tiling, limits, c = ConvTiling(shape, choice), target.limits, choice
-    least = min(64, shape.outputs)
+    least, over = min(64, shape.outputs), common.larger(c["pixels"], c["columns"])
+    apart = c["step"] * shape.taps % common.larger(c["taps"], 1)
     rules = [
         (tiling.threads > limits.threads_per_block, "too many threads"),
-        (tiling.threads < least and c["slices"] * 2 <= shape.ci, "too few threads"),
+        ((tiling.threads < least) & (c["slices"] * 2 <= shape.ci), "too few threads"),
         (tiling.registers * tiling.threads > limits.registers, "too many registers"),
         (tiling.registers > 250, "too many registers a thread"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
         (c["split"] * shape.outputs >= 2**31, "partial sums beyond 32-bit indices"),
         (tiling.tile_co >= 2 * shape.co, "channels beyond the output"),
-        (tiling.tile_x >= shape.ow + max(c["pixels"], c["columns"]), "columns beyond the output"),
+        (tiling.tile_x >= shape.ow + over, "columns beyond the output"),
         (tiling.chunk >= 2 * tiling.per_split, "slices beyond the input channels"),
         (c["stages"] > tiling.chunks + 1, "stages beyond the chunks"),
-        (c["taps"] > 0 and c["step"] * shape.taps % c["taps"] > 0, "taps do not divide"),
+        (apart > 0, "taps do not divide"),
         (tiling.unrolled > 4096, "too long when unrolled"),
-        (c["cluster"] > 0 and not common.clusters_of(target), "no clusters"),
-        (c["cluster"] > 0 and c["split"] not in (2, 4, 8), "cluster of that size"),
+        ((c["cluster"] > 0) & (not common.clusters_of(target)), "no clusters"),
+        ((c["cluster"] > 0) & common.is_none_of(c["split"], (2, 4, 8)), "cluster of that size"),
     ]
     return common.first_broken(rules)
 

@@ -25,12 +25,13 @@ class GemmTiling:
         self.chunks = common.ceil_div(self.per_split, self.chunk)
         # Rows of a transposed tile begin 16-byte words apart, and in different banks.
         across = 4 * common.ceil_div(self.tile_m, 4) + 4
-        self.a_pitch = across if c["transposed"] else common.odd_quads(self.chunk)
+        self.a_pitch = common.pick(c["transposed"], across, common.odd_quads(self.chunk))
         self.b_pitch = 4 * common.ceil_div(self.tile_n, 4)
-        a_size = (self.chunk if c["transposed"] else self.tile_m) * self.a_pitch
+        a_size = common.pick(c["transposed"], self.chunk, self.tile_m) * self.a_pitch
         staged = c["stages"] * (a_size + self.chunk * self.b_pitch)
         summed = c["slices"] * self.tile_m * self.tile_n
-        self.shared_bytes = 4 * max(staged, summed if c["slices"] > 1 or c["cluster"] else 0)
+        joined = (c["slices"] > 1) | (c["cluster"] > 0)
+        self.shared_bytes = 4 * common.larger(staged, joined * summed)
         self.grid = (
             common.ceil_div(shape.n, self.tile_n),
             common.ceil_div(shape.m, self.tile_m),
@@ -41,7 +42,7 @@ class GemmTiling:
     def registers(self) -> int:
         """Estimate of the registers of a thread: sums, operands, and addresses."""
         c = self.choice
-        left = c["rows"] * (2 if c["transposed"] else common.widest(c["step"]))
+        left = c["rows"] * common.pick(c["transposed"], 2, common.widest(c["step"]))
         return c["rows"] * c["cols"] + left + 2 * c["cols"] + 28
 
     def defines(self) -> Mapping[str, int]:
@@ -101,7 +102,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     least = min(64, shape.m * shape.n)
     rules = [
         (tiling.threads > limits.threads_per_block, "too many threads"),
-        (tiling.threads < least and c["slices"] * 2 <= shape.k, "too few threads"),
+        ((tiling.threads < least) & (c["slices"] * 2 <= shape.k), "too few threads"),
         (tiling.registers * tiling.threads > limits.registers, "too many registers"),
         (tiling.registers > 250, "too many registers a thread"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
@@ -111,8 +112,8 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (tiling.chunk >= 2 * tiling.per_split, "slices beyond the reduction"),
         (c["stages"] > tiling.chunks + 1, "stages beyond the chunks"),
         (c["step"] * c["rows"] * c["cols"] > 4096, "too long when unrolled"),
-        (c["cluster"] > 0 and not common.clusters_of(target), "no clusters"),
-        (c["cluster"] > 0 and c["split"] not in (2, 4, 8), "cluster of that size"),
+        ((c["cluster"] > 0) & (not common.clusters_of(target)), "no clusters"),
+        ((c["cluster"] > 0) & common.is_none_of(c["split"], (2, 4, 8)), "cluster of that size"),
     ]
     return common.first_broken(rules)
 

@@ -35,7 +35,8 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     family = gemm_wgmma if choice[KNOB] else gemm_mma
     own = family.candidates(shape)
     strange = [
-        (choice[name] not in values, f"{name} of the other") for name, values in own.items()
+        (common.is_none_of(choice[name], values), f"{name} of the other")
+        for name, values in own.items()
     ]
     slow = [(family is gemm_mma and shape.m >= FULL_ROWS, "mma.sync where wgmma has full tiles")]
     return common.first_broken(slow + strange) or family.violation(shape, choice, target)

@@ -58,9 +58,9 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
         (tiling.tile_m >= 2 * max(shape.m, 16), "rows beyond the output"),
         (tiling.tile_n >= 2 * max(shape.n, 16), "columns beyond the output"),
-        (c["stages"] > tiling.chunks + 1 and c["stages"] > 2, "stages beyond the chunks"),
-        (c["chunk"] >= 2 * max(tiling.per_split, 16), "a chunk beyond the reduction"),
-        (c["band"] > 1 and c["band"] >= 2 * tiling.blocks[0], "a band beyond the output"),
+        (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
+        (c["chunk"] >= 2 * common.larger(tiling.per_split, 16), "a chunk beyond the reduction"),
+        ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
     ]
     return common.first_broken(rules)
 

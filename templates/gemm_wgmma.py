@@ -43,7 +43,7 @@ class WgmmaTiling:
 
     def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
         c = choice
-        self.choice, self.groups = choice, c["warps_m"] // 4
+        self.choice, self.groups = choice, common.larger(c["warps_m"] // 4, 1)
         self.threads = 128 * (self.groups + 1)
         self.tile_m, self.tile_n = c["warps_m"] * c["frags_m"] * 16, c["frags_n"] * 8
         chunks = common.ceil_div(shape.k, c["chunk"])
@@ -65,10 +65,10 @@ class WgmmaTiling:
         entry = limits.registers // (self.threads * resident) // 8 * 8
         for_sums = (entry * (self.groups + 1) - COPY_REGISTERS) // self.groups
         return (
-            c["frags_n"] * 4 + PRODUCT_REGISTERS <= entry
-            and c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS <= for_sums
-            and c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS <= 240
-            and resident * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024
+            (c["frags_n"] * 4 + PRODUCT_REGISTERS <= entry)
+            & (c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS <= for_sums)
+            & (c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS <= 240)
+            & (resident * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024)
         )
 
 
@@ -98,14 +98,14 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     rules = [
         (not offered(shape, target), "no wgmma"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
-        (not tiling.fits(1, target), "too many registers"),
+        (tiling.fits(1, target) == 0, "too many registers"),
         (tiling.tile_m >= 2 * max(shape.m, 64), "rows beyond the output"),
         (tiling.tile_n >= 2 * max(shape.n, 64), "columns beyond the output"),
-        (c["stages"] > tiling.chunks + 1 and c["stages"] > 2, "stages beyond the chunks"),
+        (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
         (c["chunk"] >= 2 * max(shape.k, 64), "a chunk beyond the reduction"),
-        (c["split"] > 1 and tiling.per_split * (c["split"] - 1) >= shape.k, "an empty range"),
-        (c["split"] > 1 and tiling.part_bytes > tiling.ring_bytes, "parts beyond the ring"),
-        (c["band"] > 1 and c["band"] >= 2 * tiling.blocks[0], "a band beyond the output"),
+        ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= shape.k), "an empty range"),
+        ((c["split"] > 1) & (tiling.part_bytes > tiling.ring_bytes), "parts beyond the ring"),
+        ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
     ]
     return common.first_broken(rules)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 
@@ -10,9 +11,12 @@ from autotune.task.constraint import BoolArray, Constraint, refine
 from autotune.task.radix import IntArray
 from autotune.utils.math import product
 
-# Largest joint table, in cells: a fraction of a second to go through. It never exists as a
-# whole, ...
-JOINT_LIMIT = 1 << 25
+# Largest joint table, in cells, that is made without need, and where draws would be refused too
+# often without it: some ten milliseconds, and a fraction of a second. It never exists as a whole,
+# ...
+QUICK_JOINT, JOINT_LIMIT = 1 << 18, 1 << 25
+# Largest joint table that is gone through only to count: about a second.
+COUNT_LIMIT = 1 << 27
 # ... only in slices of at most this size (8 MB), of which some are kept.
 SLICE_LIMIT = 1 << 20
 KEPT_CELLS = 1 << 21
@@ -25,23 +29,28 @@ class Component:
 
     Digits that no constraint of the component tells apart form a class; a cell is a combination
     of classes, and its weight the number of combinations of digits in it. Ranks 0 to `total`
-    enumerate the allowed combinations of digits. The table is made slice by slice along the knob
+    enumerate the allowed combinations of digits. The table is made slice by slice along the knobs
     with most classes, so that its size is bounded by time rather than memory.
 
     Attributes:
-        knobs: positions of its knobs; the one that is sliced comes first.
+        knobs: positions of its knobs; those that are sliced come first.
         total: number of allowed combinations of digits.
     """
 
     def __init__(self, constraints: Sequence[Constraint], dims: Sequence[int]) -> None:
         self.knobs, self._classes, members = _joined(constraints)
         self._shape = [len(m) for m in members]
+        # How many of the first axes are fixed in a slice.
+        self._fixed = next(n for n in count() if product(self._shape[n:]) <= SLICE_LIMIT)
+        self._outers = list(np.ndindex(*self._shape[: self._fixed]))
         self._sizes = [
             np.bincount(c, minlength=n) for c, n in zip(self._classes, self._shape, strict=True)
         ]
         self._order = [np.argsort(c, kind="stable") for c in self._classes]
         self._starts = [np.cumsum(sizes) - sizes for sizes in self._sizes]
-        self._tables = [self._spread(constraint, members) for constraint in constraints]
+        self._tables = _by_last_axis(
+            [self._spread(constraint, members) for constraint in constraints], len(self.knobs)
+        )
         self._slices: dict[int, IntArray] = {}
         everything = [slice(0, dims[knob]) for knob in self.knobs]
         self._cumulative = np.cumsum(self._totals(everything))
@@ -55,12 +64,15 @@ class Component:
         """Return the digits of its knobs for each rank, one row a rank."""
         outer, rest = _find(self._cumulative, ranks)
         digits = np.empty((len(ranks), len(self.knobs)), dtype=np.int64)
-        digits[:, 0], rest = self._members(0, outer, rest)
+        sliced = self._shape[: self._fixed]
+        fixed = np.unravel_index(outer, sliced) if sliced else ()
+        for column, codes in enumerate(fixed):
+            digits[:, column], rest = self._members(column, codes, rest)
         cells = np.zeros(len(ranks), dtype=np.int64)
         for one in np.unique(outer).tolist():
             rows = np.flatnonzero(outer == one)
             cells[rows], rest[rows] = _find(self._slice(one), rest[rows])
-        for column in reversed(range(1, len(self.knobs))):
+        for column in reversed(range(self._fixed, len(self.knobs))):
             codes = cells % self._shape[column]
             cells //= self._shape[column]
             digits[:, column], rest = self._members(column, codes, rest)
@@ -75,10 +87,10 @@ class Component:
     def _slice(self, outer: int) -> IntArray:
         """Return the cumulative weights of the cells of one slice."""
         if outer not in self._slices:
-            weights = _outer_product(self._sizes[1:])
+            weights = _outer_product(self._sizes[self._fixed :])
             if (len(self._slices) + 1) * weights.size > KEPT_CELLS:
                 self._slices.clear()
-            allowed = self._allowed(outer)
+            allowed = self._allowed(self._outers[outer])
             self._slices[outer] = np.cumsum(np.where(allowed, weights, 0).reshape(-1))
         return self._slices[outer]
 
@@ -88,17 +100,28 @@ class Component:
             np.bincount(classes[span], minlength=n)
             for classes, span, n in zip(self._classes, ranges, self._shape, strict=True)
         ]
-        weights = _outer_product(sizes[1:])
-        totals = np.zeros(self._shape[0], dtype=np.int64)
-        for outer in np.flatnonzero(sizes[0]).tolist():
-            totals[outer] = np.sum(weights, where=self._allowed(outer))
-        return np.asarray(totals * sizes[0])
+        weights = _outer_product(sizes[self._fixed :])
+        alike = bool((weights == 1).all())
+        times = _outer_product(sizes[: self._fixed]).reshape(-1)
+        totals = np.zeros(len(times), dtype=np.int64)
+        for outer in np.flatnonzero(times).tolist():
+            allowed = self._allowed(self._outers[outer])
+            totals[outer] = np.count_nonzero(allowed) if alike else np.sum(weights, where=allowed)
+        return np.asarray(totals * times)
 
-    def _allowed(self, outer: int) -> BoolArray:
-        """Return which cells of one slice all constraints accept."""
-        allowed = np.ones(self._shape[1:], dtype=np.bool_)
-        for table in self._tables:
-            allowed &= table[min(outer, len(table) - 1)]
+    def _allowed(self, outer: tuple[int, ...]) -> BoolArray:
+        """Return which cells of one slice all constraints accept.
+
+        The slice grows axis by axis, so that a constraint is applied while it is small.
+        """
+        allowed = np.ones((), dtype=np.bool_)
+        for axis, tables in enumerate(self._tables):
+            if axis >= self._fixed:
+                shape = (*allowed.shape, self._shape[axis])
+                allowed = np.broadcast_to(allowed[..., None], shape).copy()
+            for table in tables:
+                fixed = tuple(min(i, n - 1) for i, n in zip(outer, table.shape, strict=False))
+                allowed &= table[fixed].reshape(table.shape[self._fixed : axis + 1])
         return allowed
 
     def _spread(self, constraint: Constraint, members: Sequence[IntArray]) -> BoolArray:
@@ -137,8 +160,7 @@ def _joinable(constraints: Sequence[Constraint], dims: Sequence[int], limit: int
     """Return whether these constraints can be one component."""
     knobs, _, members = _joined(constraints)
     cells = product(len(m) for m in members)
-    fits = cells <= limit and cells // len(members[0]) <= SLICE_LIMIT
-    return fits and product(dims[k] for k in knobs) < WEIGHT_LIMIT
+    return cells <= limit and product(dims[k] for k in knobs) < WEIGHT_LIMIT
 
 
 def _joined(constraints: Sequence[Constraint]) -> tuple[list[int], list[IntArray], list[IntArray]]:
@@ -150,6 +172,14 @@ def _joined(constraints: Sequence[Constraint]) -> tuple[list[int], list[IntArray
     refined = {knob: refine(codes[knob]) for knob in sorted(codes)}
     knobs = sorted(refined, key=lambda knob: -len(refined[knob][1]))
     return knobs, [refined[k][0] for k in knobs], [refined[k][1] for k in knobs]
+
+
+def _by_last_axis(tables: Sequence[BoolArray], axes: int) -> list[list[BoolArray]]:
+    """Group tables by the last axis along which they differ."""
+    groups: list[list[BoolArray]] = [[] for _ in range(axes)]
+    for table in tables:
+        groups[max((i for i, n in enumerate(table.shape) if n > 1), default=0)].append(table)
+    return groups
 
 
 def _find(cumulative: IntArray, ranks: IntArray) -> tuple[IntArray, IntArray]:

@@ -94,6 +94,26 @@ class ConfigSpace(Knobs):
         """The number of valid points; unlike ``len`` it may exceed the size of a C integer."""
         return self._points.count()[0]
 
+    @property
+    def rough_count(self) -> int:
+        """The number of valid points to a few percent, in a fraction of a second.
+
+        Tuners use it: an exact count of a large space with intricate filters takes seconds.
+        """
+        return self._points.about()[0]
+
+    @property
+    def count_is_known(self) -> bool:
+        """Whether `rough_count` is exact."""
+        return self._points.about()[1]
+
+    def has_at_most(self, n: int) -> bool:
+        """Return whether at most ``n`` points are valid, counting exactly only if it is close."""
+        about, exact = self._points.about()
+        if not exact and about <= 2 * n:
+            about, exact = self._points.count()
+        return exact and about <= n
+
     def __len__(self) -> int:
         return self.valid_count
 
@@ -234,7 +254,7 @@ class ConfigSpace(Knobs):
         first, last = self._bounds(start, end)
         if not self.has_constraints:
             return last - first
-        if self._points.checks:
+        if self._points.settled.checks:
             return sum(len(valid) for valid in valid_between(self._points, first, last))
         return self._points.count_below(last) - self._points.count_below(first)
 

@@ -18,7 +18,7 @@ from autotune.utils.math import product
 Predicate = Callable[[Mapping[str, Any]], bool]
 BoolArray = npt.NDArray[np.bool_]
 
-# Largest truth table: 1 MB, and well under a second even when each cell is one Python call.
+# Largest truth table: 1 MB.
 TABLE_LIMIT = 1 << 20
 # Cells evaluated together.
 CHUNK = 1 << 16
@@ -28,21 +28,36 @@ class Constraint(ABC):
     """A condition on some knobs.
 
     Digits of a knob that the condition cannot tell apart form a class. When there are few enough
-    combinations of classes, all are evaluated once into `table`.
+    combinations of classes, all are evaluated once into `table`: a few at once, many when
+    `tabulate` is called.
 
     Attributes:
         origin: where the filter is written, for messages.
         knobs: positions of the knobs it reads, ascending.
         classes: for each of `knobs`, the class of every digit.
-        table: truth by class, one axis per knob; None when it would be too large.
+        members: for each of `knobs`, one digit of every class.
+        table: truth by class, one axis per knob; None while there is none.
     """
 
     # Points worth looking at in one draw before giving up: one to three seconds.
     effort: ClassVar[int]
+    # Cells that are evaluated without being asked to: some ten milliseconds.
+    quick: ClassVar[int]
     origin: str
     knobs: list[int]
     classes: list[IntArray]
+    members: list[IntArray]
     table: BoolArray | None
+
+    @property
+    def cells(self) -> int:
+        """Number of combinations of classes."""
+        return product(len(m) for m in self.members)
+
+    def tabulate(self, limit: int = TABLE_LIMIT) -> None:
+        """Make the table, unless it is there or would have more cells than ``limit``."""
+        if self.table is None and self.cells <= limit:
+            self.table = self._tabulated(limit)
 
     def accepts(self, digits: IntArray) -> BoolArray:
         """Return, for each row of digits of all knobs, whether the condition holds."""
@@ -55,6 +70,13 @@ class Constraint(ABC):
     def _evaluate(self, digits: IntArray) -> BoolArray:
         """Evaluate the condition for rows of digits."""
 
+    @abstractmethod
+    def _tabulated(self, limit: int) -> BoolArray | None:
+        """Evaluate the condition for all combinations of classes.
+
+        None where that tells more of them apart than was known, and they exceed ``limit``.
+        """
+
 
 class TracedConstraint(Constraint):
     """A condition known as a decision tree.
@@ -66,6 +88,7 @@ class TracedConstraint(Constraint):
     """
 
     effort = 1 << 24
+    quick = 1 << 17
 
     def __init__(self, tree: Decision, dims: Sequence[int], origin: str) -> None:
         self.origin = origin
@@ -76,12 +99,13 @@ class TracedConstraint(Constraint):
         self.knobs = sorted(local)
         refined = [refine(local[knob]) for knob in self.knobs]
         self.classes = [classes for classes, _ in refined]
-        self.table = self._tabulate([members for _, members in refined], len(dims))
+        self.members = [members for _, members in refined]
+        self.table, self._width = None, len(dims)
+        self.tabulate(self.quick)
 
-    def _tabulate(self, members: Sequence[IntArray], width: int) -> BoolArray | None:
+    def _tabulated(self, limit: int) -> BoolArray:
+        members, width = self.members, self._width
         cells = Radix([len(m) for m in reversed(members)])  # the last knob varies fastest
-        if cells.total > TABLE_LIMIT:
-            return None
         flat = np.empty(cells.total, dtype=np.bool_)
         for start in range(0, cells.total, CHUNK):
             stop = min(start + CHUNK, cells.total)
@@ -127,11 +151,6 @@ def refine(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     table = np.stack(codes, axis=1)
     _, members, classes = np.unique(table, axis=0, return_index=True, return_inverse=True)
     return classes.reshape(-1).astype(np.int64), members.astype(np.int64)
-
-
-def product_of_classes(members: Sequence[IntArray]) -> int:
-    """Return the number of combinations of classes."""
-    return product(len(m) for m in members)
 
 
 def _decide(tree: Tree | None, digits: IntArray, rows: IntArray, accepted: BoolArray) -> None:

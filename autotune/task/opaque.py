@@ -10,11 +10,9 @@ import numpy as np
 
 from autotune.errors import SpaceError
 from autotune.task.constraint import (
-    TABLE_LIMIT,
     BoolArray,
     Constraint,
     Predicate,
-    product_of_classes,
     refine,
 )
 from autotune.task.radix import IntArray
@@ -35,6 +33,7 @@ class OpaqueConstraint(Constraint):
     """
 
     effort = 1 << 18
+    quick = 1 << 12
 
     def __init__(
         self, predicate: Predicate, spaces: Mapping[str, TransformSpace], origin: str
@@ -45,12 +44,11 @@ class OpaqueConstraint(Constraint):
         self._names = list(spaces)
         self._reads: dict[str, set[int] | None] = {}
         self._memo: dict[bytes, bool] = {}
-        self._members: list[IntArray] = []
         self._views: list[list[Any]] = []
-        self.knobs = []
-        self.classes = []
+        self.knobs, self.classes, self.members = [], [], []
+        self.table = None
         self._probe()
-        self.table = self._tabulate()
+        self.tabulate(self.quick)
 
     def _evaluate(self, digits: IntArray) -> BoolArray:
         while True:
@@ -73,15 +71,14 @@ class OpaqueConstraint(Constraint):
             results[row] = known
         return results
 
-    def _tabulate(self) -> BoolArray | None:
-        while True:
-            if product_of_classes(self._members) > TABLE_LIMIT:
-                return None
+    def _tabulated(self, limit: int) -> BoolArray | None:
+        while self.cells <= limit:
             try:
-                shape = [len(members) for members in self._members]
+                shape = [len(members) for members in self.members]
                 return np.array(self._evaluate_all(), dtype=np.bool_).reshape(shape)
             except Unread as more:
                 self._learn(more)
+        return None
 
     def _evaluate_all(self) -> list[bool]:
         names = [self._names[k] for k in self.knobs]
@@ -128,7 +125,7 @@ class OpaqueConstraint(Constraint):
         self.knobs = sorted(self._names.index(name) for name in self._reads)
         grouped = [self._group(self._names[knob]) for knob in self.knobs]
         self.classes = [classes for classes, _, _ in grouped]
-        self._members = [members for _, members, _ in grouped]
+        self.members = [members for _, members, _ in grouped]
         self._views = [views for _, _, views in grouped]
 
     def _group(self, name: str) -> tuple[IntArray, IntArray, list[Any]]:

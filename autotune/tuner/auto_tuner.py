@@ -29,22 +29,22 @@ class AutoTuner(Tuner):
 
     Attributes:
         strategy: the tuner that was picked.
-        reason: why, in words.
     """
 
     def __init__(self, task: Task, seed: int | None = None) -> None:
         super().__init__(task, seed)
+        tiny = self.space.has_at_most(TINY)
+        self.strategy: Tuner = (RandomTuner if tiny else XGBTuner)(task, seed=seed)
+
+    @property
+    def reason(self) -> str:
+        """Why the strategy was picked, in words."""
         space = self.space
-        count, exact = space.valid_count, space.len_is_exact
-        self.strategy: Tuner
-        if exact and count <= TINY:
-            self.strategy = RandomTuner(task, seed=seed)
-            self.reason = f"all {count} configurations are tried"
-        else:
-            self.strategy = XGBTuner(task, seed=seed)
-            about = "" if exact else "about "
-            scored = "every one" if exact and count <= ENUMERABLE else "what annealing finds"
-            self.reason = f"a model scores {scored} of {about}{count} configurations"
+        if isinstance(self.strategy, RandomTuner):
+            return f"all {space.rough_count} configurations are tried"
+        scored = "every one" if space.has_at_most(ENUMERABLE) else "what annealing finds"
+        about = "" if space.count_is_known else "about "
+        return f"a model scores {scored} of {about}{space.rough_count} configurations"
 
     def has_next(self) -> bool:
         """Return whether there is anything left to propose."""

@@ -144,5 +144,4 @@ def candidates_of(
     space: ConfigSpace, features: KnobFeatures, rng: np.random.Generator
 ) -> Candidates:
     """Return the way of choosing that fits the size of a space."""
-    small = space.len_is_exact and space.valid_count <= ENUMERABLE
-    return (AllPoints if small else DrawnPoints)(space, features, rng)
+    return (AllPoints if space.has_at_most(ENUMERABLE) else DrawnPoints)(space, features, rng)

@@ -113,7 +113,7 @@ class ModelBasedTuner(PointTuner):
                 f"diversity_filter_ratio must be at least 1, got {diversity_filter_ratio}"
             )
         self.cost_model, self.model_optimizer = cost_model, model_optimizer
-        self.plan_size = max(1, min(plan_size, self.space.valid_count))
+        self.plan_size = max(1, min(plan_size, self.space.rough_count))
         self.diversity_filter_ratio = diversity_filter_ratio
         self.xs: list[int] = []
         self.ys: list[float] = []

@@ -39,7 +39,7 @@ class PointTuner(Tuner):
 
     def has_next(self) -> bool:
         """Return whether a valid point may be left that was not proposed."""
-        if self.space.len_is_exact and len(self.visited) >= self.space.valid_count:
+        if self.space.has_at_most(len(self.visited)):
             self._exhausted = True
         return not self._exhausted
 

@@ -191,7 +191,6 @@ class _Listed(ValidPoints):
     def __init__(self, spaces: Mapping[str, TransformSpace], indices: IndexArray) -> None:
         super().__init__(spaces, [])
         self._listed = np.unique(indices)
-        self.candidates = len(self._listed)
 
     def accepts(self, digits: IntArray) -> BoolArray:
         indices = self.radix.indices(digits)
@@ -203,6 +202,9 @@ class _Listed(ValidPoints):
 
     def count(self) -> tuple[int, bool]:
         return len(self._listed), True
+
+    def about(self) -> tuple[int, bool]:
+        return self.count()
 
     def count_below(self, index: int) -> int:
         return int(np.searchsorted(self._listed, index))
