@@ -56,7 +56,7 @@ def larger(left: int, right: int) -> int:
     return left + (right > left) * (right - left)
 
 
-def pick(condition: bool, then: int, otherwise: int) -> int:
+def pick(condition: int, then: int, otherwise: int) -> int:
     """Return one of two numbers; ``condition`` is a truth value, or 0 or 1."""
     return otherwise + condition * (then - otherwise)
 

@@ -1,4 +1,4 @@
-"""Constraints of a space joined as far as is worth it; candidates are what the joined ones leave."""
+"""Constraints of a space joined as far as is worth it, and what the joined ones leave."""
 
 from __future__ import annotations
 
