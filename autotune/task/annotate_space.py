@@ -10,8 +10,13 @@ import numpy as np
 
 from autotune.errors import SpaceError
 from autotune.task.entities import ANNOTATIONS, AnnotateEntity
-from autotune.task.transform_space import IntTable, TransformSpace
+from autotune.task.transform_space import IntTable, TransformSpace, check_policy
+from autotune.utils.check import Check
 
+_CHECK = Check(SpaceError)
+POLICIES = (
+    "bind_gpu", "bind_gpu_virtual", "locate_cache", "or try, none, unroll, vec joined by '_'",
+)  # fmt: skip
 CHOICES = ("none", "unroll", "vec")
 
 
@@ -29,8 +34,8 @@ class AnnotateSpace(TransformSpace):
     sequence_attribute: ClassVar[str] = "anns"
 
     def __init__(self, axes: Sequence[Any], policy: str, num_anchor: int | None = None) -> None:
-        self.policy = policy
-        self.num_output = len(axes)
+        self.policy = _CHECK.text("policy", policy, "try_unroll")
+        self.num_output = len(_CHECK.sequence("axes", axes, "a list of loops"))
         self._anns = self._assignments(num_anchor)
         if not self._anns:
             raise SpaceError(
@@ -44,15 +49,11 @@ class AnnotateSpace(TransformSpace):
         if self.policy == "bind_gpu_virtual":
             return [self._bound(virtual=True)]
         if self.policy == "locate_cache":
-            if num_anchor is None:
-                raise SpaceError("policy 'locate_cache' needs num_anchor=")
-            return list(itertools.combinations(range(self.num_output), num_anchor))
+            count = _CHECK.whole("num_anchor", num_anchor, least=1, most=self.num_output)
+            return list(itertools.combinations(range(self.num_output), count))
         choices = self.policy.replace("try", "none").split("_")
         if not set(choices) <= set(CHOICES):
-            raise SpaceError(
-                f"Invalid policy: {self.policy}; expected bind_gpu, bind_gpu_virtual, "
-                f"locate_cache, or try, none, unroll, vec joined by '_'"
-            )
+            check_policy(self.policy, POLICIES)
         every = itertools.product(choices, repeat=self.num_output)
         return [list(anns) for anns in every if anns.count("vec") <= 1]
 

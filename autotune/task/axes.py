@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from autotune.errors import SpaceError
+from autotune.utils.check import shown
 
 _serial = itertools.count()
 
@@ -56,7 +57,7 @@ def axis_length(var: Any) -> int:
     if not hasattr(var, "dom") and not hasattr(var, "extent"):
         raise SpaceError(
             f"Invalid type of axis: {type(var)}; expected a length, a VirtualAxis or an "
-            f"iteration variable"
+            f"iteration variable, got {shown(var)}"
         )
     domain = getattr(var, "dom", var)
     if domain is None:

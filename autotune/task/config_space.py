@@ -18,6 +18,7 @@ from autotune.task.order import nth_valid, valid_between
 from autotune.task.radix import IndexArray, IntArray
 from autotune.task.transform_space import FloatTable, TransformSpace
 from autotune.task.valid_points import ValidPoints
+from autotune.utils.check import Check, shown
 
 # Draws from a part of the indices before all of that part is looked at.
 RANGE_TRIES = 1 << 10
@@ -42,6 +43,11 @@ class ConfigSpace(Knobs):
 
     def _define(self, name: str, num_output: int, build: BuildSpace, misfit: Misfit) -> list[Axis]:
         space = build_space(name, build)
+        if name in self.space_map:
+            raise SpaceError(
+                f"knob {name!r}: name must be one of its own, got one that is defined already; "
+                f"a second definition would change what the first one means"
+            )
         self.space_map[name] = space
         self.clear_cache()
         return [Axis(space, i) for i in range(space.num_output)]
@@ -55,6 +61,7 @@ class ConfigSpace(Knobs):
         The filter must depend on nothing but the entities: it is called once for each combination
         of the values it reads, when the space is first used.
         """
+        Check(SpaceError, "multi_filter").function("filter", filter, "a configuration")
         self._filters.append(filter)
         self.clear_cache()
 
@@ -128,6 +135,8 @@ class ConfigSpace(Knobs):
         Raises:
             SpaceIndexError: the index is out of range, or a filter rejects it.
         """
+        if type(index) is bool or not isinstance(index, (int, np.integer)):
+            raise SpaceIndexError(f"index must be a whole number, got {shown(index)}")
         if not 0 <= index < self.range_length:
             raise SpaceIndexError(
                 f"Index out of range: size {self.range_length}, got index {index}"
@@ -188,9 +197,12 @@ class ConfigSpace(Knobs):
         Raises:
             SpaceError: there are fewer.
         """
+        Check(SpaceError, "sample_ints").whole("m", m, least=0)
         drawn = self.sample(m, rng or np.random.default_rng())
         if len(drawn) < m:
-            raise SpaceError(f"asked for {m} distinct configurations, the space has {len(drawn)}")
+            raise SpaceError(
+                f"sample_ints: asked for m={m} distinct configurations, the space has {len(drawn)}"
+            )
         return drawn
 
     def get_rand_index(
@@ -293,10 +305,9 @@ class ConfigSpace(Knobs):
         return self._known_points
 
     def _bounds(self, start: int | None, end: int | None) -> tuple[int, int]:
-        first = 0 if start is None else start
-        last = self.range_length if end is None else end
-        if not 0 <= first <= last <= self.range_length:
-            raise SpaceError(f"the range [{first}, {last}) is not within [0, {self.range_length})")
+        check, total = Check(SpaceError, "space"), self.range_length
+        last = total if end is None else check.whole("end", end, least=0, most=total)
+        first = 0 if start is None else check.whole("start", start, least=0, most=last)
         return first, last
 
     def _sample_between(

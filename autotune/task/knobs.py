@@ -28,6 +28,9 @@ from autotune.task.option_space import OtherOptionSpace
 from autotune.task.reorder_space import Chains, ReorderSpace
 from autotune.task.split_space import NO_MAX_FACTOR, SplitFilter, SplitSpace, violation
 from autotune.task.transform_space import TransformSpace
+from autotune.utils.check import Check, shown
+
+_CHECK = Check(SpaceError, "knob")
 
 BuildSpace = Callable[[], TransformSpace]
 # Says why an entity does not fit the definition; an empty string when it does.
@@ -127,7 +130,7 @@ class Knobs(ABC):
             known = set(entity.perm) <= set(range(len(axes)))
             return "" if known else f"the template gives it {len(axes)} loops"
 
-        return self._define(name, len(axes), build, misfit)
+        return self._define(name, _count(axes), build, misfit)
 
     def define_annotate(
         self, name: str, axes: Sequence[Any], policy: str, *, num_anchor: int | None = None
@@ -141,7 +144,7 @@ class Knobs(ABC):
             return "" if len(entity.anns) == expected else f"the template expects {expected} items"
 
         return self._define(
-            name, len(axes), lambda: AnnotateSpace(axes, policy, num_anchor), misfit
+            name, _count(axes), lambda: AnnotateSpace(axes, policy, num_anchor), misfit
         )
 
     def define_knob(self, name: str, candidate: Iterable[Any]) -> list[Axis]:
@@ -154,14 +157,15 @@ class Knobs(ABC):
 
     def add_flop(self, flop: Any) -> None:
         """Add to the floating-point operations that this task does."""
-        self.flop += _number("add_flop", flop)
+        self.flop += _number("add_flop", "flop", flop)
 
     def add_bytes(self, count: Any) -> None:
         """Add to the bytes that this task reads and writes at least once."""
-        self.bytes += _number("add_bytes", count)
+        self.bytes += _number("add_bytes", "count", count)
 
     def raise_error(self, msg: str) -> None:
         """Mark this configuration impossible; its trial fails with this message."""
+        Check(SpaceError, "raise_error").text("msg", msg, "too many threads")
         self.errors.append(msg)
 
     def valid(self) -> bool:
@@ -172,8 +176,10 @@ class Knobs(ABC):
         entities = self._entities()
         if name not in entities:
             known = ", ".join(entities) or "none"
-            meant = did_you_mean(str(name), entities)
-            raise KnobLookupError(f"there is no knob {name!r}{meant}; defined so far: {known}")
+            meant = did_you_mean(shown(name), entities)
+            raise KnobLookupError(
+                f"there is no knob {shown(name)}{meant}; defined so far: {known}"
+            )
         return entities[name]
 
     def __contains__(self, name: object) -> bool:
@@ -185,15 +191,21 @@ class Knobs(ABC):
 
 def build_space(name: str, build: BuildSpace) -> TransformSpace:
     """Make a knob's space; an error names the knob."""
+    _CHECK.text("name", name, "tile_x")
     try:
         return build()
     except SpaceError as error:
         raise SpaceError(f"knob {name!r}: {error}") from error
 
 
-def _number(method: str, value: Any) -> float:
-    number = value if isinstance(value, float) else constant(value)
-    number = float(value) if number is None and hasattr(value, "__float__") else number
-    if number is None:
-        raise SpaceError(f"{method}: expected a number, got {value!r}")
-    return number
+def _count(axes: Sequence[Any]) -> int:
+    return len(
+        axes if isinstance(axes, tuple) else _CHECK.sequence("axes", axes, "a list of loops")
+    )
+
+
+def _number(method: str, name: str, value: Any) -> float:
+    """Return a count as it was given, whole where it is whole; an expression must be constant."""
+    plain = getattr(value, "value", value)
+    Check(SpaceError, method).number(name, plain, least=0)
+    return plain if isinstance(plain, float) else constant(plain) or float(plain)

@@ -10,8 +10,10 @@ import numpy as np
 
 from autotune.errors import SpaceError
 from autotune.task.entities import ReorderEntity
-from autotune.task.transform_space import FloatTable, TransformSpace
+from autotune.task.transform_space import FloatTable, TransformSpace, check_policy
+from autotune.utils.check import Check
 
+_CHECK = Check(SpaceError)
 POLICIES = ("identity", "all", "interval_all", "candidate", "interleave", "interleave_cuda")
 Chains = Sequence[Sequence[Any]]
 
@@ -40,13 +42,17 @@ class ReorderSpace(TransformSpace):
         reduce: Chains | None = None,
     ) -> None:
         self.policy = policy
-        self.num_output = len(axes)
+        self.num_output = len(_CHECK.sequence("axes", axes, "a list of loops"))
+        check_policy(policy, POLICIES)
         self._axes = list(axes)
         self._interval, self._candidate = interval, candidate
         self._spatial, self._reduce = spatial, reduce
         self._perms = self._orders()
         if not self._perms:
-            raise SpaceError(f"policy {policy!r} gives no order of {len(axes)} axes")
+            raise SpaceError(
+                f"policy {policy!r} gives no order of {len(axes)} axes; candidate "
+                f"must have an order, got {candidate}"
+            )
 
     def _orders(self) -> Sequence[Sequence[int]]:
         positions = range(self.num_output)
@@ -55,38 +61,46 @@ class ReorderSpace(TransformSpace):
         if self.policy == "all":
             return list(itertools.permutations(positions))
         if self.policy == "interval_all":
-            begin, end = self._given("interval", self._interval)
+            begin, end = self._bounds(self._interval)
             inner = itertools.permutations(range(begin, end))
             return [(*positions[:begin], *order, *positions[end:]) for order in inner]
         if self.policy == "candidate":
-            return self._positions(self._given("candidate", self._candidate))
-        if self.policy in ("interleave", "interleave_cuda"):
-            return [self._interleaved()]
-        raise SpaceError(f"Invalid policy: {self.policy}; expected one of {POLICIES}")
+            return self._positions("candidate", self._candidate)
+        return [self._interleaved()]
+
+    def _bounds(self, interval: Any) -> tuple[int, int]:
+        expected = f"first and past-the-end position within 0 and {self.num_output}"
+        if len(_CHECK.sequence("interval", interval, expected)) != 2:
+            _CHECK.refuse("interval", expected, interval)
+        begin = _CHECK.whole("interval", interval[0], least=0, most=self.num_output)
+        return begin, _CHECK.whole("interval", interval[1], least=begin, most=self.num_output)
 
     def _interleaved(self) -> list[int]:
         """Outer spatial loops, then reduction and innermost spatial loops."""
-        spatial = self._positions(self._given("spatial", self._spatial))
-        reduce = self._positions(self._given("reduce", self._reduce))
+        spatial = self._positions("spatial", self._spatial)
+        reduce = self._positions("reduce", self._reduce)
         outer = merge_chains([chain[:-1] for chain in spatial])
         innermost = [chain[-1:] for chain in spatial]
         if self.policy == "interleave":
             return outer + merge_chains(innermost + reduce)
         return outer + merge_chains(reduce) + merge_chains(innermost)
 
-    def _given(self, keyword: str, value: Any) -> Any:
-        if value is None:
-            raise SpaceError(f"policy {self.policy!r} needs {keyword}=")
-        return value
+    def _positions(self, keyword: str, chains: Chains | None) -> list[list[int]]:
+        """Return the positions of the axes in each chain; no axis stands twice in one."""
+        expected = f"lists of the axes, as policy {self.policy!r} needs them"
+        found = []
+        for chain in _CHECK.sequence(keyword, chains, expected):
+            axes = _CHECK.sequence(keyword, chain, expected)
+            found.append([self._position(keyword, axis) for axis in axes])
+            if len(set(found[-1])) < len(axes):
+                _CHECK.refuse(keyword, f"{expected}, each once", axes)
+        return found
 
-    def _positions(self, chains: Chains) -> list[list[int]]:
-        return [[self._position(axis) for axis in chain] for chain in chains]
-
-    def _position(self, axis: Any) -> int:
+    def _position(self, keyword: str, axis: Any) -> int:
         for i, known in enumerate(self._axes):
             if known is axis or _plain_equal(known, axis):
                 return i
-        raise SpaceError(f"{axis!r} is not one of the axes {self._axes!r}")
+        _CHECK.refuse(keyword, f"made of the axes {self._axes!r}", axis)
 
     def __len__(self) -> int:
         return len(self._perms)

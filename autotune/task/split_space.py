@@ -11,7 +11,8 @@ import numpy as np
 from autotune.errors import SpaceError
 from autotune.task.axes import VirtualAxis
 from autotune.task.entities import SplitEntity
-from autotune.task.transform_space import FloatTable, IntTable, TransformSpace
+from autotune.task.transform_space import FloatTable, IntTable, TransformSpace, check_policy
+from autotune.utils.check import Check
 from autotune.utils.math import divisors, powers_of_two
 
 POLICIES = ("factors", "power2", "verbose", "candidate")
@@ -20,6 +21,8 @@ NO_MAX_FACTOR = 1 << 31
 MAX_ENTITIES = 1 << 22
 # Products and factors tried together.
 BLOCK = 1 << 20
+
+_CHECK = Check(SpaceError)
 
 SplitFilter = Callable[[SplitEntity], bool]
 
@@ -56,33 +59,33 @@ class SplitSpace(TransformSpace):
         self.no_tail = policy == "factors" if no_tail is None else no_tail
         self._sizes = self._table(max_factor, candidate)
         if filter is not None:
+            _CHECK.function("filter", filter, "a split, such as lambda s: s.size[-1] <= 64")
             kept = [i for i in range(len(self._sizes)) if filter(self[i])]
             self._sizes = self._sizes[kept]
         if not len(self._sizes):
             raise SpaceError(self._nothing_left(max_factor))
 
     def _table(self, max_factor: int, candidate: Sequence[Sequence[int]] | None) -> IntTable:
-        if self.policy not in POLICIES:
-            raise SpaceError(f"Invalid policy: {self.policy}; expected one of {POLICIES}")
-        if self.num_output < 1:
-            raise SpaceError(f"num_outputs must be at least 1, got {self.num_output}")
+        check_policy(self.policy, POLICIES)
+        _CHECK.whole("num_outputs", self.num_output, least=1)
         if self.policy == "candidate":
             return self._candidates(candidate)
-        if self.product < 1:
-            raise SpaceError(f"the axis must have a length of at least 1, got {self.product}")
-        tails = not self.no_tail
-        return _sizes(self.product, self.num_output, self.policy, int(max_factor), tails)
+        _CHECK.whole("the length of the axis", self.product, least=1)
+        largest = _CHECK.whole("max_factor", max_factor, least=1)
+        return _sizes(self.product, self.num_output, self.policy, largest, not self.no_tail)
 
     def _candidates(self, candidate: Sequence[Sequence[int]] | None) -> IntTable:
-        if candidate is None:
-            raise SpaceError("policy 'candidate' needs candidate=[[size, ...], ...]")
-        for sizes in candidate:
-            if len(sizes) != self.num_output:
-                raise SpaceError(
-                    f"candidate {list(sizes)} has {len(sizes)} sizes, expected {self.num_output}"
-                )
-        shape = (len(candidate), self.num_output)
-        return np.array([list(sizes) for sizes in candidate], dtype=np.int64).reshape(shape)
+        expected = f"a list of sizes such as [{[1] * self.num_output}]"
+        if not _CHECK.sequence("candidate", candidate, expected):
+            _CHECK.refuse("candidate", expected, candidate)
+        for sizes in candidate or ():
+            if len(_CHECK.sequence("candidate", sizes, expected)) != self.num_output:
+                _CHECK.refuse("candidate", f"lists of {self.num_output} sizes", sizes)
+            for position, size in enumerate(sizes):
+                if size != -1 or position:
+                    _CHECK.whole("candidate", size, least=1)
+        shape = (len(candidate or ()), self.num_output)
+        return np.array([list(sizes) for sizes in candidate or ()], dtype=np.int64).reshape(shape)
 
     def _nothing_left(self, max_factor: int) -> str:
         return (

@@ -23,7 +23,7 @@ from autotune.utils.check import Check
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
-_CHECK = Check("template", TemplateError)
+_CHECK = Check(TemplateError, "template")
 
 
 @dataclass

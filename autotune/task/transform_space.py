@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from autotune.errors import SpaceError
 from autotune.task.entities import Entity
 from autotune.task.errors import KnobValueError
+from autotune.utils.check import shown
 
 FloatTable = npt.NDArray[np.float64]
 IntTable = npt.NDArray[np.int64]
@@ -83,3 +85,14 @@ def float32_features(values: list[Any]) -> npt.NDArray[np.float32]:
             f"a knob's value is not a number ({error}); use ConfigSpace.features, which gives "
             f"such knobs a one-hot code"
         ) from error
+
+
+def check_policy(policy: object, known: Sequence[str]) -> None:
+    """Refuse a policy that is none of the known ones.
+
+    Raises:
+        SpaceError: it is not; its text begins as AutoTVM's.
+    """
+    if not isinstance(policy, str) or policy not in known:
+        text = policy if isinstance(policy, str) else shown(policy)
+        raise SpaceError(f"Invalid policy: {text}; expected one of {', '.join(known)}")

@@ -2,7 +2,7 @@
 
 Example::
 
-    check = Check("LocalRunner", MeasureError)
+    check = Check(MeasureError, "LocalRunner")
     check.whole("number", number, least=1)
     # MeasureError: LocalRunner: number must be a whole number of at least 1, got 'four'
 """
@@ -38,16 +38,17 @@ class Check:
     """The checks of one function's arguments.
 
     Attributes:
-        owner: the function, as a user writes it.
         error: what is raised.
+        owner: the function, as a user writes it; empty where a caller adds it.
     """
 
-    owner: str
     error: type[AutotuneError]
+    owner: str = ""
 
-    def refuse(self, name: str, expected: str, value: object) -> NoReturn:
+    def refuse(self, name: str, expected: str, value: object, hint: str = "") -> NoReturn:
         """Raise the error for an argument."""
-        raise self.error(f"{self.owner}: {name} must be {expected}, got {shown(value)}")
+        owner = f"{self.owner}: " if self.owner else ""
+        raise self.error(f"{owner}{name} must be {expected}, got {shown(value)}{hint}")
 
     def whole(
         self, name: str, value: Any, least: float = -math.inf, most: float = math.inf
@@ -78,8 +79,7 @@ class Check:
         known = list(choices)
         if not isinstance(value, str) or value not in known:
             meant = did_you_mean(value, known) if isinstance(value, str) else ""
-            expected = f"one of {', '.join(map(repr, known))}"
-            raise self.error(f"{self.owner}: {name} must be {expected}, got {shown(value)}{meant}")
+            self.refuse(name, f"one of {', '.join(map(repr, known))}", value, meant)
         return str(value)
 
     def kind(self, name: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> None:
