@@ -1,7 +1,7 @@
 """The child process that compiles: one kernel after another, until its parent ends.
 
-Started by `autotune.measure.builder`. A compiler that hangs is killed here; a compiler inside this
-process (NVRTC) that hangs or crashes costs this process, and the parent starts another.
+Started by `autotune.measure.build_pool`. A compiler that hangs is killed here. One that crashed is
+told apart from one that refused the source: the parent asks again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.errors import (
     AutotuneError,
-    CompileError,
+    CompilerCrashed,
     CompilerMissing,
     CompileTimeout,
 )
@@ -50,10 +50,14 @@ def _reply(job: BuildJob) -> dict[str, Any]:
         return {"error": "timeout", "message": str(error)}
     except CompilerMissing as error:
         return {"error": "missing", "message": str(error)}
-    except (CompileError, AutotuneError) as error:
+    except CompilerCrashed as error:
+        return {"error": "crashed", "message": str(error)}
+    except AutotuneError as error:
         return {"error": "compile", "message": str(error)}
     except MemoryError as error:
-        return {"error": "compile", "message": f"out of memory while compiling: {error}"}
+        return {"error": "crashed", "message": f"out of memory while compiling: {error}"}
+    except OSError as error:  # no more descriptors, processes or room on the disk
+        return {"error": "crashed", "message": f"{type(error).__name__}: {error}"}
     except Exception as error:  # a process border: the parent turns it into a failed trial
         return {"error": "unknown", "message": error_text(error)}
     return {

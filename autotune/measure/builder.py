@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
-import threading
-import time
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any, Literal
 
-from autotune.errors import CompilerMissing, MeasureError
-from autotune.kernel import Kernel
+from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.base import Builder, runs_on_host, target_of
 from autotune.measure.build_job import BuildJob
+from autotune.measure.build_pool import BuildPool
 from autotune.measure.realise import realise
-from autotune.measure.scratch import Scratch
-from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.measure.worker import Worker
+from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime.toolchain import host_toolchain, nvcc_toolchain
 from autotune.task import Task
-from autotune.utils.children import ChildDied, ChildTimeout
 
-_MODULE = "autotune.measure.build_worker"
-# Compiling needs neither arrays nor code generation, whose imports take longer than a compilation.
-_BARE = tuple(
-    f"autotune.{name}" for name in ("measure", "runtime", "kernel", "codegen", "codegen.emulator")
-)
 # A compiler is killed by its worker; the worker itself is killed when it does not manage that.
 _GRACE_S = 2.0
 # Pauses do not count as compiling, but the worker's own clock does not know of them.
 _PAUSE_SLACK = 4.0
-
-_Job = tuple[Kernel, str, "Future[BuildResult | MeasureResult]"]
 
 
 class LocalBuilder(Builder):
@@ -79,7 +65,7 @@ class LocalBuilder(Builder):
         self.user_build_kwargs = dict(build_kwargs or {})
         self.compiler = compiler
         self.cache = cache
-        self._pool = _Pool(self.n_parallel, tmp_dir)
+        self._pool = BuildPool(self.n_parallel, tmp_dir)
         # Scripts never close builders; the pool must then end with the builder.
         weakref.finalize(self, self._pool.close)
 
@@ -155,138 +141,3 @@ def _check(timeout: float, n_parallel: int | None, build_func: str, compiler: st
         )
     if compiler not in ("nvcc", "nvrtc"):
         raise MeasureError(f"LocalBuilder: compiler must be nvcc or nvrtc, got {compiler!r}")
-
-
-class _Pool:
-    """The worker processes of one builder, a thread each, and the folder of its artifacts."""
-
-    def __init__(self, size: int, tmp_dir: str | None) -> None:
-        self._size = size
-        self._scratch = Scratch("build", tmp_dir)
-        self._jobs: queue.SimpleQueue[tuple[BuildJob, float, Any] | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._workers: list[Worker] = []
-        # Held by whoever starts a process and, from another thread, during a pause.
-        self._starting = threading.Lock()
-        self._paused_at = 0.0
-        self._paused_s = 0.0
-
-    @property
-    def folder(self) -> str:
-        """The folder for artifacts and for the compilers' own temporary files."""
-        return str(self._scratch.path)
-
-    @property
-    def pids(self) -> list[int]:
-        return [pid for worker in self._workers if (pid := worker.pid) is not None]
-
-    def put(
-        self, job: BuildJob, timeout_s: float, future: Future[BuildResult | MeasureResult]
-    ) -> None:
-        """Queue a job, and start one more worker if there is room for one."""
-        self._jobs.put((job, timeout_s, future))
-        if len(self._threads) < self._size:
-            scratch = str(Path(self.folder, "tmp"))
-            Path(scratch).mkdir(exist_ok=True)
-            worker = Worker(_MODULE, {}, self._starting, {"TMPDIR": scratch}, _BARE)
-            thread = threading.Thread(target=self._serve, args=(worker,), daemon=True)
-            self._workers.append(worker)
-            self._threads.append(thread)
-            thread.start()
-
-    def _serve(self, worker: Worker) -> None:
-        while (entry := self._jobs.get()) is not None:
-            job, timeout_s, future = entry
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                future.set_result(self._built(worker, job, timeout_s))
-            except BaseException as error:  # handed to whoever waits for the result
-                future.set_exception(error)
-        worker.close()
-
-    def _built(self, worker: Worker, job: BuildJob, timeout_s: float) -> BuildResult:
-        started = time.perf_counter() - self._paused()
-        try:
-            worker.start()
-            started = time.perf_counter() - self._paused()
-            reply = self._asked(worker, job, timeout_s)
-        except ChildTimeout:
-            message = f"compiling took longer than {timeout_s:g} s and was killed"
-            reply = {"error": "timeout", "message": message}
-        except ChildDied as error:
-            reply = {"error": "compile", "message": f"the process that compiled died: {error}"}
-        return _result(job, reply, time.perf_counter() - self._paused() - started)
-
-    def _asked(self, worker: Worker, job: BuildJob, timeout_s: float) -> dict[str, Any]:
-        """Ask a worker; compilers run beside it, so when it dies the job is rarely to blame."""
-        try:
-            return worker.ask(job, timeout_s, paused_s=self._paused)
-        except ChildDied:
-            return worker.ask(job, timeout_s, paused_s=self._paused)
-
-    def _paused(self) -> float:
-        """Seconds of pauses so far; a running one counts as it goes."""
-        at = self._paused_at
-        return self._paused_s + (time.perf_counter() - at if at else 0.0)
-
-    def pause(self) -> None:
-        self._starting.acquire()
-        for worker in self._workers:
-            worker.pause()
-        self._paused_at = time.perf_counter()
-
-    def resume(self) -> None:
-        self._paused_s += time.perf_counter() - self._paused_at
-        self._paused_at = 0.0
-        for worker in self._workers:
-            worker.resume()
-        self._starting.release()
-
-    def close(self) -> None:
-        threads, self._threads = self._threads, []
-        workers, self._workers = self._workers, []
-        self._cancel_waiting()
-        for _ in threads:
-            self._jobs.put(None)
-        for worker in workers:
-            worker.end()
-        for thread in threads:
-            thread.join()
-        self._jobs = queue.SimpleQueue()
-        self._scratch.remove()
-
-    def _cancel_waiting(self) -> None:
-        while True:
-            try:
-                entry = self._jobs.get_nowait()
-            except queue.Empty:
-                return
-            if entry is not None:
-                entry[2].cancel()
-
-
-def _result(job: BuildJob, reply: dict[str, Any], seconds: float) -> BuildResult:
-    kind = reply.get("error")
-    if kind is None:
-        return BuildResult(
-            artifact=str(reply["artifact"]),
-            kernel=job.kernel,
-            resources=dict(reply["resources"]),
-            time_cost=seconds,
-            code_hash=str(reply["code_hash"]),
-        )
-    if kind == "missing":
-        raise CompilerMissing(reply["message"])
-    cuda = job.kernel.language == "cuda"
-    numbers = {
-        "timeout": MeasureErrorNo.BUILD_TIMEOUT,
-        "compile": MeasureErrorNo.COMPILE_DEVICE if cuda else MeasureErrorNo.COMPILE_HOST,
-    }
-    return BuildResult(
-        artifact="",
-        kernel=job.kernel,
-        error_no=numbers.get(kind, MeasureErrorNo.UNKNOWN_ERROR),
-        error_msg=str(reply["message"]),
-        time_cost=seconds,
-    )

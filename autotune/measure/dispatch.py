@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import MeasureError
+from autotune.measure.pending import Pending
 from autotune.measure.stations import Rest, Station
 from autotune.measure.worker import StartFailed
 
@@ -26,23 +26,7 @@ _LOOK_S = 0.05
 Work = Callable[[Station], Any]
 
 
-@dataclass(frozen=True)
-class _Entry:
-    work: Work
-    future: Future[Any]
-    device: int | None
-
-    def begin(self) -> bool:
-        """Whether somebody still waits; asked again of an entry that was put back."""
-        return self.future.running() or self.future.set_running_or_notify_cancel()
-
-    def fail(self, error: BaseException) -> None:
-        if self.begin():
-            self.future.set_exception(error)
-
-    def drop(self) -> None:
-        if not self.future.cancel():
-            self.future.set_exception(CancelledError())
+_Entry = Pending[Work]
 
 
 class Dispatch:
@@ -121,6 +105,9 @@ class Dispatch:
             except StartFailed as error:
                 self._leave(station, entry, error)
                 break
+            except CancelledError:  # the process was ended over it
+                entry.drop()
+                continue
             except BaseException as error:  # handed to whoever waits for the result
                 entry.future.set_exception(error)
                 continue

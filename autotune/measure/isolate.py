@@ -6,6 +6,11 @@ kernel itself. That costs a millisecond, not the start of an interpreter, and no
 does outlives it.
 
 The worker has one thread and has made no threads, so forking it is safe.
+
+A trial cannot speak for its worker. It keeps no descriptor but its own two pipes and what it
+prints to, and each message carries a secret made for this trial: a kernel that writes to whatever
+descriptors it finds is found out. (Not one that searches its memory for the secret: native code
+that means harm needs a machine of its own.)
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,18 +33,30 @@ from autotune.utils.command import end_children
 
 Speak = Callable[[str], None]
 
+_SECRET_BYTES = 16
 # When to look whether a silent trial still lives: at first soon, then ever later. The end of its
 # pipe does not tell: what it forked may hold it open, and a kernel may close it and go on.
 _FIRST_LOOK_S = 0.05
 _EXIT_S = 1e-3
 
 
+class ForkFailed(Exception):
+    """The system gave no process for a trial."""
+
+
 @dataclass(frozen=True)
 class Died:
-    """How a trial ended that gave no answer."""
+    """How a trial ended that gave no answer.
+
+    Attributes:
+        how: in words.
+        timed_out: whether it was killed because it took too long.
+        exit_code: of its process, negative for a signal; None when that was not waited for.
+    """
 
     how: str
     timed_out: bool = False
+    exit_code: int | None = None
 
 
 def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], Any]) -> Any:
@@ -51,22 +69,27 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], Any]) -> Any:
         timeout_s: seconds the trial may take; waiting for the answer to an event does not count.
         trial: called in the fork with a function that sends an event: ``speak("quiet")`` returns
             when the parent has answered, every other event at once.
+
+    Raises:
+        ForkFailed: the system gave no process; the trial was not begun.
     """
-    up_read, up_write = os.pipe()
-    down_read, down_write = os.pipe()
+    secret = os.urandom(_SECRET_BYTES)
     worker = os.getpid()
-    sys.stdout.flush()
-    pid = os.fork()
+    with ExitStack() as undo:
+        up_read, up_write = _pipe(undo)
+        down_read, down_write = _pipe(undo)
+        sys.stdout.flush()
+        pid = _fork()
+        undo.pop_all()
     if pid == 0:
-        os.close(up_read)
-        os.close(down_write)
-        _be_a_trial(worker, up_write, down_read, trial)
+        _close_all_but(up_write, down_read)
+        _be_a_trial(worker, _Voice(secret, up_write, down_read), trial)
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
     os.close(up_write)
     os.close(down_read)
     try:
-        return _Watch(port, pid, up_read, down_write).wait(timeout_s)
+        return _Watch(port, pid, secret, up_read, down_write).wait(timeout_s)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
@@ -77,20 +100,63 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], Any]) -> Any:
         os.close(down_write)
 
 
-def _be_a_trial(worker: int, up: int, down: int, trial: Callable[[Speak], Any]) -> None:
+def _pipe(undo: ExitStack) -> tuple[int, int]:
+    try:
+        ends = os.pipe()
+    except OSError as error:
+        raise ForkFailed(f"no pipe could be made for a trial: {error}") from error
+    for fd in ends:
+        undo.callback(os.close, fd)
+    return ends
+
+
+def _fork() -> int:
+    try:
+        return os.fork()
+    except OSError as error:  # no more processes, or no memory for one
+        raise ForkFailed(f"no process could be forked for a trial: {error}") from error
+
+
+def _close_all_but(*kept: int) -> None:
+    """Close every descriptor but these and the three standard ones."""
+    start = 3
+    for fd in sorted(kept):
+        os.closerange(start, fd)
+        start = fd + 1
+    os.closerange(start, os.sysconf("SC_OPEN_MAX"))
+
+
+class _Voice:
+    """The fork's end of the pipes to its worker.
+
+    Args:
+        secret: known to the worker; begins every message.
+        up, down: pipes to the worker and from it.
+    """
+
+    def __init__(self, secret: bytes, up: int, down: int) -> None:
+        self._secret = secret
+        self._up = up
+        self._down = down
+
+    def speak(self, event: str) -> None:
+        """Tell of an event; after ``quiet`` wait until the worker answers."""
+        self.send({"event": event})
+        if event == "quiet" and not os.read(self._down, 1):
+            os._exit(1)
+
+    def send(self, message: object) -> None:
+        write_frame(self._up, self._secret + json.dumps(message).encode())
+
+
+def _be_a_trial(worker: int, voice: _Voice, trial: Callable[[Speak], Any]) -> None:
     """The fork: never returns."""
     status = 1
     try:
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)
         die_with_parent(worker)
-
-        def speak(event: str) -> None:
-            write_frame(up, json.dumps({"event": event}).encode())
-            if event == "quiet" and not os.read(down, 1):
-                os._exit(1)
-
-        write_frame(up, json.dumps({"result": trial(speak)}).encode())
+        voice.send({"result": trial(voice.speak)})
         status = 0
     finally:
         # The interpreter must not run the worker's own clean-up.
@@ -101,9 +167,10 @@ def _be_a_trial(worker: int, up: int, down: int, trial: Callable[[Speak], Any]) 
 class _Watch:
     """Waits for a fork, for the parent of the worker, and for the clock."""
 
-    def __init__(self, port: Port, pid: int, up: int, down: int) -> None:
+    def __init__(self, port: Port, pid: int, secret: bytes, up: int, down: int) -> None:
         self._port = port
         self._pid = pid
+        self._secret = secret
         self._up = up
         self._down = down
         self._frames = FrameReader(up)
@@ -148,15 +215,22 @@ class _Watch:
     def _ended(self) -> Died | None:
         """Say how the fork ended; None while it lives. Its answer may still be in the pipe."""
         pid, status = os.waitpid(self._pid, os.WNOHANG)
-        return Died(describe_exit(os.waitstatus_to_exitcode(status))) if pid else None
+        if not pid:
+            return None
+        code = os.waitstatus_to_exitcode(status)
+        return Died(describe_exit(code), exit_code=code)
 
     def _message(self) -> Any:
-        """Return the next message that has arrived whole, if any; `Died` when it is garbage."""
+        """Return the next message that has arrived whole, if any; `Died` when it is forged."""
+        forged = Died("wrote to a descriptor that it did not open")
         try:
             payload = self._frames.take()
-            return None if payload is None else json.loads(payload)
-        except (ChildDied, ValueError) as error:
-            return Died(f"sent garbage: {error}")
+            if payload is None:
+                return None
+            told, secret = payload[_SECRET_BYTES:], payload[:_SECRET_BYTES]
+            return json.loads(told) if secret == self._secret else forged
+        except (ChildDied, ValueError):
+            return forged
 
     def _pass_on(self, event: str) -> float:
         """Tell the parent of an event; return the seconds its answer took."""

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import TracebackType
@@ -134,6 +134,9 @@ class Pipeline:
             trial.fail(error)
 
     def _finish(self, trial: _Trial, result: MeasureResult) -> None:
+        # What fails while all is being ended did not fail by itself.
+        if self._closed and result.error_no != MeasureErrorNo.NO_ERROR:
+            raise CancelledError
         self._on_end(trial.measure_input, result)
         trial.finish(result)
 
@@ -164,6 +167,10 @@ class Pipeline:
         self.wait()
         return self.in_turn()
 
+    def cut_off(self) -> list[MeasureInput]:
+        """Return what was submitted and has no result; after `close`, that will have none."""
+        return [trial.measure_input for trial in self._trials if not trial.good]
+
     def leave(self) -> list[Pair]:
         """Return all that ended, in order of submission; what is under way is waited for no more.
 
@@ -174,7 +181,10 @@ class Pipeline:
         return [(trial.measure_input, trial.outcome()) for trial in left]
 
     def close(self) -> None:
-        """Drop what is outstanding and end all processes."""
+        """Cancel what is outstanding and end all processes.
+
+        What was cut off so is no trial: it has no result, not even that of a failure.
+        """
         with self._handing_over:
             self._closed = True
         # The runner first: it may be holding the builder in a pause.
@@ -225,6 +235,8 @@ class _Trial:
             pass
 
     def outcome(self) -> MeasureResult:
+        if isinstance(self._error, CancelledError):
+            raise MeasureError("a trial was cancelled: its builder or runner was closed over it")
         if self._error is not None:
             raise self._error
         if self._result is None:

@@ -12,8 +12,9 @@ import os
 import resource
 import tempfile
 
-from autotune.errors import AutotuneError
-from autotune.measure.isolate import Died, in_fork
+from autotune.errors import AutotuneError, CompilerCrashed
+from autotune.measure.blame import killed_from_outside
+from autotune.measure.isolate import Died, ForkFailed, in_fork
 from autotune.measure.jobs import CeilingJob, Greeting, Job, RaceJob
 from autotune.measure.trial import Bench, Reply, Speak, failure, run_job
 from autotune.measure.types import MeasureErrorNo
@@ -43,6 +44,9 @@ def main(port: Port) -> None:
         else:
             port.watch()
             _open(chosen)
+    except (CompilerCrashed, OSError, MemoryError) as error:
+        port.send({"error": f"{type(error).__name__}: {error}", "passing": True})
+        return
     except AutotuneError as error:
         port.send({"error": str(error)})
         return
@@ -76,8 +80,12 @@ def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
             return _guarded(bench, job, speak)
 
         _prepare(bench, job)
-        outcome = in_fork(port, job.timeout_s, trial)
-        port.send(_death(outcome) if isinstance(outcome, Died) else outcome)
+        try:
+            outcome = in_fork(port, job.timeout_s, trial)
+        except ForkFailed as error:
+            port.send({"unable": str(error)})
+        else:
+            port.send(_death(outcome) if isinstance(outcome, Died) else outcome)
 
 
 def _prepare(bench: Bench, job: Job) -> None:
@@ -125,7 +133,8 @@ def _death(died: Died) -> Reply:
     if died.timed_out:
         return failure(f"the kernel {died.how}", MeasureErrorNo.RUN_TIMEOUT)
     was = "was " if died.how.startswith("killed") else ""
-    return failure(f"the process of the trial {was}{died.how}")
+    reply = failure(f"the process of the trial {was}{died.how}")
+    return {**reply, "killed": killed_from_outside(died.exit_code)}
 
 
 def _limit_memory(most_bytes: int) -> None:

@@ -19,6 +19,9 @@ _YOUNG_S = 60.0
 # A process that was just killed may finish a write.
 _REMOVE_S = 2.0
 _RETRY_S = 0.02
+# A disk with less room than this is full, as far as a compiler is concerned.
+_ROOM_BYTES = 16 << 20
+_BLOCK = bytes(1 << 20)
 
 
 class Scratch:
@@ -51,6 +54,32 @@ class Scratch:
                 self._path = self._made()
             return self._path
 
+    def folder(self, name: str) -> Path:
+        """Return a folder in it, made if it is missing.
+
+        Raises:
+            MeasureError: it cannot be made.
+        """
+        inner = self.path / name
+        try:
+            inner.mkdir(exist_ok=True)
+        except OSError as error:
+            raise _no_room(str(inner.parent), error) from error
+        return inner
+
+    def check_room(self) -> None:
+        """Write a file as large as some compilations need, and remove it.
+
+        Raises:
+            MeasureError: there is no room for it.
+        """
+        try:
+            with tempfile.TemporaryFile(dir=self.path) as file:
+                for _ in range(_ROOM_BYTES // len(_BLOCK)):
+                    file.write(_BLOCK)
+        except OSError as error:
+            raise _no_room(str(self.path), error) from error
+
     def _made(self) -> Path:
         try:
             path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{self._purpose}-", dir=self._parent))
@@ -58,11 +87,7 @@ class Scratch:
             _sweep(path.parent)
             return path
         except OSError as error:
-            where = self._parent or tempfile.gettempdir()
-            raise MeasureError(
-                f"cannot make a temporary folder in {where}: {error}; free space there or set "
-                "TMPDIR"
-            ) from error
+            raise _no_room(self._parent or tempfile.gettempdir(), error) from error
 
     def remove(self) -> None:
         """Remove the folder with all in it; the next use makes another."""
@@ -78,6 +103,13 @@ class Scratch:
                 return
             if path.exists():
                 time.sleep(_RETRY_S)
+
+
+def _no_room(where: str, error: OSError) -> MeasureError:
+    return MeasureError(
+        f"temporary files cannot be written in {where}: {error.strerror or error}; free space "
+        "there or set TMPDIR, and go on: trials that were under way are not in the log"
+    )
 
 
 def _locked(folder: Path) -> int | None:

@@ -8,11 +8,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from autotune.measure.blame import STRIKES, killed_from_outside, struck_out
 from autotune.measure.gate import HostGate
 from autotune.measure.jobs import Greeting, Job
+from autotune.measure.pauses import ATTEMPTS, PAUSES_S
 from autotune.measure.run_worker import QUIET_NUMPY
 from autotune.measure.types import MeasureErrorNo
-from autotune.measure.worker import Worker
+from autotune.measure.worker import StartFailed, Worker
 from autotune.utils.children import ChildDied, ChildTimeout
 
 _MODULE = "autotune.measure.run_worker"
@@ -58,16 +60,31 @@ class Station:
         self.worker.close()
 
     def run(self, job: Job) -> dict[str, Any]:
-        """Do a job; whatever happens to the process becomes part of the reply."""
-        reply = self._attempt(job)
-        if reply.get("died") and reply["blameless"]:
+        """Do a job; whatever happens to the process becomes part of the reply.
+
+        A job whose process somebody else may have ended is done again, see
+        `autotune.measure.blame`.
+
+        Raises:
+            StartFailed: no process could be started, or none could be forked for the job.
+            WorkerEnded: `end` was called.
+        """
+        deaths = shortages = 0
+        while True:
             reply = self._attempt(job)
-        return reply
+            if "unable" in reply:
+                shortages += 1
+                if shortages == ATTEMPTS:
+                    raise StartFailed(f"{reply['unable']} ({ATTEMPTS} attempts)")
+            elif reply.pop("blameless"):
+                deaths += 1
+                if deaths == STRIKES:
+                    return {**reply, "message": struck_out(reply["message"])}
+            else:
+                return reply
+            self.worker.rest(PAUSES_S[max(deaths, shortages) - 1])
 
     def _attempt(self, job: Job) -> dict[str, Any]:
-        # A process that forks its trials does not die of them; one that runs them itself may have
-        # been left ready to fall over by an earlier one. A fresh process decides.
-        blameless = self._isolated or self.worker.answered > 0
         grace_s = _GRACE_S if self._isolated else 0.0
         with ExitStack() as quiet:
             try:
@@ -78,17 +95,27 @@ class Station:
                 return {
                     "error_no": int(MeasureErrorNo.RUN_TIMEOUT),
                     "message": f"ran longer than {job.timeout_s:g} s and was killed",
+                    "blameless": False,
                 }
             except ChildDied as error:
                 return {
                     "error_no": int(MeasureErrorNo.RUNTIME_DEVICE),
                     "message": f"the process that runs kernels died: {error}",
-                    "died": True,
-                    "blameless": blameless,
+                    "blameless": self._blameless(error),
                 }
         if reply.get("leaving"):
             self.worker.close()
-        return self._with_output(reply)
+        if "unable" in reply:
+            return reply
+        return {**self._with_output(reply), "blameless": bool(reply.get("killed"))}
+
+    def _blameless(self, death: ChildDied) -> bool:
+        """Whether something else than the job may have ended the process.
+
+        A process that forks its trials does not die of them; one that runs them itself may have
+        been left ready to fall over by an earlier one. A fresh process decides.
+        """
+        return self._isolated or self.worker.answered > 0 or killed_from_outside(death.exit_code)
 
     def _on_event(self, event: dict[str, Any], quiet: ExitStack) -> None:
         if event["event"] == "quiet":

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 from autotune.errors import MeasureError
+from autotune.measure.pauses import ATTEMPTS, PAUSES_S
 from autotune.utils.children import Child, ChildDied, ChildTimeout
 
 _START_TIMEOUT_S = 120.0
@@ -16,6 +18,14 @@ Event = Callable[[dict[str, Any]], None]
 
 class StartFailed(MeasureError):
     """No process could be started, or it could not get ready to work."""
+
+
+class WorkerEnded(CancelledError):
+    """The worker was ended on purpose: what it was asked is cancelled, and did not fail."""
+
+
+class _NotReady(Exception):
+    """A child did not come to life; the next may."""
 
 
 def _no_pause() -> float:
@@ -28,8 +38,9 @@ class Worker:
     `ask` belongs to one thread; `end`, `pause` and `resume` may come from any.
 
     Args:
-        module: the child's module; its first request is ``hello`` and its first reply is
-            anything at all, sent when it is ready to work.
+        module: the child's module; its first request is ``hello`` and its first reply is a
+            dictionary, sent when it is ready to work. It holds ``"error"`` when it cannot, and
+            ``"passing"`` when the next attempt may do better.
         hello: what the child must know before the first job.
         starting: held while a child is started, so that none comes to life during a pause.
         environment: variables added to the child's environment.
@@ -50,7 +61,7 @@ class Worker:
         self._hello = hello
         self._starting = starting or threading.Lock()
         self._child: Child | None = None
-        self._ended = False
+        self._over = threading.Event()
         self.starts = 0
         self.answered = 0
 
@@ -73,14 +84,17 @@ class Worker:
             ChildTimeout, ChildDied: the job failed so; the child is gone, the next job gets a new
                 one.
             StartFailed: no child could be started.
+            WorkerEnded: `end` was called; there is no child and will be none.
         """
-        child = self._sent(job)
         try:
+            child = self._sent(job)
             while "event" in (reply := _receive(child, timeout_s, paused_s)):
                 if event is not None:
                     event(reply)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if self._over.is_set() and isinstance(error, (ChildDied, ChildTimeout)):
+                raise WorkerEnded(f"{self._module} was ended") from error
             raise
         self.answered += 1
         return reply
@@ -104,38 +118,67 @@ class Worker:
     def start(self) -> Child:
         """Start a child if none lives, and wait until it is ready.
 
+        One that dies while it starts, or finds no room to, is replaced a few times, after a
+        growing pause.
+
         Raises:
-            StartFailed: it could not be started; the message says why.
+            StartFailed: none could be started; the message says why.
+            WorkerEnded: `end` was called meanwhile.
         """
         if self._child is not None:
             return self._child
+        reason = ""
+        for pause_s in (0.0, *PAUSES_S):
+            self.rest(pause_s)
+            try:
+                return self._begun()
+            except _NotReady as error:
+                reason = str(error)
+        raise self._failure(f"{reason} ({ATTEMPTS} attempts)")
+
+    def rest(self, seconds: float) -> None:
+        """Wait.
+
+        Raises:
+            WorkerEnded: at once when `end` is called.
+        """
+        if self._over.wait(seconds):
+            raise WorkerEnded(f"{self._module} was ended")
+
+    def _begun(self) -> Child:
+        """Start a child and wait until it is ready."""
         self.starts += 1
         self.answered = 0
-        with self._starting:
-            if self._ended:
-                raise ChildDied("the worker was ended")
-            self._child = child = self._started()
         try:
+            child = self._launched()
             child.send(self._hello)
             ready = child.receive(_START_TIMEOUT_S)
-            if "error" in ready:
-                raise ChildDied(str(ready["error"]))
-        except (ChildDied, ChildTimeout) as error:
+        except (ChildDied, OSError) as error:  # OSError: no more processes, descriptors or memory
+            self.close()
+            raise _NotReady(_one_line(error)) from error
+        except ChildTimeout as error:
             self.close()
             raise self._failure(error) from error
         except BaseException:
             self.close()
             raise
+        if "error" not in ready:
+            return child
+        self.close()
+        if ready.get("passing"):
+            raise _NotReady(ready["error"])
+        raise self._failure(ready["error"])
+
+    def _launched(self) -> Child:
+        with self._starting:
+            self._child = child = Child(self._module, self._environment, self._bare)
+        # Whoever called `end` before there was a child relies on this look.
+        if self._over.is_set():
+            child.kill()
         return child
 
-    def _started(self) -> Child:
-        try:
-            return Child(self._module, self._environment, self._bare)
-        except OSError as error:  # no more processes, descriptors or memory
-            raise self._failure(error) from error
-
-    def _failure(self, error: Exception) -> StartFailed:
-        return StartFailed(f"{self._module} could not be started: {error}")
+    def _failure(self, reason: object) -> StartFailed:
+        return StartFailed(f"{self._module} could not be started: {reason}")
 
     @property
     def pid(self) -> int | None:
@@ -158,8 +201,8 @@ class Worker:
             child.resume()
 
     def end(self) -> None:
-        """Kill the child's process group for good; a waiting `ask` raises `ChildDied`."""
-        self._ended = True
+        """Kill the child's process group for good; a waiting `ask` raises `WorkerEnded`."""
+        self._over.set()
         if (child := self._child) is not None:
             child.kill()
 
@@ -168,6 +211,14 @@ class Worker:
         child, self._child = self._child, None
         if child is not None:
             child.close()
+
+
+def _one_line(error: Exception) -> str:
+    """Return how a child died and the last line it printed: an exception, if there was one."""
+    lines = str(error).splitlines()
+    printed = lines[-1].partition(" printed: ")[2] if len(lines) == 2 else lines[-1]
+    said = "" if len(lines) < 2 or printed == "nothing" else f"; it printed last: {printed}"
+    return lines[0] + said
 
 
 def _receive(child: Child, timeout_s: float, paused_s: Callable[[], float]) -> dict[str, Any]:

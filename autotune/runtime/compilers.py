@@ -17,19 +17,10 @@ from autotune.codegen.emulator.build import emulated
 from autotune.codegen.packed import packed_calls
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
 from autotune.kernel.kernel import Kernel
-from autotune.runtime.toolchain import Toolchain, host_cpu, host_toolchain
+from autotune.runtime.toolchain import Toolchain, crashed, host_cpu, host_toolchain
 from autotune.target import Target
 from autotune.utils.command import Completed, run
 
-# The compiler drivers report the death of a part of them, or a full machine, in these words.
-_CRASHED = re.compile(
-    r"died due to signal|Killed signal|internal compiler error: Killed|No space left on device"
-    r"|Cannot allocate memory|out of memory|virtual memory exhausted|Resource temporarily unavail"
-    r"|unable to fork|Disk quota exceeded|Traceback \(most recent call last\)"
-    r"|nvcc fatal\s*: (Failed to|Cannot find|Host compiler)|cannot execute"
-    r"|NVRTC_ERROR_(OUT_OF_MEMORY|BUILTIN|INTERNAL|PROGRAM_CREATION)",
-    re.IGNORECASE,
-)
 # What a compiler, a linker or NVRTC says first of what is wrong: "kernel.cu(3): error: ...".
 _FIRST_ERROR = re.compile(
     r"^(?:.*?\berror\s*:|nvcc fatal\s*:|ptxas fatal\s*:"
@@ -89,8 +80,11 @@ def _host_recipe(
 
 
 def run_in(argv: list[str], folder: Path, timeout_s: float, stdin: str | None = None) -> Completed:
-    """Run a compiler in ``folder``; what it leaves behind when it is killed is there too."""
-    return run(argv, timeout_s, folder, stdin, {"TMPDIR": str(folder)})
+    """Run a compiler in ``folder``; what it leaves behind when it is killed is there too.
+
+    It speaks English, by which `crashed` understands it.
+    """
+    return run(argv, timeout_s, folder, stdin, {"TMPDIR": str(folder), "LC_ALL": "C"})
 
 
 def run_compiler(name: str, argv: list[str], folder: Path, timeout_s: float) -> str:
@@ -121,6 +115,6 @@ def check_compiler(name: str, argv: list[str], completed: Completed, seconds: fl
         text += f": {match.group(1).strip()}"
     text += f"\n{completed.output.strip()}"
     text += f"\n[command: {shlex.join(argv)}]"
-    if completed.returncode < 0 or _CRASHED.search(completed.output):
+    if crashed(completed):
         raise CompilerCrashed(f"{text}\n[exit status {completed.returncode}]")
     raise CompileError(text)

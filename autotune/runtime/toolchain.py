@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shlex
 import shutil
 import tempfile
@@ -17,15 +18,26 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from autotune.errors import CompilerMissing
+from autotune.errors import CompilerCrashed, CompilerMissing
 from autotune.utils import environment
-from autotune.utils.command import run
+from autotune.utils.children import describe_exit
+from autotune.utils.command import Completed, run
 from autotune.utils.files import write_atomically
 
 _PROBE_TIMEOUT_S = 60.0
 _VERSION_TIMEOUT_S = 15.0
 # Tried in this order on an empty function; each is dropped where the compiler refuses it.
 _OPTIONAL_FLAGS = ("-march=native", "-fopenmp")
+
+# The compiler drivers report the death of a part of them, or a full machine, in these words.
+_CRASHED = re.compile(
+    r"died due to signal|Killed signal|terminated with signal|internal compiler error: Killed"
+    r"|No space left on device|Disk quota exceeded|Cannot allocate memory|out of memory"
+    r"|virtual memory exhausted|Resource temporarily unavail|unable to fork|cannot execute"
+    r"|nvcc fatal\s*: (Failed to|Cannot find|Host compiler)|Traceback \(most recent call last\)"
+    r"|NVRTC_ERROR_(OUT_OF_MEMORY|BUILTIN|INTERNAL|PROGRAM_CREATION)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,11 @@ class Toolchain:
     flags: tuple[str, ...] = ()
 
 
+def crashed(completed: Completed) -> bool:
+    """Return whether a compiler that failed died of something else than its source."""
+    return completed.returncode < 0 or bool(_CRASHED.search(completed.output))
+
+
 def host_toolchain(cxx: bool = False) -> Toolchain:
     """Return the host's C (or C++) compiler.
 
@@ -45,6 +62,7 @@ def host_toolchain(cxx: bool = False) -> Toolchain:
     Raises:
         CompilerMissing: the one that was asked for, or all of them, do not exist; or the one
             that was found does not tell its version.
+        CompilerCrashed: it was killed over that question, or found no room for temporary files.
     """
     asked = environment.host_cxx_compiler() if cxx else environment.host_compiler()
     return _host_toolchain(cxx, asked, environment.search_path())
@@ -131,6 +149,8 @@ def _version(command: tuple[str, ...]) -> str:
     version = completed.output.strip()
     if completed.timed_out:
         raise CompilerMissing(f"{shown}: no answer after {_VERSION_TIMEOUT_S:g} s; run it by hand")
+    if completed.returncode < 0:
+        raise CompilerCrashed(f"{shown}: {describe_exit(completed.returncode)}; try again")
     if completed.returncode or not version:
         said = repr(version) if version else "nothing"
         raise CompilerMissing(
@@ -157,13 +177,30 @@ def _flags(command: tuple[str, ...], language: str, version: str) -> tuple[str, 
 
 
 def _accepted(command: tuple[str, ...], language: str) -> list[str]:
+    """Return the flags with which an empty function compiles.
+
+    Raises:
+        CompilerCrashed: that cannot be told now.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="autotune-probe-") as folder:
+            source = Path(folder, "probe.c")
+            source.write_text("void probe(float *x) {\n#pragma omp parallel\n  x[0] = 1; }\n")
+            return _accepted_in(folder, [*command, "-x", language, "-shared", "-fPIC"])
+    except OSError as error:
+        raise CompilerCrashed(
+            f"{command[0]} cannot be tried out: {error}; free space for temporary files or set "
+            "TMPDIR"
+        ) from error
+
+
+def _accepted_in(folder: str, command: list[str]) -> list[str]:
     accepted: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="autotune-probe-") as folder:
-        source = Path(folder, "probe.c")
-        source.write_text("void probe(float *x) {\n#pragma omp parallel\n  x[0] = 1; }\n")
-        for flag in _OPTIONAL_FLAGS:
-            argv = [*command, "-x", language, "-shared", "-fPIC", *accepted, flag]
-            argv += ["-o", str(Path(folder, "probe.so")), str(source)]
-            if run(argv, _PROBE_TIMEOUT_S).returncode == 0:
-                accepted.append(flag)
+    for flag in _OPTIONAL_FLAGS:
+        argv = [*command, *accepted, flag, "-o", f"{folder}/probe.so", f"{folder}/probe.c"]
+        completed = run(argv, _PROBE_TIMEOUT_S, variables={"LC_ALL": "C"})
+        if completed.returncode == 0:
+            accepted.append(flag)
+        elif crashed(completed):
+            raise CompilerCrashed(f"{shlex.join(argv)}: {completed.output.strip() or 'killed'}")
     return accepted

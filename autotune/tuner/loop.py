@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import MeasureError
 from autotune.measure import MeasureInput, MeasureResult, Pipeline
 from autotune.record.best import beaten_by
-from autotune.task import GLOBAL_SCOPE
+from autotune.task import GLOBAL_SCOPE, ConfigEntity
 from autotune.tuner.failures import Failures
 from autotune.tuner.finalists import (
     can_race,
@@ -76,6 +76,7 @@ class Loop:
         self.failures = Failures()
         self.submitted = self.measured = 0
         self._since_success = 0
+        self._again = tuner.cut_off
         self._good: list[Pair] = []
         # Indices that a race has put behind its winner.
         self._decided: set[int] = set()
@@ -93,6 +94,8 @@ class Loop:
             return
         inputs, results = [inp for inp, _ in known.trials], [res for _, res in known.trials]
         self._keep(known.trials)
+        measured = {inp.config.index for inp in inputs}
+        self._again[:] = [config for config in self._again if config.index not in measured]
         self.failures.recall(results)
         if known.best is not None:
             self._crown(known.best)
@@ -121,7 +124,7 @@ class Loop:
         self, measure_option: Mapping[str, Any], reproducible: bool, deadline: float | None
     ) -> None:
         more = self._may_go_on(deadline)
-        if more and not self.tuner.has_next():
+        if more and not self._again and not self.tuner.has_next():
             more, self._why = False, _EXHAUSTED
         if not more and not self._finalists(measure_option):
             return
@@ -150,6 +153,7 @@ class Loop:
                 # While the processes that build and measure are still there.
                 self._race(measure_option)
         finally:
+            self._again += [inp.config for inp in line.cut_off()]
             self._leave(line)
 
     def _finalists(self, measure_option: Mapping[str, Any]) -> list[Pair]:
@@ -240,15 +244,20 @@ class Loop:
     def _fill(self, line: Pipeline) -> None:
         """Propose as much as there is room for."""
         while (room := min(line.room(), self.stop.n_trial - self.submitted)) > 0:
-            if not self.tuner.has_next():
-                return
-            with line.host_work():
-                configs = self.tuner.next_batch(room)
+            configs = self._proposed(line, room)
             if not configs:
                 return
             task = self.tuner.task
             line.submit([MeasureInput(task.target, task, config) for config in configs])  # type: ignore[arg-type]
             self.submitted += len(configs)
+
+    def _proposed(self, line: Pipeline, most: int) -> Sequence[ConfigEntity]:
+        """Return what to measure next: first what an earlier call proposed and could not end."""
+        again, self._again[:] = self._again[:most], self._again[most:]
+        if again or not self.tuner.has_next():
+            return again
+        with line.host_work():
+            return self.tuner.next_batch(most)
 
     def _keep(self, pairs: Sequence[Pair]) -> None:
         for inp, res in pairs:

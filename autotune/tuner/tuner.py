@@ -43,6 +43,8 @@ class Tuner:
         n_trial, early_stopping: arguments of the running `tune`.
         resumed: trials that it took from an earlier run.
         result: what the last `tune` found, also where it was interrupted; None before.
+        cut_off: proposals whose trials were under way when the last run ended; they are measured
+            first by the next.
     """
 
     def __init__(self, task: Task, seed: int | None = None) -> None:
@@ -56,6 +58,7 @@ class Tuner:
         self.best_iter = 0
         self.resumed = 0
         self.result: TuneResult | None = None
+        self.cut_off: list[ConfigEntity] = []
         self.ttl: int | None = None
         self.n_trial: int | None = None
         self.early_stopping: int | None = None
@@ -84,6 +87,7 @@ class Tuner:
         """Forget the best configuration and the state of the last run."""
         self.best_config, self.best_flops, self.best_measure_pair = None, 0.0, None
         self.best_iter, self.ttl = 0, None
+        self.cut_off = []
 
     def set_error_threshold(self, threshold: int) -> None:
         """Set after how many failures in a row a warning is given."""

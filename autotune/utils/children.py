@@ -55,7 +55,16 @@ class ChildTimeout(AutotuneError):
 
 
 class ChildDied(AutotuneError):
-    """A child ended, or answered garbage, instead of replying."""
+    """A child ended, or answered garbage, instead of replying.
+
+    Args:
+        message: how.
+        exit_code: its exit status, negative for a signal; None when it answered garbage.
+    """
+
+    def __init__(self, message: str, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 def describe_exit(code: int) -> str:
@@ -256,7 +265,7 @@ class Child:
         # What differs from one death to the next stands behind the first line, by which failures
         # are counted.
         printed = self.output or "nothing"
-        return ChildDied(f"{describe_exit(code)}\nprocess {self.pid} printed: {printed}")
+        return ChildDied(f"{describe_exit(code)}\nprocess {self.pid} printed: {printed}", code)
 
     def pause(self) -> None:
         """Stop the whole process group where it stands."""

@@ -82,17 +82,28 @@ def test_a_compiler_that_hangs_is_killed_with_its_children(fake_compiler, tmp_pa
     assert all(gone(int(pid)) for pid in pids.read_text().split())
 
 
-def test_a_compiler_that_is_killed_costs_one_trial_and_is_not_remembered(fake_compiler, tmp_path):
+def test_a_compiler_killed_by_somebody_else_costs_nothing(fake_compiler, tmp_path):
     once = tmp_path / "once"
     fake_compiler("define KNOB 1", f"[ -e {once} ] || {{ touch {once}; kill -9 $$; }}")
+    results = built(faulty("none"), range(3), n_parallel=1)
+    assert once.exists()
+    assert [r.error_no for r in results] == [0, 0, 0]
+
+
+def test_a_compiler_that_is_always_killed_costs_one_trial_and_is_not_remembered(
+    fake_compiler, tmp_path
+):
+    mended = tmp_path / "mended"
+    fake_compiler("define KNOB 1", f"[ -e {mended} ] || kill -9 $$")
     task = faulty("none")
     results = built(task, range(3), n_parallel=1)
     assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
-    assert "fakecc failed" in results[1].error_msg
+    assert re.search("fakecc failed, 3 times in a row", results[1].error_msg)
+    mended.touch()
     assert built(task, [1], n_parallel=1)[0].ok
 
 
-def test_a_full_disk_costs_the_trial_and_says_so(fake_compiler):
+def test_a_source_that_fills_the_disk_by_itself_costs_the_trial_and_says_so(fake_compiler):
     fake_compiler("define KNOB 1", "echo 'x.s: No space left on device' >&2; exit 1")
     results = built(faulty("none"), range(3), n_parallel=2)
     assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
@@ -159,38 +170,63 @@ def test_a_runner_killed_again_and_again_costs_one_trial():
     # No two deaths differ in their first line, by which failures are counted.
     for result in results[1:3]:
         first, *rest = result.error_msg.splitlines()
-        assert first == "the process that runs kernels died: killed by SIGKILL"
+        assert first == ("the process that runs kernels died: killed by SIGKILL, 3 times in a row")
         assert re.fullmatch(r"process \d+ printed: nothing", "\n".join(rest))
 
 
-def scarce(monkeypatch, times):
-    """Let the system refuse new processes to a runner, as it does under a process limit."""
+def scarce(monkeypatch, times, pauses_s=(0.01,) * 7, module="run_worker"):
+    """Let the system refuse new processes, as it does under a process limit."""
     left = [times]
+    monkeypatch.setattr("autotune.measure.worker.PAUSES_S", pauses_s)
 
-    def start(module, *args):
-        if module.endswith("run_worker") and left[0]:
+    def start(name, *args):
+        if name.endswith(module) and left[0]:
             left[0] -= 1
             raise BlockingIOError(11, "Resource temporarily unavailable")
-        return Child(module, *args)
+        return Child(name, *args)
 
     monkeypatch.setattr("autotune.measure.worker.Child", start)
 
 
-def test_a_process_that_cannot_be_started_at_first_is_started_later(monkeypatch):
-    scarce(monkeypatch, 1)
+@pytest.mark.parametrize("module", ["run_worker", "build_worker"])
+def test_a_process_that_cannot_be_started_at_first_is_started_later(monkeypatch, module):
+    scarce(monkeypatch, 5, module=module)
     task = faulty("none")
     with Pipeline(task, measure_option(LocalBuilder(n_parallel=1), LocalRunner())) as pipeline:
         pipeline.submit(inputs_of(task, [0]))
         assert drained(pipeline)[0].ok
 
 
-def test_a_process_that_cannot_be_started_at_all_ends_the_run(monkeypatch):
-    scarce(monkeypatch, 1 << 30)
+@pytest.mark.parametrize("module", ["run_worker", "build_worker"])
+def test_a_process_that_cannot_be_started_at_all_ends_the_run(monkeypatch, module):
+    scarce(monkeypatch, 1 << 30, module=module)
     task = faulty("none")
-    with Pipeline(task, measure_option(LocalBuilder(n_parallel=1), LocalRunner())) as pipeline:
-        pipeline.submit(inputs_of(task, [0]))
-        with pytest.raises(MeasureError, match=r"run_worker could not.*temporarily unavailable"):
-            pipeline.next_results()
+    with Pipeline(task, measure_option(LocalBuilder(n_parallel=2), LocalRunner())) as pipeline:
+        pipeline.submit(inputs_of(task, [0, 1, 2]))
+        with pytest.raises(MeasureError, match=f"{module} could not be.*unavailable.*8 attempts"):
+            drained(pipeline)
+
+
+def test_compiling_goes_on_with_the_workers_that_can_be_started(monkeypatch, caplog):
+    monkeypatch.setattr("autotune.measure.worker.PAUSES_S", (0.0,) * 7)
+    builder = LocalBuilder(n_parallel=2)
+    refused = []
+
+    def start(name, *args):
+        while len(builder._pool._workers) < 2:
+            time.sleep(0.01)
+        refused.append(threading.get_ident())
+        if refused[-1] == refused[0]:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return Child(name, *args)
+
+    monkeypatch.setattr("autotune.measure.worker.Child", start)
+    task = faulty("none")
+    builder.set_task(task, {})
+    results = builder.build(inputs_of(task, range(4)))
+    builder.close()
+    assert [r.error_no for r in results] == [0] * 4
+    assert "compiling goes on with 1 worker: " in caplog.text
 
 
 def test_nobody_waits_for_a_reference_when_all_is_over(monkeypatch, tmp_path):

@@ -1,15 +1,17 @@
 """A trial's own process: nothing that it starts outlives it."""
 
+import json
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import autotune.task as at
 from autotune.kernel import SourceKernel, arg
-from autotune.measure import LocalBuilder, LocalRunner, MeasureInput
+from autotune.measure import LocalBuilder, LocalRunner, MeasureErrorNo, MeasureInput
 from tests.faults.test_faults import gone
 
 LEAVES_C = """
@@ -88,3 +90,90 @@ def test_a_trial_is_ended_with_its_process_group():
         cwd=Path(__file__).parent.parent.parent,
     )
     assert gone(int(done.stdout))
+
+
+# A kernel that answers in place of its worker, on every descriptor it finds: a whole message, as
+# the worker would write it, of a trial that took no time.
+FORGES_C = """
+#include <string.h>
+#include <unistd.h>
+void forges(float *y) {
+  const char *told = ANSWER;
+  unsigned size = strlen(told);
+  for (int fd = 3; fd < 1024; fd++) {
+    write(fd, &size, 4);
+    write(fd, told, size);
+  }
+  y[0] = 7.0f;
+}
+"""
+TIMING = {
+    "samples_s": [1e-9] * 3, "number": 1, "median": 1e-9, "ci95": [1e-9, 1e-9],
+    "noise_floor": 0.0, "clocks": None,
+}  # fmt: skip
+DONE = {"error_no": 0, "timing": TIMING, "verified": True}
+
+
+@at.template("measure_test.forges")
+def forges(answer):
+    return SourceKernel(
+        "forges",
+        FORGES_C.replace("ANSWER", json.dumps(answer)),
+        args=[arg("y", (1,), role="out")],
+        reference=lambda: np.ones(1, "float32"),
+        language="c",
+    )
+
+
+@pytest.mark.parametrize(
+    "answer", [DONE, {"result": DONE}, {"event": "done"}, "garbage", None], ids=str
+)
+def test_a_kernel_cannot_speak_for_its_worker(answer):
+    task = at.create("measure_test.forges", (json.dumps(answer),), target="c")
+    builder, runner = LocalBuilder(n_parallel=1), LocalRunner(number=1, repeat=1)
+    runner.set_task(task)
+    builder.set_task(task, {})
+    inputs = [MeasureInput(task.target, task, task.config_space.get(0))] * 2
+    try:
+        results = runner.run(inputs, builder.build(inputs))
+        assert [r.error_no for r in results] == [MeasureErrorNo.RUNTIME_DEVICE] * 2
+        assert "wrote to a descriptor that it did not open" in results[0].error_msg
+        assert len(runner.pids) == 1
+    finally:
+        runner.close()
+        builder.close()
+
+
+KEEPS = """
+    import os
+    from autotune.measure.isolate import in_fork
+    from autotune.utils.child import Port
+    requests, asking = os.pipe()
+    told, replies = os.pipe()
+    os.set_inheritable(replies, True)
+    others = open("/dev/null"), open("/dev/null")
+
+    def trial(speak):
+        return [int(fd) for fd in os.listdir("/proc/self/fd") if is_open(int(fd))]
+
+    def is_open(fd):
+        try:
+            return bool(os.fstat(fd))
+        except OSError:
+            return False
+
+    print(len(in_fork(Port(requests, replies), 10, trial)))
+"""
+
+
+def test_a_trial_inherits_its_own_pipes_and_what_it_prints_to_and_nothing_else():
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(KEEPS)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=30,
+        cwd=Path(__file__).parent.parent.parent,
+    )
+    assert int(done.stdout) == 5

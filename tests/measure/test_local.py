@@ -23,7 +23,7 @@ from autotune.measure import (
     Pipeline,
     measure_option,
 )
-from autotune.measure.builder import _BARE
+from autotune.measure.build_pool import BARE
 from autotune.measure.calibration import Calibration
 from autotune.measure.jobs import RunJob
 from autotune.measure.race import race
@@ -302,7 +302,7 @@ def test_a_process_that_compiles_loads_neither_arrays_nor_templates():
     package = Path(at.__file__).parents[1]
     script = f"""
         import sys, types
-        for name in ("autotune", *{_BARE!r}):
+        for name in ("autotune", *{BARE!r}):
             bare = sys.modules[name] = types.ModuleType(name)
             bare.__path__ = ["/".join([{str(package)!r}, *name.split(".")[1:]])]
         import autotune.measure.build_worker

@@ -1,0 +1,38 @@
+"""Work that somebody waits for, and that may change hands before it is done."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+Work = TypeVar("Work")
+
+
+@dataclass(frozen=True, eq=False)
+class Pending(Generic[Work]):
+    """One piece of work and who waits for it.
+
+    Attributes:
+        work: what is to be done.
+        future: gets what comes of it.
+        device: who alone may do it; None for anybody.
+    """
+
+    work: Work
+    future: Future[Any]
+    device: int | None = None
+
+    def begin(self) -> bool:
+        """Return whether somebody still waits; asked again of work that was put back."""
+        return self.future.running() or self.future.set_running_or_notify_cancel()
+
+    def fail(self, error: BaseException) -> None:
+        """Let who waits get an error."""
+        if self.begin():
+            self.future.set_exception(error)
+
+    def drop(self) -> None:
+        """Cancel it, begun or not: it was not done, and did not fail."""
+        if not self.future.cancel():
+            self.future.set_exception(CancelledError())
