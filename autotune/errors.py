@@ -26,11 +26,11 @@ built-in that AutoTVM raised at the same place, so that old ``except`` clauses k
 from __future__ import annotations
 
 
-class AutotuneError(Exception):
-    """Base of all errors that autotune raises on purpose."""
+class AutotuneError(RuntimeError):
+    """Base of all errors that autotune raises on purpose; a RuntimeError, as ``TVMError`` is."""
 
 
-class SpaceError(AutotuneError, RuntimeError):
+class SpaceError(AutotuneError):
     """A knob definition or a configuration does not fit the space."""
 
 
@@ -50,7 +50,7 @@ class ScheduleError(AutotuneError, ValueError):
     """A schedule primitive cannot be applied where it was asked for."""
 
 
-class LoweringError(AutotuneError, RuntimeError):
+class LoweringError(AutotuneError):
     """A schedule cannot be turned into a loop nest."""
 
 
@@ -62,7 +62,7 @@ class KernelError(AutotuneError, ValueError):
     """A kernel was described or called with the wrong arguments."""
 
 
-class CompileError(AutotuneError, RuntimeError):
+class CompileError(AutotuneError):
     """A compiler is missing or rejected the source; the message holds the compiler's own text."""
 
 
@@ -78,11 +78,11 @@ class CompileTimeout(AutotuneError, TimeoutError):
     """The compiler did not end in time and was killed with all its children."""
 
 
-class DeviceError(AutotuneError, RuntimeError):
+class DeviceError(AutotuneError):
     """A device failed or is missing, outside a tuning trial."""
 
 
-class MeasureError(AutotuneError, RuntimeError):
+class MeasureError(AutotuneError):
     """Measuring could not start or cannot go on."""
 
 

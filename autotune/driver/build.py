@@ -8,10 +8,12 @@ from typing import Any
 
 from autotune.driver.kernel_of import kernel_of
 from autotune.errors import InstantiationError, KernelError, TargetError
-from autotune.kernel import launch_violation
+from autotune.kernel import Kernel, SourceKernel, launch_violation
+from autotune.lowering import LoweredFunction
 from autotune.runtime.compile import CudaCompiler, compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
+from autotune.te import Tensor
 
 _TIMEOUT_S = 600.0
 
@@ -33,23 +35,26 @@ def build(
     Args:
         what: a `SourceKernel`, a schedule, the pair (schedule, tensors) a template returns, or
             what `lower` returns.
-        args: the tensors that are the arguments, when ``what`` is a schedule.
-        target: what for; by default the target of the enclosing ``with``.
+        args: the tensors that are the arguments, when ``what`` is a schedule; what `lower` returns
+            knows them, and may be given them again.
+        target: what for; by default the target of the enclosing ``with``, or else ``"llvm"`` for
+            what tensor expressions make (``"cuda"`` if `lower` has found threads in it).
         target_host: accepted for TVM scripts; the host part is Python.
         name: name of the function; by default the kernel's own.
         compiler: of CUDA kernels, ``"nvcc"`` or ``"nvrtc"``.
         timeout_s: seconds the compiler may take.
 
     Raises:
-        TargetError: there is no target.
+        TargetError: there is no target for a hand-written kernel.
         KernelError: it is nothing that can be built; the message says what came.
         InstantiationError: a launch breaks a limit of the target; the message names it.
         CompileError: the compiler is missing or refuses the source.
     """
-    chosen = Target(target) if target is not None else Target.current()
-    if chosen is None:
-        raise TargetError("build: no target; pass target= or wrap the call in `with Target(...):`")
+    chosen = _target(what, target)
     _check(name, timeout_s)
+    if isinstance(what, LoweredFunction) and args is not None:
+        _check_arguments(what, args)
+        args = None
     kernel = kernel_of(what if args is None else (what, args), chosen, name)
     violation = launch_violation(kernel, chosen.limits)
     if violation:
@@ -60,6 +65,28 @@ def build(
         )
         artifact = Path(output.artifact)
         return Module(kernel, chosen, artifact.read_bytes(), artifact.suffix, output.resources)
+
+
+def _target(what: Any, given: Target | str | None) -> Target:
+    """Return what to build for: what was asked for, what is around, or TVM's default."""
+    found = Target(given) if given is not None else Target.current()
+    if found is not None:
+        return found
+    if isinstance(what, SourceKernel | Kernel):
+        raise TargetError("build: no target; pass target= or wrap the call in `with Target(...):`")
+    threads = isinstance(what, LoweredFunction) and what.target_kind == "cuda"
+    return Target("cuda" if threads else "llvm")
+
+
+def _check_arguments(function: LoweredFunction, args: Any) -> None:
+    """Raise if a lowered function was made with other arguments than are given with it now."""
+    given = [(tuple(a.shape), a.dtype) for a in args if isinstance(a, Tensor)]
+    own = [(tuple(b.shape), b.dtype) for b in function.args]
+    if given != own:
+        raise KernelError(
+            f"build: {function.name!r} was lowered with the arguments "
+            f"{', '.join(map(repr, function.args))}; expected these or none, got {args!r}"
+        )
 
 
 def _check(name: object, timeout_s: object) -> None:

@@ -61,6 +61,7 @@ from autotune.ir.expr import (
     cast,
     const,
     match_types,
+    whole,
 )
 from autotune.ir.printer import Printer, to_text
 from autotune.ir.stmt import (
@@ -171,5 +172,6 @@ __all__ = [
     "to_text",
     "variables",
     "walk",
+    "whole",
     "with_lanes",
 ]

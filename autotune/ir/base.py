@@ -159,11 +159,18 @@ class Var(Expr):
 
 
 class Imm(Expr):
-    """A constant: `IntImm` or `FloatImm`."""
+    """A constant: `IntImm` or `FloatImm`; TVM's order, ``IntImm(dtype, value)``, is taken too."""
 
     __slots__ = ("value",)
     __match_args__ = ("value", "dtype")
+    default: ClassVar[str] = "int32"
     value: Any
+
+    def __init__(self, value: Any, dtype: Any = "") -> None:
+        if type(value) is str:
+            value, dtype = dtype, value
+        self.value = value
+        self.dtype = dtype or self.default
 
     def __bool__(self) -> bool:
         return bool(self.value != 0)
@@ -178,10 +185,6 @@ class IntImm(Imm):
     __slots__ = ()
     value: int
 
-    def __init__(self, value: int, dtype: str = "int32") -> None:
-        self.value = value
-        self.dtype = dtype
-
     def __int__(self) -> int:
         return self.value
 
@@ -193,11 +196,8 @@ class FloatImm(Imm):
     """A floating-point constant."""
 
     __slots__ = ()
+    default: ClassVar[str] = "float32"
     value: float
-
-    def __init__(self, value: float, dtype: str = "float32") -> None:
-        self.value = value
-        self.dtype = dtype
 
 
 class Cast(Expr):
@@ -283,8 +283,7 @@ def const(value: Any, dtype: str | None = None) -> Expr:
         small = _SMALL.get(value)
         if small is not None:
             return small
-    if dtype is None:
-        dtype = _number_dtype(value, "bool")
+    dtype = _number_dtype(value, "bool") if dtype is None else check_dtype(dtype)
     if is_float(dtype):
         return FloatImm(float(value), dtype)
     if dtype == "bool":
@@ -308,7 +307,7 @@ def cast(value: Any, dtype: str) -> Expr:
     expr = as_expr(value)
     if expr.dtype == dtype:
         return expr
-    check_dtype(dtype)
+    dtype = check_dtype(dtype)
     if isinstance(expr, Imm):
         return const(expr.value, dtype)
     return Cast(expr, dtype)

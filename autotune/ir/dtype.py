@@ -17,6 +17,9 @@ ELEMENTS = {
     "float16": ("f", 16), "bfloat16": ("f", 16), "float32": ("f", 32), "float64": ("f", 64),
 }  # fmt: skip
 
+# TVM's names without a width, which stand for 32 bits.
+SHORT_NAMES = {"float": "float32", "int": "int32", "uint": "uint32"}
+
 FLOAT_LIMIT = {
     "float16": 65504.0,
     "bfloat16": 3.3895313892515355e38,
@@ -37,7 +40,10 @@ def split_lanes(dtype: str) -> tuple[str, int]:
 
 def check_dtype(dtype: object) -> str:
     """Return the name of ``dtype`` (a string, or a numpy dtype); raise if it is unknown."""
-    name = dtype if isinstance(dtype, str) else str(getattr(dtype, "__name__", dtype))
+    if isinstance(dtype, str):
+        name = SHORT_NAMES.get(dtype, dtype)
+    else:
+        name = str(getattr(dtype, "__name__", dtype))
     split_lanes(name)
     return name
 
@@ -92,10 +98,10 @@ def int_range(dtype: str) -> tuple[int, int]:
 
 @cache
 def promote(a: str, b: str) -> str:
-    """Return the dtype in which values of two scalar dtypes meet, by the rules of numpy.
+    """Return the dtype in which values of two scalar dtypes meet, by the rules of TVM.
 
-    bool gives way to all, ints to floats, narrow to wide; a signed and an unsigned int of equal
-    width meet in the next wider signed one; float16 and bfloat16 meet in float32.
+    bool gives way to all, ints to floats, narrow to wide; of a signed and an unsigned int of equal
+    width the unsigned one wins, as in C; float16 and bfloat16 meet in float32.
     """
     (kind_a, bits_a), (kind_b, bits_b) = ELEMENTS[element_of(a)], ELEMENTS[element_of(b)]
     if a == b or kind_b == "b":
@@ -106,7 +112,6 @@ def promote(a: str, b: str) -> str:
         return a if kind_a == "f" else b
     if kind_a == "f" and bits_a == bits_b:
         return "float32"
-    if kind_a == kind_b:
+    if bits_a != bits_b:
         return a if bits_a > bits_b else b
-    signed, unsigned = (bits_a, bits_b) if kind_a == "i" else (bits_b, bits_a)
-    return f"int{signed if signed > unsigned else min(64, 2 * unsigned)}"
+    return a if kind_a == "u" else b

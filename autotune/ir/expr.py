@@ -23,7 +23,7 @@ from autotune.ir.base import (
     match_types,
 )
 from autotune.ir.dtype import element_of, lanes_of, with_lanes
-from autotune.ir.itervar import IterVar, Range
+from autotune.ir.itervar import IterVar, Range, whole
 from autotune.ir.operators import (
     EQ,
     GE,
@@ -97,6 +97,7 @@ __all__ = [
     "cast",
     "const",
     "match_types",
+    "whole",
 ]
 
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 from autotune.errors import ExpressionError
-from autotune.ir.base import Expr, Operand, Var, as_expr
+from autotune.ir.base import Expr, FloatImm, Operand, Var, as_expr
+
+
+def whole(value: Any) -> Any:
+    """Return a whole number that came as a float (``1024 / 32`` is one) as an int.
+
+    Everything else is returned as it is.
+    """
+    number = value.value if isinstance(value, FloatImm) else value
+    is_whole = isinstance(number, Real) and float(number).is_integer()
+    return int(float(number)) if is_whole and not isinstance(number, Integral) else value
 
 
 class Range:
@@ -14,8 +25,8 @@ class Range:
     __slots__ = ("extent", "min")
 
     def __init__(self, min: Any, extent: Any) -> None:
-        self.min = as_expr(min)
-        self.extent = as_expr(extent)
+        self.min = as_expr(whole(min))
+        self.extent = as_expr(whole(extent))
 
     def __repr__(self) -> str:
         return f"range(min={self.min}, ext={self.extent})"

@@ -30,10 +30,12 @@ from autotune.lowering.vthread import inject_vthreads
 from autotune.target import Limits
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
-from autotune.te.tensor import ComputeOp, Tensor
+from autotune.te.tensor import ComputeOp, PlaceholderOp, Tensor
 from autotune.utils.garbage import collection_paused
 from autotune.utils.math import product
 
+# A tensor of a schedule: its stage, and which of the stage's outputs it is.
+Place = tuple[Stage, int]
 # Called after each pass with its name and what it left.
 Hook = Callable[[str, Any], None]
 
@@ -110,7 +112,8 @@ class _Lowering:
         plan = infer_bounds(self.schedule, self.simplifier, [stage for stage, _ in kept], self.gpu)
         self._seen("infer_bounds", plan)
         buffers = self._argument_buffers(plan)
-        given = dict(zip(self._places(), buffers, strict=True))
+        places = zip(self._places(), buffers, strict=True)
+        given = {place: buffer for place, buffer in places if place is not None}
         homes = Homes(plan, self.simplifier, self.schedule.stage_map, given)
         nests = make_nests(plan, self.simplifier, homes)
         workspaces = self._workspaces(plan, homes, set(given))
@@ -131,13 +134,19 @@ class _Lowering:
 
     # Arguments.
 
-    def _places(self) -> list[tuple[Stage, int]]:
-        return [(self.schedule[tensor], tensor.value_index) for tensor in self.args]
+    def _places(self) -> list[Place | None]:
+        """Return what each argument holds; None for an input that the schedule does not read."""
+        return [self._place(tensor) for tensor in self.args]
 
-    def _kept(self) -> list[tuple[Stage, int]]:
+    def _place(self, tensor: Tensor) -> Place | None:
+        if tensor.op not in self.schedule.stage_map and isinstance(tensor.op, PlaceholderOp):
+            return None
+        return self.schedule[tensor], tensor.value_index
+
+    def _kept(self) -> list[Place]:
         """Return the computed stages whose result the caller gets."""
-        places = self._places()
-        if len(set(places)) < len(places):
+        places = [place for place in self._places() if place is not None]
+        if len(set(self.args)) < len(self.args) or len(set(places)) < len(places):
             names = ", ".join(tensor.name for tensor in self.args)
             raise LoweringError(f"{self.name}: an argument is given twice: {names}")
         for op in self.schedule.outputs:
@@ -160,9 +169,10 @@ class _Lowering:
         return buffers
 
     def _roles(self, plan: Plan) -> list[str]:
-        return ["out" if isinstance(s.op, ComputeOp) else "in" for s, _ in self._places()]
+        outputs = [place and isinstance(place[0].op, ComputeOp) for place in self._places()]
+        return ["out" if is_output else "in" for is_output in outputs]
 
-    def _workspaces(self, plan: Plan, homes: Homes, given: set[tuple[Stage, int]]) -> list[Buffer]:
+    def _workspaces(self, plan: Plan, homes: Homes, given: set[Place]) -> list[Buffer]:
         found = []
         for stage, stage_plan in reversed(list(plan.stages.items())):
             for tensor in stage.op.outputs:

@@ -32,14 +32,20 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 _NAMES = {numpy_dtype(name): name for name in ITEM_BYTES}
 
 
+# TVM's names without a width stand for 32 bits; numpy's "float" is one of 64.
+_SHORT_NAMES = {"float": "float32", "int": "int32", "uint": "uint32"}
+
+
 def dtype_name(dtype: npt.DTypeLike) -> str:
     """Return our name of a numpy dtype.
 
     Raises:
         KernelError: kernels have no such element type.
     """
-    if isinstance(dtype, str) and dtype in ITEM_BYTES:
-        return dtype
+    if isinstance(dtype, str):
+        dtype = _SHORT_NAMES.get(dtype, dtype)
+        if dtype in ITEM_BYTES:
+            return dtype
     try:
         return _NAMES[np.dtype(dtype)]
     except (TypeError, KeyError):
@@ -106,6 +112,8 @@ class NDArray:
     def copyfrom(self, source: object) -> NDArray:
         """Overwrite the values with those of an array of any kind; returns itself.
 
+        To a bfloat16 array uint16 values are the bits of numbers, as they are in TVM.
+
         Raises:
             KernelError: the shapes differ.
         """
@@ -114,6 +122,8 @@ class NDArray:
             return self._copy_device(source)
         values = source.numpy() if isinstance(source, NDArray) else np.asarray(source)
         self._check_shape(values.shape)
+        if self.dtype == "bfloat16" and values.dtype == np.uint16:
+            values = values.view(ml_dtypes.bfloat16)
         values = np.ascontiguousarray(values, numpy_dtype(self.dtype))
         memory_of(self.device).from_host(
             self.device, self.pointer, values.ctypes.data, self.nbytes

@@ -11,11 +11,18 @@ from autotune.errors import DeviceError
 from autotune.target import Target
 from autotune.target.query import CudaDevice, cuda_device, cuda_device_count
 
-DeviceKind = Literal["cpu", "cuda"]
+# Scripts ask of any kind that TVM has whether there is one; only the first two ever exist here.
+DeviceKind = Literal[
+    "cpu", "cuda", "opencl", "vulkan", "metal", "rocm", "ext_dev", "webgpu", "hexagon"
+]
 # DLPack's numbers of device kinds (dlpack.h, DLDeviceType).
-DEVICE_TYPES: dict[DeviceKind, int] = {"cpu": 1, "cuda": 2}
+DEVICE_TYPES: dict[DeviceKind, int] = {
+    "cpu": 1, "cuda": 2, "opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "ext_dev": 12,
+    "webgpu": 15, "hexagon": 16,
+}  # fmt: skip
 _NAMES: dict[str, DeviceKind] = {
     "cpu": "cpu", "llvm": "cpu", "c": "cpu", "cuda": "cuda", "gpu": "cuda", "nvptx": "cuda",
+    "cl": "opencl", **{kind: kind for kind in DEVICE_TYPES},
 }  # fmt: skip
 
 
@@ -41,7 +48,7 @@ class Device:
         """Whether this process can use the device."""
         if self.kind == "cpu":
             return self.index == 0
-        return self.index < cuda_device_count()
+        return self.kind == "cuda" and self.index < cuda_device_count()
 
     def sync(self) -> None:
         """Return at once: whatever autotune starts on a device has ended when its call returns.
@@ -52,9 +59,9 @@ class Device:
     @property
     def device_name(self) -> str:
         """The name its maker gave it."""
-        return (
-            platform.processor() or platform.machine() if self.kind == "cpu" else self._cuda.name
-        )
+        if self.kind != "cpu":
+            return self._cuda.name
+        return platform.processor() or platform.machine()
 
     @property
     def compute_version(self) -> str:

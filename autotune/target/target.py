@@ -60,7 +60,7 @@ class Target:
     """A device kind and its options.
 
     Args:
-        spec: a target string, a dict such as ``{"kind": "cuda", "arch": "sm_90"}``, or a Target.
+        target: a target string, a dict such as ``{"kind": "cuda", "arch": "sm_90"}``, or a Target.
         host: ignored by code generation; kept because logs and scripts name one.
 
     Raises:
@@ -73,26 +73,26 @@ class Target:
     host: Target | None = field(default=None, repr=False)
 
     def __init__(
-        self, spec: str | Mapping[str, Any] | Target, host: str | Target | None = None
+        self, target: str | Mapping[str, Any] | Target, host: str | Target | None = None
     ) -> None:
-        if isinstance(spec, Target):
-            kind, attrs = str(spec.kind), dict(spec.attrs)
-            host = host or spec.host
-        elif isinstance(spec, str):
-            kind, attrs = _parse(spec)
-        elif not isinstance(spec, Mapping):
+        if isinstance(target, Target):
+            kind, attrs = str(target.kind), dict(target.attrs)
+            host = host or target.host
+        elif isinstance(target, str):
+            kind, attrs = _parse(target)
+        elif not isinstance(target, Mapping):
             raise TargetError(
                 f"target: expected a text such as 'cuda -arch=sm_90', a dict or a Target, "
-                f"got {spec!r}"
+                f"got {target!r}"
             )
         else:
-            attrs = dict(spec)
+            attrs = dict(target)
             kind = str(attrs.pop("kind", ""))
             host = host or attrs.pop("host", None)
-        _check_options(spec, attrs)
+        _check_options(target, attrs)
         if kind not in _KEYS:
             raise TargetError(
-                f"target {spec!r}: unknown kind {kind!r}; kernels are built for "
+                f"target {target!r}: unknown kind {kind!r}; kernels are built for "
                 f"{', '.join(sorted(_LANGUAGE))}"
             )
         keys = attrs.pop("keys", None)

@@ -22,6 +22,7 @@ from autotune.ir import (
     check_dtype,
     is_int,
     same,
+    whole,
 )
 from autotune.te.location import located, user_line
 from autotune.te.reduction import UNNAMED
@@ -111,7 +112,7 @@ def _check_extent(name: str, extent: Any) -> Extent:
     if type(extent) is int and extent > 0:
         return extent
     try:
-        expr = as_expr(extent)
+        expr = as_expr(whole(extent))
     except ExpressionError:
         expr = None
     if expr is None or not is_int(expr.dtype) or (isinstance(expr, IntImm) and expr.value < 1):
@@ -174,7 +175,7 @@ def _check_body(name: str, axis: tuple[IterVar, ...], body: tuple[Expr, ...]) ->
     reduce_axis: tuple[IterVar, ...] = ()
     if isinstance(first, Reduce):
         reduce_axis = first.axes
-        _rename_unnamed(axis, reduce_axis)
+        _make_distinct(axis, reduce_axis)
         for other in body[1:]:
             _check_same_reduction(name, first, other)
     elif any(isinstance(value, Reduce) for value in body):
@@ -194,15 +195,15 @@ def _check_body(name: str, axis: tuple[IterVar, ...], body: tuple[Expr, ...]) ->
         check.top(value, data)
 
 
-def _rename_unnamed(axis: tuple[IterVar, ...], reduce_axis: tuple[IterVar, ...]) -> None:
-    """Number the reduction axes that the user did not name, so that names stay distinct."""
+def _make_distinct(axis: tuple[IterVar, ...], reduce_axis: tuple[IterVar, ...]) -> None:
+    """Number the reduction axes that have no name, or one that is taken."""
     taken = {each.var.name for each in axis}
     for each in reduce_axis:
-        if each.var.axis == UNNAMED:
-            count = 0
-            while each.var.name in taken:
-                count += 1
-                each.var.name = f"rv{count}"
+        stem = each.var.name if each.var.axis != UNNAMED else ""
+        count = 0
+        while each.var.name in taken:
+            count += 1
+            each.var.name = f"{stem}_{count}" if stem else f"rv{count}"
         taken.add(each.var.name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from numbers import Integral
 from typing import Any
 
 from autotune.errors import ExpressionError
@@ -14,12 +15,15 @@ from autotune.ir import (
     IterVar,
     Max,
     Min,
+    Operand,
     Range,
     Reduce,
     Var,
     as_expr,
     cast,
     const,
+    is_int,
+    whole,
 )
 from autotune.te.intrinsics import larger, max_value, min_value, smaller
 from autotune.te.location import user_line
@@ -36,14 +40,25 @@ def reduce_axis(dom: Any, name: str | None = None) -> IterVar:
         k = te.reduce_axis((0, 64), name="k")
         B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k))
     """
-    if isinstance(dom, Range):
-        extent_of = dom
-    elif isinstance(dom, tuple | list) and len(dom) == 2:
-        extent_of = Range(dom[0], as_expr(dom[1]) - as_expr(dom[0]))
-    else:
-        extent_of = Range(0, dom)
     kind = "reduce" if name else UNNAMED
-    return IterVar(Var(name or "rv", "int32", kind), extent_of, "reduce")
+    return IterVar(Var(name or "rv", "int32", kind), _domain(dom), "reduce")
+
+
+def _domain(dom: Any) -> Range:
+    """Return the values of a reduction axis; raise if their number is no 32-bit integer."""
+    if isinstance(dom, Range):
+        return dom
+    is_pair = isinstance(dom, tuple | list) and len(dom) == 2
+    low, end = map(whole, dom if is_pair else (0, dom))
+    for each in (low, end):
+        fits = isinstance(each, Integral) and -(2**31) <= int(each) < 2**31
+        is_index = isinstance(each, Operand) and is_int(each.to_expr().dtype)
+        if not fits and not is_index:
+            raise ExpressionError(
+                f"{user_line()}: reduce_axis: expected an extent, or (first, end), as 32-bit "
+                f"integers, got {dom!r}"
+            )
+    return Range(low, as_expr(end) - as_expr(low))
 
 
 def comm_reducer(

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from autotune.errors import ScheduleError
-from autotune.ir import Expr, ForKind, IntImm, IterVar, Range, Var
+from autotune.ir import Expr, ForKind, IntImm, IterVar, Range, Var, whole
 from autotune.te.intrinsics import thread_axis
 from autotune.te.relation import FuseRelation, SingletonRelation, SplitRelation, extent_of
 from autotune.te.stage_state import IterAttr, StageState
@@ -192,8 +192,7 @@ class LoopPrimitives(StageState):
         for i in 0..2:  ->  A[0] = ...
           A[i] = ...        A[1] = ...
         """
-        at = self._mark("unroll", axis, ForKind.UNROLLED)
-        self.record(Unroll, at)
+        self._mark(Unroll, axis, ForKind.UNROLLED)
 
     def vectorize(self, axis: IterVar) -> None:
         """Carry out a loop by vector operations; its extent must be a constant.
@@ -202,8 +201,7 @@ class LoopPrimitives(StageState):
           A[i] = ...
         """
         self._check_data("vectorize", axis)
-        at = self._mark("vectorize", axis, ForKind.VECTORIZED)
-        self.record(Vectorize, at)
+        self._mark(Vectorize, axis, ForKind.VECTORIZED)
 
     def parallel(self, axis: IterVar) -> None:
         """Share the iterations of a loop out to the threads of a CPU.
@@ -212,8 +210,7 @@ class LoopPrimitives(StageState):
           ...                 ...
         """
         self._check_data("parallel", axis)
-        at = self._mark("parallel", axis, ForKind.PARALLEL)
-        self.record(Parallel, at)
+        self._mark(Parallel, axis, ForKind.PARALLEL)
 
     def pragma(self, axis: IterVar, key: str, value: Any = None) -> None:
         """Give a loop and all inside it a hint.
@@ -232,12 +229,19 @@ class LoopPrimitives(StageState):
         pragmas = (*[each for each in old.pragmas if each[0] != key], (key, setting))
         self.iter_attrs[axis] = IterAttr(old.kind, old.thread, pragmas)
 
-    def _mark(self, primitive: str, axis: IterVar, kind: ForKind) -> int:
-        at = self.position(primitive, axis)
-        self.check_plain(primitive, axis)
-        self.check_compute(primitive)
-        self.iter_attrs[axis] = IterAttr(kind, None, self.attr(axis).pragmas)
-        return at
+    def _mark(
+        self, step: type[Unroll | Vectorize | Parallel], axis: IterVar, kind: ForKind
+    ) -> None:
+        """Say how a loop is carried out; the last mark counts, and the same again is none."""
+        at = self.position(step.tag, axis)
+        self.check_compute(step.tag)
+        old = self.attr(axis)
+        if old.kind is kind:
+            return
+        if old.thread is not None:
+            self.check_plain(step.tag, axis)
+        self.record(step, at)
+        self.iter_attrs[axis] = IterAttr(kind, None, old.pragmas)
 
     def _check_data(self, primitive: str, axis: IterVar) -> None:
         self.position(primitive, axis)
@@ -257,7 +261,7 @@ class LoopPrimitives(StageState):
 def _size(axis: IterVar, what: str, value: Any) -> int | None:
     if value is None:
         return None
-    number = value.value if isinstance(value, IntImm) else value
+    number = whole(value.value if isinstance(value, IntImm) else value)
     if isinstance(number, Expr) or not hasattr(number, "__index__"):
         raise ScheduleError(f"split({axis.name!r}): {what} must be an int, got {value!r}")
     number = int(number)

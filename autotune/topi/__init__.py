@@ -59,12 +59,13 @@ from autotune.topi.elemwise import (
     tanh,
     trunc,
 )
-from autotune.topi.nn.dense import batch_matmul, matmul
+from autotune.topi.nn.dense import batch_matmul
 from autotune.topi.reduction import argmax, argmin, max, mean, min, prod, sum
 from autotune.topi.transform import (
     concatenate,
     expand_dims,
     flip,
+    matmul,
     reshape,
     squeeze,
     strided_slice,

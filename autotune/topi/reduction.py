@@ -45,7 +45,10 @@ def _reduction(data: Tensor, axis: Axis, keepdims: bool, reducer: Any) -> Tensor
 
 
 def sum(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Sum over axes; over all of them by default."""
+    """Sum over axes; over all of them by default. Of bools it tells whether any is true."""
+    if data.dtype == "bool":
+        either = te.comm_reducer(lambda x, y: te.any(x, y), lambda t: te.const(False, t), "any")
+        return _reduction(data, axis, keepdims, either)
     return _reduction(data, axis, keepdims, te.sum)
 
 

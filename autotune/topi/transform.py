@@ -9,6 +9,7 @@ from autotune import te
 from autotune.errors import ExpressionError
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
+from autotune.topi.nn.dense import matmul as multiply
 from autotune.topi.utils import axis_names, get_const_tuple, normal_axes, normal_axis
 from autotune.utils.math import product
 
@@ -109,19 +110,70 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def strided_slice(
-    a: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None = None
+    a: Tensor,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int] | None = None,
+    axes: Sequence[int] | str | None = None,
+    slice_mode: str = "end",
 ) -> Tensor:
-    """Take every ``strides``-th element from ``begin`` to ``end`` of each dimension, as numpy."""
+    """Take every ``strides``-th element from ``begin`` to ``end`` of each dimension, as numpy.
+
+    Args:
+        a: what to take from.
+        begin: the first index of each dimension; a negative one counts from the end.
+        end: what is no longer taken; in mode ``"size"`` how many elements are, -1 for the rest.
+        strides: the steps; 1 where they are not given, and in mode ``"size"``.
+        axes: the dimensions that ``begin``, ``end`` and ``strides`` are of; the first by default.
+            TVM until 0.7 had the mode in this place, which is understood.
+        slice_mode: ``"end"`` or ``"size"``.
+    """
+    mode, named = (axes, None) if isinstance(axes, str) else (slice_mode, axes)
     shape = get_const_tuple(a.shape)
-    steps = list(strides or []) + [1] * (a.ndim - len(strides or []))
-    parts = [slice(b, e, s) for b, e, s in zip(begin, end, steps, strict=False)]
-    parts += [slice(None)] * (a.ndim - len(parts))
+    parts = [slice(None)] * a.ndim
+    places = _places(named, a.ndim)
+    for place, part in zip(places, _slices(begin, end, strides, mode), strict=False):
+        parts[place] = part
     ranges = [range(*part.indices(n)) for part, n in zip(parts, shape, strict=True)]
+    if not all(ranges):
+        raise ExpressionError(
+            f"strided_slice: nothing is left of {a.name}, shape {shape}, from {begin} to {end}"
+        )
 
     def body(*i: Any) -> Any:
         return a(*[r.start + x * r.step for r, x in zip(ranges, i, strict=True)])
 
     return _moved([len(r) for r in ranges], body, "T_strided_slice")
+
+
+def _places(axes: Sequence[int] | None, ndim: int) -> Sequence[int]:
+    """Return the dimensions that are named, in the order in which they are."""
+    if axes is None:
+        return range(ndim)
+    normal_axes("strided_slice", axes, ndim)
+    return [normal_axis("strided_slice", axis, ndim) for axis in axes]
+
+
+def _slices(
+    begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None, mode: str
+) -> list[slice]:
+    """Return what is taken of the dimensions that are named."""
+    if mode not in ("end", "size"):
+        raise ExpressionError(f"strided_slice: slice_mode must be 'end' or 'size', got {mode!r}")
+    if mode == "end":
+        steps = [*(strides or ()), *[1] * len(begin)]
+        return [slice(b, e, s) for b, e, s in zip(begin, end, steps, strict=False)]
+    # What reaches the end of a dimension from a negative index has no end, rather than 0.
+    stops = [b + n or None if n >= 0 else None for b, n in zip(begin, end, strict=True)]
+    return [slice(b, stop) for b, stop in zip(begin, stops, strict=True)]
+
+
+def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False) -> Tensor:
+    """Multiply two matrices, each of which may be stored transposed.
+
+    `topi.nn.matmul` takes a bias and a dtype too.
+    """
+    return multiply(a, b, transpose_a=transp_a, transpose_b=transp_b)
 
 
 def flip(a: Tensor, axis: int = 0) -> Tensor:

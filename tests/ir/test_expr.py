@@ -112,12 +112,14 @@ def test_floor_division_of_floats_floors_the_quotient():
         ("float16", "float32", "float32"),
         ("float16", "bfloat16", "float32"),
         ("bool", "int8", "int8"),
-        ("int8", "uint8", "int16"),
+        ("int8", "uint8", "uint8"),
+        ("int32", "uint32", "uint32"),
         ("int32", "uint8", "int32"),
+        ("uint32", "int8", "uint32"),
         ("float64", "float32", "float64"),
     ],
 )
-def test_dtypes_meet_as_in_numpy(a, b, expected):
+def test_dtypes_meet_as_in_tvm(a, b, expected):
     assert promote(a, b) == expected
     assert promote(b, a) == expected
 

@@ -75,6 +75,7 @@ def test_a_store_that_updates_its_own_element_is_one_access():
     update = Store(S, (place,), k.value(S, IntImm(0)))
     assert count(k, If(EQ(t, IntImm(0)), update)) == 0
     assert count(k, k.write(S, t, k.value(S, t))) == 0
+    assert count(k, k.loop(3, lambda i: k.write(S, 7 - t, k.value(S, 7 - t)))) == 0
     moved = lambda i: k.write(S, t + (i + 1) * 4, k.value(S, (t + 1) % 4 + i * 4))
     assert count(k, k.loop(3, moved)) == 1
 
@@ -110,6 +111,15 @@ def test_a_value_under_a_name_is_read_where_it_is_named():
     # The barrier inside comes after the read, and so keeps it from the write that follows.
     assert count(k, meeting, k.write(S, t)) == 1
     assert count(k, k.write(S, t), meeting) == 2
+
+
+def test_a_barrier_inside_a_statement_serves_what_comes_before_it():
+    k, S, R = Kernel(), shared(), shared()
+    (t,) = k.vars
+    inside = Allocate(R, seq(k.write(R, t), k.read(R, t + 1), k.read(S, t + 1)))
+    assert count(k, k.write(S, t), inside) == 1
+    assert count(k, k.write(S, t), inside, k.read(S, t + 2)) == 1
+    assert count(k, k.read(S, t + 1), Allocate(R, inside.body), k.write(S, t)) == 2
 
 
 def test_memory_that_threads_do_not_share_needs_no_barrier():
@@ -198,6 +208,7 @@ def test_slots_apart_are_kept_apart_by_a_barrier_an_iteration(written, read, slo
     # The barrier between the write and the read of R serves the ring too.
     needs = seq(k.write(R, t), k.read(R, t + 1))
     assert count(k, ring(k, S, written, read, slots, after=needs)) == 2
+    assert count(k, ring(k, S, written, read, slots, after=Allocate(R, needs))) == 2
 
 
 @pytest.mark.parametrize(

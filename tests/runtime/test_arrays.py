@@ -179,8 +179,19 @@ def test_devices_are_named_as_in_tvm():
     assert (cpu().device_type, runtime.cuda(3).device_type, runtime.cuda(3).device_id) == (1, 2, 3)
     assert cpu().multi_processor_count >= 1
     assert cpu().device_name
-    with pytest.raises(DeviceError, match="'tpu': expected one of c, cpu, cuda"):
+    with pytest.raises(DeviceError, match="'tpu': expected one of c, cl, cpu, cuda"):
         device("tpu")
+
+
+@pytest.mark.parametrize("kind", ["opencl", "cl", "vulkan", "metal", "rocm", "ext_dev"])
+def test_a_kind_of_device_that_tvm_knows_does_not_exist(kind):
+    for found in (device(kind), device(kind, 1), device(f"{kind}:1")):
+        assert found.exist is False
+        assert found.device_type > 2
+        with pytest.raises(DeviceError, match="there is no such device"):
+            empty((2,), "float32", found)
+        with pytest.raises(DeviceError, match="there is no such device"):
+            _ = found.device_name
 
 
 def test_the_device_of_an_emulated_target_is_the_cpu():
@@ -193,6 +204,21 @@ def test_a_device_that_is_not_there_is_named():
         empty((2,), "float32", runtime.cuda(1000))
     with pytest.raises(DeviceError, match="cuda:1000"):
         _ = runtime.cuda(1000).max_threads_per_block
+
+
+def test_bits_of_bfloat16_numbers_are_copied_as_they_are():
+    numbers = np.array([1.0, -2.0, 3.0, 0.5], ml_dtypes.bfloat16)
+    bits = numbers.view("uint16")
+    made = empty((4,), "bfloat16").copyfrom(bits)
+    np.testing.assert_array_equal(made.numpy(), numbers)
+    np.testing.assert_array_equal(made.copyfrom(bits[::-1]).numpy(), numbers[::-1])
+    np.testing.assert_array_equal(made.copyfrom(array(bits)).numpy(), numbers)
+    np.testing.assert_array_equal(made.copyfrom(np.array([1, 2, 3, 4])).numpy(), [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("short", ["float", "int", "uint"])
+def test_a_dtype_without_a_width_has_32_bits(short):
+    assert empty((2,), short).dtype == f"{short}32"
 
 
 def test_bfloat16_keeps_its_name():

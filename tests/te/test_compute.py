@@ -184,11 +184,21 @@ def test_an_axis_of_another_compute_is_refused():
         te.compute((2,), lambda j: other.op.axis[0] + j, name="B")
 
 
-def test_two_axes_of_one_name_are_refused():
+def test_two_data_axes_of_one_name_are_refused():
     a = te.placeholder((2, 3), name="A")
-    i = te.reduce_axis((0, 3), name="i")
     with pytest.raises(ExpressionError, match=HERE + "B: two of its axes are called 'i'"):
-        te.compute((2,), lambda *x: te.sum(a[x[0], i], axis=i), name="B", varargs_names=["i"])
+        te.compute((2, 3), lambda *x: a(*x), name="B", varargs_names=["i", "i"])
+
+
+def test_a_reduction_axis_whose_name_is_taken_gets_a_number():
+    a = te.placeholder((2, 3, 3), name="A")
+    i, j = te.reduce_axis((0, 3), name="i"), te.reduce_axis((0, 3), name="i")
+    made = te.compute((2,), lambda *x: te.sum(a[x[0], i, j], [i, j]), varargs_names=["i"])
+    assert [axis.name for axis in made.op.reduce_axis] == ["i_1", "i_2"]
+    again = te.compute((2,), lambda k: te.sum(a[k, i, j], [i, j]))
+    assert [axis.name for axis in again.op.reduce_axis] == ["i_1", "i_2"]
+    with pytest.raises(ExpressionError, match=HERE + "B: two of its axes"):
+        te.compute((2,), lambda k: te.sum(a[k, i, i], [i, i]), name="B")
 
 
 def test_varargs_names_must_be_as_many_as_the_axes():

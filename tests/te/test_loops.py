@@ -184,10 +184,10 @@ def test_a_reduction_axis_can_be_unrolled(stage):
     assert stage.attr(axes(stage)[2]).kind is ForKind.UNROLLED
 
 
-def test_a_marked_loop_is_neither_split_nor_marked_again(stage):
+def test_a_marked_loop_is_neither_split_nor_fused(stage):
     i, j, _ = axes(stage)
     stage.parallel(i)
-    for refused in (lambda: stage.split(i, 2), lambda: stage.fuse(i, j), lambda: stage.unroll(i)):
+    for refused in (lambda: stage.split(i, 2), lambda: stage.fuse(i, j)):
         with pytest.raises(ScheduleError, match="axis 'i' of C is parallel already"):
             refused()
 
