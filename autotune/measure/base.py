@@ -116,6 +116,11 @@ class Runner:
         self.timeout = timeout
         self.n_parallel = n_parallel or 1
 
+    @property
+    def host_note(self) -> str:
+        """What disturbed the timing on this host, in words; empty if nothing did, or who knows."""
+        return ""
+
     def set_task(self, task: Task) -> None:
         """Called once before a task is measured."""
         self.task = task

@@ -15,6 +15,7 @@ from autotune.kernel import Kernel
 from autotune.measure.calibration import Calibration
 from autotune.measure.ceiling import Roofline
 from autotune.measure.dispatch import Dispatch
+from autotune.measure.host import HostMeter, HostUse
 from autotune.measure.jobs import Check, Greeting, RaceJob, RunJob
 from autotune.measure.scratch import Scratch
 from autotune.measure.sharing import Sharing
@@ -55,6 +56,7 @@ class Crew:
         open_station: makes what owns one of them.
         oracle: inputs and expected outputs.
         task: what is measured.
+        host: takes note of what else the host was at.
     """
 
     def __init__(
@@ -64,9 +66,11 @@ class Crew:
         open_station: OpenStation,
         oracle: Oracle,
         task: Task,
+        host: HostMeter,
     ) -> None:
         self._options = options
         self._how = _how_timed(options)
+        self._host = host
         self._oracle = oracle
         self._oracle_lock = threading.Lock()
         self._checks: dict[Data, tuple[Check, ...]] = {}
@@ -109,7 +113,9 @@ class Crew:
         reply = self._dispatch.put(lambda station: station.run(job), device).result()
         if reply["error_no"]:
             raise MeasureError(f"the race of {len(runs)} candidates failed: {reply['message']}")
-        return [timing_of(data) for data in reply["timings"]]
+        timings = [timing_of(data) for data in reply["timings"]]
+        self._note_host(reply, timings)
+        return timings
 
     def _best_on(self, device: int) -> float | None:
         """Return the best so far by the clock of a device, or None when it cannot be told."""
@@ -119,6 +125,10 @@ class Crew:
     def _note(self, seconds: float) -> None:
         with self._best_lock:
             self._best_s = min(self._best_s, seconds)
+
+    def _note_host(self, reply: dict[str, Any], timings: Sequence[Timing]) -> None:
+        if "host" in reply:
+            self._host.add(HostUse(**reply["host"]), timings)
 
     def _job(
         self,
@@ -170,6 +180,7 @@ class Crew:
                 (), reply["error_no"], seconds, time.time(), reply["message"], failed
             )
         timing = timing_of(reply["timing"])
+        self._note_host(reply, [timing])
         factor = self._calibration.factor(
             station.device, job, timing.median, lambda anchor: _replied(station.run(anchor))
         )

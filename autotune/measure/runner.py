@@ -15,6 +15,7 @@ from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.base import Runner, runs_on_host, target_of
 from autotune.measure.crew import Crew, RunOptions
 from autotune.measure.gate import HostGate
+from autotune.measure.host import HostMeter
 from autotune.measure.jobs import Greeting
 from autotune.measure.stations import Station
 from autotune.measure.timing import TimingPolicy
@@ -98,6 +99,7 @@ class LocalRunner(Runner):
             verify=verify_policy(verify),
             cooldown_s=cooldown_interval,
         )
+        self._host = HostMeter()
         self._crew: Crew | None = None
         self._crew_lock = threading.Lock()
         self._gate: HostGate | None = None
@@ -105,7 +107,13 @@ class LocalRunner(Runner):
     def set_task(self, task: Task) -> None:
         """Prepare for a task; what was known of the one before is dropped."""
         super().set_task(task)
+        self._host = HostMeter()
         self.close()
+
+    @property
+    def host_note(self) -> str:
+        """What else the host was at while kernels of the task were timed on it, in words."""
+        return self._host.note
 
     def share_host(self, gate: HostGate | None) -> None:
         """Time kernels on this host inside ``gate.quiet()``."""
@@ -186,6 +194,7 @@ class LocalRunner(Runner):
             lambda greeting, folder: kind(greeting, gate, folder),
             oracle,
             self.task,
+            self._host,
         )
 
     def _greeting(self, task: Task, device: int) -> Greeting:

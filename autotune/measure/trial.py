@@ -10,9 +10,9 @@ import numpy as np
 
 from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Argument
+from autotune.measure.host import HostWatch
 from autotune.measure.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.race_rounds import race_rounds
-from autotune.measure.threads import Cores, Spread
 from autotune.measure.timing import CLOSE, take_samples
 from autotune.measure.tolerance import Array, mismatch
 from autotune.measure.types import MeasureErrorNo
@@ -40,7 +40,6 @@ class Bench:
         self.device = device
         self._key: tuple[object, ...] = ()
         self._buffers: Buffers | None = None
-        self._cores: Cores | None = None
         self.fresh = True
 
     def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
@@ -55,13 +54,17 @@ class Bench:
         return self._buffers
 
     def sampler(self, executable: Executable, buffers: Buffers, options: TimeOptions) -> Sampler:
-        """Return what times ``executable``, its threads spread over the cores on a CPU."""
+        """Return what times ``executable``.
+
+        Its threads run where the system puts them, or where the user's environment binds them
+        (``OMP_PROC_BIND``): as they do when the kernel is called from a program.
+        """
         self.fresh = False
-        sampler = executable.sampler(buffers, options)
-        if self.device.kind != "cpu":
-            return sampler
-        self._cores = self._cores or Cores()
-        return Spread(sampler, self._cores)
+        return executable.sampler(buffers, options)
+
+    def watch(self) -> HostWatch:
+        """Return what looks at the host while something is timed, if it is timed there."""
+        return HostWatch(self.device.kind == "cpu")
 
     def forget(self) -> None:
         """Drop the buffers: a wild store may have hit them."""
@@ -99,7 +102,8 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
         options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)
         sampler = bench.sampler(executable, buffers, options)
         speak("quiet")
-        timing = take_samples(sampler, job.timing, job.best_s)
+        with bench.watch() as watch:
+            timing = take_samples(sampler, job.timing, job.best_s)
         wrong = None
         checked = _must_check(job, timing)
         if checked:
@@ -107,7 +111,8 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
             wrong = _wrong(bench, job, executable, unshared)
     if wrong:
         return failure(wrong, MeasureErrorNo.WRONG_ANSWER)
-    return {"error_no": 0, "timing": timing.to_json(), "verified": checked}
+    use = watch.use.to_json()
+    return {"error_no": 0, "timing": timing.to_json(), "verified": checked, "host": use}
 
 
 def _must_check(job: RunJob, timing: Timing) -> bool:
@@ -172,11 +177,13 @@ def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
             options = TimeOptions(flush_cache=run.flush, use_graph=run.graph)
             samplers.append(bench.sampler(executable, buffers, options))
         speak("quiet")
-        timings = race_rounds(samplers, job.rounds, job.least_s, job.seed)
+        with bench.watch() as watch:
+            timings = race_rounds(samplers, job.rounds, job.least_s, job.seed)
     finally:
         for executable in executables:
             executable.close()
-    return {"error_no": 0, "timings": [timing.to_json() for timing in timings]}
+    rows = [timing.to_json() for timing in timings]
+    return {"error_no": 0, "timings": rows, "host": watch.use.to_json()}
 
 
 def _reference(bench: Bench, job: ReferenceJob) -> Reply:

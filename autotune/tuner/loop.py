@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from autotune.errors import MeasureError
-from autotune.measure import MeasureInput, MeasureResult, Pipeline
+from autotune.measure import MeasureInput, MeasureResult, Pipeline, Runner
 from autotune.record.best import beaten_by
 from autotune.task import GLOBAL_SCOPE, ConfigEntity
 from autotune.tuner.failures import Failures
@@ -83,6 +83,7 @@ class Loop:
         self._default: Pair | None = None
         self._warned = False
         self._why = ""
+        self._runner: Runner | None = None
         self._started = time.monotonic()
 
     # ---- resuming
@@ -130,6 +131,7 @@ class Loop:
             return
         task = self.tuner.task
         line = Pipeline(task, measure_option, reproducible=reproducible, on_end=self._log)
+        self._runner = measure_option["runner"]
         try:
             self._measure(line, measure_option, deadline, reproducible)
         except KeyboardInterrupt:
@@ -325,6 +327,10 @@ class Loop:
             self.failures.report_all_failed(self.tuner.task)
         logger.info("tuned %s", result)
         self._tell("tuned", result)
+        shown = any(hasattr(callback, "tuned") for callback in self.callbacks)
+        if not shown and not logger.isEnabledFor(logging.INFO):
+            for note in result.notes:  # the summary says it, where it can be seen
+                logger.warning("%s: %s", self.tuner.task.name, note)
         return result
 
     def _result(self) -> TuneResult:
@@ -347,4 +353,5 @@ class Loop:
             log=next((c.path for c in self.callbacks if hasattr(c, "path")), None),
             wall_s=time.monotonic() - self._started,
             trial_seconds=raced.get("trial"),
+            notes=tuple(filter(None, [self._runner.host_note if self._runner else ""])),
         )

@@ -166,7 +166,9 @@ def test_a_race_takes_turns_and_runs_all_for_as_long():
     samplers = [Turn("a", 1e-4), Turn("b", 1e-3)]
     timings = race_rounds(samplers, rounds=6, least_s=5e-3, seed=0)
     assert [t.number for t in timings] == [50, 5]
-    rounds = [order[i : i + 2] for i in range(4, len(order), 2)]
+    # Each sample comes after a run that is not counted.
+    assert order[4::2] == order[5::2]
+    rounds = [order[i : i + 4 : 2] for i in range(4, len(order), 4)]
     assert len(rounds) == 6
     assert all(sorted(one) == ["a", "b"] for one in rounds)
     assert {"".join(one) for one in rounds} == {"ab", "ba"}

@@ -244,3 +244,23 @@ def test_the_default_of_a_split_is_found_whatever_its_first_size():
     config = default_config(create("tests/result/split", (), "c"))
     assert config["t"].size[1:] == [4, 8]
     assert config["v"].size == [4, 16]
+
+
+# ---- a busy host
+
+
+class Disturbed(Counting):
+    """A runner that saw others at work."""
+
+    host_note = "the host is busy: for a test"
+
+
+def test_a_busy_host_is_spoken_of_once(task, caplog):
+    busy = {"builder": Empty(), "runner": Disturbed()}
+    result = GridSearchTuner(task).tune(3, busy)
+    assert result.notes == ("the host is busy: for a test",)
+    assert caplog.text.count("the host is busy") == 1
+    caplog.clear()
+    caplog.set_level(logging.INFO, "autotvm")
+    GridSearchTuner(task).tune(3, busy)
+    assert caplog.text.count("the host is busy") == 1

@@ -1,0 +1,189 @@
+"""How busy the host was while kernels on the CPU were timed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from autotune.runtime.timing import Timing
+
+# Below these a host counts as idle: other processes' and the hypervisor's part of all cores, and
+# the part of their time that timed threads stood in line for a core.
+_OTHERS, _STOLEN, _WAITED = 0.05, 0.02, 0.10
+# What is timed for less than this in all says nothing yet: the kernel counts in hundredths.
+_LEAST_S = 0.25
+# Lengths of a scheduler's time slice: one tick, at the rates Linux is built with.
+_SLICES_S = (1e-3, 1 / 300, 4e-3, 10e-3)
+# A delay this near to a multiple of a slice belongs to it. By chance a fifth do.
+_NEAR, _MOST_BY_CHANCE, _LEAST_DELAYS = 0.1, 0.6, 16
+
+
+@dataclass(frozen=True)
+class HostUse:
+    """What the cores of this process did in a span of time; all in seconds.
+
+    Attributes:
+        wall_s: length of the span.
+        cores: how many there are.
+        own_s: CPU time of this process, all threads together.
+        busy_s: CPU time of all processes.
+        stolen_s: time that the hypervisor gave to other machines.
+        waited_s: time that threads of this process were ready to run and had no core.
+    """
+
+    wall_s: float = 0.0
+    cores: int = 1
+    own_s: float = 0.0
+    busy_s: float = 0.0
+    stolen_s: float = 0.0
+    waited_s: float = 0.0
+
+    def __add__(self, other: HostUse) -> HostUse:
+        return HostUse(
+            self.wall_s + other.wall_s,
+            other.cores,
+            self.own_s + other.own_s,
+            self.busy_s + other.busy_s,
+            self.stolen_s + other.stolen_s,
+            self.waited_s + other.waited_s,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+class HostWatch:
+    """Measures the use of the host inside ``with``; where the system does not tell, it is 0.
+
+    Args:
+        concerns: whether what is timed runs on the host; else there is nothing to measure.
+    """
+
+    def __init__(self, concerns: bool = True) -> None:
+        self.use = HostUse()
+        self._concerns = concerns
+
+    def __enter__(self) -> HostWatch:
+        if self._concerns:
+            self._cores = usable()
+            self._before = self._now()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._concerns:
+            return
+        wall, own, busy, stolen, waited = (
+            max(0.0, after - before)
+            for after, before in zip(self._now(), self._before, strict=True)
+        )
+        self.use = HostUse(wall, len(self._cores), own, busy, stolen, waited)
+
+    def _now(self) -> tuple[float, float, float, float, float]:
+        busy, stolen = core_times(_text("/proc/stat"), self._cores)
+        return time.monotonic(), time.process_time(), busy, stolen, _waited_s()
+
+
+def usable() -> frozenset[int]:
+    """Return the cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+def core_times(stat: str, cores: Iterable[int]) -> tuple[float, float]:
+    """Return seconds that cores were busy, and that the hypervisor took, from ``/proc/stat``."""
+    names = {f"cpu{core}" for core in cores}
+    ticks = os.sysconf("SC_CLK_TCK")
+    busy = stolen = 0
+    for line in stat.splitlines():
+        name, _, numbers = line.partition(" ")
+        rest = numbers.split()
+        if name not in names or len(rest) < 8:
+            continue
+        user, nice, system, _, _, irq, soft, steal = map(int, rest[:8])
+        busy += user + nice + system + irq + soft
+        stolen += steal
+    return busy / ticks, stolen / ticks
+
+
+def _waited_s() -> float:
+    """Return the seconds that threads of this process have stood in line for a core."""
+    texts = (_text(f"/proc/self/task/{name}/schedstat") for name in _listed("/proc/self/task"))
+    return sum(int(words[1]) for text in texts if len(words := text.split()) > 1) * 1e-9
+
+
+def _text(path: str) -> str:
+    with contextlib.suppress(OSError):  # another system, or a thread that ended since
+        return Path(path).read_text("ascii", "replace")
+    return ""
+
+
+def _listed(path: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return os.listdir(path)
+    return []
+
+
+class HostMeter:
+    """Adds up what trials say of the host. From any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._use = HostUse()
+        self._delays_s: list[float] = []
+
+    def add(self, use: HostUse, timings: Sequence[Timing]) -> None:
+        """Take note of a span in which these were timed."""
+        with self._lock:
+            self._use += use
+            for timing in timings:
+                totals = [sample * timing.number for sample in timing.samples_s]
+                self._delays_s += [one - min(totals) for one in totals]
+
+    @property
+    def note(self) -> str:
+        """What disturbed the timing, in words; empty on an idle host, or where too little ran."""
+        with self._lock:
+            found = disturbances(self._use)
+            if is_quantised(self._delays_s):
+                found.append("samples are late by whole time slices of the scheduler")
+        if not found:
+            return ""
+        return (
+            f"the host is busy: while kernels were timed, {'; '.join(found)}. Times are longer "
+            "and less certain than on an idle machine"
+        )
+
+
+def disturbances(use: HostUse) -> list[str]:
+    """Say what other users of the host took of it."""
+    if use.wall_s < _LEAST_S:
+        return []
+    found = []
+    others = max(0.0, use.busy_s - use.own_s) / use.wall_s
+    if others > _OTHERS * use.cores:
+        found.append(f"other processes used {others:.1f} of {use.cores} cores")
+    stolen = use.stolen_s / (use.wall_s * use.cores)
+    if stolen > _STOLEN:
+        found.append(f"the hypervisor took {stolen:.0%} of the cores' time")
+    waited = use.waited_s / (use.waited_s + use.own_s) if use.waited_s else 0.0
+    if waited > _WAITED:
+        found.append(f"timed threads waited {waited:.0%} of their time for a core")
+    return found
+
+
+def is_quantised(delays_s: Sequence[float]) -> bool:
+    """Whether samples are late by multiples of one time slice, not by this and that."""
+    for slice_s in _SLICES_S:
+        late = [delay / slice_s for delay in delays_s if delay > slice_s / 2]
+        near = sum(abs(one - round(one)) <= _NEAR for one in late)
+        if len(late) >= _LEAST_DELAYS and near > _MOST_BY_CHANCE * len(late):
+            return True
+    return False
