@@ -22,7 +22,8 @@ NVRTC = [
     f'{wheel}>=13; platform_system == "Linux" and platform_machine == "x86_64"'
     for wheel in ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
 ]
-TEST = ["pytest>=8", "hypothesis>=6.100", "pytest-xdist>=3.5", *NVRTC]
+PLOT, PANDAS = ["matplotlib>=3.8"], ["pandas>=2"]
+TEST = ["pytest>=8", "hypothesis>=6.100", "pytest-xdist>=3.5", *PLOT, *PANDAS, *NVRTC]
 
 setup(
     name="autotune",
@@ -45,13 +46,17 @@ setup(
         "jinja2>=3.1",
         "click>=8.1",
         "ml_dtypes>=0.4",
+        "rich>=13",
         *XGBOOST,
     ],
     extras_require={
         "cuda": ["pycuda>=2024.1", "nvidia-ml-py>=12"],
         "nvrtc": ["cuda-core[cu13]>=0.3"],
+        "plot": PLOT,
+        "pandas": PANDAS,
+        "notebook": ["ipywidgets>=8"],
         "test": TEST,
-        "bench": ["matplotlib>=3.8", "optuna>=4"],
+        "bench": [*PLOT, "optuna>=4"],
         "dev": [*TEST, *CHECK],
     },
     entry_points={"console_scripts": ["autotune = autotune.cli.main:main"]},

@@ -4,17 +4,19 @@ Groups come in the order in which trials were proposed, before the tuner learns 
 callback with a true attribute ``at_once`` is called as soon as a trial ends, even while one that
 was proposed before it is still under way: what keeps trials must not lose any when the run is
 killed. It is called in the thread in which the trial ended, one call at a time.
+
+A callback may also have methods: ``tuning(tuner)`` is called before the first trial,
+``raced(tuner, input, result)`` with the winner of the final race, and ``tuned(tuner, result)``
+with the `TuneResult` at the very end, however the run ended.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Callable, Sequence
 from io import TextIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +25,8 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.migration import resolver
 from autotune.record import RACE_NOTE, Database, LogWriter, encode
+from autotune.tuner.progress import Watcher, progress_bar
 from autotune.tuner.tuner import Tuner
-from autotune.utils.si import scale
-
-Watcher = Callable[[Tuner, Sequence[MeasureInput], Sequence[MeasureResult]], None]
 
 
 def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "json") -> Watcher:
@@ -110,55 +110,6 @@ class Monitor:
     def trial_timestamps(self) -> npt.NDArray[np.float64]:
         """Return the time stamps, in order."""
         return np.array(self.timestamps, dtype=np.float64)
-
-
-class _ProgressBar:
-    def __init__(self, total: int, prefix: str, si_prefix: str, stream: Any) -> None:
-        self.total, self.prefix, self.si_prefix, self.stream = total, prefix, si_prefix, stream
-        self.done = 0
-        self.start = time.time()
-        self._write(0.0, 0.0)
-
-    def __call__(
-        self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
-    ) -> None:
-        if not self.done:
-            self.done = tuner.resumed
-        self.done += len(results)
-        current = max((tuner.flops(result) for result in results), default=0.0)
-        self._write(current, tuner.best_flops)
-        if self.done >= self.total:
-            self.stream.write(" Done.\n")
-        self.stream.flush()
-
-    def _write(self, current: float, best: float) -> None:
-        unit = self.si_prefix
-        self.stream.write(
-            f"\r{self.prefix} Current/Best: {scale(current, unit):7.2f}/{scale(best, unit):7.2f} "
-            f"{unit}FLOPS | Progress: ({self.done}/{self.total}) | "
-            f"{time.time() - self.start:.2f} s"
-        )
-
-
-def progress_bar(
-    total: int, prefix: str = "", si_prefix: str = "G", stream: Any = None
-) -> Watcher:
-    """Show how far a run is, in one line.
-
-    Args:
-        total: trials in all.
-        prefix: text in front.
-        si_prefix: unit of the rates.
-        stream: where to write; standard output by default.
-
-    Raises:
-        TunerError: an unknown unit.
-    """
-    try:
-        scale(1.0, si_prefix)
-    except ValueError as error:
-        raise TunerError(f"progress_bar: {error}") from error
-    return _ProgressBar(total, prefix, si_prefix, stream or sys.stdout)
 
 
 __all__ = ["Monitor", "log_to_database", "log_to_file", "progress_bar"]

@@ -92,17 +92,6 @@ def test_trials_log_a_line_each_as_autotvm_does(task, caplog):
     assert re.search(r"No: 1\tGFLOPS: 1\.00/1\.00\tresult: MeasureResult\(.*\)\t\[", caplog.text)
 
 
-def test_progress_bar_writes_autotvms_line(task):
-    out = io.StringIO()
-    bar = callback.progress_bar(3, prefix="[Task 1/1]", stream=out)
-    GridSearchTuner(task).tune(3, option(), callbacks=[bar])
-    last = out.getvalue().split("\r")[-1]
-    form = (
-        r"\[Task 1/1\] Current/Best: +0\.\d\d/ +1\.00 GFLOPS \| Progress: \(3/3\) \| \d+\.\d\d s"
-    )
-    assert re.fullmatch(form + r" Done\.\n", last.replace("1.00/", "0.99/"))
-
-
 def test_monitor_keeps_scores_and_times(task):
     monitor = callback.Monitor()
     GridSearchTuner(task).tune(4, option(bad=[1]), callbacks=[monitor])

@@ -1,0 +1,210 @@
+"""How far a run is: one line that is kept up to date, or a line now and then."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from autotune.errors import TunerError
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.tuner.result import TuneResult
+from autotune.tuner.tuner import Tuner
+from autotune.utils.quantities import duration, microseconds
+from autotune.utils.si import scale
+
+Watcher = Callable[[Tuner, Sequence[MeasureInput], Sequence[MeasureResult]], None]
+
+# Where lines stay, one is written for each tenth of the trials, or after so long.
+_TENTHS, _LINE_S = 10, 10.0
+# A line in place is drawn anew this often at most: drawing takes time on a host that measures.
+_DRAW_S = 0.25
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a run is.
+
+    Attributes:
+        prefix: text in front.
+        total: trials in all.
+        done: trials made, those of an earlier run included.
+        resumed: trials of an earlier run.
+        failed: trials of this run that failed.
+        best: the best so far, in words; empty before the first success.
+        elapsed_s: seconds since the first trial was asked for.
+    """
+
+    prefix: str
+    total: int
+    done: int = 0
+    resumed: int = 0
+    failed: int = 0
+    best: str = ""
+    elapsed_s: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Trials of this run per second."""
+        return (self.done - self.resumed) / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until all trials are made, at this rate; None without one, and at the end."""
+        left = self.total - self.done
+        return left / self.rate if self.rate > 0 and left > 0 else None
+
+    def __str__(self) -> str:
+        left = "" if self.left_s is None else f", {duration(self.left_s)} left"
+        return (
+            f"{self.prefix} {self.done}/{self.total} trials, best {self.best or 'none yet'}, "
+            f"{self.rate:.1f} trials/s, {self.failed} failed{left}"
+        ).lstrip()
+
+
+class View(Protocol):
+    """Where a state is shown."""
+
+    def show(self, state: State) -> None:
+        """Show a state; not every one need be seen."""
+
+    def end(self, state: State, summary: str) -> None:
+        """Show the last state and what came of the run, and end the line."""
+
+
+class Lines:
+    """Plain lines, for files, pipes and whoever collects them."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._tenth, self._at = -1, 0.0
+
+    def show(self, state: State) -> None:
+        """Write a line if enough has happened since the last one."""
+        tenth = state.done * _TENTHS // state.total
+        now = time.monotonic()
+        if tenth != self._tenth or now - self._at > _LINE_S:
+            self._tenth, self._at = tenth, now
+            self._write(str(state))
+
+    def end(self, state: State, summary: str) -> None:
+        """Write the last line, unless it was written, and the summary."""
+        if state.done * _TENTHS // state.total != self._tenth:
+            self._write(str(state))
+        if summary:
+            self._write(summary)
+
+    def _write(self, text: str) -> None:
+        stream = self._stream or sys.stdout
+        stream.write(f"{text}\n")
+        stream.flush()
+
+
+class ProgressBar:
+    """A callback that shows how far a run is; see `autotune.tuner.callback.progress_bar`."""
+
+    def __init__(self, state: State, si_prefix: str, view: View) -> None:
+        self._state, self._si_prefix, self._view = state, si_prefix, view
+        self._started = time.monotonic()
+        self._ended = False
+
+    def tuning(self, tuner: Tuner) -> None:
+        """Show that a run begins."""
+        self._started, self._ended = time.monotonic(), False
+        self._state = State(self._state.prefix, self._state.total)
+        self._update(tuner)
+
+    def __call__(
+        self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+    ) -> None:
+        """Take note of results."""
+        state = self._state
+        failed = state.failed + sum(not result.ok for result in results)
+        # What an earlier run made is known only when this one has begun.
+        done = max(state.done, tuner.resumed) + len(results)
+        self._state = replace(state, done=done, failed=failed)
+        self._update(tuner)
+
+    def raced(self, tuner: Tuner, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Show the time of the winner."""
+        self._update(tuner)
+
+    def tuned(self, tuner: Tuner, result: TuneResult) -> None:
+        """Show the summary and end the line, however the run ended."""
+        if not self._ended:
+            self._ended = True
+            self._view.end(self._now(tuner), str(result))
+
+    def _update(self, tuner: Tuner) -> None:
+        self._view.show(self._now(tuner))
+
+    def _now(self, tuner: Tuner) -> State:
+        self._state = replace(
+            self._state,
+            done=max(self._state.done, tuner.resumed),
+            resumed=tuner.resumed,
+            best=self._best(tuner),
+            elapsed_s=time.monotonic() - self._started,
+        )
+        return self._state
+
+    def _best(self, tuner: Tuner) -> str:
+        best = tuner.best_measure_pair
+        if best is None:
+            return ""
+        text = microseconds(best[1].seconds)
+        if not tuner.task.flop:
+            return text
+        rate = f"{scale(tuner.best_flops, self._si_prefix):.2f} {self._si_prefix.strip()}FLOPS"
+        return f"{text} ({rate})"
+
+
+def progress_bar(
+    total: int, prefix: str = "", si_prefix: str = "G", stream: Any = None
+) -> Watcher:
+    """Show how far a run is, and at its end what came of it.
+
+    The line has the best time so far in microseconds (and its rate, where the task declares its
+    operations), trials per second, failures and the time left. On a terminal it is one line that
+    is drawn anew, in a notebook a widget (where ``ipywidgets`` is installed); elsewhere a plain
+    line is written now and then.
+
+    Args:
+        total: trials in all, at least 1.
+        prefix: text in front.
+        si_prefix: unit of the rates.
+        stream: where to write; standard output by default.
+
+    Raises:
+        TunerError: an unknown unit, or no number of trials.
+    """
+    try:
+        scale(1.0, si_prefix)
+    except ValueError as error:
+        raise TunerError(f"progress_bar: {error}") from error
+    if isinstance(total, bool) or not hasattr(total, "__index__") or total < 1:
+        raise TunerError(f"progress_bar(total=...): expected a number from 1, got {total!r}")
+    return ProgressBar(State(prefix, int(total)), si_prefix, _view(stream))
+
+
+def _view(stream: Any) -> View:
+    """Return the view that suits a stream. What draws in place is loaded only where it can."""
+    given = stream or sys.stdout
+    if stream is None and _in_notebook():
+        return _drawn(None) if importlib.util.find_spec("ipywidgets") else Lines(None)
+    return _drawn(stream) if getattr(given, "isatty", bool)() else Lines(stream)
+
+
+def _drawn(stream: Any) -> View:
+    from autotune.tuner.progress_drawn import Drawn
+
+    return Drawn(stream, _DRAW_S)
+
+
+def _in_notebook() -> bool:
+    """Whether a notebook's kernel runs this; IPython on a terminal is none."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"

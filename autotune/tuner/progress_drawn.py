@@ -1,0 +1,69 @@
+"""A progress bar that is drawn in place: on a terminal, or as a widget of a notebook."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from autotune.tuner.progress import State
+from autotune.utils.quantities import duration
+
+
+class Drawn:
+    """One line, drawn anew when there is news, and no more often than every ``pause_s``.
+
+    Nothing is drawn by a thread of its own: that would disturb what is measured on this host.
+    """
+
+    def __init__(self, stream: Any, pause_s: float) -> None:
+        self._console = Console(file=stream, highlight=False)
+        self._pause_s = pause_s
+        self._drawn_at = 0.0
+        self._progress: Progress | None = None
+
+    def show(self, state: State) -> None:
+        """Draw a state if the last one is old enough."""
+        now = time.monotonic()
+        if self._progress is not None and now - self._drawn_at < self._pause_s:
+            return
+        self._drawn_at = now
+        self._draw(state)
+
+    def end(self, state: State, summary: str) -> None:
+        """Draw the last state, leave it there, and write the summary below it."""
+        self._draw(state)
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+        if summary:
+            self._console.print(summary, markup=False, soft_wrap=True)
+
+    def _draw(self, state: State) -> None:
+        if self._progress is None:
+            self._progress = _progress(self._console)
+            self._progress.start()
+            self._progress.add_task("", total=state.total, **_fields(state))
+        (task,) = self._progress.task_ids
+        self._progress.update(task, completed=state.done, **_fields(state))
+        self._progress.refresh()
+
+
+def _progress(console: Console) -> Progress:
+    columns = ("prefix", "count", "best", "rate", "failed", "left")
+    first, *others = (TextColumn("{task.fields[" + name + "]}", markup=False) for name in columns)
+    return Progress(first, BarColumn(bar_width=20), *others, console=console, auto_refresh=False)
+
+
+def _fields(state: State) -> dict[str, Any]:
+    left = state.left_s
+    return {
+        "prefix": state.prefix,
+        "count": f"{state.done}/{state.total}",
+        "best": f"best {state.best or 'none yet'}",
+        "rate": f"{state.rate:.1f} trials/s",
+        "failed": f"{state.failed} failed",
+        "left": "" if left is None else f"{duration(left)} left",
+    }
