@@ -31,6 +31,8 @@ from autotune.target import Language
 Define = bool | int | float | str
 Reference = Callable[..., Any]
 Extent = int | Sequence[int]
+# What ends a line that goes on in the next.
+_JOINS_LINES = ("\\", "??/", "\n", "\r")
 
 
 def arg(
@@ -128,7 +130,10 @@ def _define_text(name: str, value: Define) -> str:
         raise KernelError(f"defines: {name!r} is not a C identifier")
     if value is None:
         raise KernelError(f"defines: {name!r} is None; expected a number, a bool or text")
-    text = int(value) if isinstance(value, bool) else value
+    text = str(int(value) if isinstance(value, bool) else value)
+    # The preprocessor would take what follows a line break for further lines of the source.
+    if len(text.splitlines()) > 1 or text.endswith(_JOINS_LINES):
+        raise KernelError(f"defines: {name!r} must be one line of text, got {text!r}")
     return f"#define {name} {text}\n"
 
 

@@ -18,6 +18,7 @@ from autotune.record.fields import Pair, config_from_json, result_from_json, tar
 from autotune.record.legacy import decode_version_0_1
 from autotune.record.pickled import decode_pickle
 from autotune.task import Task
+from autotune.task.json_form import plain
 from autotune.task.workload import tuples
 
 AUTOTVM_LOG_VERSION = 0.2
@@ -53,7 +54,7 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
     if result.error_msg:
         row["error_msg"] = result.error_msg
     try:
-        return json.dumps({**row, **result.extra}, default=_plain)
+        return json.dumps({**row, **result.extra}, default=plain)
     except (TypeError, ValueError) as error:
         raise RecordError(f"task {inp.task.name!r}: no JSON form: {error}") from error
 
@@ -106,12 +107,3 @@ def _decode_json(row: Any) -> Pair:
     config.cost = float(np.mean(row["result"][0]))
     target = target_of(target)
     return MeasureInput(target, Task(name, tuples(args), target), config), result
-
-
-def _plain(value: Any) -> Any:
-    """Return the JSON form of what numpy computed."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} {value!r}")

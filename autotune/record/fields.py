@@ -42,9 +42,9 @@ def config_from_json(data: Any) -> ConfigEntity:
     """Read what `ConfigEntity.to_json_dict` wrote.
 
     Raises:
-        TypeError: its index is no whole number.
+        TypeError: its index is no whole number from 0 on.
     """
     config = ConfigEntity.from_json_dict(data)
-    if type(config.index) is not int:
+    if type(config.index) is not int or config.index < 0:
         raise TypeError(f"the index of a configuration is a whole number, not {config.index!r}")
     return config

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from autotune.errors import RecordError, TargetError
 from autotune.measure.types import MeasureInput, MeasureResult
-from autotune.record.best import beats
+from autotune.record.best import beats, best_of
 from autotune.record.fields import Pair
 from autotune.record.reader import load_from_buffer, load_from_file
 from autotune.target import Target
 from autotune.task.dispatcher import Config, DispatchContext, warn_once
+from autotune.task.refusals import Judge, Refusal, ignored
 from autotune.task.workload import Workload
 
 # Other shapes or targets named in an explanation.
@@ -23,6 +24,8 @@ UNKNOWN_MODEL = "unknown"
 
 Records = str | bytes | Path | IO[str] | Iterable[Any] | None
 Key = tuple[str, Workload]
+# Where records are kept, the most specific first.
+Place = Literal["model", "arch", "key"]
 
 
 class NoTargetError(TargetError, RuntimeError):
@@ -38,7 +41,8 @@ class ApplyHistoryBest(DispatchContext):
 
     The winner of a final race (see `Tuner.tune`) comes before those it was raced with.
     A workload is looked up by the target's model, then by its architecture, then by each of its
-    keys. Failed trials are passed over.
+    keys. Failed trials are passed over. So are records that the template which asks cannot have
+    made any more, because its space does not hold them as it is now; a warning says how many.
 
     Attributes:
         best_by_targetkey: best pair by (key of the target, workload).
@@ -48,7 +52,10 @@ class ApplyHistoryBest(DispatchContext):
     def __init__(self, records: Records = None) -> None:
         self.best_by_targetkey: dict[Key, Pair] = {}
         self.best_by_model: dict[Key, Pair] = {}
-        self._best_by_arch: dict[Key, Pair] = {}
+        self._best: dict[Place, dict[Key, Pair]] = {
+            "model": self.best_by_model, "arch": {}, "key": self.best_by_targetkey,
+        }  # fmt: skip
+        self._all: dict[tuple[Place, Key], list[Pair]] = {}
         self._chosen: dict[Key, Config] = {}
         self._sources: list[str] = []
         if records is not None:
@@ -63,20 +70,22 @@ class ApplyHistoryBest(DispatchContext):
         for inp, result in self._pairs(records):
             if result.error_no != 0 or not result.costs:
                 continue
-            for table, key in self._places(inp.target):
-                _keep_faster(table, (key, inp.task.workload), (inp, result))
+            for place, name in _places(inp.target):
+                key = (name, inp.task.workload)
+                _keep_faster(self._best[place], key, (inp, result))
+                self._all.setdefault((place, key), []).append((inp, result))
 
     def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
         """Use ``cfg`` for this workload from now on, whatever was measured."""
         target = _given(target)
-        for _, key in self._places(target):
+        for _, key in _places(target):
             self._chosen[key, workload] = cfg
 
     def explain_miss(self, target: Target | None, workload: Workload | None) -> str:
         """Say what the log holds instead."""
         if workload is None:
             return ""
-        source = ", ".join(self._sources) or "the history"
+        source = self._source()
         held = [*self.best_by_targetkey.values(), *self.best_by_model.values()]
         same = {str(inp.target) for inp, _ in held if inp.task.workload == workload}
         if same:
@@ -98,24 +107,65 @@ class ApplyHistoryBest(DispatchContext):
         return f"there is no record for {workload[0]!r} in {source}; it holds {some or 'nothing'}."
 
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
+        return self._found(target, workload, [], None)
+
+    def _answer(
+        self,
+        target: Target | None,
+        workload: Workload | None,
+        misses: list[str],
+        judge: Judge | None,
+    ) -> Config | None:
+        """Return the configuration, or None and add to ``misses`` why there is none."""
+        said: list[str] = []
+        config = self._found(target, workload, said, judge)
+        if config is None:
+            misses += said or filter(None, [self.explain_miss(target, workload)])
+        else:
+            for message in said:
+                warn_once(message)
+        return config
+
+    def _found(
+        self,
+        target: Target | None,
+        workload: Workload | None,
+        said: list[str],
+        judge: Judge | None,
+    ) -> Config | None:
         if workload is None:
             return None
         target = _given(target)
-        for table, key in self._places(target):
-            if (key, workload) in self._chosen:
-                return self._chosen[key, workload]
-            if (key, workload) in table:
-                found = table[key, workload][0]
-                _note_other_arch(found.target, target, workload)
-                return found.config
+        for place, name in _places(target):
+            key = (name, workload)
+            if key in self._chosen:
+                return self._chosen[key]
+            if key not in self._best[place]:
+                continue
+            best, refusals = self._usable(place, key, judge)
+            if refusals:
+                said.append(f"{self._source()}: of {workload[0]!r}, {ignored(refusals)}.")
+            if best is not None:
+                _note_other_arch(best[0].target, target, workload)
+                return best[0].config
         return None
 
-    def _places(self, target: Target) -> list[tuple[dict[Key, Pair], str]]:
-        """Return where records for a target are kept, the most specific place first."""
-        places = [(self.best_by_model, target.model)] if target.model != UNKNOWN_MODEL else []
-        if "arch" in target.attrs:
-            places.append((self._best_by_arch, target.arch))
-        return places + [(self.best_by_targetkey, key) for key in target.keys]
+    def _usable(
+        self, place: Place, key: Key, judge: Judge | None
+    ) -> tuple[Pair | None, Sequence[Refusal]]:
+        """Return the best record that may be used, and why others may not.
+
+        As long as the best of all is good, no other is looked at.
+        """
+        best = self._best[place][key]
+        if judge is None or _judged(best, judge) is None:
+            return best, ()
+        outcomes = [(pair, _judged(pair, judge)) for pair in self._all[place, key]]
+        refusals = [refusal for _, refusal in outcomes if refusal is not None]
+        return best_of(pair for pair, refusal in outcomes if refusal is None), refusals
+
+    def _source(self) -> str:
+        return ", ".join(self._sources) or "the history"
 
     def _pairs(self, records: Any) -> Iterable[Pair]:
         if isinstance(records, bytes):
@@ -138,6 +188,21 @@ class ApplyHistoryBest(DispatchContext):
                 f"expected a path, a file, pairs of (MeasureInput, MeasureResult) or a list of "
                 f"these, got {type(records).__name__}"
             )
+
+
+def _places(target: Target) -> list[tuple[Place, str]]:
+    """Return where records for a target are kept, the most specific place first."""
+    places: list[tuple[Place, str]] = []
+    if target.model != UNKNOWN_MODEL:
+        places.append(("model", target.model))
+    if "arch" in target.attrs:
+        places.append(("arch", target.arch))
+    return places + [("key", key) for key in target.keys]
+
+
+def _judged(pair: Pair, judge: Judge) -> Refusal | None:
+    inp, result = pair
+    return judge(inp.config, result.extra.get("kernel_hash"))
 
 
 def _is_pair(value: Any) -> bool:

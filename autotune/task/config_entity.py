@@ -8,22 +8,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autotune.errors import SpaceError
 from autotune.task.axes import Axis
 from autotune.task.constraint import Predicate
 from autotune.task.entities import Entity, OtherOptionEntity, entity_from_json
-from autotune.task.knobs import BuildSpace, Knobs, Misfit
-from autotune.task.transform_space import float32_features
+from autotune.task.knobs import BuildSpace, Knobs, Misfit, build_space
+from autotune.task.membership import lacking, position
+from autotune.task.transform_space import TransformSpace, float32_features
 
 
 class ConfigEntity(Knobs):
-    """The choices of one point; definitions only check that the choices fit them.
+    """The choices of one point.
+
+    Those made by a space are its own. Any others, such as those of a log, are looked up in what
+    the template offers (see `autotune.task.replayed`): it gets its own value or an error, never a
+    value that it did not offer.
 
     Args:
         index: position in its space; a log's own.
         code_hash: hash of the template's source, or None.
         entity_map: the chosen entity of every knob.
         constraints: errors already known.
+
+    Attributes:
+        space: the space that made it; None for one from elsewhere.
 
     Two configurations are equal when index, hash and all choices are.
     """
@@ -40,42 +47,43 @@ class ConfigEntity(Knobs):
         self.code_hash = code_hash
         self.cost: float | None = None
         self.errors = list(constraints)
+        self.space: object | None = None
         self._entity_map = dict(entity_map)
-        self._defined: set[str] = set()
+        # What a template that defined a knob found for it among what it offers.
+        self._found: dict[str, Entity] = {}
 
     def _entities(self) -> dict[str, Entity]:
-        return self._entity_map
+        return {**self._entity_map, **self._found}
 
     def _define(self, name: str, num_output: int, build: BuildSpace, misfit: Misfit) -> list[Axis]:
         if name not in self._entity_map:
-            raise SpaceError(
-                f"configuration {self.index} lacks the knob {name!r} that the template defines; "
-                f"it has {', '.join(self._entity_map) or 'none'}. It was made for another version "
-                f"of the template: tune again"
-            )
-        entity = self._entity_map[name]
-        why = misfit(entity)
-        if why:
-            raise SpaceError(
-                f"configuration {self.index}: knob {name!r} = {entity} does not fit: {why}. "
-                f"It was made for another workload or another version of the template"
-            )
-        self._defined.add(name)
+            raise lacking(self.index, name, self._entity_map)
+        if self.space is None:
+            self._found[name] = self._own(name, build_space(name, build))
         return [Axis(None, i) for i in range(num_output)]
 
     def multi_filter(self, filter: Predicate) -> None:
         """Do nothing: the point was chosen already."""
 
-    def begin(self) -> None:
-        """Forget what the last run of a template left: errors, operation counts, definitions."""
-        self.flop, self.bytes = 0, 0
-        self.errors = []
-        self._defined = set()
+    def _own(self, name: str, offered: TransformSpace) -> Entity:
+        """Return the value of a knob that is offered, for the one that was recorded."""
+        return offered[position(self.index, name, self._entity_map[name], offered)]
 
     @property
-    def undefined(self) -> list[str]:
-        """Knobs that no template has defined since `begin`."""
-        return [name for name in self._entity_map if name not in self._defined]
+    def recorded(self) -> Mapping[str, Entity]:
+        """The choices as they were given, before they were looked up."""
+        return self._entity_map
+
+    def adopt(self, run: ConfigEntity) -> None:
+        """Take over what a template's run with these choices found and said."""
+        self.flop, self.bytes, self.errors = run.flop, run.bytes, run.errors
+        self._found = run._found
+
+    def begin(self) -> None:
+        """Forget what the last run of a template left: errors and operation counts."""
+        self.flop, self.bytes = 0, 0
+        self.errors = []
+        self._found = {}
 
     def get_flatten_feature(self) -> npt.NDArray[np.float32]:
         """Return AutoTVM's flat feature vector: sizes, permutations, one-hot annotations, values.
@@ -83,12 +91,12 @@ class ConfigEntity(Knobs):
         Raises:
             KnobValueError: a knob's value is not a number.
         """
-        entities = self._entity_map.values()
+        entities = self._entities().values()
         return float32_features([value for entity in entities for value in entity.features()])
 
     def get_other_option(self) -> dict[OtherOptionEntity, Any]:
         """Return the values of the knobs made by `define_knob`."""
-        entities = self._entity_map.values()
+        entities = self._entities().values()
         return {e: e.val for e in entities if isinstance(e, OtherOptionEntity)}
 
     def to_json_dict(self) -> dict[str, Any]:
@@ -107,6 +115,10 @@ class ConfigEntity(Knobs):
             name: entity_from_json(name, tag, value) for name, tag, value in json_dict["entity"]
         }
         return ConfigEntity(json_dict["index"], json_dict["code_hash"], entities)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A space may hold functions of the template, which no other process has.
+        return {**self.__dict__, "space": None}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConfigEntity) and (

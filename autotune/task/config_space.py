@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ from autotune.task.constraint import BoolArray, Predicate
 from autotune.task.entities import Entity
 from autotune.task.errors import SpaceIndexError
 from autotune.task.knobs import BuildSpace, Knobs, Misfit, build_space
+from autotune.task.membership import check_filters, check_index, lacking, position, unknown
 from autotune.task.order import nth_valid, valid_between
-from autotune.task.radix import IndexArray, IntArray
+from autotune.task.radix import IndexArray, IntArray, Radix
 from autotune.task.transform_space import FloatTable, TransformSpace
 from autotune.task.valid_points import ValidPoints
 from autotune.utils.check import Check, shown
@@ -143,12 +144,57 @@ class ConfigSpace(Knobs):
             )
         if not self.is_index_valid(index):
             raise SpaceIndexError(f"Index does not correspond to a valid config: {index}")
-        digits = self.point2knob(index)
-        entities = {
-            name: space[digit]
-            for (name, space), digit in zip(self.space_map.items(), digits, strict=True)
-        }
-        return ConfigEntity(int(index), self.code_hash, entities)
+        return self._made(int(index), self._chosen(self.point2knob(index)))
+
+    def own(self, config: ConfigEntity) -> ConfigEntity:
+        """Return the point that a configuration from elsewhere, such as a log, stands for.
+
+        Its choices are this space's own values, whatever they became on their way through a log.
+
+        Raises:
+            SpaceError: it is not in this space; the message says why.
+        """
+        if config.space is self:
+            return config
+        digits = self._digits(config)
+        strides = Radix(self.dims).strides
+        index = sum(digit * stride for digit, stride in zip(digits, strides, strict=True))
+        entities = self._chosen(digits)
+        self._check_point(config, index, entities)
+        point = self._made(index, entities)
+        point.cost = config.cost
+        return point
+
+    def _digits(self, config: ConfigEntity) -> list[int]:
+        radix = Radix(self.dims)
+        check_index(config.index, radix.total)
+        for name in config.recorded:
+            if name not in self.space_map:
+                raise unknown(config.index, name, self.space_map)
+        digits = []
+        meant = zip(self.space_map.items(), radix.digits_of(int(config.index)), strict=True)
+        for (name, offered), likely in meant:
+            if name not in config.recorded:
+                raise lacking(config.index, name, config.recorded)
+            digit = position(config.index, name, config.recorded[name], offered)
+            # Of equal values the first was found.
+            same = digit == likely or offered.find(offered[likely]) == digit
+            digits.append(likely if same else digit)
+        return digits
+
+    def _check_point(
+        self, config: ConfigEntity, index: int, entities: Mapping[str, Entity]
+    ) -> None:
+        check_filters(config.index, entities, self._filters)
+
+    def _chosen(self, digits: Sequence[int]) -> dict[str, Entity]:
+        pairs = zip(self.space_map.items(), digits, strict=True)
+        return {name: space[digit] for (name, space), digit in pairs}
+
+    def _made(self, index: int, entities: Mapping[str, Entity]) -> ConfigEntity:
+        config = ConfigEntity(index, self.code_hash, entities)
+        config.space = self
+        return config
 
     def is_index_valid(self, index: int) -> bool:
         """Return whether an index is in range and no filter rejects it."""

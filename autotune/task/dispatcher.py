@@ -18,6 +18,7 @@ from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.fallback import FallbackConfigEntity
+from autotune.task.refusals import Judge
 from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.workload import Workload
 
@@ -46,11 +47,20 @@ class DispatchContext:
     # Messages that were logged, so that each is logged once in a process.
     warning_messages: set[str] = set()  # noqa: RUF012 - AutoTVM's name for a process-wide set
 
-    def query(self, target: Target | None, workload: Workload | None) -> Config:
-        """Return the configuration for a workload on a target."""
+    def query(
+        self, target: Target | None, workload: Workload | None, judge: Judge | None = None
+    ) -> Config:
+        """Return the configuration for a workload on a target.
+
+        Args:
+            target: what for; None where it is not known.
+            workload: the task's name and arguments; None for whatever template is running.
+            judge: says which records cannot be used for the call that asks; without it records
+                are given as they are.
+        """
         misses: list[str] = []
         for context in self._outwards():
-            config = context._answer(target, workload, misses)
+            config = context._answer(target, workload, misses, judge)
             if config is not None:
                 return config
         raise AssertionError("the outermost context always answers")
@@ -71,7 +81,11 @@ class DispatchContext:
         return None
 
     def _answer(
-        self, target: Target | None, workload: Workload | None, misses: list[str]
+        self,
+        target: Target | None,
+        workload: Workload | None,
+        misses: list[str],
+        judge: Judge | None,
     ) -> Config | None:
         """Return the configuration, or None and add to ``misses`` why there is none."""
         config = self._query_inside(target, workload)
@@ -155,7 +169,11 @@ class FallbackContext(DispatchContext):
         self.memory: dict[tuple[str, Workload], Config] = {}
 
     def _answer(
-        self, target: Target | None, workload: Workload | None, misses: list[str]
+        self,
+        target: Target | None,
+        workload: Workload | None,
+        misses: list[str],
+        judge: Judge | None,
     ) -> Config | None:
         """Return a fallback configuration, the same each time for the same workload."""
         if workload is None:  # get_config() outside any template: share nothing between callers

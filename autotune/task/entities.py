@@ -36,7 +36,7 @@ class SplitEntity:
     @classmethod
     def from_json(cls, value: Any) -> SplitEntity:
         """Read the value that stands in logs."""
-        return cls([int(n) for n in value])
+        return cls(_whole_numbers(value))
 
     def features(self) -> list[Any]:
         """Return the sizes."""
@@ -74,7 +74,7 @@ class ReorderEntity:
     @classmethod
     def from_json(cls, value: Any) -> ReorderEntity:
         """Read the value that stands in logs."""
-        return cls([int(n) for n in value])
+        return cls(_whole_numbers(value))
 
     def features(self) -> list[Any]:
         """Return the permutation itself."""
@@ -110,6 +110,8 @@ class AnnotateEntity:
     @classmethod
     def from_json(cls, value: Any) -> AnnotateEntity:
         """Read the value that stands in logs."""
+        if not isinstance(value, (list, tuple)):
+            raise TypeError("expected a list")
         return cls(list(value))
 
     def features(self) -> list[Any]:
@@ -207,7 +209,9 @@ def entity_from_json(name: str, tag: str, value: Any) -> Entity:
     Raises:
         SpaceError: the tag is unknown, or the value is not of its kind.
     """
-    if tag not in _BY_TAG:
+    if not isinstance(name, str):
+        raise SpaceError(f"the name of a knob is a text, not {name!r}")
+    if not isinstance(tag, str) or tag not in _BY_TAG:
         raise SpaceError(
             f"knob {name!r}: Invalid config knob type: {tag!r}; expected one of "
             f"{', '.join(_BY_TAG)}"
@@ -216,6 +220,12 @@ def entity_from_json(name: str, tag: str, value: Any) -> Entity:
         return _BY_TAG[tag].from_json(value)
     except (TypeError, ValueError) as error:
         raise SpaceError(f"knob {name!r}: {value!r} is no value of type {tag!r}") from error
+
+
+def _whole_numbers(value: Any) -> list[int]:
+    if not isinstance(value, (list, tuple, range)) or any(type(n) is not int for n in value):
+        raise TypeError("expected a list of whole numbers")
+    return list(value)
 
 
 def annotation_code(ann: Any) -> list[float]:

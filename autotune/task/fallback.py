@@ -80,7 +80,8 @@ class FallbackConfigEntity(Knobs):
         """Imitate the record whose split factors are most like those of this workload.
 
         Args:
-            ref_log: pairs of `MeasureInput` and `MeasureResult` of the same template.
+            ref_log: pairs of `MeasureInput` and `MeasureResult` of the same template. Those with
+                values that this template does not offer are passed over.
         """
         splits = [name for name, space in self.space_map.items() if isinstance(space, SplitSpace)]
         usable = [pair[0].config for pair in ref_log if _has(pair[0].config, self.space_map)]
@@ -89,9 +90,9 @@ class FallbackConfigEntity(Knobs):
         best = max(usable, key=lambda config: self._likeness(config, splits))
         for name in splits:
             self.fallback_split(name, [-1, *best[name].size[1:]])
-        for name in self.space_map:
+        for name, space in self.space_map.items():
             if name not in splits:
-                self._entity_map[name] = best[name]
+                self._entity_map[name] = _offered(space, best[name])
 
     def __setitem__(self, name: str, entity: Entity) -> None:
         self._entity_map[name] = entity
@@ -114,18 +115,27 @@ class FallbackConfigEntity(Knobs):
         """Add up, over the splits, the share of our factors that the reference has too."""
         total = 0.0
         for name in splits:
-            reference = set(divisors(product(n for n in config[name].size if n != -1)))
-            own = set(divisors(self._split_space(name).product))
-            total += len(reference & own) / len(own)
+            reference = product(n for n in config[name].size if n != -1)
+            own = divisors(self._split_space(name).product)
+            total += sum(reference % factor == 0 for factor in own) / len(own)
         return total
 
 
 def _has(config: Any, space_map: dict[str, TransformSpace]) -> bool:
-    return all(
-        name in config
-        and (
-            not isinstance(space, SplitSpace)
-            or len(getattr(config[name], "size", ())) == space.num_output
-        )
-        for name, space in space_map.items()
-    )
+    """Return whether a configuration has a value for every knob: one of its own, or tiles."""
+    for name, space in space_map.items():
+        if name not in config:
+            return False
+        if isinstance(space, SplitSpace):
+            sizes = getattr(config[name], "size", ())
+            if len(sizes) != space.num_output or any(n < 1 for n in sizes[1:]):
+                return False
+        elif space.find(config[name]) is None:
+            return False
+    return True
+
+
+def _offered(space: TransformSpace, entity: Entity) -> Entity:
+    digit = space.find(entity)
+    assert digit is not None
+    return space[digit]

@@ -10,10 +10,11 @@ import numpy as np
 
 from autotune.errors import SpaceError
 from autotune.task.axes import VirtualAxis
-from autotune.task.entities import SplitEntity
+from autotune.task.entities import Entity, SplitEntity
+from autotune.task.radix import INT64_LIMIT
 from autotune.task.transform_space import FloatTable, IntTable, TransformSpace, check_policy
 from autotune.utils.check import Check
-from autotune.utils.math import divisors, powers_of_two
+from autotune.utils.math import ceil_div, divisors, powers_of_two, product
 
 POLICIES = ("factors", "power2", "verbose", "candidate")
 NO_MAX_FACTOR = 1 << 31
@@ -99,6 +100,29 @@ class SplitSpace(TransformSpace):
     def __getitem__(self, index: int) -> SplitEntity:
         return SplitEntity(self._sizes[index].tolist())
 
+    def find(self, entity: Entity) -> int | None:
+        """Return the index of the entity with these sizes, or None.
+
+        Old logs name the outermost size, where it is -1 here.
+        """
+        size = entity.size if isinstance(entity, SplitEntity) else []
+        if len(size) != self.num_output or not all(map(_is_size, size)):
+            return None
+        outer = ceil_div(self.product, product(size[1:]) or 1)
+        if self.policy != "candidate" and size[0] == outer:
+            size = [-1, *size[1:]]
+        found = np.flatnonzero((self._sizes == np.array(size, dtype=np.int64)).all(axis=1))
+        return int(found[0]) if len(found) else None
+
+    def misfit(self, entity: Entity) -> str:
+        """Say why an entity is not among these, in words for the user."""
+        if not isinstance(entity, SplitEntity):
+            return "the template splits an axis with it"
+        if self.policy == "candidate":
+            return super().misfit(entity)
+        why = violation(entity.size, self.product, self.num_output, self.no_tail)
+        return why or f"it is not among the {len(self)} splits that the template offers"
+
     def __repr__(self) -> str:
         return (
             f"Split(policy={self.policy}, product={self.product}, "
@@ -115,6 +139,10 @@ class SplitSpace(TransformSpace):
 
     def _feature_table(self) -> FloatTable:
         return self._sizes.astype(np.float64)
+
+
+def _is_size(n: object) -> bool:
+    return isinstance(n, (int, np.integer)) and -1 <= int(n) < INT64_LIMIT
 
 
 def violation(size: Sequence[int], length: int, num_outputs: int, no_tail: bool) -> str:

@@ -24,11 +24,11 @@ from autotune.task.errors import WorkloadError
 from autotune.task.knobs import Knobs
 from autotune.task.template import (
     TASK_TABLE,
+    Call,
     Function,
     TaskTemplate,
     find_template,
     register,
-    run,
     template,
 )
 from autotune.task.topi_integration import (
@@ -149,7 +149,7 @@ class Task:
                 f"task.config_space.get(0), got {config!r}"
             )
         with self._on_target():
-            output = run(self.func, self.args, config, lambda: self.config_space)
+            output = Call(self.func, self.args, self.config_space).run(config)
         if not config.valid():
             raise InstantiationError("; ".join(config.errors))
         return output

@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-from autotune.errors import SpaceError, TemplateError
+from autotune.errors import TemplateError
 from autotune.migration import did_you_mean
 from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import ApplyConfig, Config, DispatchContext
 from autotune.task.errors import WorkloadError
+from autotune.task.refusals import Refusal
+from autotune.task.replayed import ReplayedConfig
 from autotune.task.workload import args_to_workload
 from autotune.utils.check import Check
 
@@ -130,8 +132,8 @@ def template(task_name: str | Function, func: Function | None = None) -> Any:
             plain = _positional(name, parameters, args, kwargs)
             target = Target.current()
             workload = args_to_workload(plain, name)
-            config = DispatchContext.current.query(target, workload)
-            return run(function, plain, config, lambda: _collected(function, plain))
+            call = Call(function, plain)
+            return call.run(DispatchContext.current.query(target, workload, call.judge))
 
         wrapper.task_name = name  # type: ignore[attr-defined]
         return wrapper
@@ -139,45 +141,64 @@ def template(task_name: str | Function, func: Function | None = None) -> Any:
     return decorate if func is None else decorate(func)
 
 
-def run(
-    function: Function,
-    args: Sequence[Any],
-    config: Config,
-    space: Callable[[], ConfigSpace],
-) -> Any:
-    """Run a template with one configuration.
+class Call:
+    """One call of a template: with these arguments, for the target that is current.
 
     Args:
         function: the template.
         args: its arguments.
-        config: what `get_config` gives it.
-        space: gives the knobs of the template; asked only when ``config`` has knobs that this run
-            did not define, which a template with conditional knobs may leave out.
-
-    Raises:
-        SpaceError: the configuration lacks a knob, has one that does not fit, or an unknown one.
+        space: its knobs for these arguments, where they were collected before.
     """
-    if isinstance(config, ConfigEntity):
-        config.begin()
-    with ApplyConfig(config):
-        output = function(*args)
-    if isinstance(config, ConfigEntity) and config.valid() and config.undefined:
-        known = space().space_map
-        unknown = [name for name in config.undefined if name not in known]
-        if unknown:
-            raise SpaceError(
-                f"configuration {config.index} names the knob {unknown[0]!r}, which the template "
-                f"does not define; it defines {', '.join(known) or 'none'}. The configuration was "
-                f"made for another version of the template: tune again"
-            )
-    return output
 
+    def __init__(
+        self, function: Function, args: Sequence[Any], space: ConfigSpace | None = None
+    ) -> None:
+        self._function = function
+        self._args = args
+        self._space = space
 
-def _collected(function: Function, args: Sequence[Any]) -> ConfigSpace:
-    space = ConfigSpace()
-    with ApplyConfig(space):
-        function(*args)
-    return space
+    @property
+    def space(self) -> ConfigSpace:
+        """The knobs; collected when they are first asked for."""
+        if self._space is None:
+            space = ConfigSpace()
+            self._run(space)
+            self._space = space
+        return self._space
+
+    def run(self, config: Config) -> Any:
+        """Run the template with one configuration.
+
+        Raises:
+            SpaceError: the configuration is not one that the template offers.
+        """
+        if not isinstance(config, ConfigEntity):
+            return self._run(config)
+        if config.space is not None and config.space is self._space:
+            config.begin()
+            return self._run(config)
+        replayed = ReplayedConfig(config)
+        try:
+            output = self._run(replayed)
+        except Exception:
+            # A point that its filters reject may be more than a template can bear.
+            replayed.check(lambda: self.space)
+            raise
+        replayed.check(lambda: self.space)
+        config.adopt(replayed)
+        return output
+
+    def _run(self, config: Config) -> Any:
+        with ApplyConfig(config):
+            return self._function(*self._args)
+
+    def judge(self, config: ConfigEntity, kernel_hash: str | None) -> Refusal | None:
+        """Say why a recorded configuration cannot be used; None when it can."""
+        try:
+            self.run(config)
+        except Exception as error:  # the template is the user's; what fails now did not then
+            return Refusal(str(error) or repr(error))
+        return None if config.valid() else Refusal("; ".join(config.errors))
 
 
 def _positional(

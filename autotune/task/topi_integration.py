@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import TemplateError
 from autotune.migration import resolver
 from autotune.target import Target
+from autotune.task.config_entity import ConfigEntity
 from autotune.task.dispatcher import DispatchContext, get_config
 from autotune.task.errors import WorkloadError
-from autotune.task.template import TASK_TABLE, Function, TaskTemplate, may_replace
+from autotune.task.template import TASK_TABLE, Call, Function, TaskTemplate, may_replace
 from autotune.task.workload import Workload, args_to_workload
 from autotune.te import PlaceholderOp, Tensor, placeholder
 
@@ -37,8 +38,7 @@ def register_topi_compute(task_name: str, func: Function | None = None) -> Any:
         @functools.wraps(function)
         def wrapper(*args: Any) -> Any:
             workload = args_to_workload(args, task_name)
-            config = DispatchContext.current.query(Target.current(), workload)
-            output = function(config, *args)
+            output = function(_config(workload), *args)
             _first(output).op.attrs["workload"] = workload
             return output
 
@@ -67,8 +67,7 @@ def register_topi_schedule(task_name: str, func: Function | None = None) -> Any:
                     f"Cannot find TOPI workload {task_name}. Is it registered with "
                     f"`register_topi_compute`, and were these outputs made by it?"
                 )
-            config = DispatchContext.current.query(Target.current(), workload)
-            return function(config, outs, *args)
+            return function(_config(workload), outs, *args)
 
         return wrapper
 
@@ -113,6 +112,19 @@ def _run_halves(compute: Function, schedule: Function, name: str, *args: Any) ->
     outs = [output] if isinstance(output, Tensor) else list(output)
     inputs = [tensor for tensor in _behind(outs) if isinstance(tensor.op, PlaceholderOp)]
     return schedule(config, outs), [*outs, *inputs]
+
+
+def _config(workload: Workload) -> Any:
+    """Return the configuration of one half of a task, by what both halves offer together."""
+    name, *args = workload
+    entry = TASK_TABLE[name]
+    whole = entry.fcustomized or (entry.fcompute and entry.fschedule)
+    call = Call(function_of(entry, name), args) if whole else None
+    context = DispatchContext.current
+    config = context.query(Target.current(), workload, call.judge if call else None)
+    if call is not None and isinstance(config, ConfigEntity):
+        call.run(config)  # finds what both halves offer, or that they do not offer it
+    return config
 
 
 def _enter(name: str, half: str, function: Callable[..., Any]) -> None:

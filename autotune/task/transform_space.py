@@ -13,10 +13,14 @@ import numpy.typing as npt
 from autotune.errors import SpaceError
 from autotune.task.entities import Entity
 from autotune.task.errors import KnobValueError
+from autotune.task.json_form import json_text
 from autotune.utils.check import shown
 
 FloatTable = npt.NDArray[np.float64]
 IntTable = npt.NDArray[np.int64]
+
+# Values of a knob named in a message.
+NAMED = 5
 
 
 class TransformSpace(ABC):
@@ -52,6 +56,20 @@ class TransformSpace(ABC):
         """All entities, in index order."""
         return [self[i] for i in range(len(self))]
 
+    def find(self, entity: Entity) -> int | None:
+        """Return the index of the entity that has the form of ``entity`` in a log, or None."""
+        return self._by_form.get(_form(entity))
+
+    def misfit(self, entity: Entity) -> str:
+        """Say why an entity is not among these, in words for the user."""
+        few = ", ".join(str(self[i]) for i in range(min(len(self), NAMED)))
+        return f"the template offers {few}{', ...' if len(self) > NAMED else ''}"
+
+    @cached_property
+    def _by_form(self) -> dict[tuple[str, str], int]:
+        # Of two equal values the first counts.
+        return {_form(self[i]): i for i in reversed(range(len(self)))}
+
     @cached_property
     def feature_table(self) -> FloatTable:
         """One row of numeric features for each entity."""
@@ -63,6 +81,10 @@ class TransformSpace(ABC):
 
     def _feature_table(self) -> FloatTable:
         return np.array([entity.features() for entity in self], dtype=np.float64)
+
+
+def _form(entity: Entity) -> tuple[str, str]:
+    return entity.tag, json_text(entity.to_json())
 
 
 def number_or_one_hot(values: Sequence[Any]) -> FloatTable:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.errors import RecordError
+from autotune.errors import RecordError, SpaceError
 from autotune.measure import (
     Builder,
     BuildResult,
@@ -22,8 +22,9 @@ from autotune.measure import (
     MeasureResult,
     Runner,
 )
-from autotune.task import ConfigSpace, Task
+from autotune.task import ConfigEntity, ConfigSpace, Task
 from autotune.task.constraint import BoolArray
+from autotune.task.entities import Entity
 from autotune.task.radix import IndexArray, IntArray
 from autotune.task.transform_space import TransformSpace
 from autotune.task.valid_points import ValidPoints
@@ -183,6 +184,12 @@ class RecordedSpace(ConfigSpace):
     def has_constraints(self) -> bool:
         """Whether some points of the product of all knobs were not recorded."""
         return self.valid_count < self.range_length
+
+    def _check_point(
+        self, config: ConfigEntity, index: int, entities: Mapping[str, Entity]
+    ) -> None:
+        if not self.is_index_valid(index):
+            raise SpaceError(f"configuration {config.index} is none that was recorded")
 
 
 class _Listed(ValidPoints):

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.errors import TunerError
+from autotune.errors import SpaceError, TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.record import best_of, is_race, load_from_file
 from autotune.task import ConfigEntity, Task
+from autotune.task.refusals import Refusal, ignored
 
 logger = logging.getLogger("autotvm")
 
@@ -69,30 +70,34 @@ def _pairs(records: Records) -> Iterable[Pair]:
 
 def _of_task(task: Task, pairs: Iterable[Pair]) -> list[Pair]:
     """Return the records of a task, and warn of those its space does not have any more."""
-    space, strangers = task.config_space, 0
+    refusals: list[Refusal] = []
     mine: list[Pair] = []
     for inp, res in pairs:
         if inp.task != task:
             continue
-        index = inp.config.index
-        if space.is_index_valid(index) and _same_choices(space.get(index), inp.config):
-            mine.append((inp._replace(task=task), res))
-        else:
-            strangers += 1
-    if strangers:
-        logger.warning(
-            "resume: %d records of %s are not in its space as it is now; ignored",
-            strangers, task.name,
-        )  # fmt: skip
+        try:
+            mine.append((inp._replace(task=task, config=_own(task, inp.config)), res))
+        except SpaceError as error:
+            refusals.append(Refusal(str(error)))
+    if refusals:
+        logger.warning("resume: of %s, %s", task.name, ignored(refusals))
     return mine
 
 
-def _same_choices(ours: ConfigEntity, theirs: ConfigEntity) -> bool:
-    return dict(_choices(ours)) == dict(_choices(theirs))
+def _own(task: Task, config: ConfigEntity) -> ConfigEntity:
+    """Return the point of a task's space that a record is of.
 
-
-def _choices(config: ConfigEntity) -> list[tuple[str, str]]:
-    return [(name, repr(config[name])) for name in config]
+    Raises:
+        SpaceError: there is none, or it has moved: what the log says of its index, such as the
+            outcome of a race, is of another point now.
+    """
+    point = task.config_space.own(config)
+    if point.index != config.index:
+        raise SpaceError(
+            f"configuration {config.index} of the log is {point.index} now that the knobs of the "
+            f"template have other values"
+        )
+    return point
 
 
 __all__ = ["Earlier", "Records", "earlier"]

@@ -104,7 +104,7 @@ def test_a_configuration_that_means_something_else_now_is_measured_again(caplog)
     finally:
         del TASK_TABLE["tests.tuner.changing"]
     assert (tuner.resumed, seen) == (2, [2])
-    assert "resume: 2 records of tests.tuner.changing are not in its space" in caplog.text
+    assert "resume: of tests.tuner.changing, 2 records are not in its space" in caplog.text
 
 
 def test_a_configuration_counts_once_however_often_it_was_measured(task):

@@ -1,0 +1,35 @@
+"""The form of a value in a log, by which values that went through one are known again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """Return the JSON form of what numpy computed; the ``default`` of `json.dumps`.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} {value!r}")
+
+
+def json_text(value: Any) -> str:
+    """Return a text that is equal for values of one JSON form: ``(1, 2)`` and ``[1, 2]`` have it.
+
+    ``3``, ``3.0`` and ``True`` have different forms. What has no JSON form cannot come from a log;
+    it is known by its own text.
+    """
+    try:
+        text = json.dumps(value, default=plain)
+        # Keys of dictionaries become text on their way through JSON, and come in any order.
+        return json.dumps(json.loads(text), sort_keys=True) if "{" in text else text
+    except (TypeError, ValueError, RecursionError):
+        return f"{type(value).__name__}: {value!r}"

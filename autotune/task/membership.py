@@ -1,0 +1,87 @@
+"""Whether a configuration from elsewhere is one that a template offers.
+
+A log is text that anyone may have written. What a template gets of it is a choice among the values
+that the template offers, never a value of the log itself. Values are compared in the form that
+stands in logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from autotune.errors import SpaceError
+from autotune.task.constraint import Predicate
+from autotune.task.entities import Entity
+from autotune.task.transform_space import TransformSpace
+
+# Characters of a value in a message.
+SHOWN = 60
+_OTHER_VERSION = "It was made for another version of the template: tune again"
+
+
+def position(index: int, name: str, recorded: Entity, offered: TransformSpace) -> int:
+    """Return which of the offered values of a knob a recorded one is.
+
+    Raises:
+        SpaceError: none of them.
+    """
+    digit = offered.find(recorded)
+    if digit is None:
+        raise SpaceError(
+            f"configuration {index}: knob {name!r} = {shortened(str(recorded))} does not fit: "
+            f"{offered.misfit(recorded)}. It was made for another workload or another version of "
+            f"the template: tune again"
+        )
+    return digit
+
+
+def lacking(index: int, name: str, names: Iterable[str]) -> SpaceError:
+    """Return the error of a configuration without a knob."""
+    return SpaceError(
+        f"configuration {index} lacks the knob {name!r} that the template defines; it has "
+        f"{', '.join(map(shortened, names)) or 'none'}. {_OTHER_VERSION}"
+    )
+
+
+def unknown(index: int, name: str, names: Iterable[str]) -> SpaceError:
+    """Return the error of a configuration with a knob of which the template knows nothing."""
+    return SpaceError(
+        f"configuration {index} names the knob {shortened(name)!r}, which the template does not "
+        f"define; it defines {', '.join(names) or 'none'}. {_OTHER_VERSION}"
+    )
+
+
+def check_index(index: int, total: int) -> None:
+    """Check the index of a configuration in a space of ``total`` points.
+
+    It need not be that of its choices: values that were added to a knob since move all points.
+
+    Raises:
+        SpaceError: it is none of the space.
+    """
+    if not 0 <= index < total:
+        raise SpaceError(
+            f"configuration {shortened(str(index))} lies outside the space of the template, "
+            f"which has {total} points. {_OTHER_VERSION}"
+        )
+
+
+def check_filters(
+    index: int, entities: Mapping[str, Entity], filters: Iterable[Predicate]
+) -> None:
+    """Ask each filter about one point; tables of all others are not made for it.
+
+    Raises:
+        SpaceError: one rejects it.
+    """
+    if not all(accepts(entities) for accepts in filters):
+        raise SpaceError(
+            f"configuration {index} is one that a multi_filter of the template rejects. "
+            f"{_OTHER_VERSION}"
+        )
+
+
+def shortened(text: str) -> str:
+    """Return a text fit for one line of a message, whatever a log holds."""
+    text = repr(text)[1:-1]
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
