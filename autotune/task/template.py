@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-from autotune.errors import TemplateError
+from autotune.errors import SpaceError, TemplateError
 from autotune.migration import did_you_mean
 from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
@@ -180,6 +180,8 @@ class Call:
         replayed = ReplayedConfig(config)
         try:
             output = self._run(replayed)
+        except SpaceError:
+            raise
         except Exception:
             # A point that its filters reject may be more than a template can bear.
             replayed.check(lambda: self.space)
