@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autotune.errors import MeasureError
-from autotune.kernel import Kernel
 from autotune.measure.calibration import Calibration
 from autotune.measure.ceiling import Roofline
 from autotune.measure.dispatch import Dispatch
 from autotune.measure.host import HostMeter, HostUse
-from autotune.measure.jobs import Check, Greeting, RaceJob, RunJob
+from autotune.measure.jobs import Greeting, RaceJob, RunJob
 from autotune.measure.scratch import Scratch
 from autotune.measure.sharing import Sharing
 from autotune.measure.stations import Rest, Station
 from autotune.measure.timing import TimingPolicy, costs_of, recorded, scaled
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.measure.verify import Data, Oracle, VerifyPolicy
+from autotune.measure.verify import Oracle, VerifyPolicy
 from autotune.runtime import Timing
 from autotune.runtime.timing import Clocks
 from autotune.task import Task
@@ -73,8 +72,6 @@ class Crew:
         self._host = host
         self._oracle = oracle
         self._oracle_lock = threading.Lock()
-        self._checks: dict[Data, tuple[Check, ...]] = {}
-        self._flop = task.flop
         self._roofline = Roofline(task)
         self._best_s = math.inf  # by the clock of the anchor, see `Calibration`
         self._best_lock = threading.Lock()
@@ -141,34 +138,22 @@ class Crew:
             raise MeasureError("a build result without a kernel cannot be run")
         with self._oracle_lock:
             data = self._oracle.data(inp, built.kernel, check != "never")
-            checks = self._checks.get(data)
-            if checks is None:
-                checks = self._checks[data] = self._checks_of(built.kernel, data)
         return RunJob(
             artifact=built.artifact,
             kernel=built.kernel,
             timeout_s=self._options.timeout_s,
             timing=self._options.timing,
             inputs=data.inputs,
-            checks=checks,
+            checks=data.checks,
             check=check,
             best_s=best_s,
             flush=self._options.flush,
             graph=self._options.graph,
         )
 
-    def _checks_of(self, kernel: Kernel, data: Data) -> tuple[Check, ...]:
-        verify = self._options.verify
-        pairs = zip(kernel.outputs, data.expected, strict=False)
-        return tuple(
-            Check(a.name, path, verify.tolerance(kernel, a, self._flop, data.sums))
-            for a, path in pairs
-        )
-
     def _trial(self, station: Station, inp: MeasureInput, built: BuildResult) -> MeasureResult:
         verify = self._options.verify
-        otherwise: Literal["never", "best"] = "best" if verify.best else "never"
-        check = "always" if verify.sampled(inp) else otherwise
+        check = "never" if built.kernel is None else verify.check(inp, built.kernel)
         job = self._job(inp, built, check, self._best_on(station.device))
         station.start()
         started = time.perf_counter()
@@ -189,6 +174,7 @@ class Crew:
         if not timing.cut_short:
             self._note(timing.median)
         extra = _extra(timing, built, bool(reply["verified"])) | self._how
+        extra |= verify.told(job.kernel)
         if fraction is not None:
             extra["roofline"] = fraction
         if self._several:

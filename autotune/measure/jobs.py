@@ -7,7 +7,6 @@ from typing import Literal
 
 from autotune.kernel.kernel import Kernel
 from autotune.measure.timing import TimingPolicy
-from autotune.measure.tolerance import Tolerance
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,20 @@ class Greeting:
 
 @dataclass(frozen=True)
 class Check:
-    """Expected output: in which file, and how close to it is right."""
+    """Expected output and how close to it is right; see `autotune.measure.expected.Expected`.
+
+    Attributes:
+        name: of the argument.
+        path: file of the expected values, in the dtype of the argument.
+        bounds: file of what each element may be off; empty where none may.
+        spread, basis: as of `Expected`.
+    """
 
     name: str
     path: str
-    tolerance: Tolerance
+    bounds: str = ""
+    spread: float = 1.0
+    basis: str = ""
 
 
 @dataclass(frozen=True)

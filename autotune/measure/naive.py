@@ -1,4 +1,4 @@
-"""Expected outputs of a tensor expression: its plain loops, compiled for the CPU and run once."""
+"""Expected outputs of a tensor expression and their error bounds, computed once in plain loops."""
 
 from __future__ import annotations
 
@@ -6,56 +6,58 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from autotune.driver import kernel_of
+import numpy as np
+
 from autotune.errors import AutotuneError, MeasureError
-from autotune.kernel import Kernel
+from autotune.measure.bounded_loops import BoundedKernel, bounded_kernel
+from autotune.measure.expected import Expected, expected
 from autotune.measure.jobs import Greeting, ReferenceJob
 from autotune.measure.stations import Station
-from autotune.measure.tolerance import EPSILON
+from autotune.measure.values import read_values
 from autotune.runtime import compile_kernel
 from autotune.target import Target
-from autotune.te import ComputeOp, Schedule, create_schedule, post_order
+from autotune.te import ComputeOp
 
 _TIMEOUT_S = 120.0
 
 
-def naive_kernel(schedule: Schedule, tensors: Sequence[Any]) -> Kernel:
-    """Return the C kernel of the same computation without any scheduling.
-
-    Raises:
-        AutotuneError: the expression cannot be written in C.
-    """
-    written = [t.op for t in tensors if isinstance(t.op, ComputeOp)]
-    return kernel_of((create_schedule(written), list(tensors)), Target("c"), "naive")
-
-
-def kept_sums(tensors: Sequence[Any]) -> str | None:
-    """Return the shortest float dtype that a reduction behind these tensors is kept in, if any."""
-    computes = [op for op in post_order(t.op for t in tensors) if isinstance(op, ComputeOp)]
-    kept = {op.outputs[0].dtype for op in computes if op.reduce_axis} & EPSILON.keys()
-    return max(kept, key=EPSILON.__getitem__, default=None)
-
-
 def naive_outputs(
-    schedule: Schedule, tensors: Sequence[Any], inputs: Sequence[str], folder: Path
-) -> list[str]:
-    """Compute the outputs in a process of their own and return the files they are in.
+    tensors: Sequence[Any], inputs: Sequence[str], folder: Path, sums: str | None = None
+) -> list[Expected]:
+    """Compute the outputs among ``tensors`` in a process of their own.
 
     Args:
-        schedule, tensors: what the template returned.
+        tensors: what the template returned besides the schedule: the arguments, in order.
         inputs: files with the values of the arguments that are read.
-        folder: where the outputs go.
+        folder: for temporary files.
+        sums: dtype in which kernels keep their sums; by default that of the expression.
 
     Raises:
         MeasureError: they cannot be computed; the message says why.
     """
+    outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
+    reference = bounded_kernel(tensors, sums)
+    values = _run(reference, inputs, folder)
+    made = []
+    for tensor, (value, bound) in zip(outputs, reference.outputs, strict=True):
+        error = None if bound is None else values[bound]
+        made.append(expected(values[value], error, tensor.dtype))
+    return made
+
+
+def _run(reference: BoundedKernel, inputs: Sequence[str], folder: Path) -> list[Any]:
+    kernel = reference.kernel
+    folder = folder / "reference"
     try:
-        kernel = naive_kernel(schedule, tensors)
         built = compile_kernel(kernel, Target("c"), timeout_s=_TIMEOUT_S, out_dir=folder)
-    except AutotuneError as error:
+        given = tuple(
+            _widened(path, a.dtype, folder / f"{a.name}.npy")
+            for path, a in zip(inputs, kernel.inputs, strict=True)
+        )
+    except (AutotuneError, OSError) as error:
         raise MeasureError(f"the plain loops cannot be built: {error}") from error
-    outputs = [str(folder / f"expected-{a.name}.npy") for a in kernel.outputs]
-    job = ReferenceJob(built.artifact, kernel, _TIMEOUT_S, tuple(inputs), tuple(outputs))
+    outputs = tuple(str(folder / f"{a.name}.npy") for a in kernel.outputs)
+    job = ReferenceJob(built.artifact, kernel, _TIMEOUT_S, given, outputs)
     station = Station(Greeting("c", 0, isolated=True), None, str(folder))
     try:
         reply = station.run(job)
@@ -63,4 +65,15 @@ def naive_outputs(
         station.worker.close()
     if reply["error_no"]:
         raise MeasureError(f"the plain loops failed: {reply['message']}")
-    return outputs
+    return [read_values(path, a.dtype) for path, a in zip(outputs, kernel.outputs, strict=True)]
+
+
+def _widened(path: str, dtype: str, place: Path) -> str:
+    """Return a file with the same values in the dtype that the loops read."""
+    values = np.load(path, mmap_mode="r", allow_pickle=False)
+    if values.dtype.kind == "V":
+        values = read_values(path, "bfloat16")
+    if values.dtype == np.dtype(dtype):
+        return path
+    np.save(place, values.astype(dtype), allow_pickle=False)
+    return str(place)

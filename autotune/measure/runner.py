@@ -19,8 +19,8 @@ from autotune.measure.host import HostMeter
 from autotune.measure.jobs import Greeting
 from autotune.measure.stations import Station
 from autotune.measure.timing import TimingPolicy
-from autotune.measure.tolerance import Array
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
+from autotune.measure.values import Array
 from autotune.measure.verify import Oracle, VerifyPolicy, verify_policy
 from autotune.runtime import Timing
 from autotune.task import Task
@@ -47,8 +47,10 @@ class LocalRunner(Runner):
         use_graph: time replays of a CUDA graph, without launch overhead; by default that is done
             for kernels so short that launching them would be what is timed.
         flush_l2: time with a cold L2 cache on a GPU.
-        verify: which results are compared with the reference: True (every new best and a tenth of
-            the others), ``"all"``, a share from 0 to 1, False, or a `VerifyPolicy`.
+        verify: which results are compared with the reference: True or ``"all"`` (each; outputs of
+            more than 256 MiB as ``"sample"`` says), ``"sample"`` (whatever is or comes near a new
+            best and a tenth of the others; records say so), a share of the others from 0 to 1,
+            False, or a `VerifyPolicy`.
         ref_input: values of all arguments in place of random ones.
         seed: of the random inputs.
         memory_bytes: memory a CPU kernel may map; by default all the machine has, 0 for no limit.
@@ -186,7 +188,7 @@ class LocalRunner(Runner):
         if self.task is None:
             raise MeasureError("LocalRunner: set_task(task) comes before running anything")
         greetings = [self._greeting(self.task, device) for device in self.devices]
-        oracle = Oracle(self.seed, self.ref_input)
+        oracle = Oracle(self.seed, self.ref_input, self.options.verify)
         kind, gate = self.station, self._gate
         return Crew(
             self.options,

@@ -10,13 +10,14 @@ import numpy as np
 
 from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Argument
+from autotune.measure.compare import mismatch
+from autotune.measure.expected import Expected
 from autotune.measure.host import HostWatch
-from autotune.measure.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
+from autotune.measure.jobs import CeilingJob, Check, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.race_rounds import race_rounds
 from autotune.measure.timing import CLOSE, take_samples
-from autotune.measure.tolerance import Array, mismatch
 from autotune.measure.types import MeasureErrorNo
-from autotune.measure.values import read_values, same_bytes
+from autotune.measure.values import Array, read_values, same_bytes
 from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions, Timing, load
 from autotune.runtime.buffers import POISONS
 from autotune.runtime.roofline import ceilings_of
@@ -148,7 +149,7 @@ def _differences(bench: Bench, job: RunJob, executable: Executable) -> str | Non
         executable.run(buffers)
         written = buffers.read()
         found = [
-            mismatch(check.name, got, read_values(check.path, str(got.dtype)), check.tolerance)
+            mismatch(check.name, got, _expected(check, str(got.dtype)))
             for i, (check, got) in enumerate(zip(job.checks, written, strict=True))
             if not before or not same_bytes(before[i], got)
         ]
@@ -156,6 +157,11 @@ def _differences(bench: Bench, job: RunJob, executable: Executable) -> str | Non
             return "; ".join(filter(None, found))
         before = written
     return None
+
+
+def _expected(check: Check, dtype: str) -> Expected:
+    bounds = read_values(check.bounds, "float32") if check.bounds else None
+    return Expected(read_values(check.path, dtype), bounds, check.spread, check.basis)
 
 
 def _overwritten(bench: Bench, job: RunJob) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from autotune.measure.tolerance import Array
 from autotune.runtime.array import numpy_dtype
+
+Array = npt.NDArray[np.generic]
 
 
 def read_values(path: str, dtype: str) -> Array:

@@ -7,28 +7,32 @@ import logging
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from autotune.errors import MeasureError
 from autotune.kernel import Argument, Kernel
-from autotune.measure.naive import kept_sums, naive_outputs
+from autotune.measure.expected import Expected
+from autotune.measure.jobs import Check
+from autotune.measure.naive import naive_outputs
+from autotune.measure.rounding import EPSILON
 from autotune.measure.scratch import Scratch
-from autotune.measure.tolerance import (
-    EPSILON,
-    Array,
-    Limit,
-    Tolerance,
-    reduction_length,
-    tolerance,
-)
+from autotune.measure.tolerance import Limit, Tolerance, reduction_length, tolerance
 from autotune.measure.types import MeasureInput
-from autotune.measure.values import read_values
+from autotune.measure.values import Array, read_values
 from autotune.runtime import random_inputs
 from autotune.runtime.array import numpy_dtype
 
 logger = logging.getLogger("autotvm")
+
+When = Literal["never", "best", "always"]
+
+# Part of the trials that ``verify="sample"`` checks besides the best.
+SAMPLE = 0.1
+# Outputs of more bytes are compared as ``verify="sample"`` does: their reference takes six times
+# as much memory while it is made, and each comparison reads two and a half times as much.
+HUGE_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -36,17 +40,19 @@ class VerifyPolicy:
     """Which trials are compared with the reference, and how closely.
 
     Attributes:
-        best: check whatever is faster than all before it.
+        best: check whatever is faster than all before it, and what comes near it.
         sample: part of the other trials that is checked, from 0 to 1; chosen by the configuration,
-            so that a repeated run checks the same ones.
-        rtol, atol: allowed difference, relative and absolute; each replaces its part of what by
-            default fits dtype and reduction length.
+            so that a repeated run checks the same ones. A tenth at most where the outputs are
+            larger than `HUGE_BYTES`.
+        rtol, atol: allowed difference, relative and absolute, in place of and besides what fits
+            the computation. ``rtol`` is relative to an element or to the root mean square of the
+            output, whichever is larger.
         sums: dtype in which kernels keep their sums. By default what a tensor expression says, and
             for kernels written by hand float32 where results are shorter than that.
     """
 
     best: bool = True
-    sample: float = 0.1
+    sample: float = 1.0
     rtol: float | None = None
     atol: float | None = None
     sums: str | None = None
@@ -56,45 +62,60 @@ class VerifyPolicy:
             names = ", ".join(EPSILON)
             raise MeasureError(f"VerifyPolicy: sums must be one of {names}, got {self.sums!r}")
 
-    def sampled(self, measure_input: MeasureInput) -> bool:
+    def share(self, output_bytes: int) -> float:
+        """Return the part of the trials that is checked even if they are not the best."""
+        return min(self.sample, SAMPLE) if output_bytes > HUGE_BYTES else self.sample
+
+    def sampled(self, measure_input: MeasureInput, output_bytes: int = 0) -> bool:
         """Whether this trial is checked even if it is not the best."""
         text = f"{measure_input.task.name} {measure_input.config.index}"
-        return zlib.crc32(text.encode()) < self.sample * 2**32
+        return zlib.crc32(text.encode()) < self.share(output_bytes) * 2**32
 
-    def tolerance(
-        self, kernel: Kernel, output: Argument, flop: float | None, sums: str | None = None
-    ) -> Tolerance:
-        """Return the allowed difference of one output.
+    def check(self, measure_input: MeasureInput, kernel: Kernel) -> When:
+        """Return when a trial is checked."""
+        if self.sampled(measure_input, _output_bytes(kernel)):
+            return "always"
+        return "best" if self.best else "never"
 
-        Args:
-            kernel: what writes it.
-            output: the argument.
-            flop: operations of the whole task, if anybody has counted them.
-            sums: dtype that the task says it keeps sums in, if it says so.
-        """
-        length = reduction_length(flop, output, kernel.inputs)
-        fitting = tolerance(output.dtype, length, self.sums or sums)
+    def told(self, kernel: Kernel) -> dict[str, Any]:
+        """Return what a record keeps of which trials were checked: nothing where all were."""
+        if self.share(_output_bytes(kernel)) >= 1:
+            return {}
+        return {"verify": "sample" if self.best or self.sample else "none"}
+
+    def fitting(self, found: Expected) -> Expected:
+        """Put the user's own tolerances in place of what fits the computation, or besides it."""
         if self.rtol is not None:
-            fitting = Tolerance(Limit(self.rtol))
-        return replace(fitting, atol=self.atol or 0.0)
+            allowed = Tolerance(Limit(self.rtol), atol=self.atol or 0.0)
+            return allowed.expected(found.values)
+        if not self.atol:
+            return found
+        bounds = np.zeros(1, np.float32) if found.bounds is None else found.bounds
+        more = np.broadcast_to(bounds + np.float32(self.atol), found.values.shape)
+        return replace(found, bounds=np.ascontiguousarray(more))
 
 
-ALL = VerifyPolicy(sample=1.0)
+def _output_bytes(kernel: Kernel) -> int:
+    return sum(a.bytes for a in kernel.outputs)
+
+
+ALL = VerifyPolicy()
+SOME = VerifyPolicy(sample=SAMPLE)
 NONE = VerifyPolicy(best=False, sample=0.0)
 
 
 def verify_policy(choice: VerifyPolicy | bool | str | float) -> VerifyPolicy:
-    """Read the ``verify=`` argument of a runner: a policy, a bool, ``"all"``, or a share."""
+    """Read the ``verify=`` argument of a runner: a policy, a bool, a word, or a share."""
     if isinstance(choice, VerifyPolicy):
         return choice
     if isinstance(choice, bool):
-        return VerifyPolicy() if choice else NONE
-    if choice == "all":
-        return ALL
+        return ALL if choice else NONE
+    if choice in ("all", "sample"):
+        return ALL if choice == "all" else SOME
     if isinstance(choice, (int, float)) and 0 <= choice <= 1:
         return VerifyPolicy(sample=float(choice))
     raise MeasureError(
-        f"verify: expected True, False, 'all', a share from 0 to 1 or a VerifyPolicy, "
+        f"verify: expected True, False, 'all', 'sample', a share from 0 to 1 or a VerifyPolicy, "
         f"got {choice!r}"
     )
 
@@ -105,13 +126,11 @@ class Data:
 
     Attributes:
         inputs: in the order of the kernel's arguments.
-        expected: in that order; empty where nobody knows, or nobody asked.
-        sums: dtype that the task keeps its sums in, if it says so.
+        checks: of the outputs in that order; empty where nobody knows, or nobody asked.
     """
 
     inputs: tuple[str, ...]
-    expected: tuple[str, ...]
-    sums: str | None = None
+    checks: tuple[Check, ...]
 
 
 class Oracle:
@@ -122,11 +141,18 @@ class Oracle:
     Args:
         seed: of the random inputs.
         ref_input: values of all arguments in order, in place of random ones.
+        policy: how closely outputs must agree.
     """
 
-    def __init__(self, seed: int = 0, ref_input: Sequence[Array] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        ref_input: Sequence[Array] | None = None,
+        policy: VerifyPolicy = ALL,
+    ) -> None:
         self._seed = seed
         self._ref_input = ref_input
+        self._policy = policy
         self._scratch = Scratch("data")
         self._inputs: dict[tuple[Argument, ...], tuple[str, ...]] = {}
         self._known: dict[tuple[Argument, ...], Data] = {}
@@ -174,21 +200,45 @@ class Oracle:
         task = measure_input.task
         output = task.instantiate(measure_input.config)
         tensors = output[1] if isinstance(output, tuple) else ()
-        sums = kept_sums(tensors)
         reference = getattr(task, "reference", None) or getattr(output, "reference", None)
         if reference is not None:
             pairs = zip(inputs, kernel.inputs, strict=True)
             # Indexed by nothing, scalars become numbers; arrays stay as they are.
-            copies = [read_values(path, a.dtype).copy()[()] for path, a in pairs]
-            made = _called(reference, copies, kernel, task.name)
-            return Data(inputs, tuple(self._write(value) for value in made), sums)
+            values = [read_values(path, a.dtype)[()] for path, a in pairs]
+            made = self._called(reference, values, kernel, measure_input)
+            return self._checked(inputs, kernel, made)
         if not tensors:
             return self._unverified(task.name, inputs, "its kernels have no reference")
         try:
-            plain = naive_outputs(output[0], tensors, inputs, self._scratch.path)
+            plain = naive_outputs(tensors, inputs, self._scratch.path, self._policy.sums)
         except MeasureError as error:
             return self._unverified(task.name, inputs, error)
-        return Data(inputs, tuple(plain), sums)
+        return self._checked(inputs, kernel, plain)
+
+    def _called(
+        self,
+        reference: Callable[..., Any],
+        values: Sequence[Array],
+        kernel: Kernel,
+        measure_input: MeasureInput,
+    ) -> list[Expected]:
+        """Allow what fits the lengths of sums around the values of a reference."""
+        task = measure_input.task
+        made = _called(reference, [value.copy() for value in values], kernel, task.name)
+        found = []
+        for argument, value in zip(kernel.outputs, made, strict=True):
+            length = reduction_length(task.flop, argument, kernel.inputs)
+            found.append(tolerance(argument.dtype, length, self._policy.sums).expected(value))
+        return found
+
+    def _checked(self, inputs: tuple[str, ...], kernel: Kernel, made: Sequence[Expected]) -> Data:
+        checks = []
+        for argument, one in zip(kernel.outputs, made, strict=True):
+            allowed = self._policy.fitting(one)
+            bounds = "" if allowed.bounds is None else self._write(allowed.bounds)
+            values = self._write(allowed.values)
+            checks.append(Check(argument.name, values, bounds, allowed.spread, allowed.basis))
+        return Data(inputs, tuple(checks))
 
     def _unverified(self, name: str, inputs: tuple[str, ...], reason: object) -> Data:
         logger.warning("task %s: results are not verified: %s", name, reason)

@@ -1,7 +1,6 @@
 """Verification: what is checked, against what, and that wrong answers never win."""
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -20,8 +19,8 @@ from autotune.measure import (
     VerifyPolicy,
     measure_option,
 )
+from autotune.measure.expected import Expected
 from autotune.measure.realise import realise
-from autotune.measure.tolerance import Limit
 from autotune.measure.values import read_values
 from autotune.measure.verify import Oracle, verify_policy
 
@@ -153,25 +152,20 @@ def test_own_tolerances_replace_the_fitting_ones():
 
 
 def test_each_own_tolerance_replaces_its_part():
-    task = at.create("measure_test.mix", ("float32",), target="c")
-    kernel = realise(MeasureInput(task.target, task, task.config_space.get(0)))
-    output = kernel.outputs[1]
-    fitting = VerifyPolicy().tolerance(kernel, output, None)
-    assert fitting.worst.summed > 0
-    assert fitting.mean is not None
-    assert VerifyPolicy(atol=1e-5).tolerance(kernel, output, None) == replace(fitting, atol=1e-5)
-    own = VerifyPolicy(rtol=1e-3).tolerance(kernel, output, None)
-    assert (own.worst, own.mean, own.atol) == (Limit(1e-3), None, 0.0)
+    found = Expected(np.array([1.0, 2.0, 0.0], np.float32), np.full(3, 1e-7, np.float32))
+    assert VerifyPolicy().fitting(found) is found
+    more = VerifyPolicy(atol=1e-5).fitting(found)
+    assert np.allclose(more.bounds, 1.01e-5, atol=0)
+    assert more.spread == found.spread
+    own = VerifyPolicy(rtol=1e-3).fitting(found)
+    size = np.sqrt(5 / 3)
+    assert np.allclose(own.bounds, [1e-3 * size, 2e-3, 1e-3 * size], atol=0)
+    assert own.spread == 1.0
+    exact = VerifyPolicy(atol=2.0).fitting(Expected(np.arange(3)))
+    assert np.array_equal(exact.bounds, [2, 2, 2])
 
 
-def test_the_dtype_of_sums_is_asked_of_the_user_first():
-    task = at.create("measure_test.mix", ("float32",), target="c")
-    kernel = realise(MeasureInput(task.target, task, task.config_space.get(0)))
-    sums = [
-        VerifyPolicy(sums=own).tolerance(kernel, arg("y", (8,), "float16", "out"), None, told).sums
-        for own, told in [(None, None), (None, "float16"), ("float32", "float16")]
-    ]
-    assert sums == ["float32", "float16", "float32"]
+def test_only_dtypes_of_floats_can_hold_sums():
     with pytest.raises(MeasureError, match="sums must be one of float16, bfloat16"):
         VerifyPolicy(sums="int8")
 
@@ -282,19 +276,19 @@ def test_reference_data_is_made_once_and_removed():
     assert len(calls) == 1
     x, s = (read_values(path, "float32") for path in data.inputs)
     assert np.all(x != 0)
-    assert np.array_equal(read_values(data.expected[1], "float32"), x + s)
+    assert np.array_equal(read_values(data.checks[1].path, "float32"), x + s)
     oracle.close()
-    assert not any(Path(p).exists() for p in data.inputs + data.expected)
+    assert not any(Path(p).exists() for p in [*data.inputs, *(c.path for c in data.checks)])
 
 
 def test_inputs_without_a_reference_serve_those_with_one():
     inp, kernel = broken(lambda x, s: (s + 1, x + s))
     oracle = Oracle()
     bare = oracle.data(inp, kernel, expected=False)
-    assert bare.expected == ()
+    assert bare.checks == ()
     whole = oracle.data(inp, kernel)
     assert whole.inputs == bare.inputs
-    assert len(whole.expected) == 2
+    assert len(whole.checks) == 2
     assert oracle.data(inp, kernel, expected=False) is whole
     oracle.close()
 
@@ -304,7 +298,7 @@ def test_a_bfloat16_reference_is_kept_with_its_values():
     oracle = Oracle()
     data = oracle.data(inp, kernel)
     x, s = (read_values(path, "float32") for path in data.inputs)
-    made = read_values(data.expected[1], "float32")
+    made = read_values(data.checks[1].path, "float32")
     assert np.array_equal(made, (x + s).astype(ml_dtypes.bfloat16).astype("f4"))
     oracle.close()
 

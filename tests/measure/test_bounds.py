@@ -1,0 +1,215 @@
+"""References with their error bounds: what rounds honestly is within them, mistakes are not."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from autotune import te, topi
+from autotune.errors import MeasureError
+from autotune.measure.compare import mismatch
+from autotune.measure.expected import expected
+from autotune.measure.naive import naive_outputs
+from autotune.te import math as te_math
+from tests.topi.evaluate import evaluate
+
+RNG = np.random.default_rng(0)
+
+
+def made(folder, make, *arrays):
+    """The expected outputs of an operator."""
+    return both(folder, make, *arrays)[0]
+
+
+def both(folder, make, *arrays):
+    """The expected outputs of an operator, and how numpy computes them in its own dtypes."""
+    tensors = [te.placeholder(a.shape, str(a.dtype), f"p{i}") for i, a in enumerate(arrays)]
+    out = make(*tensors)
+    pairs = list(zip(tensors, arrays, strict=True))
+    return expected_of([*tensors, out], arrays, folder)[0], lambda: evaluate(out, pairs)
+
+
+def expected_of(tensors, arrays, folder):
+    files = [str(folder / f"{number}.npy") for number in range(len(arrays))]
+    for file, array in zip(files, arrays, strict=True):
+        np.save(file, array)
+    return naive_outputs(tensors, files, folder)
+
+
+def uniform(*shape, dtype="float32", low=-1.0):
+    return RNG.uniform(low, 1, shape).astype(dtype)
+
+
+def winograd(x, w):
+    return topi.nn.conv2d_winograd_nchw(x, w, 1, 1, tile_size=2)
+
+
+GRAPHS = {
+    "matmul": (topi.matmul, (64, 300), (300, 48)),
+    "softmax": (topi.nn.softmax, (16, 4099)),
+    "log_softmax": (topi.nn.log_softmax, (16, 1000)),
+    "conv": (lambda x, w: topi.nn.conv2d_nchw(x, w, 2, 1), (2, 16, 13, 11), (8, 16, 3, 3)),
+    "winograd": (winograd, (1, 8, 8, 8), (4, 8, 3, 3)),
+    "pooling": (lambda x: topi.nn.pool2d(x, 3, 2, 1, 1, "avg"), (1, 4, 9, 9)),
+    "mean": (lambda x: topi.mean(x, 1), (64, 5000)),
+    "product": (lambda x: topi.prod(x, 1), (9, 20)),
+    "chain": (lambda x: topi.exp(topi.nn.relu(topi.tanh(x) * 3) - x * x), (40, 50)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_what_numpy_computes_is_within_the_bounds(name, dtype, tmp_path):
+    make, *shapes = GRAPHS[name]
+    found, numpy = both(tmp_path, make, *(uniform(*s, dtype=dtype) for s in shapes))
+    assert found.values.dtype == np.dtype(dtype)
+    assert mismatch("y", numpy(), found) is None
+
+
+@pytest.mark.parametrize("name", ["matmul", "softmax", "conv", "mean"])
+def test_a_bound_is_narrower_than_a_missing_term(name, tmp_path):
+    make, *shapes = GRAPHS[name]
+    arrays = [uniform(*s) for s in shapes]
+    found = made(tmp_path, make, *arrays)
+    less = [a.copy() for a in arrays]
+    last = (slice(None), -1) if name == "conv" else (..., -1)
+    less[0][last] = -50.0 if name == "softmax" else 0.0
+    _, without = both(tmp_path, make, *less)
+    assert mismatch("y", without(), found) is not None
+
+
+def mistakes(right, bounds):
+    """Planted errors: each is a right output but for one thing."""
+    rng = np.random.default_rng(1)
+    one = right.copy()
+    place = tuple(rng.integers(0, n) for n in right.shape)
+    one[place] = right[place] * 1.001 + 1e-3
+    yield "one element", one
+    rows = right.copy()
+    rows[[0, 1]] = rows[[1, 0]]
+    yield "two rows swapped", rows
+    unwritten = right.copy()
+    unwritten.flat[-1] = np.nan
+    yield "NaN", unwritten
+    yield "stale", np.roll(right, 1, axis=-1)
+    yield "all a little larger", right + 0.9 * bounds
+    yield "zeros", np.zeros_like(right)
+
+
+@pytest.mark.parametrize("name", ["matmul", "softmax", "conv", "mean", "chain"])
+def test_planted_errors_are_found(name, tmp_path):
+    make, *shapes = GRAPHS[name]
+    found, numpy = both(tmp_path, make, *(uniform(*s) for s in shapes))
+    right = numpy()
+    passed = [n for n, y in mistakes(right, found.bounds) if mismatch("y", y, found) is None]
+    assert not passed
+
+
+MOVES = [topi.transpose, topi.nn.relu, lambda x: topi.max(x, 1), lambda x: topi.argmax(x, 1)]
+
+
+@pytest.mark.parametrize("make", MOVES)
+def test_what_only_moves_or_compares_has_no_error(make, tmp_path):
+    found, numpy = both(tmp_path, make, uniform(30, 40))
+    assert found.bounds is None
+    assert np.array_equal(found.values, numpy())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])
+def test_integers_wrap_as_theirs_do(dtype, tmp_path):
+    def cubes(x):
+        return te.compute(x.shape, lambda i, j: x[i, j] * x[i, j] * x[i, j] - x[j % 7, i])
+
+    found, numpy = both(tmp_path, cubes, RNG.integers(0, 100, (7, 7)).astype(dtype))
+    assert found.bounds is None
+    assert np.array_equal(found.values, numpy())
+
+
+def test_a_choice_that_rounding_decides_may_go_either_way(tmp_path):
+    def step(a):
+        both_ways = a(0) * a(0), a(0) * a(0) / 3 * 3
+        return te.compute((1,), lambda i: te.if_then_else(both_ways[0] > both_ways[1], 1.0, 0.0))
+
+    def floors(a):
+        return te.compute(a.shape, lambda i: te.floor(a[i] * 10 / 3))
+
+    assert np.all(made(tmp_path, step, np.array([0.1], np.float32)).bounds >= 1)
+    # Three times 0.3f is so near to 3 that it may be on either side.
+    found = made(tmp_path, floors, np.array([0.1, 0.3, 0.5, 0.7], np.float32))
+    assert [bool(b >= 1) for b in found.bounds] == [False, True, False, False]
+
+
+def test_the_place_of_a_maximum_of_rounded_values_may_be_any_of_the_nearest(tmp_path):
+    x = np.array([[0.1, 0.7, 0.7000001, 0.2], [0.1, 0.9, 0.3, 0.2]], np.float32)
+    bounds = made(tmp_path, lambda a: topi.argmax(topi.exp(a), 1), x).bounds
+    assert bounds[0] >= 1
+    assert bounds[1] == 0
+
+
+def functions_of_te():
+    members = inspect.getmembers(te_math, inspect.isfunction)
+    own = [f for n, f in members if f.__module__ == te_math.__name__ and not n.startswith("_")]
+    return [f for f in own if f is not te_math.popcount]
+
+
+def test_every_function_of_te_has_an_error(tmp_path):
+    arrays = [uniform(50, low=0.1), uniform(50, low=0.1)]
+    a, b = (te.placeholder((50,), name=n) for n in "ab")
+    outputs = []
+    for function in functions_of_te():
+        two = len(inspect.signature(function).parameters) == 2
+        value = (
+            (lambda i, f=function: f(a[i], b[i])) if two else lambda i, f=function: f(a[i] * b[i])
+        )
+        outputs.append(te.compute((50,), value, name=function.__name__))
+    found = expected_of([a, b, *outputs], arrays, tmp_path)
+    for output, one in zip(outputs, found, strict=True):
+        got = evaluate(output, zip((a, b), arrays, strict=True))
+        assert mismatch(output.name, got, one) is None
+
+
+def test_conditioning_widens_a_bound(tmp_path):
+    x = np.array([1.0, 20.0], np.float32)
+    found = made(tmp_path, lambda a: topi.exp(a * 1.1), x)
+    relative = found.bounds / found.values
+    assert relative[1] > 3 * relative[0]
+    found = made(tmp_path, lambda a: topi.log(a * 1.1 - 1.0999999), x[:1])
+    assert found.bounds[0] > 0.01
+
+
+def test_what_overflows_on_the_way_is_not_bounded(tmp_path):
+    def inner(a):
+        return te.compute(a.shape, lambda i: te.exp(a[i]))
+
+    found = made(tmp_path, lambda a: topi.log(inner(a)), np.array([1.0, 100.0], np.float32))
+    assert list(np.isfinite(found.bounds)) == [True, False]
+    got = np.array([1.0, np.inf], np.float32)
+    assert mismatch("y", got, found) is None
+
+
+def test_a_sum_over_a_condition_counts_what_holds(tmp_path):
+    k = te.reduce_axis((0, 30), name="k")
+
+    def make(a):
+        return te.compute((20,), lambda i: te.sum(a[i, k], axis=k, where=a[i, k] > 0))
+
+    x = uniform(20, 30)
+    found = made(tmp_path, make, x)
+    assert np.allclose(found.values, np.where(x > 0, x, 0).sum(1), rtol=1e-5)
+
+
+def test_symbolic_extents_are_refused(tmp_path):
+    n = te.var("n")
+    a = te.placeholder((n,), name="a")
+    b = te.compute((n,), lambda i: a[i] + 1, name="b")
+    with pytest.raises(MeasureError, match="known only when it runs"):
+        naive_outputs([a, b], [], tmp_path)
+
+
+def test_expected_values_are_those_of_the_dtype_with_what_rounding_them_moved():
+    exact = np.array([1 / 3, 1e300, np.nan, 2.0])
+    found = expected(exact, np.array([0.0, 0.0, 0.0, 1e-9]), "float32")
+    assert found.values.dtype == np.float32
+    assert found.bounds[0] >= abs(np.float32(1 / 3) - 1 / 3)
+    assert found.bounds[3] >= 1e-9
+    assert expected(np.array([1.5, 2.0]), None, "float32").bounds is None
