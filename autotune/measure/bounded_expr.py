@@ -78,7 +78,10 @@ _RISING = (
     "asin", "atan", "erf", "rsqrt", "acos", "floor", "ceil", "trunc", "round", "nearbyint",
 )  # fmt: skip
 _WHOLE = ("floor", "ceil", "trunc", "round", "nearbyint")
-_TESTS = ("isnan", "isinf", "isfinite")
+# gcc 12 vectorises its own isfinite into bytes that are neither 0 nor 1.
+_TESTS = {
+    "isnan": "{0} != {0}", "isinf": "fabs({0}) > DBL_MAX", "isfinite": "fabs({0}) <= DBL_MAX",
+}  # fmt: skip
 _BITWISE = {
     "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "shift_left": "<<",
     "shift_right": ">>",
@@ -141,7 +144,7 @@ class BoundedWriter:
     def _new(self, dtype: str, text: str, error: str = "") -> Bounded:
         """Write a value and its bound."""
         if dtype == "bool":
-            text = f"({text}) != 0"
+            text = f"({text}) ? 1 : 0"
         value = self.fresh(C_TYPES[dtype], text)
         return Bounded(value, dtype, self.fresh("double", error) if error else "")
 
@@ -311,7 +314,7 @@ class BoundedWriter:
         name, one = expr.name, args[0]
         if name in _TESTS:
             error = f"{one.error} < INFINITY ? 0.0 : 1.0" if one.error else ""
-            return self._new("bool", f"{name}({one.text})", error)
+            return self._new("bool", _TESTS[name].format(one.text), error)
         if not is_float(one.dtype):
             return self._integer_call(name, args)
         if name in _RISING:

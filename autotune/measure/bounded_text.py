@@ -9,6 +9,7 @@ C_TYPES = {
 }  # fmt: skip
 
 HELPERS = """\
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static inline double round_off(double z, double u, double tiny) {
   return e < INFINITY ? e : 0.0;
 }
 static inline double within(double z, double e, double most) {
-  return isfinite(z) && fabs(z) + e > most ? INFINITY : known(e);
+  return fabs(z) <= DBL_MAX && fabs(z) + e > most ? INFINITY : known(e);
 }
 /* The larger error of a function at the two ends of its argument. */
 static inline double ends(double z, double low, double high) {

@@ -29,7 +29,8 @@ BINARY = {
 CALLS = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power,
     "exp10": lambda x: np.power(np.float32(10), x), "copysign": np.copysign,
-    "erf": np.vectorize(math.erf, otypes=[np.float32]), "round": np.round, "nearbyint": np.rint, "abs": np.abs,
+    "erf": np.vectorize(math.erf, otypes=[np.float32]), "round": np.round, "abs": np.abs,
+    "nearbyint": np.rint,
 }  # fmt: skip
 FOLDS = {"sum": np.sum, "min": np.min, "max": np.max}
 
