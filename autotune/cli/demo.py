@@ -6,37 +6,68 @@ filters, padding 1, with bias and ReLU), which is the workload of AutoTVM's CUDA
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import autotune
+from autotune.cli.demo_rivals import libraries, plain_loops
+from autotune.cli.tables import Table
 from autotune.driver import build
+from autotune.measure.host import HostMeter, HostWatch
+from autotune.measure.race_rounds import race_rounds
 from autotune.record import apply_history_best
-from autotune.runtime import Module, random_inputs
+from autotune.runtime import Module, Timing, random_inputs
+from autotune.runtime.timing import Sampler, TimeOptions
 from autotune.target import Target
 from autotune.target.query import cuda_device
 from autotune.task import ApplyConfig, FallbackConfigEntity, Task, create
-from autotune.tuner import AutoTuner, callback
+from autotune.tuner import AutoTuner, TuneResult, callback
+from autotune.utils.quantities import microseconds
 
 LAYER = (1, 7, 7, 512, 512, 3, 3, 1, 1, True, True)
 Array = npt.NDArray[Any]
-_TURNS = 5
+
+DEFAULT, TUNED = "default configuration", "tuned"
+_ROUNDS = range(7, 61)
+_BUDGET_S = 10.0
+_SAMPLE_S = 10e-3
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the closing table: who ran the layer, and in how many microseconds."""
+class Comparison:
+    """The layer as the tuned kernel runs it, and as others do.
 
-    name: str
-    microseconds: float
+    Attributes:
+        result: what tuning found.
+        timings: of each contestant, timed side by side.
+        error: largest relative error of the tuned kernel's answer.
+        note: what disturbed the timing; empty on an idle host.
+    """
+
+    result: TuneResult
+    timings: Mapping[str, Timing]
+    error: float
+    note: str
+
+    @property
+    def drift(self) -> str:
+        """Says so where the replay took another time than noise explains; else empty."""
+        then, now = self.result.seconds, self.timings[TUNED]
+        noise = max(now.noise_floor or 0.0, self.result.spread or 0.0)
+        if not abs(now.median / then - 1) > noise:
+            return ""
+        return (
+            f"the replay took {microseconds(now.median)}, tuning measured {microseconds(then)}: "
+            f"{now.median / then - 1:+.0%}, more than the noise floor of {noise:.0%}"
+        )
 
 
 def default_target() -> Target:
@@ -45,7 +76,7 @@ def default_target() -> Target:
     return Target("cuda" if has_cuda else "llvm")
 
 
-def run(target: Target, trials: int, log: Path, seed: int) -> list[Row]:
+def run(target: Target, trials: int, log: Path, seed: int) -> Comparison:
     """Tune the layer, replay the best of the log, verify it, and time it against others.
 
     Args:
@@ -53,9 +84,6 @@ def run(target: Target, trials: int, log: Path, seed: int) -> list[Row]:
         trials: measurements to make; what the log already holds is not measured again.
         log: where records go.
         seed: of the tuner.
-
-    Returns:
-        The default configuration, the tuned one, and a library, in microseconds a run.
 
     Raises:
         AssertionError: the tuned kernel computes something else than the reference.
@@ -66,7 +94,7 @@ def run(target: Target, trials: int, log: Path, seed: int) -> list[Row]:
     template, name = getattr(library, f"conv2d_nchw_{kind}"), f"conv2d_nchw.{kind}"
     task = create(name, LAYER, target)
     print(f"{name} {LAYER}\non {_device_name(target)}: {len(task.config_space)} configurations")
-    _tune(task, trials, log, seed)
+    result = _tune(task, trials, log, seed)
     with ApplyConfig(FallbackConfigEntity()), target:
         untuned = template(*LAYER)
         default = build(untuned, name="default")
@@ -74,26 +102,23 @@ def run(target: Target, trials: int, log: Path, seed: int) -> list[Row]:
         tuned = build(template(*LAYER), name="tuned")
     inputs = random_inputs(tuned.kernel.args, seed=seed)
     error = _verify(tuned, inputs, untuned.reference)
-    print(f"\nlargest error of the replayed kernel: {error:.1e} (relative)")
-    rivals = {
-        "default configuration": lambda: _time(default, inputs),
-        "tuned": lambda: _time(tuned, inputs),
-        **_library(target, inputs),
+    kernels = {
+        "plain loops": plain_loops(tuned.kernel.args, target),
+        DEFAULT: default,
+        TUNED: tuned,
     }
-    # In turns, so that a change of the machine's load or clock hits all of them.
-    turns = [[time() for time in rivals.values()] for _ in range(_TURNS)]
-    medians = np.median(turns, axis=0)
-    return [Row(name, float(us)) for name, us in zip(rivals, medians, strict=True)]
+    timings, note = _compared(kernels, target, inputs)
+    return Comparison(result, timings, error, note)
 
 
-def _tune(task: Task, trials: int, log: Path, seed: int) -> None:
+def _tune(task: Task, trials: int, log: Path, seed: int) -> TuneResult:
     log.parent.mkdir(parents=True, exist_ok=True)
     option = autotune.measure_option(
         builder=autotune.LocalBuilder(timeout=60),
         runner=autotune.LocalRunner(number=4, repeat=3, min_repeat_ms=10, cooldown_interval=0.0),
     )
     watchers = [callback.progress_bar(trials), callback.log_to_file(str(log))]
-    AutoTuner(task, seed=seed).tune(trials, option, callbacks=watchers, resume=str(log))
+    return AutoTuner(task, seed=seed).tune(trials, option, callbacks=watchers, resume=str(log))
 
 
 def _verify(module: Module, inputs: Sequence[Array], reference: Callable[..., Array]) -> float:
@@ -107,79 +132,25 @@ def _verify(module: Module, inputs: Sequence[Array], reference: Callable[..., Ar
     return error
 
 
-def _time(module: Module, inputs: Sequence[Array]) -> float:
-    outputs = [np.empty(a.shape, a.dtype) for a in module.kernel.outputs]
-    arrays = [autotune.nd.array(a, module.device) for a in (*inputs, *outputs)]
-    evaluator = module.time_evaluator(
-        module.entry_name, module.device, number=10, repeat=5, min_repeat_ms=10
-    )
-    return evaluator(*arrays).median * 1e6
+def _compared(
+    kernels: Mapping[str, Module], target: Target, inputs: Sequence[Array]
+) -> tuple[dict[str, Timing], str]:
+    """Time all side by side, as trials are timed; return the timings and what disturbed them."""
+    samplers = {name: _sampler(module, inputs) for name, module in kernels.items()}
+    samplers |= libraries(target, inputs, samplers[TUNED].input_sets)
+    # In turns, so that a change of the machine's load or clock hits all of them.
+    round_s = sum(max(_SAMPLE_S, sampler.sample(1)) for sampler in samplers.values())
+    rounds = min(max(int(_BUDGET_S / round_s), _ROUNDS.start), _ROUNDS.stop - 1)
+    meter = HostMeter()
+    with HostWatch(target.kind != "cuda") as watch:
+        timings = race_rounds(list(samplers.values()), rounds, _SAMPLE_S, seed=0)
+    meter.add(watch.use, timings)
+    return dict(zip(samplers, timings, strict=True)), meter.note
 
 
-def _library(target: Target, inputs: Sequence[Array]) -> dict[str, Callable[[], float]]:
-    """Return how to time the library a user would call instead, on the same arrays."""
-    if target.kind != "cuda":
-        return {"numpy (unfold + BLAS)": lambda: _time_numpy(inputs)}
-    if importlib.util.find_spec("torch") is None:
-        print("no library baseline: torch is not installed")
-        return {}
-    return {"cuDNN through torch": lambda: _time_cudnn(inputs)}
-
-
-def _time_numpy(inputs: Sequence[Array]) -> float:
-    data, weight, bias = inputs
-    matrix = weight.reshape(weight.shape[0], -1)
-
-    def conv() -> Array:
-        padded = np.pad(data, ((0, 0), (0, 0), (1, 1), (1, 1)))
-        windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], (2, 3))
-        columns = windows.transpose(1, 4, 5, 0, 2, 3).reshape(matrix.shape[1], -1)
-        out: Array = np.maximum(matrix @ columns + bias.reshape(-1, 1), 0.0)
-        return out
-
-    return _median_microseconds(conv)
-
-
-def _median_microseconds(work: Callable[[], object], repeats: int = 5) -> float:
-
-    work()
-    samples = []
-    for _ in range(repeats):
-        start = perf_counter()
-        work()
-        samples.append(perf_counter() - start)
-    return float(np.median(samples) * 1e6)
-
-
-def _time_cudnn(inputs: Sequence[Array]) -> float:
-    """Median of CUDA graph replays, so that no launch overhead of torch is counted."""
-    torch: Any = importlib.import_module("torch")
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = False
-    data, weight, bias = (torch.from_numpy(a).cuda() for a in inputs)
-    bias = bias.reshape(-1)
-    layer = torch.nn.functional.conv2d
-
-    def conv() -> Any:
-        return torch.relu(layer(data, weight, bias, padding=1))
-
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side), torch.no_grad():
-        for _ in range(3):
-            conv()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=side):
-            for _ in range(20):
-                conv()
-    samples = []
-    for _ in range(21):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        samples.append(start.elapsed_time(end) / 20 * 1e3)
-    return float(np.median(samples))
+def _sampler(module: Module, inputs: Sequence[Array]) -> Sampler:
+    executable = module.executable
+    return executable.sampler(executable.allocate(inputs), TimeOptions())
 
 
 def _device_name(target: Target) -> str:
@@ -187,11 +158,16 @@ def _device_name(target: Target) -> str:
     return device.name if device else f"{target.limits.sm_count} CPU cores"
 
 
-def table(rows: Sequence[Row]) -> str:
-    """Return the closing table, with speedups over the default configuration."""
-    base = rows[0].microseconds
-    lines = [f"{'':24}{'us':>12}{'speedup':>10}"]
-    lines += [
-        f"{row.name:24}{row.microseconds:12.1f}{base / row.microseconds:9.2f}x" for row in rows
+def table(comparison: Comparison) -> Table:
+    """Return the closing table: medians of timed batches, their spread, and the speedup."""
+    timings = comparison.timings
+    base = timings[DEFAULT].median
+    rows = [
+        (name, f"{one.median * 1e6:.1f}", _percent(one), f"{base / one.median:.2f}x")
+        for name, one in timings.items()
     ]
-    return "\n".join(lines)
+    return Table(("", "us", "spread", "against default"), rows, right=(1, 2, 3))
+
+
+def _percent(timing: Timing) -> str:
+    return "" if timing.noise_floor is None else f"+- {timing.noise_floor:.1%}"

@@ -30,5 +30,8 @@ _TRIALS = {"cuda": 300, "c": 64}
 def demo(target: str | None, trials: int | None, log: Path, seed: int) -> None:
     """Tune a real convolution, replay it from its log, verify it."""
     chosen = Target(target) if target else default_target()
-    rows = run(chosen, trials or _TRIALS[chosen.language], log, seed)
-    click.echo(f"\n{table(rows)}")
+    found = run(chosen, trials or _TRIALS[chosen.language], log, seed)
+    click.echo(f"\nlargest error of the replayed kernel: {found.error:.1e} (relative)")
+    click.echo(f"\n{table(found)}\n")
+    for note in filter(None, (found.drift, found.note)):
+        click.echo(note)

@@ -1,0 +1,204 @@
+"""What the demonstration is measured against: plain loops, and the libraries at hand."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.driver import build
+from autotune.kernel import Argument, SourceKernel
+from autotune.runtime import Module
+from autotune.runtime.timing import Clocks, Sampler
+from autotune.target import Target
+
+Array = npt.NDArray[Any]
+
+# A CUDA graph of so many runs at least, so that no launch from Python is counted.
+_GRAPH_RUNS = 20
+_TRY_RUNS = 5
+
+# What one writes first; the compiler gets the flags that every kernel for the target gets.
+_PLAIN_C = """
+void conv2d_plain(const float *data, const float *weight, const float *bias, float *out) {
+  for (int f = 0; f < CO; f++)
+    for (int y = 0; y < H; y++)
+      for (int x = 0; x < W; x++) {
+        float sum = bias[f];
+        for (int c = 0; c < CI; c++)
+          for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) {
+              const int row = y + i - 1, column = x + j - 1;
+              if (row >= 0 && row < H && column >= 0 && column < W)
+                sum += data[(c * H + row) * W + column] * weight[((f * CI + c) * 3 + i) * 3 + j];
+            }
+        out[(f * H + y) * W + x] = sum > 0 ? sum : 0;
+      }
+}
+"""
+_PLAIN_CUDA = """
+extern "C" __global__ void conv2d_plain(
+    const float *data, const float *weight, const float *bias, float *out) {
+  const int f = blockIdx.x, y = threadIdx.y, x = threadIdx.x;
+  float sum = bias[f];
+  for (int c = 0; c < CI; c++)
+    for (int i = 0; i < 3; i++)
+      for (int j = 0; j < 3; j++) {
+        const int row = y + i - 1, column = x + j - 1;
+        if (row >= 0 && row < H && column >= 0 && column < W)
+          sum += data[(c * H + row) * W + column] * weight[((f * CI + c) * 3 + i) * 3 + j];
+      }
+  out[(f * H + y) * W + x] = sum > 0 ? sum : 0;
+}
+"""
+
+
+def plain_loops(args: Sequence[Argument], target: Target) -> Module:
+    """Return the layer as seven loops: one thread in C, a thread for each output in CUDA."""
+    _, channels, height, width = args[0].shape
+    filters = args[1].shape[0]
+    on_gpu = target.language == "cuda"
+    launch: dict[str, Any] = {"grid": (filters,), "block": (width, height)} if on_gpu else {}
+    kernel = SourceKernel(
+        "conv2d_plain",
+        _PLAIN_CUDA if on_gpu else _PLAIN_C,
+        defines={"CO": filters, "CI": channels, "H": height, "W": width},
+        args=list(args),
+        **launch,
+    )
+    with target:
+        return build(kernel)
+
+
+class Called:
+    """Times a Python function on each of several sets of arguments in turn."""
+
+    def __init__(self, sets: Sequence[Callable[[], object]]) -> None:
+        self.input_sets = len(sets)
+        self._sets = sets
+        self._turn = 0
+
+    def sample(self, number: int) -> float:
+        """Call ``number`` times and return the seconds all of them took."""
+        start = perf_counter()
+        for i in range(number):
+            self._sets[(self._turn + i) % self.input_sets]()
+        seconds = perf_counter() - start
+        self._turn = (self._turn + number) % self.input_sets
+        return seconds
+
+    def clocks(self) -> Clocks | None:
+        """Return None: nobody tells."""
+        return None
+
+
+class Replayed:
+    """Times replays of a CUDA graph of torch, so that no launch from Python is counted."""
+
+    input_sets = 1
+
+    def __init__(self, torch: Any, sets: Sequence[Callable[[], object]]) -> None:
+        self._torch = torch
+        self.input_sets = len(sets)
+        rounds = -(-_GRAPH_RUNS // len(sets))
+        self._runs = rounds * len(sets)
+        side = torch.cuda.Stream()
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.stream(side), torch.no_grad():
+            for _ in range(3):
+                sets[0]()
+            with torch.cuda.graph(self._graph, stream=side):
+                for _ in range(rounds):
+                    for one in sets:
+                        one()
+
+    def sample(self, number: int) -> float:
+        """Replay for ``number`` runs at least; return the seconds that ``number`` took."""
+        replays = -(-number // self._runs)
+        start, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for _ in range(replays):
+            self._graph.replay()
+        end.record()
+        self._torch.cuda.synchronize()
+        return float(start.elapsed_time(end)) * 1e-3 * number / (replays * self._runs)
+
+    def clocks(self) -> Clocks | None:
+        """Return None: nobody tells."""
+        return None
+
+
+def libraries(target: Target, inputs: Sequence[Array], sets: int) -> dict[str, Sampler]:
+    """Return how to time the libraries a user would call instead, on ``sets`` copies.
+
+    Each gets the same values, and copies in turn where the tuned kernel gets them, so that all
+    find their data in the same caches.
+    """
+    copies = [[np.array(one) for one in inputs] for _ in range(sets)]
+    has_torch = importlib.util.find_spec("torch") is not None
+    if target.kind == "cuda":
+        return {"cuDNN (torch)": _torch_cuda(copies)} if has_torch else {}
+    found: dict[str, Sampler] = {"numpy (unfold + BLAS)": Called([_numpy(c) for c in copies])}
+    if has_torch:
+        found["oneDNN (torch)"] = _torch_cpu(copies)
+    return found
+
+
+def _numpy(inputs: Sequence[Array]) -> Callable[[], Array]:
+    data, weight, bias = inputs
+    matrix = weight.reshape(weight.shape[0], -1)
+
+    def conv() -> Array:
+        padded = np.pad(data, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], (2, 3))
+        columns = windows.transpose(1, 4, 5, 0, 2, 3).reshape(matrix.shape[1], -1)
+        out: Array = np.maximum(matrix @ columns + bias.reshape(-1, 1), 0.0)
+        return out
+
+    return conv
+
+
+def _torch_cpu(copies: Sequence[Sequence[Array]]) -> Sampler:
+    torch: Any = importlib.import_module("torch")
+    tensors = [[torch.from_numpy(one) for one in inputs] for inputs in copies]
+    return min(
+        (Called(_torch_layer(torch, tensors, layout)) for layout in _layouts(torch)),
+        key=lambda sampler: min(sampler.sample(1) for _ in range(_TRY_RUNS)),
+    )
+
+
+def _torch_cuda(copies: Sequence[Sequence[Array]]) -> Sampler:
+    torch: Any = importlib.import_module("torch")
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False
+    tensors = [[torch.from_numpy(one).cuda() for one in inputs] for inputs in copies]
+    return min(
+        (Replayed(torch, _torch_layer(torch, tensors, layout)) for layout in _layouts(torch)),
+        key=lambda sampler: min(sampler.sample(_GRAPH_RUNS) for _ in range(_TRY_RUNS)),
+    )
+
+
+def _layouts(torch: Any) -> tuple[Any, Any]:
+    """Return both layouts that the library has kernels for; the faster one counts."""
+    return torch.contiguous_format, torch.channels_last
+
+
+def _torch_layer(
+    torch: Any, tensors: Sequence[Sequence[Any]], layout: Any
+) -> list[Callable[[], object]]:
+    def layer(data: Any, weight: Any, bias: Any) -> Callable[[], object]:
+        data, weight = (one.contiguous(memory_format=layout) for one in (data, weight))
+        flat = bias.reshape(-1)
+
+        def conv() -> object:
+            with torch.no_grad():
+                return torch.relu(torch.nn.functional.conv2d(data, weight, flat, padding=1))
+
+        return conv
+
+    return [layer(*inputs) for inputs in tensors]

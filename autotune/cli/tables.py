@@ -1,0 +1,70 @@
+"""Tables of the command line: for people, for programs, and for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import rich.table
+from rich import box
+from rich.console import Console
+
+# Wide enough that nothing is cut where nobody knows how wide the reader's screen is.
+_UNKNOWN_WIDTH = 200
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under headings.
+
+    Attributes:
+        heads: the headings.
+        rows: the cells.
+        right: columns that are aligned to the right.
+    """
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Sequence[int] = field(default=())
+
+    def __str__(self) -> str:
+        drawn = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for i, head in enumerate(self.heads):
+            drawn.add_column(head, justify="right" if i in self.right else "left", overflow="fold")
+        for row in self.rows:
+            drawn.add_row(*(rich.markup.escape(cell) for cell in row))
+        console = Console(file=io.StringIO(), width=_width(), color_system=None, highlight=False)
+        with console.capture() as captured:
+            console.print(drawn)
+        return "\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines())
+
+
+def _width() -> int:
+    console = Console()
+    return console.width if console.is_terminal else _UNKNOWN_WIDTH
+
+
+def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as a JSON array of objects, one a line."""
+    lines = [json.dumps(row, allow_nan=False, default=str) for row in rows]
+    return "[\n" + ",\n".join(lines) + "\n]" if lines else "[]"
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV under all the keys they have; what is no plain value stands as JSON."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(keys)
+    for row in rows:
+        writer.writerow([_cell(row.get(key)) for key in keys])
+    return out.getvalue().rstrip("\n")
+
+
+def _cell(value: Any) -> Any:
+    plain = value is None or isinstance(value, (str, int, float))
+    return value if plain else json.dumps(value, default=str)

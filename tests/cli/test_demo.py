@@ -1,0 +1,117 @@
+"""The demonstration: who takes part, how they are timed, and what is said of it."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from autotune.cli import demo, demo_rivals
+from autotune.cli.main import main
+from autotune.runtime import summarize
+from autotune.target import Target
+from autotune.tuner import TuneResult
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A layer that takes microseconds, and few rounds."""
+    monkeypatch.setattr(demo, "LAYER", (1, 7, 7, 32, 16, 3, 3, 1, 1, True, True))
+    monkeypatch.setattr(demo, "_BUDGET_S", 0.1)
+    monkeypatch.setattr(demo, "_SAMPLE_S", 1e-4)
+    monkeypatch.setattr(demo_rivals.importlib.util, "find_spec", lambda name: None)
+    return tmp_path / "demo.log"
+
+
+def test_the_table_shows_plain_loops_the_default_the_winner_and_a_library(small):
+    done = CliRunner().invoke(
+        main, ["demo", "--target", "llvm", "--trials", "3", "--log", str(small)]
+    )
+    assert done.exit_code == 0, done.output
+    body = done.output[done.output.rindex("against default") :].splitlines()[2:]
+    rows = [line for line in body if line.endswith("x")]
+    names = ["plain loops", "default configuration", "tuned", "numpy (unfold + BLAS)"]
+    assert [row.split("  ")[0].strip() for row in rows] == names
+    assert all("+- " in row for row in rows)
+    assert "1.00x" in rows[1]
+    assert "largest error of the replayed kernel" in done.output
+
+
+def test_plain_loops_compute_the_layer():
+    target = Target("llvm")
+    rng = np.random.default_rng(0)
+    library = pytest.importorskip("autotune.templates.source")
+    with target:
+        args = library.conv2d_nchw_cpu(1, 7, 7, 8, 4, 3, 3, 1, 1, True, True).args
+    module = demo_rivals.plain_loops(args, target)
+    inputs = [rng.standard_normal(a.shape).astype(np.float32) for a in args[:3]]
+    out = np.empty(args[3].shape, np.float32)
+    module(*inputs, out)
+    expected = demo_rivals._numpy(inputs)().reshape(out.shape)
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_copies_are_used_in_turn():
+    seen = []
+    sampler = demo_rivals.Called([lambda i=i: seen.append(i) for i in range(3)])
+    sampler.sample(4)
+    sampler.sample(3)
+    assert seen == [0, 1, 2, 0, 1, 2, 0]
+
+
+class Torch(types.ModuleType):
+    """As much of torch as the demonstration uses; the second layout is the faster one."""
+
+    contiguous_format, channels_last = "rows", "channels"
+
+    def __init__(self):
+        super().__init__("torch")
+        self.calls = []
+        self.nn = types.SimpleNamespace(functional=self)
+        self.no_grad = lambda: memoryview(b"")  # any context manager
+
+    def from_numpy(self, values):
+        return types.SimpleNamespace(
+            contiguous=lambda memory_format: memory_format, reshape=lambda _: None
+        )
+
+    def conv2d(self, data, weight, bias, padding):
+        self.calls.append(data)
+        return data
+
+    def relu(self, data):
+        if data == "rows":
+            sum(range(20_000))
+
+
+def test_torch_is_timed_in_its_faster_layout(monkeypatch):
+    torch = Torch()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr(demo_rivals.importlib.util, "find_spec", lambda name: object())
+    inputs = [np.zeros((1, 4, 7, 7)), np.zeros((8, 4, 3, 3)), np.zeros((1, 8, 1, 1))]
+    found = demo_rivals.libraries(Target("llvm"), inputs, 2)
+    assert list(found) == ["numpy (unfold + BLAS)", "oneDNN (torch)"]
+    torch.calls.clear()
+    found["oneDNN (torch)"].sample(3)
+    assert torch.calls == ["channels"] * 3
+    assert found["oneDNN (torch)"].input_sets == 2
+
+
+def comparison(race_s, replay, spread=0.01):
+    result = TuneResult(None, None, race_s, spread, None, 1, 0, {}, "", None, 1.0)
+    return demo.Comparison(result, {demo.TUNED: summarize(replay, 1)}, 0.0, "")
+
+
+def test_a_replay_beyond_the_noise_floor_is_said_so():
+    said = comparison(1.7e-3, [2.4e-3, 2.41e-3, 2.39e-3]).drift
+    assert said == (
+        "the replay took 2400.0 us, tuning measured 1700.0 us: +41%, more than the noise floor "
+        "of 1%"
+    )
+    assert comparison(2.4e-3, [1.7e-3, 1.7e-3, 1.7e-3]).drift
+
+
+def test_a_replay_within_the_noise_is_not():
+    assert not comparison(2.3e-3, [2.4e-3, 2.6e-3, 2.2e-3]).drift
+    assert not comparison(2.3e-3, [2.4e-3] * 3, spread=0.05).drift
