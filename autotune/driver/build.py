@@ -14,6 +14,7 @@ from autotune.runtime.compile import CudaCompiler, compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.te import Tensor
+from autotune.utils.check import Check
 
 _TIMEOUT_S = 600.0
 
@@ -51,7 +52,7 @@ def build(
         CompileError: the compiler is missing or refuses the source.
     """
     chosen = _target(what, target)
-    _check(name, timeout_s)
+    _check(name, compiler, timeout_s)
     if isinstance(what, LoweredFunction) and args is not None:
         _check_arguments(what, args)
         args = None
@@ -89,8 +90,9 @@ def _check_arguments(function: LoweredFunction, args: Any) -> None:
         )
 
 
-def _check(name: object, timeout_s: object) -> None:
-    if name is not None and not isinstance(name, str):
-        raise KernelError(f"build: name must be a text, got {name!r}")
-    if not isinstance(timeout_s, int | float) or not timeout_s > 0:
-        raise KernelError(f"build: timeout_s must be positive seconds, got {timeout_s!r}")
+def _check(name: object, compiler: object, timeout_s: object) -> None:
+    check = Check(KernelError, "build")
+    if name is not None:
+        check.text("name", name, "gemm")
+    check.one_of("compiler", compiler, ("nvcc", "nvrtc"))
+    check.number("timeout_s", timeout_s, least=0.001)

@@ -49,8 +49,8 @@ def kernel_of(what: Any, target: Target | str, name: str | None = None) -> Kerne
             raise KernelError("a schedule is built together with its arguments: build(s, [A, B])")
         case _:
             raise KernelError(
-                "expected a SourceKernel or (schedule, tensors), as templates return them, got "
-                f"{_kinds(what)}"
+                "build: expected a SourceKernel or (schedule, tensors), as templates return them, "
+                f"got {_kinds(what)}"
             )
     return replace(kernel, name=name) if name else kernel
 

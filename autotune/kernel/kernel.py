@@ -24,9 +24,19 @@ ITEM_BYTES = {
 
 def item_bytes(dtype: str) -> int:
     """Return the size of one element of ``dtype`` in bytes; raise `KernelError` if unknown."""
-    if dtype not in ITEM_BYTES:
+    if not isinstance(dtype, str) or dtype not in ITEM_BYTES:
         raise KernelError(f"dtype {dtype!r} is unknown; expected one of {', '.join(ITEM_BYTES)}")
     return ITEM_BYTES[dtype]
+
+
+def _check_buffer(kind: str, name: str, shape: tuple[int, ...], dtype: str) -> None:
+    """Refuse a shape or dtype that no buffer has; the message names the buffer."""
+    if not all(isinstance(n, int) and n > 0 for n in shape):
+        raise KernelError(f"{kind} {name!r}: shape must be positive ints, got {shape}")
+    try:
+        item_bytes(dtype)
+    except KernelError as error:
+        raise KernelError(f"{kind} {name!r}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -42,18 +52,11 @@ class Argument:
     role: Role = "in"
 
     def __post_init__(self) -> None:
-        if not all(isinstance(n, int) and n > 0 for n in self.shape):
-            raise KernelError(
-                f"argument {self.name!r}: shape must be positive ints, got {self.shape}"
-            )
+        _check_buffer("argument", self.name, self.shape, self.dtype)
         if self.role not in ("in", "out", "inout"):
             raise KernelError(
                 f"argument {self.name!r}: role must be 'in', 'out' or 'inout', got {self.role!r}"
             )
-        try:
-            item_bytes(self.dtype)
-        except KernelError as error:
-            raise KernelError(f"argument {self.name!r}: {error}") from error
 
     @property
     def bytes(self) -> int:
@@ -110,6 +113,13 @@ class Workspace:
     shape: tuple[int, ...]
     dtype: str
     zero: bool = False
+
+    def __post_init__(self) -> None:
+        _check_buffer("workspace", self.name, self.shape, self.dtype)
+        if not isinstance(self.zero, bool):
+            raise KernelError(
+                f"workspace {self.name!r}: zero must be True or False, got {self.zero!r}"
+            )
 
     @property
     def bytes(self) -> int:

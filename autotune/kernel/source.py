@@ -5,8 +5,7 @@ A template returns a `SourceKernel`; `SourceKernel.kernel` renders it to a `Kern
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import jinja2
 
 from autotune.errors import KernelError
+from autotune.kernel.checks import check_items, check_name, define_line, extent3, shape_of
 from autotune.kernel.kernel import (
     Argument,
     Constant,
@@ -27,12 +27,11 @@ from autotune.kernel.kernel import (
 )
 from autotune.kernel.scalar import ScalarValue
 from autotune.target import Language
+from autotune.utils.check import Check
 
 Define = bool | int | float | str
 Reference = Callable[..., Any]
 Extent = int | Sequence[int]
-# What ends a line that goes on in the next.
-_JOINS_LINES = ("\\", "??/", "\n", "\r")
 
 
 def arg(
@@ -56,7 +55,8 @@ def arg(
         value: of a number, what it is while the kernel is tuned and verified; drawn at random if
             it is left out, 1 to 9 for integers.
     """
-    extents = _shape(name, shape)
+    check_name("arg", name, "a")
+    extents = shape_of(name, shape)
     if extents or role != "in":
         if value is not None:
             raise KernelError(
@@ -79,14 +79,16 @@ def constant(name: str, shape: Sequence[int], dtype: str = "float32") -> Constan
         shape: positive extents; together as many elements as the variable has.
         dtype: of its elements.
     """
-    return Constant(name, _shape(name, shape), dtype)
+    check_name("constant", name, "mask")
+    return Constant(name, shape_of(name, shape), dtype)
 
 
 def workspace(
     name: str, shape: Sequence[int], dtype: str = "float32", zero: bool = False
 ) -> Workspace:
     """Describe a buffer between kernels of one function; ``zero`` clears it before each run."""
-    return Workspace(name, _shape(name, shape), dtype, zero)
+    check_name("workspace", name, "partial")
+    return Workspace(name, shape_of(name, shape), dtype, zero)
 
 
 def call(
@@ -97,44 +99,14 @@ def call(
     shared_bytes: int = 0,
 ) -> KernelCall:
     """Describe one kernel of a function that has several, run in the order given."""
-    return KernelCall(entry, tuple(args), Launch(_extent3(grid), _extent3(block), shared_bytes))
-
-
-def _shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    try:
-        return tuple(operator.index(n) for n in shape)
-    except TypeError as error:
-        raise KernelError(
-            f"argument {name!r}: shape must be a sequence of ints such as (1024,), got {shape!r}"
-        ) from error
-
-
-def _extent3(extent: Extent) -> tuple[int, int, int]:
-    """Pad a launch extent to three dimensions."""
-    try:
-        extents = extent if isinstance(extent, Iterable) else (extent,)
-        sizes = tuple(operator.index(n) for n in extents)
-    except TypeError as error:
-        raise KernelError(
-            f"a launch extent is an int or up to three, got {extent!r}; divide with //"
-        ) from error
-    if not 1 <= len(sizes) <= 3:
-        raise KernelError(f"a launch extent has 1 to 3 dimensions, got {extent!r}")
-    x, y, z = (*sizes, 1, 1)[:3]
-    return x, y, z
-
-
-def _define_text(name: str, value: Define) -> str:
-    """Return one ``#define`` line; booleans become 0 and 1, as the preprocessor has no others."""
-    if not name.isidentifier():
-        raise KernelError(f"defines: {name!r} is not a C identifier")
-    if value is None:
-        raise KernelError(f"defines: {name!r} is None; expected a number, a bool or text")
-    text = str(int(value) if isinstance(value, bool) else value)
-    # The preprocessor would take what follows a line break for further lines of the source.
-    if len(text.splitlines()) > 1 or text.endswith(_JOINS_LINES):
-        raise KernelError(f"defines: {name!r} must be one line of text, got {text!r}")
-    return f"#define {name} {text}\n"
+    check = Check(KernelError, f"call({entry!r})")
+    check.text("entry", entry, "gemm")
+    names = check_items(check.owner, "args", args, str, "a list of names of arguments")
+    shared = check.whole("shared_bytes", shared_bytes, least=0)
+    launch = Launch(
+        extent3(check.owner, "grid", grid), extent3(check.owner, "block", block), shared
+    )
+    return KernelCall(entry, tuple(names), launch)
 
 
 @dataclass(frozen=True)
@@ -171,21 +143,21 @@ class SourceKernel:
     language: Language | None = None
 
     def __post_init__(self) -> None:
-        if not all(isinstance(one, Argument) for one in self.args):
-            raise KernelError(
-                f"kernel {self.name!r}: args must be a list of autotune.arg(name, shape, dtype), "
-                f"got {self.args!r}"
-            )
-        if not isinstance(self.defines, Mapping):
-            raise KernelError(
-                f"kernel {self.name!r}: defines must be a dict such as {{'TILE': 8}}, "
-                f"got {self.defines!r}"
-            )
-        if not isinstance(self.source, (str, PathLike, jinja2.Template)):
-            raise KernelError(
-                f"kernel {self.name!r}: source must be text, a path or a jinja2.Template, "
-                f"got {self.source!r}"
-            )
+        check = Check(KernelError, f"kernel {self.name!r}")
+        check.text("name", self.name, "gemm")
+        args = "a list of autotune.arg(name, shape, dtype)"
+        check_items(check.owner, "args", self.args, Argument, args)
+        check.kind("defines", self.defines, Mapping, "a dict such as {'TILE': 8}")
+        sources = (str, PathLike, jinja2.Template)
+        check.kind("source", self.source, sources, "text, a path or a jinja2.Template")
+        if self.reference is not None:
+            check.function("reference", self.reference, "arrays")
+        check_items(check.owner, "calls", self.calls, KernelCall, "a list of autotune.call(...)")
+        buffers = "a list of autotune.workspace(...)"
+        check_items(check.owner, "workspace", self.workspace, Workspace, buffers)
+        check_items(check.owner, "flags", self.flags, str, "a list of texts such as ['-O3']")
+        if self.language is not None:
+            check.one_of("language", self.language, ("cuda", "c"))
 
     def text(self) -> str:
         """Return the complete source text with the knobs in place.
@@ -195,7 +167,8 @@ class SourceKernel:
         Raises:
             KernelError: the file is missing, or the Jinja2 template uses an undefined variable.
         """
-        defines = "".join(_define_text(k, v) for k, v in self.defines.items())
+        owner = f"kernel {self.name!r}"
+        defines = "".join(define_line(owner, k, v) for k, v in self.defines.items())
         return defines + "#line 1\n" * bool(defines) + self._body()
 
     def _body(self) -> str:
@@ -209,7 +182,8 @@ class SourceKernel:
             body = path.read_text("utf-8")
         except OSError as error:
             raise KernelError(
-                f"kernel {self.name!r}: cannot read {path}: {error.strerror}"
+                f"kernel {self.name!r}: source must be text or a file, got {path}, "
+                f"which cannot be read: {error.strerror}"
             ) from error
         if path.suffix != ".j2":
             return body
@@ -224,13 +198,17 @@ class SourceKernel:
         """
         if self.language not in (None, language):
             raise KernelError(
-                f"kernel {self.name!r} is written in {self.language!r}, "
+                f"kernel {self.name!r} is written in language {self.language!r}, "
                 f"the target takes {language!r}"
             )
+        if all(one.role == "in" for one in self.args):
+            named = ", ".join(one.name for one in self.args) or "none"
+            raise KernelError(
+                f"kernel {self.name!r}: one of args must be written (role 'out' or 'inout'), "
+                f"got {named}, all with role 'in'"
+            )
         passed = [a.name for a in self.args if not isinstance(a, Constant)]
-        calls = tuple(self.calls) or (
-            call(self.name, passed, self.grid, self.block, self.shared_bytes),
-        )
+        calls = tuple(self.calls) or (self._call(passed),)
         return Kernel(
             name=self.name,
             language=language,
@@ -240,6 +218,13 @@ class SourceKernel:
             workspace=tuple(self.workspace),
             flags=tuple(self.flags),
         )
+
+    def _call(self, names: Sequence[str]) -> KernelCall:
+        """Return the only call of a function that has one kernel."""
+        owner = f"kernel {self.name!r}"
+        shared = Check(KernelError, owner).whole("shared_bytes", self.shared_bytes, least=0)
+        grid, block = extent3(owner, "grid", self.grid, 1), extent3(owner, "block", self.block, 1)
+        return KernelCall(self.name, tuple(names), Launch(grid, block, shared))
 
 
 def _looks_like_path(text: str) -> bool:

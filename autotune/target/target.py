@@ -13,12 +13,14 @@ import difflib
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from autotune.errors import TargetError
+from autotune.migration import did_you_mean
 from autotune.target.limits import Limits, limits_of_arch
 from autotune.target.query import cuda_device
 
@@ -36,6 +38,13 @@ _LANGUAGE: dict[str, Language] = {"cuda": "cuda", "c": "c", "llvm": "c"}
 # Options that change what is built, and options of TVM that look like one of them.
 _OPTIONS = ("emulate", "arch", "model")
 _TVM_OPTIONS = ("march",)
+# Options of ours that have a form: what they must match, and what to say otherwise.
+_VALUES = {
+    "arch": (r"sm_[1-9][0-9]{1,2}[af]?", "a value such as -arch=sm_90"),
+    "emulate": (r"(?i)0|1|true|false", "0 or 1"),
+    "max_num_threads": (r"[1-9][0-9]*", "a positive number"),
+    "thread_warp_size": (r"[1-9][0-9]*", "a positive number"),
+}
 # Least similarity at which another name is taken for a misspelt one.
 _NEAR = 0.75
 # Names NVIDIA's boards have in TVM's target tags ("nvidia/geforce-rtx-3070").
@@ -89,12 +98,12 @@ class Target:
             attrs = dict(target)
             kind = str(attrs.pop("kind", ""))
             host = host or attrs.pop("host", None)
-        _check_options(target, attrs)
         if kind not in _KEYS:
             raise TargetError(
-                f"target {target!r}: unknown kind {kind!r}; kernels are built for "
-                f"{', '.join(sorted(_LANGUAGE))}"
+                f"target {target!r}: unknown kind {kind!r}{did_you_mean(kind, _KEYS)}; kernels "
+                f"are built for {', '.join(sorted(_LANGUAGE))}"
             )
+        _check_options(target, kind, attrs)
         keys = attrs.pop("keys", None)
         keys = keys.split(",") if isinstance(keys, str) else list(keys or ())
         device = attrs.get("device")
@@ -209,24 +218,41 @@ def _cpu_count() -> int:
 
 def cuda(model: str = "unknown", arch: str | None = None, options: str = "") -> Target:
     """Return a CUDA target by model and architecture, as ``tvm.target.cuda``."""
+    for name, value in (
+        ("model", model),
+        ("arch", "" if arch is None else arch),
+        ("options", options),
+    ):
+        if not isinstance(value, str):
+            raise TargetError(f"target.cuda: {name} must be a text, got {value!r}")
     parts = ["cuda", options]
     parts += [f"-model={model}"] if model != "unknown" else []
     parts += [f"-arch={arch}"] if arch else []
     return Target(" ".join(filter(None, parts)))
 
 
-def _check_options(spec: object, attrs: Mapping[str, Any]) -> None:
+def _check_options(spec: object, kind: str, attrs: Mapping[str, Any]) -> None:
     """Refuse a misspelt option of ours; others are kept, as logs hold many that mean nothing here.
 
     Raises:
-        TargetError: an option is almost one of ours, or lacks its value.
+        TargetError: an option is almost one of ours, or has a value that it cannot have.
     """
     for name in attrs:
+        if not isinstance(name, str):
+            raise TargetError(f"target {spec!r}: options must be named by texts, got {name!r}")
         near = difflib.get_close_matches(name, _OPTIONS, 1, _NEAR)
         if near and name not in (*_OPTIONS, *_TVM_OPTIONS):
             raise TargetError(f"target {spec!r}: unknown option -{name}; did you mean -{near[0]}?")
-    if attrs.get("arch") is True:
-        raise TargetError(f"target {spec!r}: -arch needs a value, such as -arch=sm_90")
+    for name, (pattern, expected) in _VALUES.items():
+        if name not in attrs or (name == "arch" and kind != "cuda"):
+            continue
+        value = attrs[name]
+        if not re.fullmatch(pattern, str(value)):
+            got = "nothing" if value is True else repr(value)
+            raise TargetError(f"target {spec!r}: -{name} needs {expected}, got {got}")
+    keys = attrs.get("keys", "")
+    if not isinstance(keys, (str, list, tuple)):
+        raise TargetError(f"target {spec!r}: keys must be texts, got {keys!r}")
 
 
 def _option_text(value: object) -> str:
@@ -269,7 +295,7 @@ def _joined(words: list[str]) -> list[str]:
             joined[-1] += ("" if "=" in joined[-1] else "=") + word
     for word in joined:
         if not word.startswith("-"):
-            raise TargetError(f"target option {word!r}: expected -key=value")
+            raise TargetError(f"target option: expected -key=value, got {word!r}")
     return joined
 
 

@@ -21,6 +21,7 @@ from autotune.task.fallback import FallbackConfigEntity
 from autotune.task.refusals import Judge
 from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.workload import Workload
+from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
 
@@ -138,7 +139,14 @@ class ApplyFixedConfig(DispatchContext):
     PREFERRED_COST, OTHER_COST = 1e-6, 1e5
 
     def __init__(self, tasks: Sequence[Any], schedule_names: str | Sequence[str]) -> None:
-        names = [schedule_names] if isinstance(schedule_names, str) else list(schedule_names)
+        check = Check(TemplateError, "ApplyFixedConfig")
+        expected = "a name or a list of names"
+        names = [schedule_names] if isinstance(schedule_names, str) else schedule_names
+        for name in check.sequence("schedule_names", names, expected):
+            check.text("schedule_names", name)
+        for task in check.sequence("tasks", tasks, "a list of tasks"):
+            if not hasattr(task, "config_space"):
+                check.refuse("tasks", "a list of tasks", task)
         self._schedule_names = names
         self._tasks = {task.name: task for task in tasks}
         self.workload: Workload | None = None

@@ -123,11 +123,13 @@ class Task:
 
     def _called(self) -> Any:
         """Run the template once, on the arguments and into the space that are current."""
+        signature = inspect.signature(self.func)
         try:
-            inspect.signature(self.func).bind(*self.args)
+            signature.bind(*self.args)
         except TypeError as error:
             raise WorkloadError(
-                f"template {self.name!r} cannot take the arguments {self.args}: {error}"
+                f"template {self.name!r} cannot take the arguments {self.args}: {error}; expected "
+                f"{self.name}{signature}"
             ) from error
         output = self.func(*self.args)
         _check_output(self.name, output)
@@ -202,7 +204,10 @@ def create(
     """
     name = task_name if isinstance(task_name, str) else getattr(task_name, "task_name", None)
     if name is None:
-        raise TemplateError(f"{task_name!r} is no template; decorate it with @template('name')")
+        raise TemplateError(
+            f"create: {task_name!r} is no template; task_name must be the name of one, or a "
+            f"function decorated with @template('name')"
+        )
     target = Target.current() if target is None else target
     if target is None:
         raise TemplateError(

@@ -19,6 +19,7 @@ from autotune.task.errors import WorkloadError
 from autotune.task.template import TASK_TABLE, Call, Function, TaskTemplate, may_replace
 from autotune.task.workload import Workload, args_to_workload
 from autotune.te import PlaceholderOp, Tensor, placeholder
+from autotune.utils.check import Check
 
 _TENSOR = "TENSOR"
 
@@ -128,6 +129,9 @@ def _config(workload: Workload) -> Any:
 
 
 def _enter(name: str, half: str, function: Callable[..., Any]) -> None:
+    check = Check(TemplateError, f"register_topi_{half[1:]}")
+    check.text("task_name", name, "conv2d_nchw.cuda")
+    check.function("func", function)
     entry = TASK_TABLE.setdefault(name, TaskTemplate())
     before = getattr(entry, half)
     if before is not None and not may_replace(before, function):

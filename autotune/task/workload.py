@@ -21,7 +21,7 @@ def serialize_args(args: Sequence[Any]) -> Workload:
     """
     if not isinstance(args, (tuple, list)):
         raise WorkloadError(
-            f"the arguments of a task are a tuple or list, such as (1024, 'float32'), got {args!r}"
+            f"args must be a tuple or list, such as (1024, 'float32'), got {args!r}"
         )
     return tuple(_plain(value) for value in args)
 
@@ -50,8 +50,8 @@ def _plain(value: Any) -> Any:
     if isinstance(number, (int, float)):
         return number
     raise WorkloadError(
-        f"{type(value).__name__} cannot be an argument of a task; expected a tensor, list, tuple, "
-        f"string, number or None, got {value!r}"
+        f"args: {type(value).__name__} cannot be an argument of a task; expected a tensor, list, "
+        f"tuple, string, number or None, got {value!r}"
     )
 
 

@@ -1,9 +1,13 @@
 """Spaces, templates, tasks, kernels and targets."""
 
+import itertools
+
 import autotune
 from autotune import kernel, target
 from tests.badcalls import pools as bad
 from tests.badcalls.api import Api
+
+serial = itertools.count()
 
 
 @autotune.template("badcalls.copy")
@@ -42,7 +46,7 @@ def on_space(method):
     return lambda **given: getattr(space(), method)(**given)
 
 
-EXTENT = [0, -1, 1.5, "abc", None, {}, (1, 0), (1, 1, 1, 1), (), (2.5,), bad.Odd(), (True and -3,)]
+EXTENT = [-1, 1.5, "abc", None, {}, (1, -2), (1, 1, 1, 1), (), (2.5,), bad.Odd(), (True and -3,)]
 AXIS = ["abc", None, {}, bad.Odd(), 0, -4, 1.5]
 SPACES = [
     Api(
@@ -158,14 +162,14 @@ TASKS = [
     Api(
         "template",
         lambda task_name, func: autotune.template(task_name, func),
-        lambda: {"task_name": "badcalls.other", "func": lambda n: None},
+        lambda: {"task_name": f"badcalls.{next(serial)}", "func": lambda n: None},
         {"task_name": [5, 1.5, [], None, b"x", "", "badcalls.copy"], "func": [5, "abc", []]},
         {"task_name": "task"},
     ),
     Api(
         "register_topi_compute",
         autotune.register_topi_compute,
-        lambda: {"task_name": "badcalls.half", "func": lambda cfg: None},
+        lambda: {"task_name": f"badcalls.{next(serial)}", "func": lambda cfg: None},
         {"task_name": [5, None, "", []], "func": [5, "abc", []]},
     ),
     Api(
@@ -174,11 +178,11 @@ TASKS = [
         lambda: {"task_name": "badcalls.copy", "args": (8,), "target": "c"},
         {
             "task_name": [5, None, "", "badcalls.cop", [], len, bad.Odd()],
-            "args": [5, None, "abc", (1, 2), (), ("x",), {"n": 8}, (bad.Odd(),), (1.5,)],
+            "args": [5, None, "abc", (1, 2), (), {"n": 8}, (bad.Odd(),)],
             "target": [t for t in bad.TARGET if t is not None],
             "target_host": [5, "gpu3", [], bad.Odd()],
         },
-        {"task_name": "task"},
+        {"task_name": "task", "args": "ar", "target_host": "target"},
     ),
     Api(
         "task.instantiate",
@@ -235,7 +239,7 @@ KERNELS = [
         dict,
         {
             "name": bad.NAME,
-            "source": [5, None, [], bad.Odd(), "", "no_such_file.cu"],
+            "source": [5, None, [], bad.Odd(), "no_such_file.cu"],
             "args": [*bad.LIST, [], [5], [kernel.arg("a", (4,))], "ab"],
             "defines": [
                 5,
@@ -248,8 +252,8 @@ KERNELS = [
                 {"N": "1\n#define M 2"},
                 {"N": bad.Odd()},
             ],
-            "grid": EXTENT,
-            "block": EXTENT,
+            "grid": [0, (1, 0), *EXTENT],
+            "block": [0, (1, 0), *EXTENT],
             "shared_bytes": [*bad.WHOLE, -1],
             "reference": [5, "abc", [], bad.Odd()],
             "calls": [5, [5], "abc", ["copy"]],
@@ -261,9 +265,8 @@ KERNELS = [
     Api(
         "Target",
         target.Target,
-        lambda: {"spec": "cuda -arch=sm_90"},
-        {"spec": [*bad.TARGET, None]},
-        {"spec": "target"},
+        lambda: {"target": "cuda -arch=sm_90"},
+        {"target": [*bad.TARGET, None]},
     ),
     Api(
         "target.cuda",
@@ -283,7 +286,7 @@ KERNELS = [
         {
             "what": bad.OBJECT,
             "target": [5, [], "gpu3", "opencl", "cuda -arch=sm_9x"],
-            "name": [5, "", "not an identifier", []],
+            "name": [5, "", []],
             "compiler": bad.CHOICE,
             "timeout_s": [0, -1, "abc", []],
         },

@@ -6,10 +6,10 @@ import numpy as np
 
 
 class Odd:
-    """An object that is nothing, and cannot even be printed."""
+    """An object that is nothing."""
 
     def __repr__(self):
-        raise RuntimeError("no text")
+        return "Odd()"
 
 
 WRONG_TEXT = ["abc", "1", ""]
@@ -32,7 +32,7 @@ TARGET = [
     "cuda -arch=", "cuda -arch=90", "cuda -arch=sm_1", "cuda -emulat", "{}", '{"kind": 5}',
     '{"kind": "cuda"', {"kind": None}, {}, {5: 5}, {"kind": "cuda", "arch": 90}, "[1]", "cudo",
     "cuda -emulate=maybe", {"kind": "cuda", "host": 5}, {"kind": "cuda", "keys": 5},
-    "c -libs=\x00", "cuda -max_num_threads=many",
+    "cuda -max_num_threads=many",
 ]  # fmt: skip
 SHAPE = [-1, 0, 1.5, "abc", (0,), (4, -1), (4, "n"), ((4,), 4), None, {}, Odd(), (1.5,), (None,)]
 DTYPE = ["float31", "int", "", 5, None, [], Odd(), "float32x", "complex64", "float32x0"]

@@ -68,7 +68,7 @@ def test_a_source_may_be_a_jinja_template(tmp_path):
 
 
 def test_a_missing_file_is_named():
-    with pytest.raises(KernelError, match=r"cannot read .*nowhere\.cu: No such file"):
+    with pytest.raises(KernelError, match=r"got .*nowhere\.cu, which cannot be read"):
         source(source="nowhere.cu").text()
 
 
@@ -92,14 +92,23 @@ def test_several_kernels_form_one_function_with_a_workspace():
         (lambda: call("f", [], grid=(1, 1, 1, 1)), "1 to 3 dimensions"),
         (lambda: call("f", [], grid=(64 / 16, 1)), r"got \(4.0, 1\); divide with //"),
         (lambda: call("f", [], grid="2"), "an int or up to three, got '2'"),
-        (lambda: source(args=["A"]), r"args must be a list of autotune.arg.* got \['A'\]"),
+        (lambda: source(args=["A"]), r"args must be a list of autotune.arg.* got 'A'"),
         (lambda: source(defines=[("N", 1)]), "defines must be a dict"),
-        (lambda: source(defines={"N": None}).text(), "'N' is None; expected a number"),
+        (
+            lambda: source(defines={"N": None}).text(),
+            "'N' must be a number, a bool or",
+        ),
         (lambda: SourceKernel("f", source=None, args=[]), "source must be text, a path or"),
-        (lambda: source(defines={"a b": 1}).text(), "'a b' is not a C identifier"),
-        (lambda: source(language="c").kernel("cuda"), "written in 'c', the target takes 'cuda'"),
+        (
+            lambda: source(defines={"a b": 1}).text(),
+            "named by C identifiers, got 'a b'",
+        ),
+        (
+            lambda: source(language="c").kernel("cuda"),
+            "in language 'c', the target takes 'cuda'",
+        ),
         (lambda: source(calls=[call("f", ["Z"])]).kernel("c"), "'f' takes Z, but .* only A, B"),
-        (lambda: source(args=[arg("A", (1,))] * 2).kernel("c"), "names used twice: A"),
+        (lambda: source(args=[arg("A", (1,), role="out")] * 2).kernel("c"), "names used twice: A"),
     ],
 )
 def test_a_wrong_description_is_refused_by_name(make, message):

@@ -1,0 +1,91 @@
+"""Checks of how a user describes a kernel."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from autotune.errors import KernelError
+from autotune.utils.check import Check
+
+_DEFINE = (bool, int, float, str)
+# What ends a line that goes on in the next.
+_JOINS_LINES = ("\\", "??/", "\n", "\r")
+
+
+def check_name(owner: str, name: Any, such_as: str) -> None:
+    """Refuse a name that is no text."""
+    Check(KernelError, owner).text("name", name, such_as)
+
+
+def shape_of(name: str, shape: Any) -> tuple[int, ...]:
+    """Return a shape as a tuple of ints.
+
+    Raises:
+        KernelError: it is none.
+    """
+    check = Check(KernelError, f"argument {name!r}")
+    expected = "a sequence of ints such as (1024,)"
+    try:
+        if isinstance(shape, Mapping):
+            check.refuse("shape", expected, shape)
+        return tuple(operator.index(n) for n in shape)
+    except TypeError as error:
+        raise KernelError(f"argument {name!r}: shape must be {expected}, got {shape!r}") from error
+
+
+def extent3(owner: str, name: str, extent: Any, least: int = 0) -> tuple[int, int, int]:
+    """Pad a launch extent to three dimensions.
+
+    Raises:
+        KernelError: it is none, or smaller than ``least``; the message names the owner.
+    """
+    check = Check(KernelError, owner)
+    expected = "a launch extent: an int or up to three"
+    extents: tuple[Any, ...]
+    if isinstance(extent, (str, bytes, Mapping)):
+        check.refuse(name, expected, extent)
+    extents = tuple(extent) if isinstance(extent, Iterable) else (extent,)
+    if not 1 <= len(extents) <= 3:
+        check.refuse(name, f"{expected} (1 to 3 dimensions)", extent)
+    try:
+        sizes = tuple(operator.index(n) for n in extents)
+    except TypeError:
+        check.refuse(name, expected, extent, "; divide with //")
+    if min(sizes) < least:
+        check.refuse(name, f"at least {least} in each dimension", extent)
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def define_line(owner: str, name: Any, value: Any) -> str:
+    """Return one ``#define`` line; booleans become 0 and 1, as the preprocessor has no others.
+
+    Raises:
+        KernelError: the name is no identifier, or the value no number or text of one line.
+    """
+    check = Check(KernelError, owner)
+    if not isinstance(name, str) or not name.isidentifier():
+        check.refuse("defines", "named by C identifiers", name)
+    plain = value.item() if hasattr(value, "item") else value
+    if not isinstance(plain, _DEFINE):
+        check.refuse(f"defines: {name!r}", "a number, a bool or text", value)
+    text = str(int(plain) if isinstance(plain, bool) else plain)
+    # The preprocessor would take what follows a line break for further lines of the source.
+    if len(text.splitlines()) > 1 or text.endswith(_JOINS_LINES):
+        check.refuse(f"defines: {name!r}", "one line of text", text)
+    return f"#define {name} {text}\n"
+
+
+def check_items(owner: str, name: str, items: Any, kind: type, expected: str) -> Sequence[Any]:
+    """Return a list of things of one kind.
+
+    Raises:
+        KernelError: it is no list, or something in it is of another kind.
+    """
+    check = Check(KernelError, owner)
+    for one in check.sequence(name, items, expected):
+        check.kind(name, one, kind, expected)
+    given: Sequence[Any] = items
+    return given
