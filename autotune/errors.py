@@ -71,7 +71,15 @@ class CompilerMissing(CompileError):
 
 
 class CompilerCrashed(CompileError):
-    """The compiler died of something other than the source: a kill, no memory, a full disk."""
+    """The compiler died of something other than the source: a kill, no memory, a full disk.
+
+    Attributes:
+        killed: whether another process killed it, or a part of it.
+    """
+
+    def __init__(self, message: str, killed: bool = False) -> None:
+        super().__init__(message)
+        self.killed = killed
 
 
 class CompileTimeout(AutotuneError, TimeoutError):

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import CompilerMissing
-from autotune.measure.blame import STRIKES, struck_out
+from autotune.measure.blame import Case, killed_from_outside
 from autotune.measure.build_job import BuildJob
-from autotune.measure.pauses import ATTEMPTS, PAUSES_S
 from autotune.measure.pending import Pending
 from autotune.measure.scratch import Scratch
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureResult
@@ -142,22 +141,18 @@ class BuildPool:
             WorkerEnded: the pool is being closed.
             MeasureError: the disk stays full.
         """
-        deaths = shortages = 0
+        case = Case()
         while True:
             worker.start()
             started = time.perf_counter() - self._paused()
             reply = self._asked(worker, order)
             if reply.get("error") != "crashed":
                 break
-            if _NO_ROOM.search(reply["message"]):
-                shortages += 1
-            else:
-                deaths += 1
-            if deaths == STRIKES or shortages == ATTEMPTS:
+            if _verdict(case, reply):
                 self._scratch.check_room()
-                reply["message"] = struck_out(reply["message"], deaths + shortages)
+                reply["message"] = case.verdict(reply["message"])
                 break
-            worker.rest(PAUSES_S[max(deaths, shortages) - 1])
+            worker.rest(case.pause_s)
         return _result(order.job, reply, time.perf_counter() - self._paused() - started)
 
     def _asked(self, worker: Worker, order: Order) -> dict[str, Any]:
@@ -167,7 +162,9 @@ class BuildPool:
             message = f"compiling took longer than {order.timeout_s:g} s and was killed"
             return {"error": "timeout", "message": message}
         except ChildDied as error:
-            return {"error": "crashed", "message": f"the process that compiled died: {error}"}
+            message = f"the process that compiled died: {error}"
+            outside = killed_from_outside(error.exit_code)
+            return {"error": "crashed", "message": message, "killed": outside}
 
     def _paused(self) -> float:
         """Seconds of pauses so far; a running one counts as it goes."""
@@ -218,6 +215,13 @@ class BuildPool:
                 return taken
             if pending is not None:
                 taken.append(pending)
+
+
+def _verdict(case: Case, reply: dict[str, Any]) -> bool:
+    """Take note of a crash; return whether the job is to blame for it."""
+    if _NO_ROOM.search(reply["message"]):
+        return case.lacked()
+    return case.killed() if reply.get("killed") else case.struck()
 
 
 def _result(job: BuildJob, reply: dict[str, Any], seconds: float) -> BuildResult:

@@ -51,7 +51,7 @@ def _reply(job: BuildJob) -> dict[str, Any]:
     except CompilerMissing as error:
         return {"error": "missing", "message": str(error)}
     except CompilerCrashed as error:
-        return {"error": "crashed", "message": str(error)}
+        return {"error": "crashed", "message": str(error), "killed": error.killed}
     except AutotuneError as error:
         return {"error": "compile", "message": str(error)}
     except MemoryError as error:

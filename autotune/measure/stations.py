@@ -8,10 +8,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from autotune.measure.blame import STRIKES, killed_from_outside, struck_out
+from autotune.measure.blame import Case, killed_from_outside
 from autotune.measure.gate import HostGate
 from autotune.measure.jobs import Greeting, Job
-from autotune.measure.pauses import ATTEMPTS, PAUSES_S
 from autotune.measure.run_worker import QUIET_NUMPY
 from autotune.measure.types import MeasureErrorNo
 from autotune.measure.worker import StartFailed, Worker
@@ -69,20 +68,17 @@ class Station:
             StartFailed: no process could be started, or none could be forked for the job.
             WorkerEnded: `end` was called.
         """
-        deaths = shortages = 0
+        case = Case()
         while True:
             reply = self._attempt(job)
             if "unable" in reply:
-                shortages += 1
-                if shortages == ATTEMPTS:
-                    raise StartFailed(f"{reply['unable']} ({ATTEMPTS} attempts)")
-            elif reply.pop("blameless"):
-                deaths += 1
-                if deaths == STRIKES:
-                    return {**reply, "message": struck_out(reply["message"])}
-            else:
+                if case.lacked():
+                    raise StartFailed(f"{reply['unable']} ({case.tries} attempts)")
+            elif not reply.pop("blameless"):
                 return reply
-            self.worker.rest(PAUSES_S[max(deaths, shortages) - 1])
+            elif case.killed():
+                return {**reply, "message": case.verdict(reply["message"])}
+            self.worker.rest(case.pause_s)
 
     def _attempt(self, job: Job) -> dict[str, Any]:
         grace_s = _GRACE_S if self._isolated else 0.0

@@ -17,7 +17,7 @@ from autotune.codegen.emulator.build import emulated
 from autotune.codegen.packed import packed_calls
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
 from autotune.kernel.kernel import Kernel
-from autotune.runtime.toolchain import Toolchain, crashed, host_cpu, host_toolchain
+from autotune.runtime.toolchain import Toolchain, crashed, host_cpu, host_toolchain, killed
 from autotune.target import Target
 from autotune.utils.command import Completed, run
 
@@ -116,5 +116,6 @@ def check_compiler(name: str, argv: list[str], completed: Completed, seconds: fl
     text += f"\n{completed.output.strip()}"
     text += f"\n[command: {shlex.join(argv)}]"
     if crashed(completed):
-        raise CompilerCrashed(f"{text}\n[exit status {completed.returncode}]")
+        status = f"[exit status {completed.returncode}]"
+        raise CompilerCrashed(f"{text}\n{status}", killed(completed))
     raise CompileError(text)

@@ -41,7 +41,8 @@ def run_nvrtc(request: dict[str, Any], timeout_s: float) -> Completed:
     try:
         return _asked(Child(_MODULE, _ENVIRONMENT, _BARE), request, timeout_s)
     except ChildDied as error:
-        return Completed(-signal.SIGKILL, str(error))
+        died_of = error.exit_code or 0
+        return Completed(died_of if died_of < 0 else -signal.SIGABRT, str(error))
 
 
 def _taken() -> Child | None:

@@ -13,6 +13,7 @@ import platform
 import re
 import shlex
 import shutil
+import signal
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +39,8 @@ _CRASHED = re.compile(
     r"|NVRTC_ERROR_(OUT_OF_MEMORY|BUILTIN|INTERNAL|PROGRAM_CREATION)",
     re.IGNORECASE,
 )
+# Those of them by which somebody else killed a part of the compiler.
+_KILLED = re.compile(r"Killed signal|error: Killed|Kill signal|\bsignal (9|15)\b")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,13 @@ class Toolchain:
 def crashed(completed: Completed) -> bool:
     """Return whether a compiler that failed died of something else than its source."""
     return completed.returncode < 0 or bool(_CRASHED.search(completed.output))
+
+
+def killed(completed: Completed) -> bool:
+    """Return whether a compiler that crashed, or a part of it, was killed by somebody else."""
+    return completed.returncode in (-signal.SIGKILL, -signal.SIGTERM) or bool(
+        _KILLED.search(completed.output)
+    )
 
 
 def host_toolchain(cxx: bool = False) -> Toolchain:
@@ -150,7 +160,9 @@ def _version(command: tuple[str, ...]) -> str:
     if completed.timed_out:
         raise CompilerMissing(f"{shown}: no answer after {_VERSION_TIMEOUT_S:g} s; run it by hand")
     if completed.returncode < 0:
-        raise CompilerCrashed(f"{shown}: {describe_exit(completed.returncode)}; try again")
+        raise CompilerCrashed(
+            f"{shown}: {describe_exit(completed.returncode)}; try again", killed(completed)
+        )
     if completed.returncode or not version:
         said = repr(version) if version else "nothing"
         raise CompilerMissing(
@@ -202,5 +214,6 @@ def _accepted_in(folder: str, command: list[str]) -> list[str]:
         if completed.returncode == 0:
             accepted.append(flag)
         elif crashed(completed):
-            raise CompilerCrashed(f"{shlex.join(argv)}: {completed.output.strip() or 'killed'}")
+            said = completed.output.strip() or describe_exit(completed.returncode)
+            raise CompilerCrashed(f"{shlex.join(argv)}: {said}", killed(completed))
     return accepted

@@ -7,3 +7,11 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """Try again at once what was killed or could not be started, and a few times only."""
+    monkeypatch.setattr("autotune.measure.blame.ATTEMPTS", 3)
+    monkeypatch.setattr("autotune.measure.blame.PAUSES_S", (0.0,) * 7)
+    monkeypatch.setattr("autotune.measure.worker.PAUSES_S", (0.0,) * 7)

@@ -85,9 +85,8 @@ def test_trials_under_way_when_it_is_enough(task, option, log, limit):
     check_and_finish(task, option, log)
 
 
-def test_trials_under_way_when_no_worker_can_be_started(task, option, log, monkeypatch):
+def test_trials_under_way_when_no_worker_can_be_started(task, option, log, monkeypatch, hasty):
     runner = option["runner"]
-    monkeypatch.setattr("autotune.measure.worker.PAUSES_S", (0.01,) * 7)
 
     def refuse(self):
         raise OSError("no more processes")

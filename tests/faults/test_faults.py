@@ -71,6 +71,7 @@ def measured(task, option, indices):
     return results
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("order", ["forwards", "backwards"])
 def test_every_fault_is_called_by_its_name_in_both_orders_of_arrival(option, order):
     names = list(FAULTS)

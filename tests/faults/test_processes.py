@@ -91,7 +91,7 @@ def test_a_compiler_killed_by_somebody_else_costs_nothing(fake_compiler, tmp_pat
 
 
 def test_a_compiler_that_is_always_killed_costs_one_trial_and_is_not_remembered(
-    fake_compiler, tmp_path
+    fake_compiler, tmp_path, hasty
 ):
     mended = tmp_path / "mended"
     fake_compiler("define KNOB 1", f"[ -e {mended} ] || kill -9 $$")
@@ -103,7 +103,7 @@ def test_a_compiler_that_is_always_killed_costs_one_trial_and_is_not_remembered(
     assert built(task, [1], n_parallel=1)[0].ok
 
 
-def test_a_source_that_fills_the_disk_by_itself_costs_the_trial_and_says_so(fake_compiler):
+def test_a_source_that_fills_the_disk_by_itself_costs_the_trial_and_says_so(fake_compiler, hasty):
     fake_compiler("define KNOB 1", "echo 'x.s: No space left on device' >&2; exit 1")
     results = built(faulty("none"), range(3), n_parallel=2)
     assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
@@ -118,7 +118,7 @@ def test_a_missing_compiler_stops_before_the_first_trial(monkeypatch, tmp_path):
         Pipeline(faulty("none"), option)
 
 
-def test_a_builder_killed_at_work_costs_one_trial(fake_compiler):
+def test_a_builder_killed_at_work_again_and_again_costs_one_trial(fake_compiler, hasty):
     fake_compiler("define KNOB 1", "kill -9 $PPID; sleep 5")
     results = built(faulty("none"), range(3), n_parallel=1)
     assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
@@ -160,7 +160,39 @@ def test_a_runner_killed_mid_trial_is_replaced_and_the_trial_done_again():
     assert [r.error_no for r in results] == [0, 0]
 
 
-def test_a_runner_killed_again_and_again_costs_one_trial():
+def test_a_trial_killed_by_somebody_else_is_done_again():
+    task = faulty("slow", "none")
+    runner = LocalRunner(timeout=30, cooldown_interval=0)
+    with Pipeline(task, measure_option(LocalBuilder(), runner)) as pipeline:
+        pipeline.submit(inputs_of(task, [1]))
+        assert drained(pipeline)[0].ok
+        pipeline.submit(inputs_of(task, [0, 3]))
+        worker = runner.pids[0]
+        for _ in range(2):
+            while not (trials := children_of(worker)):
+                time.sleep(0.01)
+            os.kill(trials[0], signal.SIGKILL)
+            while trials[0] in children_of(worker):
+                time.sleep(0.01)
+        results = drained(pipeline)
+        assert runner.pids == [worker]
+    assert [r.error_no for r in results] == [0, 0]
+
+
+def test_a_worker_killed_while_it_starts_is_started_again():
+    task = faulty("none")
+    runner = LocalRunner()
+    started = set()
+    with Pipeline(task, measure_option(LocalBuilder(n_parallel=1), runner)) as pipeline:
+        pipeline.submit(inputs_of(task, [0]))
+        while len(started) < 4:
+            for pid in set(runner.pids) - started:
+                os.kill(pid, signal.SIGKILL)
+                started.add(pid)
+        assert drained(pipeline)[0].ok
+
+
+def test_a_runner_killed_again_and_again_costs_one_trial(hasty):
     task = faulty("kills_parent", "none")
     with Pipeline(task, measure_option(LocalBuilder(), LocalRunner())) as pipeline:
         pipeline.submit(inputs_of(task, [1, 0, 2, 3]))
@@ -174,10 +206,9 @@ def test_a_runner_killed_again_and_again_costs_one_trial():
         assert re.fullmatch(r"process \d+ printed: nothing", "\n".join(rest))
 
 
-def scarce(monkeypatch, times, pauses_s=(0.01,) * 7, module="run_worker"):
+def scarce(monkeypatch, times, module):
     """Let the system refuse new processes, as it does under a process limit."""
     left = [times]
-    monkeypatch.setattr("autotune.measure.worker.PAUSES_S", pauses_s)
 
     def start(name, *args):
         if name.endswith(module) and left[0]:
@@ -189,8 +220,8 @@ def scarce(monkeypatch, times, pauses_s=(0.01,) * 7, module="run_worker"):
 
 
 @pytest.mark.parametrize("module", ["run_worker", "build_worker"])
-def test_a_process_that_cannot_be_started_at_first_is_started_later(monkeypatch, module):
-    scarce(monkeypatch, 5, module=module)
+def test_a_process_that_cannot_be_started_at_first_is_started_later(monkeypatch, hasty, module):
+    scarce(monkeypatch, 5, module)
     task = faulty("none")
     with Pipeline(task, measure_option(LocalBuilder(n_parallel=1), LocalRunner())) as pipeline:
         pipeline.submit(inputs_of(task, [0]))
@@ -198,8 +229,8 @@ def test_a_process_that_cannot_be_started_at_first_is_started_later(monkeypatch,
 
 
 @pytest.mark.parametrize("module", ["run_worker", "build_worker"])
-def test_a_process_that_cannot_be_started_at_all_ends_the_run(monkeypatch, module):
-    scarce(monkeypatch, 1 << 30, module=module)
+def test_a_process_that_cannot_be_started_at_all_ends_the_run(monkeypatch, hasty, module):
+    scarce(monkeypatch, 1 << 30, module)
     task = faulty("none")
     with Pipeline(task, measure_option(LocalBuilder(n_parallel=2), LocalRunner())) as pipeline:
         pipeline.submit(inputs_of(task, [0, 1, 2]))
@@ -207,8 +238,7 @@ def test_a_process_that_cannot_be_started_at_all_ends_the_run(monkeypatch, modul
             drained(pipeline)
 
 
-def test_compiling_goes_on_with_the_workers_that_can_be_started(monkeypatch, caplog):
-    monkeypatch.setattr("autotune.measure.worker.PAUSES_S", (0.0,) * 7)
+def test_compiling_goes_on_with_the_workers_that_can_be_started(monkeypatch, caplog, hasty):
     builder = LocalBuilder(n_parallel=2)
     refused = []
 
