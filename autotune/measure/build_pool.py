@@ -18,6 +18,7 @@ from autotune.measure.pending import Pending
 from autotune.measure.scratch import Scratch
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureResult
 from autotune.measure.worker import StartFailed, Worker
+from autotune.utils import environment
 from autotune.utils.children import ChildDied, ChildTimeout
 
 logger = logging.getLogger("autotvm")
@@ -93,8 +94,10 @@ class BuildPool:
                 self._add_worker()
 
     def _add_worker(self) -> None:
-        folder = str(self._scratch.folder("tmp"))
-        worker = Worker(_MODULE, {}, self._starting, {"TMPDIR": folder}, BARE)
+        # The folder of temporary files goes with the run; a cache that is among them must not.
+        cache, temporary = environment.cache_dir(), self._scratch.folder("tmp")
+        variables = {"TMPDIR": str(temporary), "AUTOTUNE_CACHE_DIR": str(cache)}
+        worker = Worker(_MODULE, {}, self._starting, variables, BARE)
         thread = threading.Thread(target=self._serve, args=(worker,), daemon=True)
         self._workers.append(worker)
         self._threads.append(thread)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import logging
 import os
 import weakref
 from collections.abc import Sequence
@@ -18,6 +20,9 @@ from autotune.measure.realise import realise
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime.toolchain import host_toolchain, nvcc_toolchain
 from autotune.task import Task
+from autotune.utils import environment
+
+logger = logging.getLogger("autotvm")
 
 # A compiler is killed by its worker; the worker itself is killed when it does not manage that.
 _GRACE_S = 2.0
@@ -76,6 +81,8 @@ class LocalBuilder(Builder):
             CompilerMissing: nothing here compiles for the task's target.
         """
         super().set_task(task, {**(build_kwargs or {}), **self.user_build_kwargs})
+        if self.cache and (refused := environment.refused_cache()):
+            _warn(refused)
         if runs_on_host(target_of(task)):
             host_toolchain()
         elif self.compiler == "nvcc":
@@ -128,6 +135,12 @@ class LocalBuilder(Builder):
         """Kill the workers and remove the artifacts; the next `submit` starts anew."""
         super().close()
         self._pool.close()
+
+
+@functools.cache
+def _warn(message: str) -> None:
+    """Say something once."""
+    logger.warning("%s", message)
 
 
 def _check(timeout: float, n_parallel: int | None, build_func: str, compiler: str) -> None:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from autotune.utils import environment
-from autotune.utils.files import write_atomically
+from autotune.utils.files import read_own, write_atomically
 
 DEFAULT_BYTES = 1 << 30
 # After eviction this part of the bound is in use, so that not every store has to evict.
@@ -63,10 +63,14 @@ class BuildCache:
         self._room: int | None = None
 
     def get(self, key: str) -> Entry | None:
-        """Return the entry of ``key`` and mark it used, or None; a damaged entry is none."""
+        """Return the entry of ``key`` and mark it used, or None.
+
+        A damaged entry is none, and so is one that another user wrote, or may have changed: what
+        is in it will be run.
+        """
         path = self._path(key)
         try:
-            digest, _, content = path.read_bytes().partition(b"\n")
+            digest, _, content = read_own(path).partition(b"\n")
             if digest != _digest(content):
                 return None
             head, _, artifact = content.partition(b"\n")

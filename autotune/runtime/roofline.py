@@ -33,7 +33,7 @@ from autotune.runtime.timing import TimeOptions
 from autotune.runtime.toolchain import host_cpu
 from autotune.target import Target
 from autotune.utils import environment
-from autotune.utils.files import write_atomically
+from autotune.utils.files import read_own, write_atomically
 
 # Many short samples, of which the least counts: some fall between what else the machine does.
 _OPTIONS = TimeOptions(number=1, repeat=25, min_repeat_ms=1, input_sets=1)
@@ -140,7 +140,7 @@ def ceilings_of(device: Device) -> Ceilings:
     digest = hashlib.sha256(f"{_VERSION} {name}".encode()).hexdigest()[:24]
     path = environment.cache_dir() / "ceilings" / f"{digest}.json"
     try:
-        return Ceilings.from_json(json.loads(path.read_text("utf-8")))
+        return Ceilings.from_json(json.loads(read_own(path)))
     except (OSError, ValueError, TypeError, KeyError):
         measured = _measure(device, name)
     write_atomically(path, json.dumps(asdict(measured)).encode(), missing_ok=True)

@@ -23,7 +23,7 @@ from autotune.errors import CompilerCrashed, CompilerMissing
 from autotune.utils import environment
 from autotune.utils.children import describe_exit
 from autotune.utils.command import Completed, run
-from autotune.utils.files import write_atomically
+from autotune.utils.files import read_own, write_atomically
 
 _PROBE_TIMEOUT_S = 60.0
 _VERSION_TIMEOUT_S = 15.0
@@ -179,7 +179,7 @@ def _flags(command: tuple[str, ...], language: str, version: str) -> tuple[str, 
     digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:24]
     path = environment.cache_dir() / "toolchains" / f"{digest}.json"
     try:
-        return tuple(map(str, json.loads(path.read_text("utf-8"))["flags"]))
+        return tuple(map(str, json.loads(read_own(path))["flags"]))
     except (OSError, ValueError, KeyError, TypeError):
         pass
     flags = tuple(_accepted(command, language))

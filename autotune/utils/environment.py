@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -34,8 +35,40 @@ def cache_dir() -> Path:
     """Return where compiled kernels and device facts are kept between runs.
 
     ``AUTOTUNE_CACHE_DIR`` if set, else the platform's own place for caches, else - for a user
-    without a home, as containers have them - a folder among the temporary files.
+    without a home, as containers have them - a folder among the temporary files. Code from there
+    is loaded, so a folder that others may write to is refused, see `refused_cache`, and one among
+    the temporary files takes its place.
     """
+    chosen = _chosen_cache()
+    if chosen is None or refused_cache():
+        return _temporary_cache()
+    return chosen
+
+
+def refused_cache() -> str:
+    """Return why the folder that was chosen for the cache is not used; empty where it is."""
+    chosen = _chosen_cache()
+    try:
+        status = chosen.stat() if chosen is not None else None
+    except OSError:
+        return ""  # it does not exist: it is made, or the cache does without
+    if status is None or private(status):
+        return ""
+    why = f"it belongs to user {status.st_uid}, not to you"
+    if status.st_uid == os.getuid():
+        why = f"others may write to it (mode {stat.S_IMODE(status.st_mode):o}): chmod -R go-w it"
+    return f"the cache in {chosen} is not used, because {why}; or set AUTOTUNE_CACHE_DIR"
+
+
+def private(status: os.stat_result) -> bool:
+    """Return whether a file or folder is this user's own, and nobody else may write to it."""
+    if not hasattr(os, "getuid"):
+        return True  # permissions are not kept in modes there
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+def _chosen_cache() -> Path | None:
+    """Return the folder that variables and the platform choose, if they choose one."""
     chosen = os.environ.get("AUTOTUNE_CACHE_DIR")
     if chosen:
         return Path(chosen)
@@ -46,7 +79,7 @@ def cache_dir() -> Path:
     try:
         return Path.home() / under_home / "autotune"
     except RuntimeError:
-        return _temporary_cache()
+        return None
 
 
 @cache
@@ -55,8 +88,7 @@ def _temporary_cache() -> Path:
     folder = Path(tempfile.gettempdir(), f"autotune-{os.getuid()}")
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-        if status.st_uid == os.getuid() and not status.st_mode & 0o022:
+        if private(folder.lstat()):
             return folder
     return Path(tempfile.mkdtemp(prefix="autotune-"))
 

@@ -1,9 +1,11 @@
 """The local builder and runner: sharing, limits, races, resuming, and what a record keeps."""
 
 import gc
+import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -28,6 +30,7 @@ from autotune.measure.calibration import Calibration
 from autotune.measure.jobs import RunJob
 from autotune.measure.race import race
 from autotune.measure.timing import TimingPolicy
+from autotune.utils import environment
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder, PlainRunner
 
@@ -312,3 +315,32 @@ def test_a_process_that_compiles_loads_neither_arrays_nor_templates():
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
+
+
+def test_a_kernel_planted_in_a_cache_that_others_can_write_to_is_never_run(
+    task, tmp_path, monkeypatch, caplog
+):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(cache))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    environment._temporary_cache.cache_clear()
+
+    def artifact():
+        builder = LocalBuilder(n_parallel=1)
+        builder.set_task(task, {})
+        try:
+            (built,) = builder.build(inputs_of(task, [0]))
+            return Path(built.artifact).read_bytes()
+        finally:
+            builder.close()
+
+    genuine = artifact()
+    (entry,) = (path for path in cache.glob("build/*/*") if genuine in path.read_bytes())
+    head, _, _ = entry.read_bytes().partition(b"\n")[2].partition(b"\n")
+    content = head + b"\nplanted"
+    entry.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    assert artifact() == b"planted"
+    cache.chmod(0o777)
+    assert artifact() == genuine
+    assert "is not used, because others may write to it" in caplog.text
+    environment._temporary_cache.cache_clear()

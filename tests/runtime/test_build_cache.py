@@ -53,6 +53,23 @@ def test_damage_that_keeps_the_form_is_noticed(cache, damage):
     assert cache.get(key(1)) == ENTRY
 
 
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
+def test_an_entry_that_others_may_have_changed_is_no_entry(cache, mode):
+    cache.put(key(1), ENTRY)
+    path = cache.folder / key(1)[:2] / key(1)
+    path.chmod(mode)
+    assert cache.get(key(1)) is None
+    cache.put(key(1), ENTRY)
+    assert cache.get(key(1)) == ENTRY
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_an_entry_that_another_user_wrote_is_no_entry(cache):
+    cache.put(key(1), ENTRY)
+    os.chown(cache.folder / key(1)[:2] / key(1), 12345, -1)
+    assert cache.get(key(1)) is None
+
+
 def test_the_folder_stays_within_its_bound(cache):
     for i in range(64):
         cache.put(key(i), Entry(os.urandom(5_000)))

@@ -1,10 +1,12 @@
 import os
+import re
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from autotune.utils import environment
+from autotune.utils.files import write_atomically
 
 
 @pytest.fixture
@@ -56,3 +58,45 @@ def test_a_folder_that_others_can_write_to_is_not_used(nobody):
 def test_a_link_of_anothers_making_is_not_followed(nobody):
     (nobody / f"autotune-{os.getuid()}").symlink_to(nobody / "elsewhere")
     assert environment.cache_dir().name != f"autotune-{os.getuid()}"
+
+
+@pytest.fixture
+def chosen(nobody, monkeypatch):
+    """The folder that this user chose for the cache."""
+    folder = nobody / "chosen"
+    folder.mkdir()
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757, 0o1777])
+def test_a_chosen_cache_that_others_can_write_to_is_refused(nobody, chosen, mode):
+    chosen.chmod(mode)
+    assert environment.cache_dir() == nobody / f"autotune-{os.getuid()}"
+    assert re.search(
+        rf"cache in {chosen} is not used, because others may write to it \(mode {mode:o}\)",
+        environment.refused_cache(),
+    )
+    chosen.chmod(0o755)
+    assert environment.cache_dir() == chosen
+    assert environment.refused_cache() == ""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_cache_of_another_user_is_refused(nobody, chosen):
+    chosen.chmod(0o700)
+    os.chown(chosen, 12345, -1)
+    assert environment.cache_dir() == nobody / f"autotune-{os.getuid()}"
+    assert "it belongs to user 12345, not to you" in environment.refused_cache()
+
+
+def test_a_cache_that_is_missing_is_made_for_this_user_alone(nobody, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(nobody / "deep" / "inside"))
+    before = os.umask(0o002)
+    try:
+        write_atomically(environment.cache_dir() / "build" / "entry", b"")
+    finally:
+        os.umask(before)
+    assert environment.refused_cache() == ""
+    for folder in ("deep", "deep/inside", "deep/inside/build"):
+        assert (nobody / folder).stat().st_mode & 0o777 == 0o700
