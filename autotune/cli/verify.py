@@ -12,6 +12,7 @@ from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.recheck import Recheck, Way, recheck
 from autotune.measure.types import MeasureErrorNo
 from autotune.record import best_of_each, load_from_file
+from autotune.record.current import current_only
 
 # Of few samples the interval of the median says little.
 _SAMPLES = 9
@@ -25,6 +26,7 @@ _SAMPLES = 9
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
 )
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--keep-older", is_flag=True, help="Also records of an older kernel text.")
 @click.option("--every", is_flag=True, help="All records that worked, not the best of each task.")
 @click.option(
     "--module",
@@ -46,6 +48,7 @@ def verify(
     files: tuple[Path, ...],
     log: Path,
     every: bool,
+    keep_older: bool,
     modules: tuple[str, ...],
     timeout: float,
     run_timeout: float,
@@ -55,6 +58,9 @@ def verify(
 
     FILE.py is where the templates of the log are: it is imported, so what it does besides should
     stand under `if __name__ == "__main__":`. Modules are looked for in the working directory too.
+
+    Records of an older kernel text, and of choices that the template does not offer any more, are
+    counted and passed over.
 
     The best of a task is the one that `apply_history_best` gives. A record is confirmed when its
     time, taken in the way it was taken then, still lies within noise or 5%, and its answer is not
@@ -70,7 +76,8 @@ def verify(
         return measure_option(LocalBuilder(timeout), runner)
 
     # All that worked are the trials; a race is one of them run once more.
-    records = load_from_file(log) if every else best_of_each(load_from_file(log, races=True))
+    pairs = current_only(load_from_file(log, races=not every), f"log {log}", keep_older)
+    records = pairs if every else best_of_each(pairs)
     checks = []
     for one in recheck(records, option_for):
         checks.append(one)

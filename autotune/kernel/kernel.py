@@ -165,6 +165,7 @@ class Kernel:
         calls: the kernels to run, in order, on one stream.
         workspace: buffers the runtime provides.
         flags: extra compiler flags, part of the cache key.
+        kernel_hash: of what it was made from, for the records of its trials; may be empty.
     """
 
     name: str
@@ -174,6 +175,7 @@ class Kernel:
     calls: tuple[KernelCall, ...]
     workspace: tuple[Workspace, ...] = ()
     flags: tuple[str, ...] = ()
+    kernel_hash: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         names = [a.name for a in self.args] + [w.name for w in self.workspace]

@@ -106,7 +106,7 @@ class Pipeline:
         try:
             built = future.result()
             if not (isinstance(built, BuildResult) and built.ok):
-                self._finish(trial, as_result(built))
+                self._finish(trial, _marked(as_result(built), built))
                 return
             ran = self._handed_over(trial.measure_input, built)
             ran.add_done_callback(partial(self._on_run, trial, built))
@@ -129,7 +129,7 @@ class Pipeline:
         """Let the trial end. Called in a thread of the runner."""
         try:
             self._builder.discard(built)
-            self._finish(trial, as_result(future.result()))
+            self._finish(trial, built.mark(as_result(future.result())))
         except BaseException as error:  # an exit or interrupt too: raised again in `next_results`
             trial.fail(error)
 
@@ -264,6 +264,10 @@ def as_result(outcome: Outcome) -> MeasureResult:
     foreign = [str(c) for c in outcome.costs if not isinstance(c, (int, float))]
     message = outcome.error_msg or "\n".join(reversed(foreign))
     return outcome._replace(costs=(), error_msg=message)
+
+
+def _marked(result: MeasureResult, built: Outcome) -> MeasureResult:
+    return built.mark(result) if isinstance(built, BuildResult) else result
 
 
 def _part(measure_option: Mapping[str, Any], key: str, kind: type) -> Any:

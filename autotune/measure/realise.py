@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 import traceback
+from dataclasses import replace
 from typing import Any
 
-from autotune.driver import kernel_of
+from autotune.driver import kernel_hash, kernel_of
 from autotune.errors import AutotuneError
 from autotune.kernel import Kernel, launch_violation
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput
@@ -23,7 +24,9 @@ def realise(measure_input: MeasureInput) -> Kernel | BuildResult:
     try:
         refused = _config_errors(config)
         if not refused:
-            kernel = kernel_of(task.instantiate(config), target)
+            output = task.instantiate(config)
+            kernel = kernel_of(output, target)
+            kernel = replace(kernel, kernel_hash=kernel_hash(output, target) or "")
             refused = _config_errors(config) or launch_violation(kernel, target.limits) or ""
     except AutotuneError as error:
         refused = f"{type(error).__name__}: {error}"

@@ -29,6 +29,10 @@ def middle_of(samples: Sequence[float]) -> tuple[float, ...]:
     return tuple(ordered[half : len(ordered) - half])
 
 
+# Key of a record for what `autotune.driver.kernel_hash` gave for the kernel that was measured.
+KERNEL_HASH = "kernel_hash"
+
+
 class MeasureErrorNo(IntEnum):
     """Why a trial failed; the numbers are AutoTVM's and stand in logs."""
 
@@ -125,6 +129,11 @@ class BuildResult:
     error_msg: str = ""
     time_cost: float = 0.0
     code_hash: str = ""
+
+    def mark(self, result: MeasureResult) -> MeasureResult:
+        """Note in a result which kernel it is of, so that no other is taken for it later."""
+        known = self.kernel.kernel_hash if self.kernel is not None else ""
+        return result._replace(extra={**result.extra, KERNEL_HASH: known}) if known else result
 
     @property
     def ok(self) -> bool:

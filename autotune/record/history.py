@@ -11,11 +11,12 @@ from typing import IO, Any, Literal
 from autotune.errors import RecordError, TargetError
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.best import beats, best_of
+from autotune.record.current import differs
 from autotune.record.fields import Pair
 from autotune.record.reader import load_from_buffer, load_from_file
 from autotune.target import Target
 from autotune.task.dispatcher import Config, DispatchContext, warn_once
-from autotune.task.refusals import Judge, Refusal, ignored
+from autotune.task.refusals import Attempt, Refusal, ignored
 from autotune.task.workload import Workload
 
 # Other shapes or targets named in an explanation.
@@ -38,18 +39,22 @@ class ApplyHistoryBest(DispatchContext):
     Args:
         records: a path, an open text file, pairs of `MeasureInput` and `MeasureResult`, or a list
             of any of these; None to load later.
+        keep_older: whether records count whose kernel had another text than the template gives it
+            now.
 
     The winner of a final race (see `Tuner.tune`) comes before those it was raced with.
     A workload is looked up by the target's model, then by its architecture, then by each of its
     keys. Failed trials are passed over. So are records that the template which asks cannot have
-    made any more, because its space does not hold them as it is now; a warning says how many.
+    made any more, because its space does not hold them as it is now, or its kernel had another
+    text then; a warning says how many.
 
     Attributes:
         best_by_targetkey: best pair by (key of the target, workload).
         best_by_model: best pair by (model, workload).
     """
 
-    def __init__(self, records: Records = None) -> None:
+    def __init__(self, records: Records = None, *, keep_older: bool = False) -> None:
+        self._keep_older = keep_older
         self.best_by_targetkey: dict[Key, Pair] = {}
         self.best_by_model: dict[Key, Pair] = {}
         self._best: dict[Place, dict[Key, Pair]] = {
@@ -114,11 +119,11 @@ class ApplyHistoryBest(DispatchContext):
         target: Target | None,
         workload: Workload | None,
         misses: list[str],
-        judge: Judge | None,
+        attempt: Attempt | None,
     ) -> Config | None:
         """Return the configuration, or None and add to ``misses`` why there is none."""
         said: list[str] = []
-        config = self._found(target, workload, said, judge)
+        config = self._found(target, workload, said, attempt)
         if config is None:
             misses += said or filter(None, [self.explain_miss(target, workload)])
         else:
@@ -131,7 +136,7 @@ class ApplyHistoryBest(DispatchContext):
         target: Target | None,
         workload: Workload | None,
         said: list[str],
-        judge: Judge | None,
+        attempt: Attempt | None,
     ) -> Config | None:
         if workload is None:
             return None
@@ -142,7 +147,7 @@ class ApplyHistoryBest(DispatchContext):
                 return self._chosen[key]
             if key not in self._best[place]:
                 continue
-            best, refusals = self._usable(place, key, judge)
+            best, refusals = self._usable(place, key, attempt)
             if refusals:
                 said.append(f"{self._source()}: of {workload[0]!r}, {ignored(refusals)}.")
             if best is not None:
@@ -151,18 +156,26 @@ class ApplyHistoryBest(DispatchContext):
         return None
 
     def _usable(
-        self, place: Place, key: Key, judge: Judge | None
+        self, place: Place, key: Key, attempt: Attempt | None
     ) -> tuple[Pair | None, Sequence[Refusal]]:
         """Return the best record that may be used, and why others may not.
 
         As long as the best of all is good, no other is looked at.
         """
         best = self._best[place][key]
-        if judge is None or _judged(best, judge) is None:
+        if attempt is None or self._refusal(best, attempt) is None:
             return best, ()
-        outcomes = [(pair, _judged(pair, judge)) for pair in self._all[place, key]]
+        outcomes = [(pair, self._refusal(pair, attempt)) for pair in self._all[place, key]]
         refusals = [refusal for _, refusal in outcomes if refusal is not None]
         return best_of(pair for pair, refusal in outcomes if refusal is None), refusals
+
+    def _refusal(self, pair: Pair, attempt: Attempt) -> Refusal | None:
+        (target, _, config), result = pair
+        try:
+            output = attempt(config)
+            return None if self._keep_older else differs(config, result, output, target)
+        except Exception as error:  # the template is the user's; what fails now did not then
+            return Refusal(str(error) or repr(error))
 
     def _source(self) -> str:
         return ", ".join(self._sources) or "the history"
@@ -198,11 +211,6 @@ def _places(target: Target) -> list[tuple[Place, str]]:
     if "arch" in target.attrs:
         places.append(("arch", target.arch))
     return places + [("key", key) for key in target.keys]
-
-
-def _judged(pair: Pair, judge: Judge) -> Refusal | None:
-    inp, result = pair
-    return judge(inp.config, result.extra.get("kernel_hash"))
 
 
 def _is_pair(value: Any) -> bool:

@@ -68,6 +68,23 @@ def user_headers(source: str, flags: tuple[str, ...]) -> list[tuple[str, str]]:
     return sorted(found.items())
 
 
+def header_contents(source: str, flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return digests of the headers that a source finds along its own flags, and the other flags.
+
+    Nothing of it depends on where the headers are, nor on variables of this machine.
+    """
+    folders, files = _searched(flags)
+    parts = list(parsed(flags, (*_FOLDERS, *_FILES)))
+    others = [word for one in parts if one.name not in (*_FOLDERS, *_FILES) for word in one.words]
+    if not folders and not files:
+        return [], others
+    roots = tuple(os.path.join(os.path.abspath(folder), "") for folder in folders)
+    named = {os.path.abspath(name) for name in files}
+    found = [(os.path.abspath(path), digest) for path, digest in user_headers(source, flags)]
+    kept = {digest for path, digest in found if path.startswith(roots) or path in named}
+    return sorted(kept), others
+
+
 def _searched(flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Return the folders that flags name, and the files that are read before the source."""
     folders: list[str] = []

@@ -18,7 +18,7 @@ from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.fallback import FallbackConfigEntity
-from autotune.task.refusals import Judge
+from autotune.task.refusals import Attempt
 from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.workload import Workload
 from autotune.utils.check import Check
@@ -49,19 +49,19 @@ class DispatchContext:
     warning_messages: set[str] = set()  # noqa: RUF012 - AutoTVM's name for a process-wide set
 
     def query(
-        self, target: Target | None, workload: Workload | None, judge: Judge | None = None
+        self, target: Target | None, workload: Workload | None, attempt: Attempt | None = None
     ) -> Config:
         """Return the configuration for a workload on a target.
 
         Args:
             target: what for; None where it is not known.
             workload: the task's name and arguments; None for whatever template is running.
-            judge: says which records cannot be used for the call that asks; without it records
-                are given as they are.
+            attempt: runs the template that asks with a recorded configuration, so that records
+                that are not its own are passed over; without it records are given as they are.
         """
         misses: list[str] = []
         for context in self._outwards():
-            config = context._answer(target, workload, misses, judge)
+            config = context._answer(target, workload, misses, attempt)
             if config is not None:
                 return config
         raise AssertionError("the outermost context always answers")
@@ -86,7 +86,7 @@ class DispatchContext:
         target: Target | None,
         workload: Workload | None,
         misses: list[str],
-        judge: Judge | None,
+        attempt: Attempt | None,
     ) -> Config | None:
         """Return the configuration, or None and add to ``misses`` why there is none."""
         config = self._query_inside(target, workload)
@@ -181,7 +181,7 @@ class FallbackContext(DispatchContext):
         target: Target | None,
         workload: Workload | None,
         misses: list[str],
-        judge: Judge | None,
+        attempt: Attempt | None,
     ) -> Config | None:
         """Return a fallback configuration, the same each time for the same workload."""
         if workload is None:  # get_config() outside any template: share nothing between callers

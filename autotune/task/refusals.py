@@ -4,26 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from autotune.task.config_entity import ConfigEntity
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a record is not used."""
+    """Why a record is not used.
+
+    Attributes:
+        why: in words.
+        older: whether the template made another kernel of the same choices then.
+    """
 
     why: str
+    older: bool = False
 
 
-# Judges a recorded configuration and the hash of the kernel that was measured, where it is known.
-Judge = Callable[[ConfigEntity, "str | None"], "Refusal | None"]
+# Runs the template that asks with a recorded configuration, and returns what it returns; raises
+# what it raises, or an error that says why the configuration is none of the template's.
+Attempt = Callable[[ConfigEntity], Any]
+
+OLDER = Refusal("its kernel had another text", older=True)
 
 
 def ignored(refusals: Sequence[Refusal]) -> str:
     """Say how many records are not used, and why; an empty string when there are none."""
-    if not refusals:
-        return ""
-    return f"{_records(len(refusals))} not in its space as it is now, ignored ({refusals[0].why})"
+    older = [one for one in refusals if one.older]
+    strangers = [one for one in refusals if not one.older]
+    parts = []
+    if older:
+        parts.append(
+            f"{_records(len(older))} of an older kernel text, ignored; keep_older=True keeps such"
+        )
+    if strangers:
+        parts.append(
+            f"{_records(len(strangers))} not in its space as it is now, ignored "
+            f"({strangers[0].why})"
+        )
+    return "; ".join(parts)
 
 
 def _records(count: int) -> str:

@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-from autotune.errors import SpaceError, TemplateError
+from autotune.errors import InstantiationError, SpaceError, TemplateError
 from autotune.migration import did_you_mean
 from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import ApplyConfig, Config, DispatchContext
 from autotune.task.errors import WorkloadError
-from autotune.task.refusals import Refusal
 from autotune.task.replayed import ReplayedConfig
 from autotune.task.workload import args_to_workload
 from autotune.utils.check import Check
@@ -133,7 +132,7 @@ def template(task_name: str | Function, func: Function | None = None) -> Any:
             target = Target.current()
             workload = args_to_workload(plain, name)
             call = Call(function, plain)
-            return call.run(DispatchContext.current.query(target, workload, call.judge))
+            return call.run(DispatchContext.current.query(target, workload, call.attempt))
 
         wrapper.task_name = name  # type: ignore[attr-defined]
         return wrapper
@@ -156,6 +155,7 @@ class Call:
         self._function = function
         self._args = args
         self._space = space
+        self._attempted: tuple[ConfigEntity, Any] | None = None
 
     @property
     def space(self) -> ConfigSpace:
@@ -174,6 +174,8 @@ class Call:
         """
         if not isinstance(config, ConfigEntity):
             return self._run(config)
+        if self._attempted is not None and self._attempted[0] is config:
+            return self._attempted[1]
         if config.space is not None and config.space is self._space:
             config.begin()
             return self._run(config)
@@ -194,13 +196,18 @@ class Call:
         with ApplyConfig(config):
             return self._function(*self._args)
 
-    def judge(self, config: ConfigEntity, kernel_hash: str | None) -> Refusal | None:
-        """Say why a recorded configuration cannot be used; None when it can."""
-        try:
-            self.run(config)
-        except Exception as error:  # the template is the user's; what fails now did not then
-            return Refusal(str(error) or repr(error))
-        return None if config.valid() else Refusal("; ".join(config.errors))
+    def attempt(self, config: ConfigEntity) -> Any:
+        """Run the template with a recorded configuration, and keep what it returned for `run`.
+
+        Raises:
+            InstantiationError: the template declares the configuration impossible.
+            SpaceError and others: what the template, or the search for its choices, raises.
+        """
+        output = self.run(config)
+        if not config.valid():
+            raise InstantiationError("; ".join(config.errors))
+        self._attempted = (config, output)
+        return output
 
 
 def _positional(

@@ -122,7 +122,7 @@ def _config(workload: Workload) -> Any:
     whole = entry.fcustomized or (entry.fcompute and entry.fschedule)
     call = Call(function_of(entry, name), args) if whole else None
     context = DispatchContext.current
-    config = context.query(Target.current(), workload, call.judge if call else None)
+    config = context.query(Target.current(), workload, call.attempt if call else None)
     if call is not None and isinstance(config, ConfigEntity):
         call.run(config)  # finds what both halves offer, or that they do not offer it
     return config

@@ -74,7 +74,7 @@ def measured_default(
         return None
     (result,) = measure_option["runner"].run([inp], [built])
     builder.discard(built)
-    return (inp, result) if result.ok else None
+    return (inp, built.mark(result)) if result.ok else None
 
 
 def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:

@@ -88,9 +88,9 @@ class Loop:
 
     # ---- resuming
 
-    def resume(self, records: Records, retry: bool) -> None:
+    def resume(self, records: Records, retry: bool, keep_older: bool) -> None:
         """Learn from an earlier run of the same task, as if it had just been measured."""
-        known = earlier(self.tuner.task, records, retry)
+        known = earlier(self.tuner.task, records, retry, keep_older)
         if not known.trials:
             return
         inputs, results = [inp for inp, _ in known.trials], [res for _, res in known.trials]

@@ -11,6 +11,7 @@ from pathlib import Path
 from autotune.errors import SpaceError, TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.record import best_of, is_race, load_from_file
+from autotune.record.current import outdated
 from autotune.task import ConfigEntity, Task
 from autotune.task.refusals import Refusal, ignored
 
@@ -33,18 +34,21 @@ class Earlier:
     best: Pair | None
 
 
-def earlier(task: Task, records: Records, retry: bool) -> Earlier:
+def earlier(
+    task: Task, records: Records, retry: bool = False, keep_older: bool = False
+) -> Earlier:
     """Read what belongs to a task and to its space as it is now.
 
     Args:
         task: what is tuned.
         records: a log, which need not exist yet, or pairs of input and result.
         retry: whether failed trials are left out, to be measured again.
+        keep_older: whether records count whose kernel had another text than it has now.
 
     Raises:
         TunerError: these are no records.
     """
-    mine = _of_task(task, _pairs(records))
+    mine = _of_task(task, _pairs(records), keep_older)
     trials: dict[int, Pair] = {}
     # The winner of a race was a trial before; `compact` may have kept only the race of it.
     for pair in sorted(mine, key=lambda pair: is_race(pair[1])):
@@ -68,17 +72,23 @@ def _pairs(records: Records) -> Iterable[Pair]:
     return records
 
 
-def _of_task(task: Task, pairs: Iterable[Pair]) -> list[Pair]:
-    """Return the records of a task, and warn of those its space does not have any more."""
+def _of_task(task: Task, pairs: Iterable[Pair], keep_older: bool) -> list[Pair]:
+    """Return the records of a task, and warn of those that its template could not make now."""
     refusals: list[Refusal] = []
     mine: list[Pair] = []
     for inp, res in pairs:
         if inp.task != task:
             continue
         try:
-            mine.append((inp._replace(task=task, config=_own(task, inp.config)), res))
+            point = _own(task, inp.config)
         except SpaceError as error:
             refusals.append(Refusal(str(error)))
+            continue
+        older = None if keep_older else outdated(task, point, inp.config, res)
+        if older is None:
+            mine.append((inp._replace(task=task, config=point), res))
+        else:
+            refusals.append(older)
     if refusals:
         logger.warning("resume: of %s, %s", task.name, ignored(refusals))
     return mine

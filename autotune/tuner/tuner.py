@@ -130,6 +130,7 @@ class Tuner:
         reproducible: bool = False,
         resume: Records | None = None,
         retry: bool = False,
+        keep_older: bool = False,
         stop_at: float | None = None,
         timeout_s: float | None = None,
         fail_fast: int | None = 32,
@@ -154,6 +155,9 @@ class Tuner:
                 of its race stays the best until a trial is faster.
             retry: whether trials that failed in ``resume`` may be measured again, where what made
                 them fail was mended.
+            keep_older: whether records of ``resume`` count whose kernel had another text, flags,
+                arguments or reference than the template gives it now. A warning says how many are
+                ignored.
             stop_at: stop when a trial reaches this fraction of the device's ceiling, up to 1; the
                 template must declare operations and bytes.
             timeout_s: stop proposing after this many seconds.
@@ -192,7 +196,7 @@ class Tuner:
         stop = Stop(n_trial, early_stopping, stop_at, timeout_s, fail_fast, finalists)
         loop = Loop(self, stop, tuple(callbacks), si_prefix)
         if resume is not None:
-            loop.resume(resume, retry)
+            loop.resume(resume, retry, keep_older)
         return loop.run(measure_option, reproducible)
 
 

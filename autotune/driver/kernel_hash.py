@@ -1,0 +1,134 @@
+"""A hash of what a template made of a configuration: a record is good for that kernel only.
+
+It must be the same on every machine and in every process, and stay the same when a new version of
+this package writes other code for the same schedule. So a hand-written kernel is known by its text
+and all else that its author gave: arguments, launches, flags, the reference. A kernel of tensor
+expressions is known by what is computed and by the steps of its schedule, not by its generated
+text, which would make all logs old with every change of code generation.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import inspect
+import json
+import linecache
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, fields, is_dataclass
+from types import CodeType
+from typing import Any
+
+from autotune.kernel import Kernel, SourceKernel
+from autotune.runtime.user_headers import header_contents
+from autotune.target import Target
+from autotune.te import Schedule, Tensor
+from autotune.te.dag import dag_text
+from autotune.te.tensor import ComputeOp
+
+# Hexadecimal digits; of a thousand million kernels two have the same hash in one case of 40.
+LENGTH = 16
+
+
+def kernel_hash(output: Any, target: Target) -> str | None:
+    """Return the hash of what a template returned; None where it says nothing of its kernel.
+
+    Args:
+        output: a `SourceKernel`, or a schedule and its arguments.
+        target: what it is built for; it decides the language only.
+
+    Raises:
+        KernelError: the source cannot be rendered.
+    """
+    match output:
+        case SourceKernel():
+            return of_source(output.kernel(target.language), output.reference)
+        case Kernel():
+            return of_source(output, None)
+        case (Schedule() as schedule, args):
+            return of_schedule(schedule, args)
+        case _:
+            return None
+
+
+def of_source(kernel: Kernel, reference: Callable[..., Any] | None) -> str:
+    """Return the hash of a hand-written kernel."""
+    headers, flags = header_contents(kernel.source, kernel.flags)
+    facts = [kernel.name, kernel.language, _plain(kernel.args), _plain(kernel.calls)]
+    facts += [_plain(kernel.workspace), flags, headers, _identity(reference)]
+    return _digest([json.dumps(facts), kernel.source])
+
+
+def of_schedule(schedule: Schedule, args: Iterable[Any]) -> str:
+    """Return the hash of what is computed, in which order the arguments come, and how."""
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    computes = dag_text([tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)])
+    names = [[tensor.name, list(map(str, tensor.shape)), tensor.dtype] for tensor in tensors]
+    steps = [step.to_json() for step in schedule.steps]
+    return _digest([json.dumps([names, steps], default=str), computes])
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()[:LENGTH]
+
+
+def _plain(value: Any) -> Any:
+    """Return frozen data for JSON, without fields at their default: new ones change no hash."""
+    if is_dataclass(value):
+        given = {each.name: getattr(value, each.name) for each in fields(value)}
+        defaults = {each.name: each.default for each in fields(value)}
+        kept = {name: _plain(v) for name, v in given.items() if _differs(v, defaults[name])}
+        return [type(value).__name__, kept]
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def _differs(value: Any, default: Any) -> bool:
+    return default is MISSING or bool(value != default)
+
+
+def _identity(reference: Callable[..., Any] | None) -> str:
+    """Return what is known of a reference: its source, else its name."""
+    if reference is None:
+        return ""
+    if isinstance(reference, functools.partial):
+        given = [_known(value) for value in (*reference.args, *reference.keywords.items())]
+        return f"{_identity(reference.func)} of {', '.join(given)}"
+    function = inspect.unwrap(reference)
+    code = getattr(function, "__code__", None)
+    text = _source(code) if isinstance(code, CodeType) else ""
+    named = getattr(function, "__qualname__", type(function).__qualname__)
+    return text or f"{getattr(function, '__module__', '')}.{named}"
+
+
+def _known(value: Any) -> str:
+    plain = isinstance(value, (bool, int, float, str, tuple, type(None)))
+    return repr(value) if plain else type(value).__qualname__
+
+
+@functools.lru_cache(maxsize=1024)
+def _source(code: CodeType) -> str:
+    """Return the text of a function without comments and layout; empty where it is not known.
+
+    It is read once: later changes of its file are not changes of this function.
+    """
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename)
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError, RecursionError):
+        return ""
+    kinds = (ast.Lambda,) if code.co_name == "<lambda>" else (ast.FunctionDef,)
+    found = [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, kinds) and code.co_firstlineno in _first_lines(node)
+    ]
+    return "; ".join(found)
+
+
+def _first_lines(node: Any) -> set[int]:
+    """Return the lines that may count as a function's first: its own, and its decorators'."""
+    return {node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))}

@@ -1,0 +1,87 @@
+"""Whether a record is of the kernel that its template makes now.
+
+A log outlives the kernels whose trials it holds. What was measured of an older text, flags,
+arguments or reference says nothing of the text of today. A record without a hash, such as
+AutoTVM's, is taken as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from autotune.driver import kernel_hash
+from autotune.errors import SpaceError
+from autotune.measure.types import KERNEL_HASH, MeasureResult
+from autotune.record.fields import Pair
+from autotune.target import Target
+from autotune.task import ConfigEntity, Task
+from autotune.task.refusals import OLDER, Refusal, ignored
+from autotune.task.template import TASK_TABLE
+
+logger = logging.getLogger("autotvm")
+
+
+def differs(
+    config: ConfigEntity, result: MeasureResult, output: Any, target: Target
+) -> Refusal | None:
+    """Return `OLDER` when a record is not of what its template returned just now.
+
+    Args:
+        config: as it was recorded.
+        result: the rest of the record.
+        output: what the template returned for it.
+        target: what for.
+    """
+    now = getattr(output[0], "code_hash", None) if isinstance(output, (tuple, list)) else None
+    if config.code_hash and now and config.code_hash != now:
+        return OLDER
+    recorded = result.extra.get(KERNEL_HASH)
+    current = kernel_hash(output, target) if recorded else None
+    return OLDER if current and current != recorded else None
+
+
+def outdated(
+    task: Task, point: ConfigEntity, recorded: ConfigEntity, result: MeasureResult
+) -> Refusal | None:
+    """Return why a record is not of the kernel that a task's template makes now; None when it is.
+
+    Args:
+        task: whose template is run, where the record says what it made then.
+        point: the configuration to run it with.
+        recorded: the configuration as it was recorded.
+        result: the rest of the record.
+    """
+    told = recorded.code_hash or result.extra.get(KERNEL_HASH)
+    if not told or task.name not in TASK_TABLE:
+        return None
+    try:
+        return differs(recorded, result, task.instantiate(point), task.target or Target("c"))
+    except SpaceError as error:
+        return Refusal(str(error))
+    except Exception:  # the template is the user's; what fails now did not then
+        return OLDER
+
+
+def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -> Iterable[Pair]:
+    """Return the records that templates could have made as they are now; a warning counts others.
+
+    Args:
+        pairs: records of any tasks.
+        source: what is read, for the warning.
+        keep_older: whether all are returned.
+    """
+    if keep_older:
+        return pairs
+    kept: list[Pair] = []
+    refusals: dict[str, list[Refusal]] = {}
+    for inp, result in pairs:
+        refusal = outdated(inp.task, inp.config, inp.config, result)
+        if refusal is None:
+            kept.append((inp, result))
+        else:
+            refusals.setdefault(inp.task.name, []).append(refusal)
+    for name, ones in refusals.items():
+        logger.warning("%s: of %s, %s", source, name, ignored(ones))
+    return kept
