@@ -3,49 +3,300 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
+from autotune.cli.log_entries import Entry, Group, Logs, read_logs, shortened
+from autotune.cli.modules import import_templates
+from autotune.cli.tables import Table, as_csv, as_json
+from autotune.driver.kernel_of import kernel_of
+from autotune.measure.recheck import verdict
 from autotune.measure.types import MeasureErrorNo
-from autotune.record.fields import Pair
-from autotune.record.reader import LogReader, open_log
 from autotune.record.tools import compact as compact_log
 from autotune.record.tools import pick_best, split_workload
-from autotune.task.workload import Workload
+from autotune.tuner.result import default_of, race_of
+from autotune.utils.quantities import microseconds
 
 LOG = click.Path(dir_okay=False, path_type=Path)
-# Longest text of arguments and of an error in a table.
-ARGS_WIDTH, ERROR_WIDTH = 60, 90
+# Longest text of an error and of all knobs in a table.
+ERROR_WIDTH, KNOBS_WIDTH = 90, 100
+
+Row = Mapping[str, Any]
+Command = Callable[..., None]
 
 
 @click.group()
 def log() -> None:
-    """Show and rewrite logs of trials."""
+    """Show, compare, plot and rewrite logs of trials."""
+
+
+def _output(command: Command) -> Command:
+    """Add the options of all that prints rows."""
+    for option in (
+        click.option("--csv", "form", flag_value="csv", help="Print CSV."),
+        click.option("--json", "form", flag_value="json", help="Print JSON, times in seconds."),
+        click.option("--task", help="Only this task."),
+    ):
+        command = option(command)
+    return command
+
+
+def _top(default: int, text: str) -> Callable[[Command], Command]:
+    least = click.IntRange(min=default)
+    return click.option("--top", type=least, default=default, metavar="N", help=text)
+
+
+_paths = click.argument("paths", metavar="LOG...", nargs=-1, required=True, type=LOG)
+
+
+def _print(rows: Sequence[Row], form: str) -> None:
+    click.echo(as_json(rows) if form == "json" else as_csv(rows))
 
 
 @log.command()
-@click.argument("path", type=LOG)
-@click.option("--task", help="Only this task.")
+@_paths
+@_output
+@_top(0, "Also the N best configurations of each workload.")
 @click.option("--limit", default=20, show_default=True, help="Most workloads to list.")
-def show(path: Path, task: str | None, limit: int) -> None:
-    """Summarise a log: workloads with their best time, and failures by kind."""
-    with open_log(path) as file:
-        reader = LogReader(file, str(path), quiet=True)
-        pairs = [pair for pair in reader if task in (None, pair[0].task.name)]
-    groups: dict[tuple[str, Workload], list[Pair]] = {}
-    for pair in pairs:
-        groups.setdefault((str(pair[0].target), pair[0].task.workload), []).append(pair)
-    click.echo(f"{path}: {len(pairs)} trials of {len(groups)} workloads")
-    for (target, workload), group in list(groups.items())[:limit]:
-        click.echo(_summary(target, workload, group))
-    if len(groups) > limit:
-        click.echo(f"... and {len(groups) - limit} more; see --limit and --task")
-    for text, count in _failures(pairs).most_common():
+def show(paths: tuple[Path, ...], task: str | None, form: str, top: int, limit: int) -> None:
+    """Summarise logs: workloads with their best time, and failures by kind.
+
+    Times are medians of timed batches, as everywhere; the spread is that of one batch.
+    """
+    logs = read_logs(paths, task)
+    if form:
+        best = [one.row for group in logs.groups for one in group.fastest(top)]
+        _print(best if top else [_summary(group) for group in logs.groups], form)
+        return
+    names = ", ".join(map(str, paths))
+    click.echo(f"{names}: {len(logs.trials)} trials of {len(logs.groups)} workloads\n")
+    if logs.groups:
+        click.echo(f"{_workloads(logs.groups[:limit])}\n")
+    if len(logs.groups) > limit:
+        click.echo(f"... and {len(logs.groups) - limit} more; see --limit and --task\n")
+    for group in logs.groups[:limit] if top else ():
+        click.echo(f"{group.title} on {group.target}\n{_ranking(group.fastest(top))}\n")
+    _say_what_is_wrong(logs)
+
+
+def _summary(group: Group) -> Row:
+    best = group.best
+    good = [one for one in group.trials if one.result.ok]
+    return {
+        "task": group.workload[0],
+        "args": list(group.workload[1:]),
+        "target": group.target,
+        "trials": len(group.trials),
+        "good": len(good),
+        "seconds": best and best.result.seconds,
+        "spread": best and best.result.spread,
+        "default_seconds": best and default_of(best.result),
+        "index": best and int(best.inp.config.index),
+        "where": best and best.where,
+    }
+
+
+def _workloads(groups: Sequence[Group]) -> Table:
+    rows = []
+    for group in groups:
+        one = _summary(group)
+        rows.append(
+            (
+                group.title, group.target, str(one["trials"]), str(one["good"]),
+                _us(one["seconds"]), _percent(one["spread"]), _us(one["default_seconds"]),
+            )
+        )  # fmt: skip
+    heads = ("workload", "target", "trials", "good", "best us", "spread", "default us")
+    return Table(heads, rows, right=(2, 3, 4, 5, 6))
+
+
+def _ranking(entries: Sequence[Entry]) -> Table:
+    rows = [
+        (
+            _us(one.result.seconds), _percent(one.result.spread),
+            str(one.inp.config.index), shortened(_knobs(one), KNOBS_WIDTH), one.where,
+        )
+        for one in entries
+    ]  # fmt: skip
+    return Table(("us", "spread", "index", "configuration", "where"), rows, right=(0, 1, 2))
+
+
+def _knobs(entry: Entry) -> str:
+    return ", ".join(f"{name}={value}" for name, value in entry.knobs.items())
+
+
+def _us(seconds: float | None) -> str:
+    return "-" if seconds is None else microseconds(seconds).removesuffix(" us")
+
+
+def _percent(spread: float | None) -> str:
+    return "" if spread is None else f"+- {spread:.1%}"
+
+
+def _say_what_is_wrong(logs: Logs) -> None:
+    counts: Counter[str] = Counter()
+    for one in logs.trials:
+        if not one.result.ok:
+            line = one.result.error_msg.strip().partition("\n")[0]
+            kind = MeasureErrorNo(one.result.error_no).name
+            counts[shortened(f"{kind} {line}".strip(), ERROR_WIDTH)] += 1
+    for text, count in counts.most_common():
         click.echo(f"{count:6} failed: {text}")
-    if reader.problems:
-        click.echo(reader.report())
+    for problem in logs.problems:
+        click.echo(problem)
+
+
+@log.command()
+@click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=LOG)
+@_output
+@_top(1, "The N best configurations of each workload.")
+@click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    default=["autotune.templates"],
+    show_default=True,
+    help="Module that registers the templates; may be given several times.",
+)
+@click.option("--source/--no-source", default=True, help="Print the text of the kernel, or not.")
+def best(
+    paths: tuple[Path, ...],
+    task: str | None,
+    form: str,
+    top: int,
+    modules: tuple[str, ...],
+    source: bool,
+) -> None:
+    """Print the best configuration of each workload, where it stands, and its kernel's source.
+
+    The best is the one that `apply_history_best` gives: the winner of a race comes before what it
+    was raced with. FILE.py is where the templates of the log are: it is imported.
+    """
+    files = [path for path in paths if path.suffix == ".py"]
+    logs = read_logs([path for path in paths if path not in files], task)
+    if source:
+        import_templates(modules, files)
+    found = [one for group in logs.groups for one in group.fastest(top)]
+    if form:
+        rows = [{**one.row, **({"source": _source(one)[0]} if source else {})} for one in found]
+        _print(rows, form)
+        return
+    for one in found:
+        click.echo(_described(one))
+        if source:
+            text, why = _source(one)
+            click.echo(f"\n{text.rstrip()}\n" if text else f"  source   not shown: {why}")
+    for problem in logs.problems:
+        click.echo(problem)
+    if not found:
+        click.echo(f"no trial of {task or 'any task'} succeeded")
+
+
+def _described(entry: Entry) -> str:
+    result, task = entry.result, entry.inp.task
+    default = default_of(result)
+    rows = [("best", microseconds(result.seconds, result.spread))]
+    if default is not None:
+        ratio = f"the best is {default / result.seconds:.2f}x as fast"
+        rows.append(("default", f"{microseconds(default)}; {ratio}"))
+    raced = race_of(result).get("candidates", ())
+    how = f", winner of a race of {len(raced)}" if raced else ""
+    rows.append(("where", f"{entry.where}{how}"))
+    rows.append(("index", str(entry.inp.config.index)))
+    rows += [(name, str(value)) for name, value in entry.knobs.items()]
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{task.name} {task.args} on {entry.inp.target}"]
+    return "\n".join(lines + [f"  {name:{width}} {value}" for name, value in rows])
+
+
+def _source(entry: Entry) -> tuple[str, str]:
+    """Return the text of the kernel of a record; or nothing, and why."""
+    try:
+        made = entry.inp.task.instantiate(entry.inp.config)
+        return kernel_of(made, entry.inp.target).source, ""
+    except Exception as error:  # the template is the user's: whatever it raises is told
+        return "", str(error) or type(error).__name__
+
+
+@log.command()
+@click.argument("before", type=LOG)
+@click.argument("after", type=LOG)
+@_output
+def diff(before: Path, after: Path, task: str | None, form: str) -> None:
+    """Compare the best of each workload in two logs.
+
+    Times that lie within 5% of each other, or whose confidence intervals overlap, are the same.
+    """
+    old, new = ({_key(g): g.best for g in read_logs([p], task).groups} for p in (before, after))
+    rows = [_compared(key, old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
+    if form:
+        _print(rows, form)
+        return
+    cells = [
+        (
+            shortened(f"{row['task']} {tuple(row['args'])}"), row["target"],
+            _us(row["before_seconds"]), _us(row["after_seconds"]),
+            "" if row["ratio"] is None else f"{row['ratio']:.2f}x", row["verdict"],
+            shortened(", ".join(f"{k}: {a} -> {b}" for k, (a, b) in row["changed"].items())),
+        )
+        for row in rows
+    ]  # fmt: skip
+    heads = ("workload", "target", "before us", "after us", "speedup", "verdict", "changed")
+    click.echo(Table(heads, cells, right=(2, 3, 4)))
+
+
+def _key(group: Group) -> tuple[str, Any]:
+    return group.target, group.workload
+
+
+def _compared(key: tuple[str, Any], old: Entry | None, new: Entry | None) -> dict[str, Any]:
+    target, workload = key
+    then, now = (one.result.seconds if one else None for one in (old, new))
+    changed: dict[str, tuple[Any, Any]] = {}
+    if old is None or new is None:
+        word = (
+            "nothing succeeded in either" if old is new else f"only {'before' if old else 'after'}"
+        )
+    else:
+        word = verdict(old.result, new.result).replace("confirmed", "same")
+        names = dict.fromkeys([*old.knobs, *new.knobs])
+        pairs = {name: (old.knobs.get(name), new.knobs.get(name)) for name in names}
+        changed = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    return {
+        "task": workload[0],
+        "args": list(workload[1:]),
+        "target": target,
+        "before_seconds": then,
+        "after_seconds": now,
+        "ratio": then / now if then and now else None,
+        "verdict": word,
+        "changed": changed,
+    }
+
+
+@log.command()
+@_paths
+@click.option("--task", help="Only this task.")
+@click.option(
+    "--out", type=LOG, default=Path("tuning.svg"), show_default=True, help="PNG, SVG or PDF."
+)
+def plot(paths: tuple[Path, ...], task: str | None, out: Path) -> None:
+    """Draw the best time so far against trials, and times by the values of each knob.
+
+    Each log is a line. Of several workloads each gets a figure of its own, OUT with a number.
+    """
+    from autotune.cli.log_plot import draw
+
+    groups = [group for group in read_logs(paths, task).groups if group.best is not None]
+    if not groups:
+        raise click.ClickException("there is nothing to draw: no trial succeeded")
+    for number, group in enumerate(groups):
+        path = out if len(groups) == 1 else out.with_suffix(f".{number:03d}{out.suffix}")
+        draw(group, path)
+        click.echo(f"{path}: {group.title} on {group.target}")
 
 
 @log.command()
@@ -72,21 +323,3 @@ def compact(path: Path, out: Path | None) -> None:
     """Drop unreadable lines, and all but the last record of each configuration."""
     kept, dropped = compact_log(path, out)
     click.echo(f"{kept} records kept, {dropped} lines dropped")
-
-
-def _summary(target: str, workload: Workload, pairs: Sequence[Pair]) -> str:
-    args = str(workload[1:])
-    shown = args if len(args) <= ARGS_WIDTH else args[: ARGS_WIDTH - 3] + "..."
-    good = [result for _, result in pairs if result.ok]
-    best = f"best {min(r.seconds for r in good) * 1e6:.2f} us" if good else "none succeeded"
-    return f"{workload[0]} {shown}\n  {target}: {len(pairs)} trials, {len(good)} good, {best}"
-
-
-def _failures(pairs: Sequence[Pair]) -> Counter[str]:
-    """Count failed trials by their kind and the first line of their message."""
-    counts: Counter[str] = Counter()
-    for _, result in pairs:
-        if not result.ok:
-            line = result.error_msg.strip().partition("\n")[0][:ERROR_WIDTH]
-            counts[f"{MeasureErrorNo(result.error_no).name} {line}".strip()] += 1
-    return counts

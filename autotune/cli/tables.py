@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,7 +41,7 @@ class Table:
         console = Console(file=io.StringIO(), width=_width(), color_system=None, highlight=False)
         with console.capture() as captured:
             console.print(drawn)
-        return "\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines())
+        return "\n".join(filter(None, map(str.rstrip, captured.get().splitlines())))
 
 
 def _width() -> int:
@@ -49,8 +50,8 @@ def _width() -> int:
 
 
 def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as a JSON array of objects, one a line."""
-    lines = [json.dumps(row, allow_nan=False, default=str) for row in rows]
+    """Return rows as a JSON array of objects, one a line; JSON has no infinity: it is null."""
+    lines = [json.dumps(_finite(row), allow_nan=False, default=str) for row in rows]
     return "[\n" + ",\n".join(lines) + "\n]" if lines else "[]"
 
 
@@ -63,6 +64,18 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         writer.writerow([_cell(row.get(key)) for key in keys])
     return out.getvalue().rstrip("\n")
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {str(key): _finite(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_finite(one) for one in value]
+        case _:
+            return value
 
 
 def _cell(value: Any) -> Any:

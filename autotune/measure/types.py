@@ -92,7 +92,9 @@ class MeasureResult(NamedTuple):
     def spread(self) -> float | None:
         """Spread of one sample relative to `seconds`; None if unknown; `Timing.noise_floor`."""
         spread = self.extra.get("noise_floor")
-        return float(spread) if isinstance(spread, (int, float)) else None
+        if isinstance(spread, (int, float)) and 0 <= spread < float("inf"):
+            return float(spread)
+        return None
 
     @property
     def mean(self) -> float:

@@ -23,7 +23,7 @@ from autotune.tuner.finalists import (
     run_off,
     with_default,
 )
-from autotune.tuner.result import TuneResult, default_of, ended_by
+from autotune.tuner.result import TuneResult, default_of, ended_by, trial_of
 from autotune.tuner.resume import Records, earlier
 from autotune.utils.interrupts import interrupts_deferred
 from autotune.utils.si import scale
@@ -336,7 +336,6 @@ class Loop:
     def _result(self) -> TuneResult:
         """Return what is known by now."""
         best = self.tuner.best_measure_pair
-        raced = best[1].extra.get("race", {}) if best else {}
         default = default_of(best[1]) if best else None
         if default is None and self._default is not None:
             default = self._default[1].seconds
@@ -352,6 +351,6 @@ class Loop:
             stop_reason=self._why or f"all {self.stop.n_trial} trials were made",
             log=next((c.path for c in self.callbacks if hasattr(c, "path")), None),
             wall_s=time.monotonic() - self._started,
-            trial_seconds=raced.get("trial"),
+            trial_seconds=trial_of(best[1]) if best else None,
             notes=tuple(filter(None, [self._runner.host_note if self._runner else ""])),
         )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from autotune.measure import MeasureResult
 from autotune.task import ConfigEntity, Task
@@ -105,9 +106,26 @@ def _knobs(config: ConfigEntity) -> str:
 
 def default_of(result: MeasureResult) -> float | None:
     """Return the seconds of the default configuration in the race that a record won."""
-    race = result.extra.get("race", {})
-    candidates = race.get("candidates", ())
-    return next((c["seconds"] for c in candidates if c["index"] == race.get("default")), None)
+    race = race_of(result)
+    for one in race.get("candidates", ()):
+        if isinstance(one, Mapping) and one.get("index") == race.get("default"):
+            return _time(one.get("seconds"))
+    return None
+
+
+def trial_of(result: MeasureResult) -> float | None:
+    """Return what the winner of a race took in its own trial; None of any other record."""
+    return _time(race_of(result).get("trial"))
+
+
+def race_of(result: MeasureResult) -> Mapping[str, Any]:
+    """Return the proof of a race that a record won; nothing of any other record."""
+    race = result.extra.get("race")
+    return race if isinstance(race, Mapping) else {}
+
+
+def _time(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and 0 < value < math.inf else None
 
 
 def ended_by(error: BaseException) -> str:

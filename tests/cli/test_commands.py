@@ -37,13 +37,14 @@ def test_a_log_is_summarised_with_its_failures(log):
     done = run("log", "show", log)
     assert done.exit_code == 0
     assert f"{log}: 4 trials of 2 workloads" in done.output
-    assert "gemm (64, 64)\n  llvm -keys=cpu: 3 trials, 2 good, best 1.00 us" in done.output
+    (line,) = [line for line in done.output.splitlines() if line.startswith(" gemm (64, 64)")]
+    assert line.split()[3:] == ["llvm", "-keys=cpu", "3", "2", "1.000", "-"]
     assert "1 failed: COMPILE_DEVICE cc: no such flag\n" in done.output
     assert "1 failed: BUILD_TIMEOUT 10 s" in done.output
     assert "1 of 5 records could not be read" in done.output
     only = run("log", "show", log, "--task", "conv").output
     assert "1 trials of 1 workloads" in only
-    assert "none succeeded" in only
+    assert only.splitlines()[4].split()[-3:] == ["0", "-", "-"]
 
 
 def test_logs_are_picked_split_and_compacted(log, tmp_path):

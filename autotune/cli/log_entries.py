@@ -1,0 +1,154 @@
+"""What several logs hold, grouped by workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.record.best import best_of, is_race
+from autotune.record.frame import KNOB, row_of
+from autotune.record.reader import RACE_NOTE, LogReader, open_log
+from autotune.task.workload import Workload
+
+# Longest text of arguments in a table.
+_ARGS_WIDTH = 60
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One record and where it stands.
+
+    Attributes:
+        inp, result: the record.
+        path: of the log.
+        line: in it, from 1.
+        again: whether the line is the note of a race, of what was a trial before.
+    """
+
+    inp: MeasureInput
+    result: MeasureResult
+    path: Path
+    line: int
+    again: bool
+
+    @property
+    def where(self) -> str:
+        """The place, as compilers and editors write it."""
+        return f"{self.path}:{self.line}"
+
+    @property
+    def knobs(self) -> dict[str, Any]:
+        """The choices, as they stand in the log."""
+        return {name: value for name, _, value in self.inp.config.to_json_dict()["entity"]}
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """All of it under fixed names."""
+        row = row_of(self.inp, self.result)
+        knobs = {key: value for key, value in row.items() if not key.startswith(KNOB)}
+        return {
+            **knobs,
+            "config": self.knobs,
+            "raced": is_race(self.result),
+            "log": str(self.path),
+            "line": self.line,
+        }
+
+
+@dataclass(frozen=True)
+class Group:
+    """The records of one workload on one target, in order."""
+
+    target: str
+    workload: Workload
+    entries: Sequence[Entry]
+
+    @property
+    def title(self) -> str:
+        """The workload on one line."""
+        return f"{self.workload[0]} {shortened(str(self.workload[1:]))}"
+
+    @property
+    def trials(self) -> list[Entry]:
+        """The trials, without the notes of races."""
+        return [one for one in self.entries if not one.again]
+
+    @property
+    def best(self) -> Entry | None:
+        """The record that is replayed; None when none succeeded."""
+        pairs = {id(one.inp): one for one in self.entries}
+        best = best_of((one.inp, one.result) for one in self.entries)
+        return None if best is None else pairs[id(best[0])]
+
+    def fastest(self, count: int) -> list[Entry]:
+        """Return the best, and behind it the fastest other configurations."""
+        good = [one for one in self.entries if one.result.ok and one.result.costs]
+        good.sort(key=lambda one: one.result.seconds)
+        ranked = [*([self.best] if self.best else []), *good]
+        by_index: dict[int, Entry] = {}
+        for one in ranked:
+            by_index.setdefault(one.inp.config.index, one)
+        return list(by_index.values())[:count]
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Several logs.
+
+    Attributes:
+        groups: one for each workload and target, in the order in which they appear.
+        problems: what could not be read, one line a log.
+    """
+
+    groups: Sequence[Group]
+    problems: Sequence[str]
+
+    @property
+    def trials(self) -> list[Entry]:
+        """The trials of all groups."""
+        return [one for group in self.groups for one in group.trials]
+
+
+class _Counted(Iterable[str]):
+    """Lines of a file, and how many were taken."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = lines
+        self.number, self.text = 0, ""
+
+    def __iter__(self) -> Iterator[str]:
+        for self.number, self.text in enumerate(self._lines, start=1):  # noqa: B020
+            yield self.text
+
+
+def read_logs(paths: Sequence[Path], task: str | None = None) -> Logs:
+    """Read logs; lines that hold no record are noted and passed over.
+
+    Args:
+        paths: the logs.
+        task: the only task that is wanted; all by default.
+
+    Raises:
+        LogMissingError: one cannot be opened.
+    """
+    groups: dict[tuple[str, Workload], list[Entry]] = {}
+    problems: list[str] = []
+    for path in paths:
+        with open_log(path) as file:
+            lines = _Counted(file)
+            reader = LogReader(lines, str(path), quiet=True, races=True)
+            for inp, result in reader:
+                if task in (None, inp.task.name):
+                    again = lines.text.startswith(RACE_NOTE)
+                    entry = Entry(inp, result, path, lines.number, again)
+                    groups.setdefault((str(inp.target), inp.task.workload), []).append(entry)
+        problems += filter(None, [reader.report()])
+    return Logs([Group(*key, entries) for key, entries in groups.items()], problems)
+
+
+def shortened(text: str, width: int = _ARGS_WIDTH) -> str:
+    """Return text that is no longer than ``width``."""
+    return text if len(text) <= width else text[: width - 3] + "..."

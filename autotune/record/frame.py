@@ -1,0 +1,81 @@
+"""Records as flat rows, for tables, spreadsheets and pandas."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from autotune.errors import RecordError
+from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.record.fields import Pair
+from autotune.record.reader import load_from_file
+
+Source = str | os.PathLike[str] | Iterable[Pair]
+
+# In front of the name of a knob, which may be that of another column.
+KNOB = "config."
+
+
+def row_of(inp: MeasureInput, result: MeasureResult) -> dict[str, Any]:
+    """Return what a record says, as plain values under fixed names.
+
+    ``seconds`` is the median of timed batches and ``spread`` that of one batch, relative to it;
+    both are None where the trial failed or does not say. Each knob has a column of its own.
+    """
+    entity = inp.config.to_json_dict()["entity"]
+    return {
+        "task": inp.task.name,
+        "args": list(inp.task.args),
+        "target": str(inp.target),
+        "index": int(inp.config.index),
+        "error": MeasureErrorNo(result.error_no).name if result.error_no else "",
+        "seconds": result.seconds if result.ok else None,
+        "spread": result.spread,
+        "error_msg": result.error_msg,
+        "all_cost": result.all_cost,
+        "timestamp": result.timestamp,
+        **{f"{KNOB}{name}": value for name, _, value in entity},
+    }
+
+
+def to_dataframe(records: Source, *more: Source) -> Any:
+    """Return records as a `pandas.DataFrame`, one row a trial, in their order.
+
+    Args:
+        records: the path of a log, or pairs of input and result.
+        more: further ones; a column ``log`` tells which file a row is from.
+
+    Raises:
+        RecordError: pandas is not installed, or a log cannot be read.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise RecordError(
+            "to_dataframe needs pandas; install it: pip install 'autotune[pandas]'"
+        ) from error
+    rows = [row for source in (records, *more) for row in _rows(source)]
+    # Lists cannot be grouped by or told apart; tuples can.
+    return pandas.DataFrame(
+        [{key: _hashable(value) for key, value in row.items()} for row in rows]
+    )
+
+
+def _rows(source: Source) -> Iterable[dict[str, Any]]:
+    if isinstance(source, (str, os.PathLike)):
+        for inp, result in load_from_file(Path(source)):
+            yield {"log": os.fspath(source), **_frozen(row_of(inp, result))}
+    else:
+        for inp, result in source:
+            yield _frozen(row_of(inp, result))
+
+
+def _frozen(row: dict[str, Any]) -> dict[str, Any]:
+    """Make tuples of lists, so that rows can be grouped by them."""
+    return {key: _hashable(value) for key, value in row.items()}
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value

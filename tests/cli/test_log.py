@@ -1,0 +1,264 @@
+"""The log commands: what they show, compare and draw, for people and for programs."""
+
+import csv
+import io
+import json
+import textwrap
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from autotune.cli.log_entries import read_logs
+from autotune.cli.log_plot import curve
+from autotune.cli.main import main
+from autotune.errors import RecordError
+from autotune.record import encode, load_from_file, to_dataframe
+from tests.record.records import TVM_ROW, failed, good, make_config, make_input
+
+GEMM, CONV = ("gemm", (64, 64), "llvm"), ("conv", (1,), "llvm")
+
+
+def pair(workload, index, result, **knobs):
+    return make_input(*workload, make_config(index, **knobs)), result
+
+
+RACE = {
+    "tied": [1],
+    "candidates": [{"index": 1, "seconds": 1.2e-6}, {"index": 0, "seconds": 2.4e-6}],
+    "default": 0,
+    "trial": 1e-6,
+}
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """Two logs; in the first a race was won by the second of three, in the other all is faster."""
+    first, second = tmp_path / "a.log", tmp_path / "b.log"
+    rows = [
+        encode(*pair(GEMM, 0, good(2e-6, noise_floor=0.02), k=1, t=[-1, 8])),
+        encode(*pair(GEMM, 1, good(1e-6), k=2, t=[-1, 8])),
+        encode(*pair(GEMM, 2, good(3e-6), k=1, t=[-1, 4])),
+        encode(*pair(GEMM, 3, failed(3, "no such flag\nmore"), k=2, t=[-1, 4])),
+        encode(*pair(CONV, 0, good(5e-6), k=1)),
+        "# race " + encode(*pair(GEMM, 1, good(1.2e-6, noise_floor=0.01, race=RACE), k=2)),
+        "garbage",
+    ]
+    first.write_text("\n".join(rows) + "\n")
+    faster = [pair(GEMM, 2, good(0.6e-6), k=1, t=[-1, 4]), pair(CONV, 0, good(5.1e-6), k=1)]
+    other = pair(("dense", (3,), "llvm"), 0, good(7e-6), k=1)
+    second.write_text("".join(encode(*one) + "\n" for one in [*faster, other]))
+    return first, second
+
+
+def run(*args):
+    return CliRunner().invoke(main, ["log", *(str(arg) for arg in args)])
+
+
+def rows(done):
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+def test_show_counts_trials_and_gives_the_time_that_is_replayed(logs):
+    gemm, conv = rows(run("show", "--json", logs[0]))
+    assert (gemm["trials"], gemm["good"], gemm["index"]) == (4, 3, 1)
+    assert gemm["seconds"] == pytest.approx(1.2e-6)  # of the race, not of the lucky trial
+    assert gemm["default_seconds"] == pytest.approx(2.4e-6)
+    assert (gemm["spread"], gemm["where"]) == (0.01, f"{logs[0]}:6")
+    assert (conv["trials"], conv["spread"], conv["default_seconds"]) == (1, None, None)
+
+
+def test_show_best_pick_and_diff_agree_on_the_time(logs, tmp_path):
+    shown = rows(run("show", "--json", logs[0]))[0]["seconds"]
+    (best, _) = rows(run("best", "--json", "--no-source", logs[0]))
+    before = rows(run("diff", "--json", *logs))[0]["before_seconds"]
+    run("pick", logs[0], tmp_path / "best.log")
+    picked = {inp.task.name: result for inp, result in load_from_file(tmp_path / "best.log")}
+    assert shown == best["seconds"] == before == picked["gemm"].seconds
+
+
+def test_show_is_a_table_and_says_what_is_wrong(logs):
+    text = run("show", logs[0]).output
+    assert f"{logs[0]}: 5 trials of 2 workloads" in text
+    assert "default us" in text
+    assert "+- 1.0%" in text
+    assert "1 failed: COMPILE_DEVICE no such flag\n" in text
+    assert "1 of 7 records could not be read" in text
+
+
+def test_several_logs_are_shown_as_one(logs):
+    shown = rows(run("show", "--json", *logs))
+    assert [(one["task"], one["trials"]) for one in shown] == [
+        ("gemm", 5),
+        ("conv", 2),
+        ("dense", 1),
+    ]
+    assert shown[0]["seconds"] == pytest.approx(0.6e-6)  # in no race, and faster than its winner
+
+
+def test_the_best_configurations_are_ranked_and_each_is_named_once(logs):
+    top = rows(run("show", "--json", "--top", 9, "--task", "gemm", logs[0]))
+    assert [one["index"] for one in top] == [1, 0, 2]
+    assert [one["raced"] for one in top] == [True, False, False]
+    text = run("show", "--top", 2, logs[0]).output
+    assert "k=1, t=[-1, 8]" in text
+    assert f"{logs[0]}:1" in text
+    assert f"{logs[0]}:3" not in text
+
+
+def test_csv_is_for_spreadsheets(logs):
+    done = run("show", "--csv", "--top", 9, logs[0])
+    table = list(csv.DictReader(io.StringIO(done.output)))
+    assert [row["index"] for row in table] == ["1", "0", "2", "0"]
+    assert json.loads(table[1]["config"]) == {"k": 1, "t": [-1, 8]}
+    assert float(table[0]["seconds"]) == pytest.approx(1.2e-6)
+
+
+def test_best_prints_the_configuration_and_where_it_stands(logs):
+    text = run("best", "--task", "gemm", "--no-source", logs[0]).output
+    assert text.startswith("gemm (64, 64) on llvm -keys=cpu\n")
+    assert "best    1.200 us +- 1.0%" in text
+    assert "default 2.400 us; the best is 2.00x as fast" in text
+    assert f"where   {logs[0]}:6, winner of a race of 2" in text
+    assert "index   1\n  k       2\n" in text
+
+
+def test_best_says_why_there_is_no_source(logs):
+    text = run("best", "--task", "gemm", logs[0]).output
+    (line,) = [line for line in text.splitlines() if "not shown: " in line]
+    assert "'gemm'" in line
+
+
+def test_best_prints_the_source_of_a_template_in_a_file(tmp_path):
+    file = tmp_path / "log_best_template.py"
+    file.write_text(
+        textwrap.dedent(
+            """
+            import autotune
+
+            @autotune.template("tests/log/scale")
+            def scale(n):
+                cfg = autotune.get_config()
+                cfg.define_knob("k", [1, 2])
+                return autotune.SourceKernel(
+                    "scale",
+                    "void scale(const float *x, float *y) { y[0] = x[0] * K; }",
+                    defines={"K": cfg["k"].val},
+                    args=[autotune.arg("x", (n,)), autotune.arg("y", (n,), role="out")],
+                )
+            """
+        )
+    )
+    log = tmp_path / "x.log"
+    log.write_text(encode(*pair(("tests/log/scale", (4,), "llvm"), 1, good(1e-6), k=2)) + "\n")
+    text = run("best", file, log).output
+    assert "#define K 2" in text
+    assert "void scale(const float *x, float *y)" in text
+    (row,) = rows(run("best", "--json", file, log))
+    assert "#define K 2" in row["source"]
+
+
+def test_diff_tells_what_became_faster_and_which_knobs_changed(logs):
+    gemm, conv, dense = rows(run("diff", "--json", *logs))
+    assert (gemm["verdict"], gemm["ratio"]) == ("faster", pytest.approx(2.0))
+    assert gemm["changed"]["k"] == [2, 1]
+    assert (conv["verdict"], conv["changed"]) == ("same", {})
+    assert (dense["verdict"], dense["before_seconds"]) == ("only after", None)
+    back = rows(run("diff", "--json", *reversed(logs)))
+    assert [one["verdict"] for one in back] == ["slower", "same", "only before"]
+    text = run("diff", *logs).output
+    assert "k: 2 -> 1" in text
+    assert "2.00x" in text
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_plot_draws_a_figure_for_each_workload(logs, tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "figures" / f"x.{suffix}"
+    done = run("plot", *logs, "--task", "gemm", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert out.stat().st_size > 1000
+    assert "gemm (64, 64) on llvm" in done.output
+    run("plot", *logs, "--out", out)
+    assert (out.parent / f"x.000.{suffix}").exists()
+    assert (out.parent / f"x.002.{suffix}").exists()
+
+
+def test_what_cannot_be_drawn_is_one_message(logs, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    unknown = run("plot", logs[1], "--task", "gemm", "--out", tmp_path / "x.nonsense")
+    assert unknown.exit_code == 1
+    assert "cannot draw" in unknown.output
+    nothing = run("plot", logs[1], "--task", "none")
+    assert "there is nothing to draw" in nothing.output
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    missing = run("plot", logs[1], "--task", "gemm", "--out", tmp_path / "x.svg")
+    assert "pip install 'autotune[plot]'" in missing.output
+
+
+def test_the_curve_begins_with_the_first_success(tmp_path):
+    log = tmp_path / "x.log"
+    results = [failed(4, "x"), good(3e-6), good(5e-6), failed(4, "x"), good(1e-6)]
+    lines = [encode(*pair(GEMM, i, result, k=1)) for i, result in enumerate(results)]
+    log.write_text("\n".join(lines) + "\n")
+    (group,) = read_logs([log]).groups
+    assert curve(group.trials) == pytest.approx([np.nan, 3, 3, 3, 1], nan_ok=True)
+
+
+def test_nothing_a_log_says_breaks_a_command(logs, tmp_path):
+    strange = json.loads(TVM_ROW)
+    lines = []
+    for extra in (
+        {"noise_floor": "wide"},
+        {"noise_floor": float("nan")},
+        {"noise_floor": -1, "samples": []},
+        {"race": {"candidates": [{"index": 3}], "default": 3}},
+        {"race": {"candidates": [{"index": 3, "seconds": "x"}], "default": 3, "trial": []}},
+    ):
+        lines.append(json.dumps({**strange, **extra}))
+    log = tmp_path / "strange.log"
+    log.write_text("\n".join(lines) + "\n")
+    for command in (["show"], ["show", "--json"], ["show", "--csv", "--top", 3], ["best"]):
+        done = run(*command, log)
+        assert done.exit_code == 0, done.output
+    assert run("diff", log, logs[0]).exit_code == 0
+
+
+def test_an_empty_log_is_no_mistake(tmp_path):
+    log = tmp_path / "empty.log"
+    log.write_text("")
+    assert "0 trials of 0 workloads" in run("show", log).output
+    assert rows(run("show", "--json", log)) == []
+    assert run("show", "--csv", log).output.strip() == ""
+    assert "no trial of any task succeeded" in run("best", log).output
+
+
+# ---- pandas
+
+
+def test_a_dataframe_has_a_row_a_trial_and_a_column_a_knob(logs):
+    pytest.importorskip("pandas")
+    frame = to_dataframe(*logs)
+    assert len(frame) == 8
+    assert list(frame["log"].unique()) == [str(logs[0]), str(logs[1])]
+    gemm = frame[frame["task"] == "gemm"]
+    assert gemm["seconds"].min() == pytest.approx(0.6e-6)
+    assert gemm["seconds"].isna().sum() == 1
+    fastest = gemm.groupby("config.t")["seconds"].min()
+    assert fastest[(-1, 4)] == pytest.approx(0.6e-6)
+
+
+def test_a_dataframe_is_made_of_pairs_too():
+    pytest.importorskip("pandas")
+    frame = to_dataframe(
+        [pair(GEMM, 0, good(2e-6), k=1), pair(GEMM, 1, failed(4, "it hung"), k=2)]
+    )
+    assert list(frame["error"]) == ["", "RUNTIME_DEVICE"]
+    assert "log" not in frame
+
+
+def test_without_pandas_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(RecordError, match=r"pip install 'autotune\[pandas\]'"):
+        to_dataframe([])
