@@ -1,0 +1,223 @@
+"""How soon the first result comes, how many trials a second follow, and where the time goes.
+
+    python -m benchmarks.start                            # a GPU, with nvcc and with NVRTC
+    python -m benchmarks.start --compilers nvrtc --tasks conv2d_nchw.cuda --trials 300
+    python -m benchmarks.start --target llvm              # the CPU templates
+
+Every run is a process of its own and compiles everything anew; one short run before the first is
+not counted, so that compilers are in the file cache. Printed per run: seconds from `tune` to the
+first result, and before it those of making the task and the tuner; trials a second from the first
+result on; and the wall time of the calling thread by what it did: proposing, learning, running
+templates and lowering, waiting for results, the final race, starting and ending processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results" / "start.json"
+MARK = "RESULT "
+
+# Workloads by task.
+TASKS: dict[str, tuple[Any, ...]] = {
+    "conv2d_nchw.cuda": (1, 7, 7, 512, 512, 3, 3, 1, 1, True, True),
+    "gemm_nn.cuda": (1024, 1024, 1024),
+    "te/conv2d_nchw.cuda": (1, 14, 14, 256, 256, 3, 3, 1, 1),
+    "conv2d_nchw.cpu": (1, 14, 14, 256, 256, 3, 3, 1, 1),
+    "gemm_nn.cpu": (512, 512, 512),
+}
+WARM_UP_TRIALS = 4
+
+
+class Stopwatch:
+    """Adds up the time that this thread spends in some functions."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.calls: dict[str, int] = {}
+
+    def watch(self, owner: Any, name: str, label: str) -> None:
+        """Replace a function of a class or module by one that is timed."""
+        function: Callable[..., Any] = getattr(owner, name)
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent = time.perf_counter() - started
+                self.seconds[label] = self.seconds.get(label, 0.0) + spent
+                self.calls[label] = self.calls.get(label, 0) + 1
+
+        setattr(owner, name, timed)
+
+    def count(self, owner: Any, name: str, label: str) -> None:
+        """Count how often the functions are called that a method is given."""
+        method: Callable[..., Any] = getattr(owner, name)
+
+        def counting(itself: Any, function: Callable[..., Any]) -> Any:
+            def counted(*args: Any) -> Any:
+                self.calls[label] = self.calls.get(label, 0) + 1
+                return function(*args)
+
+            return method(itself, counted)
+
+        setattr(owner, name, counting)
+
+
+class Arrivals:
+    """A callback that notes when results come, of successes and of failures."""
+
+    def __init__(self) -> None:
+        self.at: list[float] = []
+        self.good: list[float] = []
+
+    def __call__(self, tuner: object, inputs: Sequence[object], results: Sequence[Any]) -> None:
+        """Note the time of these results."""
+        now = time.perf_counter()
+        self.at += [now] * len(results)
+        self.good += [now for result in results if result.error_no == 0]
+
+
+def watched() -> Stopwatch:
+    """Return a stopwatch over what the calling thread does for a run."""
+    import autotune.measure.builder as builder
+    import autotune.tuner.loop as loop
+    from autotune.measure import Pipeline
+    from autotune.task import ConfigSpace
+    from autotune.tuner import AutoTuner
+
+    watch = Stopwatch()
+    watch.count(ConfigSpace, "multi_filter", "filter")
+    watch.watch(AutoTuner, "next_batch", "propose")
+    watch.watch(AutoTuner, "update", "learn")
+    watch.watch(builder, "realise", "template and lowering")
+    watch.watch(Pipeline, "wait", "wait for results")
+    watch.watch(Pipeline, "__init__", "start processes")
+    watch.watch(Pipeline, "close", "end processes")
+    watch.watch(loop.Loop, "_race", "final race")
+    return watch
+
+
+def run_one(name: str, target: str, compiler: str, trials: int, seed: int) -> dict[str, Any]:
+    """Tune once in this process, and return what took how long."""
+    clock = time.perf_counter
+    before = clock()
+    import autotune
+    import autotune.templates  # noqa: F401 - registers the tasks
+    from autotune.measure import LocalBuilder, LocalRunner, measure_option
+    from autotune.tuner import AutoTuner
+
+    imported = clock()
+    watch = watched()
+    task = autotune.create(name, TASKS[name], target=target)
+    tuner = AutoTuner(task, seed=seed)
+    made = clock()
+    builder = LocalBuilder(timeout=60, compiler=compiler, cache=False)  # type: ignore[arg-type]
+    arrivals = Arrivals()
+    cpu, started = time.process_time(), clock()
+    tuner.tune(
+        trials, measure_option(builder, LocalRunner()), callbacks=[arrivals], fail_fast=None
+    )
+    ended = clock()
+    own_cpu = time.process_time() - cpu
+    first, last = arrivals.at[0], arrivals.at[-1]
+    compilers = resource.getrusage(resource.RUSAGE_CHILDREN)
+    known = sum(watch.seconds.values())
+    best = tuner.best_measure_pair
+    return {
+        "task": name,
+        "target": target,
+        "compiler": compiler,
+        "trials": len(arrivals.at),
+        "failed": len(arrivals.at) - len(arrivals.good),
+        "import_s": imported - before,
+        "create_s": made - imported,
+        "first_result_s": first - started,
+        "first_success_s": (arrivals.good or [float("nan")])[0] - started,
+        "per_s_from_first": (len(arrivals.at) - 1) / max(last - first, 1e-9),
+        "total_s": ended - started,
+        "own_cpu_s": own_cpu,
+        "children_cpu_s": compilers.ru_utime + compilers.ru_stime,
+        "best_us": best[1].mean * 1e6 if best else None,
+        "calls": watch.calls,
+        "seconds": {**watch.seconds, "other": ended - started - known},
+    }
+
+
+def in_process(arguments: Sequence[str]) -> dict[str, Any]:
+    """Run one case in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.start", "--one", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
+    if not lines:
+        raise SystemExit(f"{' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr[-4000:]}")
+    return dict(json.loads(lines[-1].removeprefix(MARK)))
+
+
+def show(row: dict[str, Any]) -> None:
+    """Print one run."""
+    calls = row["calls"].get("filter", 0)
+    print(
+        f"{row['task']} {row['compiler']}: import {row['import_s']:.2f} s, task and tuner "
+        f"{row['create_s']:.2f} s, first result {row['first_result_s']:.2f} s after tune, then "
+        f"{row['per_s_from_first']:.1f} trials/s; {row['trials']} trials ({row['failed']} failed) "
+        f"in {row['total_s']:.1f} s, best {row['best_us'] or float('nan'):.1f} us; "
+        f"filter called {calls} times"
+    )
+    parts = sorted(row["seconds"].items(), key=lambda part: -part[1])
+    print("   wall: " + ", ".join(f"{label} {seconds:.2f} s" for label, seconds in parts))
+    compiling = row["children_cpu_s"] / max(row["trials"], 1)
+    print(
+        f"   CPU: calling process {row['own_cpu_s']:.1f} s, all others {row['children_cpu_s']:.1f}"
+        f" s ({compiling:.2f} a trial)",
+        flush=True,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Run what the arguments ask for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), help="by default by the target")
+    parser.add_argument("--target", default="cuda")
+    parser.add_argument("--compilers", nargs="+", default=None, choices=["nvcc", "nvrtc"])
+    parser.add_argument("--trials", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    cuda = options.target.startswith("cuda")
+    ending = ".cuda" if cuda else ".cpu"
+    tasks = options.tasks or [name for name in TASKS if name.endswith(ending)]
+    compilers = options.compilers or (["nvcc", "nvrtc"] if cuda else ["nvcc"])
+    if options.one:
+        row = run_one(tasks[0], options.target, compilers[0], options.trials, options.seed)
+        print(MARK + json.dumps(row))
+        return [row]
+
+    def arguments(task: str, compiler: str, trials: int) -> list[str]:
+        given = ["--tasks", task, "--compilers", compiler, "--target", options.target]
+        return [*given, "--trials", str(trials), "--seed", str(options.seed)]
+
+    rows = []
+    for compiler in compilers:
+        in_process(arguments(tasks[0], compiler, WARM_UP_TRIALS))
+        for task in tasks:
+            rows.append(in_process(arguments(task, compiler, options.trials)))
+            show(rows[-1])
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(rows, indent=1))
+    return rows
+
+
+if __name__ == "__main__":
+    main()
