@@ -112,8 +112,9 @@ def run_one(name: str, target: str, compiler: str, trials: int, seed: int) -> di
     """Tune once in this process, and return what took how long."""
     clock = time.perf_counter
     before = clock()
+    import autotune.templates
+
     import autotune
-    import autotune.templates  # noqa: F401 - registers the tasks
     from autotune.measure import LocalBuilder, LocalRunner, measure_option
     from autotune.tuner import AutoTuner
 
