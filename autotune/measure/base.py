@@ -75,6 +75,14 @@ class Builder:
         """Build a batch; one result for each input, in order."""
         raise NotImplementedError(f"{type(self).__name__} must define build(measure_inputs)")
 
+    def refusal(self, measure_input: MeasureInput) -> BuildResult | None:
+        """Return how an input fails that need not be built to know that it cannot run, else None.
+
+        Called before `submit` for proposals of a tuner; what is refused becomes no trial. Here
+        nothing is refused.
+        """
+        return None
+
     def submit(self, measure_input: MeasureInput) -> Future[BuildResult | MeasureResult]:
         """Start to build one input."""
         if self._batcher is None:

@@ -12,12 +12,13 @@ from concurrent.futures import Future
 from typing import Any, Literal
 
 from autotune.errors import MeasureError
+from autotune.kernel import Kernel
 from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.base import Builder, runs_on_host, target_of
 from autotune.measure.build_job import BuildJob
 from autotune.measure.build_pool import BuildPool
 from autotune.measure.realise import realise
-from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
+from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.runtime.toolchain import host_toolchain, nvcc_toolchain
 from autotune.task import Task
 from autotune.utils import environment
@@ -70,6 +71,8 @@ class LocalBuilder(Builder):
         self.user_build_kwargs = dict(build_kwargs or {})
         self.compiler = compiler
         self.cache = cache
+        # What the input gave that `refusal` was asked about last.
+        self._realised: tuple[MeasureInput, Kernel | BuildResult] | None = None
         self._pool = BuildPool(self.n_parallel, tmp_dir)
         # Scripts never close builders; the pool must then end with the builder.
         weakref.finalize(self, self._pool.close)
@@ -88,9 +91,20 @@ class LocalBuilder(Builder):
         elif self.compiler == "nvcc":
             nvcc_toolchain()
 
+    def refusal(self, measure_input: MeasureInput) -> BuildResult | None:
+        """Run the template now; a following `submit` of the same input does not run it again."""
+        outcome = realise(measure_input)
+        self._realised = (measure_input, outcome)
+        if isinstance(outcome, BuildResult) and (
+            outcome.error_no == MeasureErrorNo.INSTANTIATION_ERROR
+        ):
+            return outcome
+        return None
+
     def submit(self, measure_input: MeasureInput) -> Future[BuildResult | MeasureResult]:
         """Run the template now, and queue what it gives for compiling."""
-        kernel = realise(measure_input)
+        known, self._realised = self._realised, None
+        kernel = known[1] if known and known[0] is measure_input else realise(measure_input)
         future: Future[BuildResult | MeasureResult] = Future()
         if isinstance(kernel, BuildResult):
             future.set_result(kernel)

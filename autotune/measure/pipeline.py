@@ -92,6 +92,20 @@ class Pipeline:
         """
         return self._gate.work() if self._gate else nullcontext()
 
+    @property
+    def ready(self) -> bool:
+        """Whether the oldest trial ended, so that `in_turn` has something to give."""
+        return bool(self._trials) and self._trials[0].done
+
+    def refusal(self, measure_input: MeasureInput) -> MeasureResult | None:
+        """Return how a trial would fail of which it is known that it cannot run, else None.
+
+        The template runs here, in the calling thread.
+        """
+        with self.host_work():
+            refused = self._builder.refusal(measure_input)
+        return None if refused is None else as_result(refused)
+
     def submit(self, measure_inputs: Sequence[MeasureInput]) -> None:
         """Start to measure; templates run here, in the calling thread."""
         for measure_input in measure_inputs:

@@ -90,6 +90,11 @@ class Failures:
             counts[kind] += count
         return dict(counts.most_common())
 
+    @property
+    def example(self) -> str:
+        """Kind and first line of the most frequent failure; empty where nothing failed."""
+        return next((f"{k[0]}: {self._lines[k]}" for k, _ in self._counts.most_common(1)), "")
+
     def summary(self, trials: int) -> str:
         """Return the table; empty when nothing failed."""
         failed = sum(self._counts.values())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import MeasureError
 from autotune.measure import MeasureInput, MeasureResult, Pipeline, Runner
 from autotune.record.best import beaten_by
-from autotune.task import GLOBAL_SCOPE, ConfigEntity
+from autotune.task import GLOBAL_SCOPE
 from autotune.tuner.failures import Failures
 from autotune.tuner.finalists import (
     can_race,
@@ -25,6 +25,7 @@ from autotune.tuner.finalists import (
 )
 from autotune.tuner.result import TuneResult, default_of, ended_by, trial_of
 from autotune.tuner.resume import Records, earlier
+from autotune.tuner.screening import Screening
 from autotune.utils.interrupts import interrupts_deferred
 from autotune.utils.si import scale
 
@@ -51,6 +52,7 @@ class Stop:
     timeout_s: float | None
     fail_fast: int | None
     finalists: int
+    count_invalid: bool
 
 
 class Loop:
@@ -76,7 +78,9 @@ class Loop:
         self.failures = Failures()
         self.submitted = self.measured = 0
         self._since_success = 0
+        # Proposed, but not tried yet.
         self._again = tuner.cut_off
+        self._screening = Screening(tuner, active=not stop.count_invalid)
         self._good: list[Pair] = []
         # Indices that a race has put behind its winner.
         self._decided: set[int] = set()
@@ -197,9 +201,9 @@ class Loop:
     def _feed(self, line: Pipeline, deadline: float | None, whole_batches: bool) -> None:
         first_report = min(max(line.capacity, FIRST_REPORT), self.stop.n_trial)
         while self._may_go_on(deadline):
-            self._fill(line)
-            if not line.outstanding:
-                self._why = _EXHAUSTED  # nothing proposed
+            self._fill(line, deadline, whole_batches)
+            if not line.outstanding:  # nothing proposed that can run
+                self._why = self._why or self._screening.end(self.measured) or _EXHAUSTED
                 return
             pairs = self._take(line)
             while whole_batches and line.outstanding:
@@ -243,23 +247,33 @@ class Loop:
         with line.host_work():
             self.tuner.update([inp for inp, _ in pairs], [res for _, res in pairs])
 
-    def _fill(self, line: Pipeline) -> None:
-        """Propose as much as there is room for."""
-        while (room := min(line.room(), self.stop.n_trial - self.submitted)) > 0:
-            configs = self._proposed(line, room)
-            if not configs:
+    def _fill(self, line: Pipeline, deadline: float | None, whole_batches: bool) -> None:
+        """Propose as much as there is room for, and what can run becomes a trial."""
+        task, screening = self.tuner.task, self._screening
+        room = min(line.room(), self.stop.n_trial - self.submitted)
+        while room > 0:
+            if not self._again and not self._propose(line, room):
                 return
-            task = self.tuner.task
-            line.submit([MeasureInput(task.target, task, config) for config in configs])  # type: ignore[arg-type]
-            self.submitted += len(configs)
+            inp = MeasureInput(task.target, task, self._again[0])  # type: ignore[arg-type]
+            passes = screening.passes(line, inp)
+            del self._again[0]
+            if passes:
+                line.submit([inp])
+                self.submitted, room = self.submitted + 1, room - 1
+                continue
+            if screening.hopeless or not self._may_go_on(deadline):
+                return
+            if line.ready and not whole_batches:  # nobody waits for a long search
+                return
 
-    def _proposed(self, line: Pipeline, most: int) -> Sequence[ConfigEntity]:
-        """Return what to measure next: first what an earlier call proposed and could not end."""
-        again, self._again[:] = self._again[:most], self._again[most:]
-        if again or not self.tuner.has_next():
-            return again
+    def _propose(self, line: Pipeline, most: int) -> bool:
+        """Let the strategy propose; say whether it did."""
+        self._screening.teach(line)
+        if self._screening.hopeless or not self.tuner.has_next():
+            return False
         with line.host_work():
-            return self.tuner.next_batch(most)
+            self._again += self.tuner.next_batch(most)
+        return bool(self._again)
 
     def _keep(self, pairs: Sequence[Pair]) -> None:
         for inp, res in pairs:
@@ -352,5 +366,7 @@ class Loop:
             log=next((c.path for c in self.callbacks if hasattr(c, "path")), None),
             wall_s=time.monotonic() - self._started,
             trial_seconds=trial_of(best[1]) if best else None,
+            filtered=self.tuner.filtered,
+            filtered_why=self._screening.example,
             notes=tuple(filter(None, [self._runner.host_note if self._runner else ""])),
         )

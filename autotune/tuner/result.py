@@ -34,6 +34,8 @@ class TuneResult:
         trial_seconds: what the best configuration took in its own trial, where a race measured
             it again.
         notes: what else a reader must know, such as that the host was busy.
+        filtered: proposals of this run that were no trials because they cannot run.
+        filtered_why: the most frequent reason, in words.
     """
 
     task: Task
@@ -49,6 +51,8 @@ class TuneResult:
     wall_s: float
     trial_seconds: float | None = None
     notes: tuple[str, ...] = ()
+    filtered: int = 0
+    filtered_why: str = ""
 
     @property
     def flops(self) -> float | None:
@@ -65,6 +69,7 @@ class TuneResult:
     def __str__(self) -> str:
         rows = [
             ("trials", self._trials()),
+            *([("filtered", self._filtered())] if self.filtered else []),
             ("stopped", self.stop_reason),
             ("best", self._best()),
             *([("config", _knobs(self.best_config))] if self.best_config else []),
@@ -81,6 +86,9 @@ class TuneResult:
             count += f", {self.resumed} of them taken over from an earlier run"
         kinds = ", ".join(f"{n} {kind}" for kind, n in self.failures.items())
         return f"{count}; {sum(self.failures.values())} failed{f' ({kinds})' if kinds else ''}"
+
+    def _filtered(self) -> str:
+        return f"{self.filtered} proposals that cannot run, most for {self.filtered_why}"
 
     def _best(self) -> str:
         if self.best_config is None:

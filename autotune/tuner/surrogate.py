@@ -37,14 +37,27 @@ class Trials:
     """What was measured, by index; rates are 1 / seconds, 0 for failures.
 
     `reports` is what the compiler said of those that it could build, see `resources.report_of`.
+    `refused` are points known not to run before anything was built; there may be many times more.
     """
 
     rates: dict[int, float] = field(default_factory=dict)
+    refused: dict[int, None] = field(default_factory=dict)
     reports: dict[int, Float] = field(default_factory=dict)
 
     def indices(self) -> list[int]:
         """Return all, oldest first."""
         return list(self.rates)
+
+    @property
+    def known(self) -> int:
+        """How many points something is known of."""
+        return len(self.rates) + len(self.refused)
+
+    @property
+    def failing(self) -> float:
+        """Share of them that does not run."""
+        ran = sum(rate > 0 for rate in self.rates.values())
+        return 1 - ran / self.known if self.known else 0.0
 
     def good(self) -> list[int]:
         """Return those that ran, fastest first."""
@@ -180,12 +193,13 @@ class Surrogate:
         return self._trust * self.history.predict(indices)
 
     def _learn_failures(self, trials: Trials) -> None:
-        ran = np.array([rate > 0 for rate in trials.rates.values()], dtype=np.float64)
+        measured = [float(rate > 0) for rate in trials.rates.values()]
+        ran = np.array(measured + [0.0] * len(trials.refused))
         if min(ran.sum(), len(ran) - ran.sum()) < LEARN_FAILURES:
             self._runs = None
             return
         settings = TreeSettings(rounds=30, depth=4, rate=0.3, threads=self._settings.threads)
-        rows = self._limits(trials.indices())
+        rows = self._limits([*trials.rates, *trials.refused])
         self._runs = Trees.fit(rows, ran, "chance", settings)
 
     def _chances(self, indices: IndexArray) -> Float:

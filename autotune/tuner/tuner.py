@@ -43,6 +43,8 @@ class Tuner:
         n_trial, early_stopping: arguments of the running `tune`.
         resumed: trials that it took from an earlier run.
         result: what the last `tune` found, also where it was interrupted; None before.
+        filtered: proposals of this run that were no trials, because the template, the schedule or
+            the target's limits refuse them; see `count_invalid` of `tune`.
         cut_off: proposals whose trials were under way when the last run ended; they are measured
             first by the next.
     """
@@ -59,6 +61,7 @@ class Tuner:
         self.resumed = 0
         self.result: TuneResult | None = None
         self.cut_off: list[ConfigEntity] = []
+        self.filtered = 0
         self.ttl: int | None = None
         self.n_trial: int | None = None
         self.early_stopping: int | None = None
@@ -75,7 +78,11 @@ class Tuner:
         raise NotImplementedError(f"{type(self).__name__} must define next_batch(batch_size)")
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
-        """Learn from measured trials, in the order they were proposed."""
+        """Learn from measured trials, in the order they were proposed.
+
+        Also from proposals that were no trials because they cannot run, as soon as that is known;
+        their results have the error `MeasureErrorNo.INSTANTIATION_ERROR`.
+        """
 
     def load_history(self, data_set: Iterable[Pair], min_seed_records: int = 500) -> None:
         """Learn from earlier records, of this task or of others of the same template.
@@ -135,6 +142,7 @@ class Tuner:
         timeout_s: float | None = None,
         fail_fast: int | None = 32,
         finalists: int = 5,
+        count_invalid: bool = False,
     ) -> TuneResult:
         """Propose, measure and learn until the trials are used up or nothing is left.
 
@@ -166,12 +174,16 @@ class Tuner:
             finalists: at the end, run at most so many of the best trials side by side, and the
                 default configuration with them, and let a fixed rule choose among those that tie;
                 0 or 1 for no race.
+            count_invalid: whether a configuration that the template, the schedule or the target's
+                limits refuse is a failed trial, as in AutoTVM. By default the strategy is told
+                that it failed and proposes another, and `filtered` counts it: such are found in
+                milliseconds, before anything is compiled.
 
         Returns:
             What was found, how good that is, and why the run ended.
 
         Raises:
-            TunerError: an argument makes no sense.
+            TunerError: an argument makes no sense, or nothing proposed can run.
             KeyboardInterrupt: raised again after everything was closed; callbacks have seen every
                 trial that had ended, so a log is complete and can be given to ``resume``.
         """
@@ -193,7 +205,13 @@ class Tuner:
             _check_range("stop_at", stop_at, 0.01, 1)
             _check_ceiling(self.task)
         self.n_trial, self.early_stopping, self.resumed = n_trial, early_stopping, 0
-        stop = Stop(n_trial, early_stopping, stop_at, timeout_s, fail_fast, finalists)
+        if not isinstance(count_invalid, bool):
+            raise TunerError(
+                f"tune(count_invalid=...): expected True or False, got {count_invalid!r}"
+            )
+        stop = Stop(
+            n_trial, early_stopping, stop_at, timeout_s, fail_fast, finalists, count_invalid
+        )
         loop = Loop(self, stop, tuple(callbacks), si_prefix)
         if resume is not None:
             loop.resume(resume, retry, keep_older)

@@ -12,7 +12,7 @@ from autotune.cost_model.blas import one_thread
 from autotune.cost_model.xgb import Loss
 from autotune.errors import TemplateError, TunerError
 from autotune.features import KnobFeatures, LoopFeatures
-from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.task.constraint import BoolArray
 from autotune.tuner.candidates import Candidates, candidates_of, far_points
@@ -123,8 +123,7 @@ class XGBTuner(PointTuner):
         return chosen
 
     def _fill(self, n: int) -> list[int]:
-        rates = self._trials.rates.values()
-        if self._knows_enough() or 2 * sum(rate > 0 for rate in rates) < len(rates):
+        if self._knows_enough() or self._trials.failing > 0.5:
             # Far corners fail more often than other points do.
             filled = super()._fill(n)
         else:
@@ -192,12 +191,15 @@ class XGBTuner(PointTuner):
             report = report_of(result.extra)
             if report is not None:
                 self._trials.reports[int(inp.config.index)] = report
+            if result.error_no == MeasureErrorNo.INSTANTIATION_ERROR:
+                self._trials.refused[int(inp.config.index)] = None
         super().update(inputs, results)
 
     def learn(self, indices: Sequence[int], rates: FloatArray) -> None:
         """Take note of measured points."""
         for index, rate in zip(indices, rates.tolist(), strict=True):
-            self._trials.rates[index] = rate
+            if index not in self._trials.refused:
+                self._trials.rates[index] = rate
             self._pending.pop(index, None)
         self._news += indices
 
@@ -206,8 +208,8 @@ class XGBTuner(PointTuner):
 
     def _looked(self) -> Surrogate:
         """Return the surrogate with everything known put in."""
-        surrogate, measured = self._surrogate, len(self._trials.rates)
-        grown = measured >= self._fit_at * GROWTH or self._since_fit >= self.plan_size
+        surrogate = self._surrogate
+        grown = self._trials.known >= self._fit_at * GROWTH or self._since_fit >= self.plan_size
         if surrogate is None or (grown and self._news) or not self._open.any():
             return self._fitted()
         if self._news:
@@ -229,7 +231,7 @@ class XGBTuner(PointTuner):
         trees = surrogate.rank(self._trials)
         pool = self._candidates.choose(trees, self._taken(), good, POOL)
         surrogate.fit(self._trials, list(self._pending), pool)
-        self._fit_at, self._since_fit, self._news = len(self._trials.rates), 0, []
+        self._fit_at, self._since_fit, self._news = self._trials.known, 0, []
         self._open = np.ones(len(pool), dtype=np.bool_)
         self._look_around(surrogate)
         surrogate.expect(self._trials)

@@ -1,0 +1,94 @@
+"""Proposals are tested before they become trials: what cannot run costs none."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from autotune.errors import TunerError
+from autotune.measure import MeasureInput, MeasureResult, Pipeline
+from autotune.tuner.failures import Failures
+
+if TYPE_CHECKING:
+    from autotune.tuner.tuner import Tuner
+
+logger = logging.getLogger("autotvm")
+
+# Proposals in a row that cannot run before a run ends; where templates are lowered that is some
+# ten seconds. Before so many it is said that few can.
+PATIENCE, WARN = 4000, 200
+
+
+class Screening:
+    """Runs the template and lowers it for each proposal, before it is counted as a trial.
+
+    What a template, the schedule, or the target's limits refuse is no trial: it is neither logged
+    nor shown to callbacks, but the strategy learns that it failed, and proposes something else.
+    A proposal that passes costs nothing more, because the builder needs what was made for it.
+
+    Args:
+        tuner: what proposes; its `filtered` counts what was refused.
+        active: whether anything is tested at all.
+
+    Attributes:
+        in_a_row: proposals refused since the last that passed.
+    """
+
+    def __init__(self, tuner: Tuner, active: bool) -> None:
+        self._tuner = tuner
+        self._active = active
+        self._causes = Failures()
+        self._passed = False
+        self._news: list[tuple[MeasureInput, MeasureResult]] = []
+        self.in_a_row = 0
+        tuner.filtered = 0
+
+    def passes(self, line: Pipeline, measure_input: MeasureInput) -> bool:
+        """Return whether a proposal may become a trial."""
+        refusal = line.refusal(measure_input) if self._active else None
+        if refusal is None:
+            self.in_a_row, self._passed = 0, True
+            return True
+        self._tuner.filtered += 1
+        self.in_a_row += 1
+        self._causes.recall([refusal])
+        self._news.append((measure_input, refusal))
+        if self.in_a_row == WARN:
+            logger.warning("%d proposals in a row cannot run, such as: %s", WARN, self.example)
+        return False
+
+    def teach(self, line: Pipeline) -> None:
+        """Let the strategy learn what was refused since the last call."""
+        news, self._news = self._news, []
+        if news:
+            with line.host_work():
+                self._tuner.update([inp for inp, _ in news], [res for _, res in news])
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether so many were refused that no more should be proposed."""
+        return self.in_a_row >= PATIENCE
+
+    @property
+    def example(self) -> str:
+        """What most of them were refused for; empty where none was."""
+        return self._causes.example
+
+    def end(self, measured: int) -> str | None:
+        """Say why nothing more is proposed, if that is because nothing more can run.
+
+        Raises:
+            TunerError: nothing was found that can run, in this call or before it.
+        """
+        if not self._causes:
+            return None
+        if not self._passed and not measured:
+            task = self._tuner.task
+            tried = "the first" if self.hopeless else "all"
+            raise TunerError(
+                f"task {task.name!r} {task.args} for {task.target}: {tried} "
+                f"{self._tuner.filtered} configurations proposed cannot run, most because of: "
+                f"{self.example}. Change the template or its knobs; "
+                f"tune(count_invalid=True) makes each of them a failed trial"
+            )
+        return f"the last {self.in_a_row} proposals cannot run" if self.hopeless else None
