@@ -151,12 +151,26 @@ class BuildPool:
             reply = self._asked(worker, order)
             if reply.get("error") != "crashed":
                 break
-            if _verdict(case, reply):
-                self._scratch.check_room()
+            if self._is_to_blame(case, reply):
                 reply["message"] = case.verdict(reply["message"])
                 break
             worker.rest(case.pause_s)
         return _result(order.job, reply, time.perf_counter() - self._paused() - started)
+
+    def _is_to_blame(self, case: Case, reply: dict[str, Any]) -> bool:
+        """Take note of a crash; return whether the job is to blame for it.
+
+        Raises:
+            MeasureError: the disk stays full.
+        """
+        full = self._scratch.lacks_room()
+        if full is None and not _NO_ROOM.search(reply["message"]):
+            return case.killed() if reply.get("killed") else case.struck()
+        if not case.lacked():
+            return False
+        if full is not None:
+            raise full
+        return True  # it alone takes more than there is
 
     def _asked(self, worker: Worker, order: Order) -> dict[str, Any]:
         try:
@@ -218,13 +232,6 @@ class BuildPool:
                 return taken
             if pending is not None:
                 taken.append(pending)
-
-
-def _verdict(case: Case, reply: dict[str, Any]) -> bool:
-    """Take note of a crash; return whether the job is to blame for it."""
-    if _NO_ROOM.search(reply["message"]):
-        return case.lacked()
-    return case.killed() if reply.get("killed") else case.struck()
 
 
 def _result(job: BuildJob, reply: dict[str, Any], seconds: float) -> BuildResult:

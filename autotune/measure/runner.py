@@ -122,7 +122,11 @@ class LocalRunner(Runner):
         self._gate = gate
 
     def start(self) -> None:
-        """Start the processes that own the devices, and do not wait for them."""
+        """Start the processes that own the devices, and do not wait for them.
+
+        Raises:
+            DeviceError: there is no such device.
+        """
         self._running()
 
     def get_build_kwargs(self) -> dict[str, Any]:
@@ -188,8 +192,10 @@ class LocalRunner(Runner):
         if self.task is None:
             raise MeasureError("LocalRunner: set_task(task) comes before running anything")
         greetings = [self._greeting(self.task, device) for device in self.devices]
-        oracle = Oracle(self.seed, self.ref_input, self.options.verify)
         kind, gate = self.station, self._gate
+        for greeting in greetings:
+            kind.require(greeting)
+        oracle = Oracle(self.seed, self.ref_input, self.options.verify)
         return Crew(
             self.options,
             greetings,

@@ -67,18 +67,15 @@ class Scratch:
             raise _no_room(str(inner.parent), error) from error
         return inner
 
-    def check_room(self) -> None:
-        """Write a file as large as some compilations need, and remove it.
-
-        Raises:
-            MeasureError: there is no room for it.
-        """
+    def lacks_room(self) -> MeasureError | None:
+        """Write a file as large as some compilations need, and remove it; say what is wrong."""
         try:
             with tempfile.TemporaryFile(dir=self.path) as file:
                 for _ in range(_ROOM_BYTES // len(_BLOCK)):
                     file.write(_BLOCK)
         except OSError as error:
-            raise _no_room(str(self.path), error) from error
+            return _no_room(str(self.path), error)
+        return None
 
     def _made(self) -> Path:
         try:

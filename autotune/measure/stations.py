@@ -14,6 +14,9 @@ from autotune.measure.jobs import Greeting, Job
 from autotune.measure.run_worker import QUIET_NUMPY
 from autotune.measure.types import MeasureErrorNo
 from autotune.measure.worker import StartFailed, Worker
+from autotune.runtime import device
+from autotune.runtime.memory import memory_of
+from autotune.target import Target
 from autotune.utils.children import ChildDied, ChildTimeout
 
 _MODULE = "autotune.measure.run_worker"
@@ -40,6 +43,15 @@ class Station:
         restored = tuple((name, os.environ.get(name)) for name in changed)
         greeting = replace(greeting, restored=restored)
         self.worker = Worker(_MODULE, greeting, environment=changed, bare=_BARE)
+
+    @staticmethod
+    def require(greeting: Greeting) -> None:
+        """Look whether there is such a device at all, before anything is built for it.
+
+        Raises:
+            DeviceError: there is none, or nothing to use it with.
+        """
+        memory_of(device(Target(greeting.target), greeting.device))
 
     @property
     def pid(self) -> int | None:

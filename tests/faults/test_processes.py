@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import autotune.task as at
-from autotune.errors import CompilerMissing, MeasureError
+from autotune.errors import CompilerMissing, DeviceError, MeasureError
 from autotune.measure import (
     LocalBuilder,
     LocalRunner,
@@ -24,9 +24,13 @@ from autotune.measure import (
     Pipeline,
     measure_option,
 )
+from autotune.tuner import GridSearchTuner
 from autotune.utils.children import Child
 from tests.faults.test_faults import children_of, gone
-from tests.measure import kernels
+from tests.measure import (
+    devices,  # noqa: F401 - registers a template
+    kernels,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -259,6 +263,22 @@ def test_compiling_goes_on_with_the_workers_that_can_be_started(monkeypatch, cap
     assert "compiling goes on with 1 worker: " in caplog.text
 
 
+@pytest.mark.parametrize("which", [[999], [0, 999]])
+def test_a_device_that_is_not_there_is_told_in_one_line_before_the_first_trial(which):
+    task = at.create("measure_test.stated", (2,), target="cuda -arch=sm_90")
+    builder = LocalBuilder(n_parallel=1, compiler="nvrtc")
+    seen = []
+    with pytest.raises(DeviceError, match=r"cuda:\d+: there is no such device here") as caught:
+        GridSearchTuner(task).tune(
+            2,
+            measure_option(builder, LocalRunner(devices=which)),
+            callbacks=[lambda tuner, inputs, results: seen.append(inputs)],
+        )
+    assert "\n" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert builder.pids == seen == []
+
+
 def test_nobody_waits_for_a_reference_when_all_is_over(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     begun, go_on = threading.Event(), threading.Event()
@@ -291,7 +311,10 @@ SCRIPT = """
     import sys
     import autotune.task as at
     from autotune.measure import *
-    from tests.measure import kernels
+    from tests.measure import (
+    devices,  # noqa: F401 - registers a template
+    kernels,
+)
     task = at.create("measure_test.faulty", (["loop", "none"],), target="c")
     option = measure_option(LocalBuilder(n_parallel=2), LocalRunner(timeout=60))
     pipeline = Pipeline(task, option)
