@@ -6,6 +6,7 @@ prototype says, and the compiler checks that prototype against the arguments.
 
 from __future__ import annotations
 
+from autotune.kernel.entry import identifier
 from autotune.kernel.kernel import Argument, Kernel, KernelCall, Scalar, Workspace
 
 # Numbers passed by value, in words of the language that need no header.
@@ -15,22 +16,33 @@ C_TYPES = {
     "uint32": "unsigned int", "uint64": "unsigned long long", "float16": "_Float16",
     "bfloat16": "unsigned short", "float32": "float", "float64": "double",
 }  # fmt: skip
+# What does not arrive as it was passed is an error; that a sign is not looked at is none.
+_STRICT = "".join(
+    f'\n#pragma GCC diagnostic {verdict} "-W{name}"'
+    for verdict, name in (
+        ("error", "conversion"),
+        ("error", "int-conversion"),
+        ("error", "discarded-array-qualifiers"),
+        ("error", "discarded-qualifiers"),
+        ("ignored", "sign-conversion"),
+    )
+)
 
 
 def packed_name(entry: str) -> str:
     """Return the name of the function that calls ``entry``."""
-    return f"{entry}__packed"
+    return f"{identifier(entry)}__packed"
 
 
 def filler_name(kernel: Kernel) -> str:
     """Return the name of the function that fills the constants of ``kernel``."""
-    return f"{kernel.name}__constants"
+    return f"{identifier(kernel.name)}__constants"
 
 
 def packed_calls(kernel: Kernel) -> str:
     """Return the text of these functions, to be put behind that of a C kernel."""
     first = {one.entry: one for one in reversed(kernel.calls)}
-    calls = "".join(_packed(kernel, one) for one in first.values())
+    calls = _STRICT + "".join(_packed(kernel, one) for one in first.values())
     if not kernel.constants:
         return calls
     return calls + constants_filler(kernel, "_Static_assert")
@@ -53,9 +65,7 @@ def constants_filler(kernel: Kernel, static_assert: str) -> str:
         for i, a in enumerate(kernel.constants)
     )
     return (
-        f'\n#line 1 "the constants of {kernel.name}"\n'
-        '#pragma GCC diagnostic error "-Wdiscarded-array-qualifiers"\n'
-        '#pragma GCC diagnostic error "-Wdiscarded-qualifiers"\n'
+        f'\n#line 1 "autotune: the constants of {kernel.name}"\n'
         f"{checks}void {filler_name(kernel)}(void *const *packed) {{ {copies} }}\n"
     )
 
@@ -63,7 +73,7 @@ def constants_filler(kernel: Kernel, static_assert: str) -> str:
 def _packed(kernel: Kernel, one: KernelCall) -> str:
     values = ", ".join(_value(i, a) for i, a in enumerate(kernel.parameters(one)))
     return (
-        f'\n#line 1 "the arguments of {one.entry}"\n'
+        f'\n#line 1 "autotune: the arguments of {one.entry}"\n'
         # Not inlined, so that it is compiled as if nothing in this file called it; and hidden, for
         # the linker would prefer a function of another library with the same name (`wait`).
         f'__typeof__({one.entry}) {one.entry} __attribute__((noinline, visibility("hidden")));\n'

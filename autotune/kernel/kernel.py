@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from autotune.errors import KernelError
+from autotune.kernel.entry import check_entry
 from autotune.kernel.scalar import ScalarValue, scalar_value
 from autotune.target import Language
 from autotune.utils.math import product
@@ -160,7 +161,8 @@ class Kernel:
     Attributes:
         name: name of the function; what a user calls it.
         language: ``"cuda"`` or ``"c"``.
-        source: complete text, knobs already in place. Entries have C linkage (``extern "C"``).
+        source: complete text, knobs already in place. Entries have C linkage (``extern "C"``), or
+            are named as instances of C++ templates (``gemm<float, 4>``).
         args: what a caller passes, in order: arrays, scalars and constants.
         calls: the kernels to run, in order, on one stream.
         workspace: buffers the runtime provides.
@@ -187,6 +189,7 @@ class Kernel:
         if not self.calls:
             raise KernelError(f"kernel {self.name!r}: no entry to call")
         for one in self.calls:
+            check_entry(self.name, one.entry, templates=self.language == "cuda")
             unknown = [n for n in one.args if n not in names]
             if unknown:
                 raise KernelError(

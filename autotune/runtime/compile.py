@@ -22,11 +22,14 @@ from autotune.errors import (
     CompileTimeout,
     KernelError,
 )
+from autotune.kernel.entry import identifier, plain_name
 from autotune.kernel.kernel import Kernel
+from autotune.kernel.signature import signature_mismatch
 from autotune.runtime.build_cache import BuildCache, Entry
 from autotune.runtime.compilers import Recipe, c_recipe, emulated_recipe
+from autotune.runtime.cubin import check_cubin
 from autotune.runtime.cuda_compilers import nvcc_recipe, nvrtc_recipe
-from autotune.runtime.elf import code_bytes, code_hash, functions
+from autotune.runtime.elf import code_bytes, code_hash
 from autotune.runtime.resources import parse_ptxas, summary
 from autotune.runtime.user_headers import anchored, user_headers
 from autotune.target import Target
@@ -96,12 +99,15 @@ def compile_kernel(
         use_cache: False neither looks there nor stores.
 
     Raises:
-        CompileError: the compiler refused the source; remembered by the cache.
+        CompileError: the compiler refused the source, which is remembered by the cache; or the
+            arguments do not fit what its entries take.
         CompilerMissing: there is no compiler.
         CompilerCrashed: the compiler was killed, or memory or disk were full.
         CompileTimeout: it was killed after ``timeout_s``.
     """
     started = time.perf_counter()
+    if wrong := signature_mismatch(kernel):
+        raise CompileError(f"kernel {kernel.name!r}: {wrong}")
     kernel = replace(kernel, flags=anchored(kernel.flags)) if kernel.flags else kernel
     recipe = _recipe(kernel, target, compiler)
     store = (cache or _users_cache(environment.cache_dir())) if use_cache else None
@@ -114,11 +120,10 @@ def compile_kernel(
             store.put(key, entry)
     if entry.error:
         raise CompileError(entry.error + _unnamed(kernel))
-    if recipe.suffix == ".cubin":
-        _check_entries(kernel, entry)
+    names = check_cubin(kernel, entry.artifact) if recipe.suffix == ".cubin" else {}
     return BuildOutput(
-        artifact=_place(entry.artifact, Path(out_dir), kernel.name, recipe.suffix),
-        resources=summary(entry.entries, kernel) | {"code_bytes": entry.code_bytes},
+        artifact=_place(entry.artifact, Path(out_dir), identifier(kernel.name), recipe.suffix),
+        resources=summary(entry.entries, kernel, names) | {"code_bytes": entry.code_bytes},
         log=entry.log,
         entries=entry.entries,
         code_hash=_launched(entry.code_hash, kernel),
@@ -129,31 +134,9 @@ def compile_kernel(
 
 def _unnamed(kernel: Kernel) -> str:
     """Say which entry points the source does not even name; what the compiler says is obscure."""
-    entries = dict.fromkeys(one.entry for one in kernel.calls)
+    entries = dict.fromkeys(plain_name(one.entry) for one in kernel.calls)
     missing = [e for e in entries if not re.search(rf"\b{re.escape(e)}\b", kernel.source)]
     return f"\n[the source has no function {', '.join(missing)}]" if missing else ""
-
-
-def _check_entries(kernel: Kernel, entry: Entry) -> None:
-    """Refuse a cubin without the kernels that will be launched; a device is not needed to see it.
-
-    Raises:
-        CompileError: one is missing, or has a C++ name; or it is no cubin at all.
-    """
-    try:
-        there = functions(entry.artifact)
-    except ValueError as error:
-        raise CompileError(
-            f"kernel {kernel.name!r}: the compiler wrote no cubin: {error}; leave out flags that "
-            "ask for another output"
-        ) from error
-    missing = [one.entry for one in kernel.calls if one.entry not in there]
-    if missing:
-        raise CompileError(
-            f"kernel {kernel.name!r}: the source has no kernel {missing[0]!r}, it has "
-            f"{', '.join(there) or 'none'}; declare it as "
-            f'`extern "C" __global__ void {missing[0]}(...)`'
-        )
 
 
 def _recipe(kernel: Kernel, target: Target, compiler: str) -> Recipe:

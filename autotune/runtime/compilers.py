@@ -21,6 +21,9 @@ from autotune.runtime.toolchain import Toolchain, crashed, host_cpu, host_toolch
 from autotune.target import Target
 from autotune.utils.command import Completed, run
 
+# The same in text of ours around the source, where the "file" says what it is about.
+_OUR_ERROR = re.compile(r"^autotune: (.*?)(?::\d+|\(\d+\))+: error: (.*\S)", re.MULTILINE)
+_ASSERTION = re.compile(r"static assertion failed(: | with )")
 # What a compiler, a linker or NVRTC says first of what is wrong: "kernel.cu(3): error: ...".
 _FIRST_ERROR = re.compile(
     r"^(?:.*?\berror\s*:|nvcc fatal\s*:|ptxas fatal\s*:"
@@ -111,8 +114,10 @@ def check_compiler(name: str, argv: list[str], completed: Completed, seconds: fl
         return
     text = f"kernel {name!r}: {Path(argv[0]).name} failed"
     # Summaries show the first line only.
-    if match := _FIRST_ERROR.search(completed.output):
-        text += f": {match.group(1).strip()}"
+    if match := _OUR_ERROR.search(completed.output):
+        text += f": {match[1]}: {_ASSERTION.sub('', match[2])}"
+    elif match := _FIRST_ERROR.search(completed.output):
+        text += f": {_ASSERTION.sub('', match[1].strip())}"
     text += f"\n{completed.output.strip()}"
     text += f"\n[command: {shlex.join(argv)}]"
     if crashed(completed):

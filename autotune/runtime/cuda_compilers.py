@@ -10,7 +10,9 @@ is looked for; a toolkit is another.
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +20,7 @@ from pathlib import Path
 from autotune.errors import CompilerMissing
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.compilers import Recipe, check_compiler, run_in
+from autotune.runtime.cubin import marks
 from autotune.runtime.nvrtc import run_nvrtc
 from autotune.runtime.nvrtc_flags import flag_arch, nvrtc_flags
 from autotune.runtime.nvrtc_headers import HEADERS
@@ -35,6 +38,7 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
 
     A kernel whose flags name an architecture (``-arch=sm_90a``, ``-gencode=...``) gets that one.
     """
+    kernel = _instantiated(kernel)
     toolchain = nvcc_toolchain()
     nvcc = toolchain.command[0]
     arch = [] if flag_arch(kernel.flags) else [f"-arch={target.arch}"]
@@ -79,6 +83,7 @@ def nvrtc_recipe(kernel: Kernel, target: Target) -> Recipe:
     Raises:
         CompilerMissing: the library was not found.
     """
+    kernel = _instantiated(kernel)
     library = find_nvrtc()
     headers = _header_folder(library)
     arch = flag_arch(kernel.flags) or target.arch
@@ -102,6 +107,16 @@ def nvrtc_recipe(kernel: Kernel, target: Target) -> Recipe:
     parts = (library, headers / _HEADER) if headers else (library,)
     identity = ("nvrtc", *map(_state, parts), *options)
     return Recipe(kernel, identity, ".cubin", compile_in)
+
+
+def _instantiated(kernel: Kernel) -> Kernel:
+    """Return the kernel with those instances of templates in its text that will be launched."""
+    text = marks(kernel)
+    if not text:
+        return kernel
+    standard = any(re.match(r"--?std\b", flag) for flag in kernel.flags)
+    flags = kernel.flags if standard else (*kernel.flags, "-std=c++17")
+    return replace(kernel, source=kernel.source + text, flags=flags)
 
 
 def _state(path: Path) -> str:

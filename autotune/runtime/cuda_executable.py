@@ -7,12 +7,14 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 from autotune.errors import DeviceError
 from autotune.kernel import Argument, Constant, Kernel, KernelCall, Scalar, Workspace
 from autotune.runtime.array import NDArray, empty
 from autotune.runtime.buffers import Buffers, sets_beyond
+from autotune.runtime.cubin import symbols
 from autotune.runtime.cuda_driver import activated, driver
 from autotune.runtime.cuda_graph import Graph
 from autotune.runtime.device import Device
@@ -51,13 +53,14 @@ class CudaExecutable(Executable):
         super().__init__(kernel, device)
         with activated(device.index):
             self._module: Any = driver.module_from_file(artifact)
-            self._functions = [self._function(one) for one in kernel.calls]
+            names = symbols(kernel, Path(artifact).read_bytes())
+            self._functions = [self._function(one, names[one.entry]) for one in kernel.calls]
             self._constants = [self._constant(one) for one in kernel.constants]
             self.stream = driver.Stream()
         self._zeroed = [self.workspaces[w.name] for w in kernel.workspace if w.zero]
 
-    def _function(self, one: KernelCall) -> Any:
-        function = self._module.get_function(one.entry)
+    def _function(self, one: KernelCall, symbol: str) -> Any:
+        function = self._module.get_function(symbol)
         attribute = driver.function_attribute
         static = function.get_attribute(attribute.SHARED_SIZE_BYTES)
         dynamic = one.launch.shared_bytes
@@ -74,20 +77,7 @@ class CudaExecutable(Executable):
 
     def _constant(self, constant: Constant) -> int:
         """Return the address of the variable of a constant."""
-        try:
-            address, size = self._module.get_global(constant.name)
-        except driver.LogicError as error:
-            raise DeviceError(
-                f"kernel {self.kernel.name!r}: no `__constant__` variable {constant.name!r}; "
-                "declare it outside of all functions and namespaces"
-            ) from error
-        if size != constant.bytes:
-            raise DeviceError(
-                f"kernel {self.kernel.name!r}: constant {constant.name!r}: expected "
-                f"{constant.dtype}{list(constant.shape)}, {constant.bytes} bytes, the source has "
-                f"{size} bytes"
-            )
-        return int(address)
+        return int(self._module.get_global(constant.name)[0])
 
     def fill_constants(self, arrays: Sequence[NDArray]) -> None:
         """Queue copies to constant memory on the stream."""

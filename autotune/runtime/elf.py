@@ -14,6 +14,7 @@ from dataclasses import dataclass
 _NO_BITS = 8
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
 # What a kernel does is in these: code, constants, and which functions the code calls. Notes, debug
 # information and, of a CUDA binary, the names of symbols are not.
 _CODE = (
@@ -22,6 +23,8 @@ _CODE = (
 )  # fmt: skip
 # Where debug information is patched; not code, though called by names as above.
 _DEBUG = (".rel.debug", ".rela.debug", ".rel.nv_debug", ".rela.nv_debug")
+# A kernel that does nothing, in whose name stands that of another; see `autotune.runtime.cubin`.
+MARK = "autotune_mark"
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,21 @@ def sections(elf: bytes) -> Iterator[Section]:
         yield Section(elf[names_at + name : end].decode(), size, content)
 
 
+def symbol_sizes(elf: bytes) -> dict[str, int]:
+    """Return the size in bytes of what each symbol of an ELF file names.
+
+    Raises:
+        ValueError: see `sections`.
+    """
+    found = {s.name: s.content for s in sections(elf)}
+    names, table = found.get(".strtab", b""), found.get(".symtab", b"")
+    sizes = {}
+    for at in range(0, len(table) - _SYMBOL.size + 1, _SYMBOL.size):
+        name, _, _, _, _, size = _SYMBOL.unpack_from(table, at)
+        sizes[names[name : names.index(b"\0", name)].decode("utf-8", "replace")] = size
+    return sizes
+
+
 def functions(cubin: bytes) -> list[str]:
     """Return the names of the functions in a CUDA binary, which keeps each in its own section."""
     prefix = ".text."
@@ -63,7 +81,8 @@ def functions(cubin: bytes) -> list[str]:
 def code_bytes(elf: bytes) -> int:
     """Return the size of the machine code in bytes; 0 for a file that is not ELF."""
     try:
-        return sum(s.size for s in sections(elf) if s.name.startswith(".text"))
+        code = (s for s in sections(elf) if s.name.startswith(".text"))
+        return sum(s.size for s in code if MARK not in s.name)
     except ValueError:
         return 0
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from autotune.errors import KernelError
 from autotune.kernel import Kernel
+from autotune.kernel.entry import identifier
 from autotune.runtime.bind import bind
 from autotune.runtime.buffers import Buffers
 from autotune.runtime.device import Device, device
@@ -168,7 +169,7 @@ class Module:
         if self._executable is None:
             folder = tempfile.mkdtemp(prefix="autotune-load-")
             remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            path = Path(folder, f"{self.name}{self.suffix}")
+            path = Path(folder, f"{identifier(self.name)}{self.suffix}")
             path.write_bytes(self.artifact)
             self._executable = load(path, self.kernel, self.device)
             if not self.target.emulate:  # the emulator looks its lines up in the file

@@ -34,15 +34,17 @@ def parse_ptxas(log: str) -> Entries:
     return entries
 
 
-def summary(entries: Mapping[str, Mapping[str, int]], kernel: Kernel) -> dict[str, int]:
+def summary(
+    entries: Mapping[str, Mapping[str, int]], kernel: Kernel, symbols: Mapping[str, str]
+) -> dict[str, int]:
     """Return the largest need over the launches of ``kernel``.
 
     ``shared_bytes`` adds the dynamic part of the launch to the static one; ``spill_bytes`` is
-    stores and loads together.
+    stores and loads together. ``symbols`` says by which name an entry is reported.
     """
     needs: dict[str, int] = {}
     for one in kernel.calls:
-        entry = dict(entries.get(one.entry, {}))
+        entry = dict(entries.get(symbols.get(one.entry, one.entry), {}))
         if "shared_bytes" in entry:
             entry["shared_bytes"] += one.launch.shared_bytes
         if "spill_store_bytes" in entry:

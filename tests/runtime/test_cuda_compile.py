@@ -255,7 +255,7 @@ def test_the_report_of_ptxas_is_read_per_entry():
     kernel = replace(
         reverse(), calls=(call("first", ["x"], shared_bytes=600), call("second", ["y"]))
     )
-    needs = summary(entries, kernel)
+    needs = summary(entries, kernel, {})
     assert (needs["registers"], needs["shared_bytes"], needs["spill_bytes"]) == (40, 600, 16)
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from autotune.codegen.packed import constants_filler, packed_name
 from autotune.errors import CompileError, KernelError
+from autotune.kernel.entry import declaration_advice, identifier, is_expression
 from autotune.kernel.kernel import Kernel, KernelCall, Scalar, item_bytes
+from autotune.kernel.signature import described
 
 INCLUDE = Path(__file__).parent / "include"
 # Kernels are compiled for the thread sanitizer, but not linked with it: the header has functions
@@ -109,33 +111,70 @@ def _unit(kernels: Sequence[Kernel]) -> Iterator[str]:
         entries = list(dict.fromkeys(one.entry for one in kernel.calls))
         if len(kernels) > 1:
             yield f"namespace emulated_{i} {{\n"
-        yield from (f"#define {entry} {entry}__device\n" for entry in entries)
-        yield f'#line 1 "{kernel.name}.cu"\n{_on_host(kernel.source)}\n'
-        yield from (f"#undef {entry}\n" for entry in entries)
+        plain = [entry for entry in entries if not is_expression(entry)]
+        yield from (f"#define {entry} {entry}__device\n" for entry in plain)
+        yield f'#line 1 "{identifier(kernel.name)}.cu"\n{_on_host(kernel.source)}\n'
+        yield from (f"#undef {entry}\n" for entry in plain)
         yield from map(_declaration, entries)
+        for one in kernel.calls:
+            yield from _signature(kernel, one)
         yield '#line 1 "emulation"\n'
         for one, before in zip(_calls(kernel), kernel.calls, strict=True):
-            yield _entry(kernel, one, f"{before.entry}__device")
+            yield _entry(kernel, one, _device(before.entry))
         if kernel.constants:
             yield f'extern "C" {{\n{constants_filler(kernel, "static_assert")}}}\n'
         if len(kernels) > 1:
             yield "}\n"
 
 
+def _device(entry: str) -> str:
+    """Return the C++ expression of the kernel that is launched as ``entry``."""
+    return entry if is_expression(entry) else f"{entry}__device"
+
+
 def _declaration(entry: str) -> str:
-    """Return a declaration that only fits a kernel with a C name, which is what is launched.
+    """Return a declaration that only fits a kernel that can be launched by that name.
 
     What to write instead stands where the compiler names the file or the failed condition.
     """
-    advice = (
-        f"the source has no kernel '{entry}'; declare it as "
-        rf"`extern \"C\" __global__ void {entry}(...)`"
-    )
-    device = f"{entry}__device"
+    advice = f"the source has no kernel {entry!r}; {declaration_advice(entry)}"
+    advice = advice.replace('"', r"\"")
+    if is_expression(entry):  # of an instance no compiler tells whether it is a kernel
+        condition = f"sizeof(decltype(&{entry})) > 0"
+        return f'#line 1 "autotune: {advice}"\nstatic_assert({condition}, "");\n'
+    device = _device(entry)
     return (
-        f'#line 1 "{advice}"\nextern "C" decltype({device}) {device};\n'
+        f'#line 1 "autotune: {advice}"\nextern "C" decltype({device}) {device};\n'
         f'static_assert(EMULATOR_IS_KERNEL({device}), "{advice}");\n'
     )
+
+
+# The kinds of signature.h; those of other dtypes are "integer".
+_KINDS = {
+    "float32": "real", "float64": "real", "float16": "half", "bfloat16": "bfloat16",
+    "bool": "truth",
+}  # fmt: skip
+
+
+def _signature(kernel: Kernel, one: KernelCall) -> Iterator[str]:
+    """Yield conditions that only hold if the kernel takes what the call passes."""
+    passed = kernel.parameters(one)
+    taken = f"emulator::Signature<decltype(&{_device(one.entry)})>"
+    names = ", ".join(map(described, passed)) or "none"
+    yield f'#line 1 "autotune: entry {one.entry!r}"\n'
+    yield (
+        f"static_assert({taken}::count == {len(passed)}, "
+        f'"expected {len(passed)} parameters ({names})");\n'
+    )
+    for i, argument in enumerate(passed):
+        kind = "address"
+        if isinstance(argument, Scalar):
+            kind = _KINDS.get(argument.dtype, "integer")
+        size = item_bytes(argument.dtype)
+        yield (
+            f"static_assert({taken}::takes({i}, emulator::Kind::{kind}, {size}), "
+            f'"parameter {i + 1}: expected {described(argument)}");\n'
+        )
 
 
 def _calls(kernel: Kernel) -> Iterator[KernelCall]:
@@ -143,7 +182,8 @@ def _calls(kernel: Kernel) -> Iterator[KernelCall]:
     seen: dict[str, int] = {}
     for one in kernel.calls:
         again = seen[one.entry] = seen.get(one.entry, -1) + 1
-        yield replace(one, entry=f"{one.entry}__{again}") if again else one
+        name = identifier(one.entry)
+        yield replace(one, entry=f"{name}__{again}" if again else name)
 
 
 def _entry(kernel: Kernel, one: KernelCall, device: str) -> str:

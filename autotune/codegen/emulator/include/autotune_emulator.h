@@ -12,6 +12,7 @@
 #include "emulator/keywords.h"
 #include "emulator/vectors.h"
 #include "emulator/half.h"
+#include "emulator/signature.h"
 #include "emulator/arithmetic.h"
 #include "emulator/half_functions.h"
 #include "emulator/fibers.h"

@@ -1,0 +1,52 @@
+"""Names of entries: of a C function, or of an instance of a C++ template."""
+
+from __future__ import annotations
+
+import re
+
+from autotune.errors import KernelError
+
+_ENTRY = re.compile(r"[A-Za-z_]\w*|(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[^;{}\"#\\\n]*>)?")
+
+
+def check_entry(kernel: str, entry: str, templates: bool) -> None:
+    """Refuse what is no name of a function, before it becomes part of a text.
+
+    Raises:
+        KernelError: it is none, or the instance of a template where there are no templates.
+    """
+    if not isinstance(entry, str) or not _ENTRY.fullmatch(entry):
+        raise KernelError(
+            f"kernel {kernel!r}: entry {entry!r}: expected the name of a C function, or an "
+            "instance of a template such as 'gemm<float, 4>'"
+        )
+    if is_expression(entry) and not templates:
+        raise KernelError(
+            f"kernel {kernel!r}: entry {entry!r} is not the name of a C function; templates are "
+            "for CUDA"
+        )
+
+
+def is_expression(entry: str) -> bool:
+    """Whether an entry is named as C++ names it (``gemm<float, 4>``) and not as C does."""
+    return not entry.isidentifier()
+
+
+def identifier(name: str) -> str:
+    """Return a name with which files and C functions can be called, equal for equal names."""
+    return name if name.isidentifier() else re.sub(r"\W+", "_", name).strip("_") or "_"
+
+
+def plain_name(entry: str) -> str:
+    """Return the function's own name: without namespaces and template arguments."""
+    return entry.split("<", 1)[0].split("::")[-1].strip()
+
+
+def declaration_advice(entry: str) -> str:
+    """Say how a kernel is declared so that it can be launched as ``entry``."""
+    if is_expression(entry):
+        return f"declare it as `template <...> __global__ void {plain_name(entry)}(...)`"
+    return (
+        f'declare it as `extern "C" __global__ void {entry}(...)`, or name an instance of a '
+        f"template: '{entry}<...>'"
+    )

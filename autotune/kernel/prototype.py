@@ -1,0 +1,153 @@
+"""What a source says its entries take, as far as that can be read without a compiler.
+
+For messages that name parameters before anything is compiled. Whatever is not understood (a type
+of the user's own, a macro with arguments, a function defined twice) is left to the compilers: see
+`autotune.codegen.packed`, `autotune.runtime.cubin` and the emulator's ``signature.h``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+ADDRESS = "address"
+
+_COMMENT_OR_TEXT = re.compile(
+    r"//(?:\\\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
+)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)[ \t]*((?:\\\n|[^\n])*)$", re.MULTILINE)
+_UNDEFINE = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
+_TYPEDEF = re.compile(r"\btypedef\s+([\w\s*]+?)\s*\b(\w+)\s*;")
+_USING = re.compile(r"\busing\s+(\w+)\s*=\s*([\w\s*:]+?)\s*;")
+_WORDS = re.compile(r"[A-Za-z_]\w*|::|[^\s\w]|\w+")
+_QUALIFIERS = frozenset({
+    "const", "volatile", "restrict", "__restrict", "__restrict__", "register", "struct",
+    "__grid_constant__",
+})  # fmt: skip
+# Names of types, their words in alphabetical order.
+_TYPES = {
+    "bool": "bool", "_Bool": "bool",
+    "char": "int8", "char signed": "int8", "char unsigned": "uint8",
+    "short": "int16", "int short": "int16", "short unsigned": "uint16",
+    "int short unsigned": "uint16", "int": "int32", "int signed": "int32", "signed": "int32",
+    "unsigned": "uint32", "int unsigned": "uint32", "uint": "uint32",
+    "long": "int64", "int long": "int64", "long unsigned": "uint64", "int long unsigned": "uint64",
+    "long long": "int64", "int long long": "int64", "long long unsigned": "uint64",
+    "int long long unsigned": "uint64", "size_t": "uint64", "ptrdiff_t": "int64",
+    "ssize_t": "int64", "float": "float32", "double": "float64",
+    "half": "float16", "__half": "float16", "_Float16": "float16",
+    "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "__bf16": "bfloat16",
+    **{f"{s}int{bits}_t": f"{s}int{bits}" for s in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_KNOWN = {word for name in _TYPES for word in name.split()} | {"*", "std", "::", "void"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a function.
+
+    Attributes:
+        name: of the parameter; empty if it has none.
+        kind: the dtype of a number, `ADDRESS`, or empty where it was not understood.
+        text: as it is written, in one line.
+        sure: whether every word of it is known, so that no macro can hide a comma.
+    """
+
+    name: str
+    kind: str
+    text: str
+    sure: bool = True
+
+
+def prototype(source: str, entry: str, flags: Sequence[str] = ()) -> tuple[Parameter, ...] | None:
+    """Return the parameters of the one function of this name that a source defines.
+
+    None where there is none, or several that differ.
+
+    Args:
+        source: in C or CUDA C++.
+        entry: the function's own name.
+        flags: of the compiler; macros that they define are known.
+    """
+    defined = "".join(
+        f"#define {flag[2:].replace('=', ' ', 1)}\n" for flag in flags if flag.startswith("-D")
+    )
+    text = defined + _COMMENT_OR_TEXT.sub(
+        lambda found: " " if found[0][0] == "/" else '""', source
+    )
+    names = _meanings(text)
+    found = {tuple(_parameters(params, names)) for params in _definitions(text, entry)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _meanings(text: str) -> dict[str, str]:
+    """Return what macros and other names stand for; those with two meanings are left out."""
+    pairs = [(m[1], m[3]) for m in _DEFINE.finditer(text) if not m[2]]
+    pairs += [(m[2], m[1]) for m in _TYPEDEF.finditer(text)]
+    pairs += [(m[1], m[2]) for m in _USING.finditer(text)]
+    unclear = {m[1] for m in _UNDEFINE.finditer(text)}
+    unclear |= {m[1] for m in _DEFINE.finditer(text) if m[2]}
+    names: dict[str, str] = {}
+    for name, meaning in pairs:
+        if names.setdefault(name, meaning.strip()) != meaning.strip():
+            unclear.add(name)
+    return {name: meaning for name, meaning in names.items() if name not in unclear}
+
+
+def _definitions(text: str, entry: str) -> Iterator[str]:
+    """Yield the text between the parentheses of each definition: those before a body."""
+    for found in re.finditer(rf"(?<![\w.>]){re.escape(entry)}\s*\(", text):
+        end = _closing(text, found.end())
+        if end and re.match(r"\s*\{", text[end:]):
+            yield text[found.end() : end - 1]
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the place behind the parenthesis that closes one opened before ``start``, or 0."""
+    depth = 1
+    for found in re.compile(r"[()]").finditer(text, start):
+        depth += 1 if found[0] == "(" else -1
+        if not depth:
+            return found.end()
+    return 0
+
+
+def _parameters(text: str, names: Mapping[str, str]) -> Iterator[Parameter]:
+    if text.strip() in ("", "void"):
+        return
+    depth, start = 0, 0
+    for i, letter in enumerate(f"{text},"):
+        depth += (letter in "([{<") - (letter in ")]}>")
+        if letter == "," and depth == 0:
+            yield _parameter(text[start:i], names)
+            start = i + 1
+
+
+def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
+    shown = " ".join(text.split())
+    head, *extents = text.split("=", 1)[0].split("[", 1)
+    words = _WORDS.findall(head)
+    *kind, name = words or [""]
+    if not name.isidentifier() or name in _TYPES or not set(kind) - _QUALIFIERS:
+        kind, name = words, ""
+    kind = _expanded(kind, names)
+    rest = [word for word in kind if word not in _QUALIFIERS]
+    sure = all(word in _KNOWN for word in rest)
+    return Parameter(name, ADDRESS if extents else _kind(rest), shown, sure)
+
+
+def _expanded(words: list[str], names: Mapping[str, str]) -> list[str]:
+    for _ in range(8):
+        longer = [w for word in words for w in _WORDS.findall(names.get(word, word))]
+        if longer == words:
+            break
+        words = longer
+    return words
+
+
+def _kind(words: list[str]) -> str:
+    if "*" in words and not set("(<&,") & set(words):
+        return ADDRESS
+    rest = words[2:] if words[:2] == ["std", "::"] else words
+    return _TYPES.get(" ".join(sorted(rest)), "")

@@ -1,0 +1,71 @@
+"""Whether the arguments of a kernel fit what its entries take."""
+
+from __future__ import annotations
+
+from autotune.kernel.entry import plain_name
+from autotune.kernel.kernel import Argument, Kernel, KernelCall, Scalar, Workspace
+from autotune.kernel.prototype import ADDRESS, Parameter, prototype
+
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def signature_mismatch(kernel: Kernel) -> str | None:
+    """Return what does not fit the prototypes in the source, in words, or None.
+
+    Only what can be read for certain counts; compilers and the machine code tell the rest.
+    """
+    return next(filter(None, (_call_mismatch(kernel, one) for one in kernel.calls)), None)
+
+
+def _call_mismatch(kernel: Kernel, one: KernelCall) -> str | None:
+    written = prototype(kernel.source, plain_name(one.entry), kernel.flags)
+    if written is None:
+        return None
+    passed = kernel.parameters(one)
+    if len(written) == len(passed):
+        pairs = enumerate(zip(written, passed, strict=True))
+        return next((_wrong(one, i, p, a) for i, (p, a) in pairs if not _fits(kernel, p, a)), None)
+    if all(p.sure for p in written):
+        return count_mismatch(kernel, one, [p.text for p in written])
+    return None
+
+
+def count_mismatch(kernel: Kernel, one: KernelCall, taken: list[str]) -> str:
+    """Say that an entry takes another number of parameters than a call passes."""
+    passed = kernel.parameters(one)
+    return (
+        f"entry {one.entry!r}: expected {len(passed)} parameters "
+        f"({', '.join(map(described, passed)) or 'none'}), the source takes {len(taken)} "
+        f"({', '.join(taken) or 'none'})"
+    )
+
+
+def described(argument: Argument | Workspace) -> str:
+    """Name an argument and how it is passed."""
+    if isinstance(argument, Scalar):
+        return f"{argument.name!r}: {argument.dtype} by value"
+    return f"{argument.name!r}: address of {argument.dtype}{list(argument.shape)}"
+
+
+def _fits(kernel: Kernel, parameter: Parameter, argument: Argument | Workspace) -> bool:
+    kind = parameter.kind
+    if not kind or not isinstance(argument, Scalar):
+        return kind in ("", ADDRESS)
+    if argument.dtype == "bfloat16":  # C has no such type: its bits are passed
+        return kind in ("int16", "uint16", "" if kernel.language == "c" else "bfloat16")
+    if argument.dtype in _INTEGERS:
+        return kind.removeprefix("u") == argument.dtype.removeprefix("u")
+    return kind == argument.dtype
+
+
+def _wrong(one: KernelCall, i: int, parameter: Parameter, argument: Argument | Workspace) -> str:
+    got = "an address" if parameter.kind == ADDRESS else f"{parameter.kind} by value"
+    advice = ""
+    if isinstance(argument, Scalar) and parameter.kind == ADDRESS:
+        advice = f"; an array of one element is arg({argument.name!r}, (1,), {argument.dtype!r})"
+    elif not isinstance(argument, Scalar):
+        advice = f"; a number is arg({argument.name!r}, (), {parameter.kind!r})"
+    return (
+        f"entry {one.entry!r}: parameter {i + 1}, `{parameter.text}`: expected "
+        f"{described(argument)}, got {got}{advice}"
+    )

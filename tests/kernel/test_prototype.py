@@ -1,0 +1,180 @@
+"""What can be read of a prototype without a compiler, and what is left to one."""
+
+import pytest
+
+from autotune.errors import KernelError
+from autotune.kernel import SourceKernel, arg, call, constant
+from autotune.kernel.entry import identifier, plain_name
+from autotune.kernel.prototype import ADDRESS, prototype
+from autotune.kernel.signature import signature_mismatch
+
+
+def kinds(source, entry="f", flags=()):
+    written = prototype(source, entry, flags)
+    return None if written is None else [p.kind for p in written]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("", []),
+        ("void", []),
+        ("const float *a, float* __restrict__ b, int c[4]", [ADDRESS] * 3),
+        ("int n, unsigned m, const long long k, uint8_t b", ["int32", "uint32", "int64", "uint8"]),
+        ("float a, double const b, bool c, _Bool d", ["float32", "float64", "bool", "bool"]),
+        ("__half h, __nv_bfloat16 b, _Float16 c", ["float16", "bfloat16", "float16"]),
+        ("std::int64_t n, size_t m, unsigned char c", ["int64", "uint64", "uint8"]),
+        ("int, unsigned long, float *", ["int32", "uint64", ADDRESS]),
+        ("int n = 3, float x /* , int y */", ["int32", "float32"]),
+        ("const __grid_constant__ int n", ["int32"]),
+        ("float4 v, struct point p, T t, const T& r, void (*g)(int, int)", [""] * 5),
+        ("int (*rows)[8], std::pair<int, int> p", [ADDRESS, ""]),
+    ],
+)
+def test_kinds_of_parameters_are_read(parameters, expected):
+    assert kinds(f"void f({parameters}) {{ }}") == expected
+
+
+@pytest.mark.parametrize(
+    ("prelude", "expected"),
+    [
+        ("#define T float\n", "float32"),
+        ("#define T U\n#define U const double\n", "float64"),
+        ("#define T float *\n", ADDRESS),
+        ("typedef unsigned long long T;\n", "uint64"),
+        ("using T = __half;\n", "float16"),
+        ("// #define T float\n", ""),
+        ("#ifdef A\n#define T float\n#else\n#define T double\n#endif\n", ""),
+        ("#define T float\n#undef T\n", ""),
+        ("#define T(x) float\n", ""),
+    ],
+)
+def test_names_of_types_are_looked_up_unless_they_have_two_meanings(prelude, expected):
+    assert kinds(f"{prelude}void f(T x) {{}}") == [expected]
+
+
+def test_macros_of_flags_are_known_and_may_contradict_the_source():
+    source = "void f(T x) {}"
+    assert kinds(source, flags=["-DT=double", "-O3", "-DFAST"]) == ["float64"]
+    guarded = "#ifndef T\n#define T float\n#endif\n" + source
+    assert kinds(guarded) == ["float32"]
+    assert kinds(guarded, flags=["-DT=double"]) == [""]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "void f(int a);",
+        "void g(int a) { f(a); if (f(a)) { } }",
+        "void f(int a) {} template <class T> void f(T *a) {}",
+        "#if X\nvoid f(int a) {}\n#else\nvoid f(float a) {}\n#endif",
+        '// void f(int a) {\n/* void f(int a) { */ const char *s = "void f(int a) {";',
+        "void f(int a",
+    ],
+)
+def test_what_is_not_defined_once_is_not_judged(source):
+    assert prototype(source, "f") is None
+
+
+def test_equal_definitions_are_one():
+    assert kinds("#if X\nvoid f(int a) {}\n#else\nvoid f(int a) { }\n#endif") == ["int32"]
+
+
+def test_entries_of_c_plus_plus_have_plain_names_and_identifiers():
+    assert plain_name("ns::gemm<float, std::min(2, 3)>") == "gemm"
+    assert plain_name("gemm") == "gemm"
+    assert identifier("gemm<float, 4>") == "gemm_float_4"
+    assert identifier("gemm") == "gemm"
+
+
+# ---- against the arguments ---------------------------------------------------------------------
+
+
+def mismatch(parameters, args, language="cuda", prelude=""):
+    source = f"{prelude}void f({parameters}) {{ }}"
+    return signature_mismatch(SourceKernel("f", source, args).kernel(language))
+
+
+X, N, ALPHA = arg("x", (4,)), arg("n", (), "int32"), arg("alpha", ())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "args"),
+    [
+        ("const float *x, int n, float alpha", [X, N, ALPHA]),
+        ("const uint4 *x, unsigned n", [X, N]),
+        ("const T *x, T alpha", [X, ALPHA]),
+        ("float *x", [X, constant("mask", (3,))]),
+        ("unsigned short b", [arg("b", (), "bfloat16")]),
+        ("HIDDEN", [X, N]),
+        ("float *x, MORE(int n, int m)", [X, N, N]),
+    ],
+)
+def test_what_fits_or_may_fit_passes(parameters, args):
+    named = [arg(f"{a.name}{i}", (), a.dtype) if a is N else a for i, a in enumerate(args)]
+    assert mismatch(parameters, named) is None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "args", "message"),
+    [
+        (
+            "float *x, int n",
+            [X],
+            "entry 'f': expected 1 parameters ('x': address of float32[4]), the source takes 2 "
+            "(float *x, int n)",
+        ),
+        (
+            "void",
+            [X, N],
+            "entry 'f': expected 2 parameters ('x': address of float32[4], 'n': int32 by value), "
+            "the source takes 0 (none)",
+        ),
+        (
+            "float *x, float count",
+            [X, N],
+            "entry 'f': parameter 2, `float count`: expected 'n': int32 by value, got float32 by "
+            "value",
+        ),
+        (
+            "float *x, const int *n",
+            [X, N],
+            "entry 'f': parameter 2, `const int *n`: expected 'n': int32 by value, got an "
+            "address; an array of one element is arg('n', (1,), 'int32')",
+        ),
+        (
+            "float x",
+            [X],
+            "entry 'f': parameter 1, `float x`: expected 'x': address of float32[4], got float32 "
+            "by value; a number is arg('x', (), 'float32')",
+        ),
+        (
+            "long n",
+            [N],
+            "entry 'f': parameter 1, `long n`: expected 'n': int32 by value, got int64 by value",
+        ),
+    ],
+)
+@pytest.mark.parametrize("language", ["c", "cuda"])
+def test_what_does_not_fit_is_told_with_both_sides(parameters, args, message, language):
+    assert mismatch(parameters, args, language) == message
+
+
+def test_each_call_is_checked():
+    source = "void f(float *x) {} void g(float *x, int n) {}"
+    calls = [call("f", ["x"]), call("g", ["n", "x"])]
+    kernel = SourceKernel("both", source, [X, N], calls=calls).kernel("c")
+    assert signature_mismatch(kernel).startswith(
+        "entry 'g': parameter 1, `float *x`: expected 'n'"
+    )
+
+
+@pytest.mark.parametrize("entry", ["f(", "f;", "", "1f", "f<4", "f<{}>", 'f<"">', "f<1>\nx", 3])
+def test_what_cannot_be_the_name_of_an_entry_is_refused(entry):
+    with pytest.raises(KernelError, match="expected the name of a C function, or an instance"):
+        SourceKernel("k", "...", [X], calls=[call(entry, ["x"])]).kernel("cuda")
+
+
+def test_c_has_no_templates():
+    with pytest.raises(KernelError, match="'f<4>' is not the name of a C function"):
+        SourceKernel("f<4>", "...", [X]).kernel("c")
