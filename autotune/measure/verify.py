@@ -295,4 +295,5 @@ def _fitting(what: str, argument: Argument, value: Any, cast: bool = True) -> Ar
             f"{what}: argument {argument.name!r} is {argument.dtype}, got {array.dtype} values, "
             "which are not real numbers"
         )
-    return np.ascontiguousarray(array, numpy_dtype(argument.dtype) if cast else None)
+    # `ascontiguousarray` would make a row of a number.
+    return np.asarray(array, numpy_dtype(argument.dtype) if cast else None, order="C")
