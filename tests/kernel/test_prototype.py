@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.errors import KernelError
-from autotune.kernel import SourceKernel, arg, call, constant
+from autotune.kernel import Constant, Kernel, KernelCall, SourceKernel, arg, call, constant
 from autotune.kernel.entry import identifier, plain_name
 from autotune.kernel.prototype import ADDRESS, prototype
 from autotune.kernel.signature import signature_mismatch
@@ -92,10 +92,13 @@ def test_entries_of_c_plus_plus_have_plain_names_and_identifiers():
 
 def mismatch(parameters, args, language="cuda", prelude=""):
     source = f"{prelude}void f({parameters}) {{ }}"
-    return signature_mismatch(SourceKernel("f", source, args).kernel(language))
+    passed = tuple(a.name for a in args if not isinstance(a, Constant))
+    return signature_mismatch(
+        Kernel("f", language, source, tuple(args), (KernelCall("f", passed),))
+    )
 
 
-X, N, ALPHA = arg("x", (4,)), arg("n", (), "int32"), arg("alpha", ())
+X, N, ALPHA = arg("x", (4,), role="out"), arg("n", (), "int32"), arg("alpha", ())
 
 
 @pytest.mark.parametrize(
@@ -169,7 +172,7 @@ def test_each_call_is_checked():
     )
 
 
-@pytest.mark.parametrize("entry", ["f(", "f;", "", "1f", "f<4", "f<{}>", 'f<"">', "f<1>\nx", 3])
+@pytest.mark.parametrize("entry", ["f(", "f;", "1f", "f<4", "f<{}>", 'f<"">', "f<1>\nx"])
 def test_what_cannot_be_the_name_of_an_entry_is_refused(entry):
     with pytest.raises(KernelError, match="expected the name of a C function, or an instance"):
         SourceKernel("k", "...", [X], calls=[call(entry, ["x"])]).kernel("cuda")

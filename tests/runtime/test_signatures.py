@@ -36,7 +36,8 @@ CUDA = [
     ),
 ]
 EVERYWHERE = ["c nvcc", "cuda -emulate nvcc", *CUDA]
-X, Y, N = arg("x", (8,)), arg("y", (8,), role="out"), arg("n", (), "int32", value=8)
+X, Y = arg("x", (8,), role="inout"), arg("y", (8,), role="out")
+N, ALPHA = arg("n", (), "int32", value=8), arg("alpha", ())
 
 
 def built(where, source, args=(), name="f", **options):
@@ -92,9 +93,9 @@ def test_a_parameter_of_another_size_is_told_on_every_target(where, parameters, 
 @pytest.mark.parametrize("where", ["c nvcc", "cuda -emulate nvcc"])
 @pytest.mark.parametrize("parameter", ["int alpha", "float *alpha", "struct S alpha"])
 def test_compilers_tell_numbers_apart(where, parameter):
-    source = "struct S { float value; };\n" + hidden(parameter)
+    source = "struct S { float value; };\n" + hidden(f"{parameter}, float *y")
     with pytest.raises(CompileError, match=r"arguments of f: |parameter 1: expected 'alpha'"):
-        built(where, source, [arg("alpha", ())])
+        built(where, source, [ALPHA, Y])
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
@@ -148,7 +149,7 @@ __global__ void shift(const float *x, float *y) {
   y[threadIdx.x] = x[threadIdx.x] + (Up ? M : -M);
 }
 """
-SCALE = [X, Y, arg("n", (), "int32", value=6), arg("alpha", ())]
+SCALE = [arg("x", (8,)), Y, N, ALPHA]
 NAMES = ["ns::scale<float, 4>", "ns::scale<float,FOUR>", "ns::scale < float, 2 + 2 >"]
 
 
@@ -259,8 +260,7 @@ def test_sizes_of_parameters_are_those_of_the_source(arch):
     extern "C" __global__ void g(Large l, float *y, int n) {}
     extern "C" __global__ void h() {}
     """
-    args = [Y]
-    kernel = SourceKernel("h", source, args, calls=[call("h", [])]).kernel("cuda")
+    kernel = SourceKernel("h", source, [Y], calls=[call("h", [])]).kernel("cuda")
     func = driver.build(kernel, target=f"cuda -arch={arch}")
     sizes = parameter_sizes(func.artifact)
     assert sizes == {"f": (8, 3, 2, 8, 1, 16), "g": (4093, 8, 4), "h": ()}
