@@ -78,7 +78,6 @@ _RISING = (
     "asin", "atan", "erf", "rsqrt", "acos", "floor", "ceil", "trunc", "round", "nearbyint",
 )  # fmt: skip
 _WHOLE = ("floor", "ceil", "trunc", "round", "nearbyint")
-# gcc 12 vectorises its own isfinite into bytes that are neither 0 nor 1.
 _TESTS = {
     "isnan": "{0} != {0}", "isinf": "fabs({0}) > DBL_MAX", "isfinite": "fabs({0}) <= DBL_MAX",
 }  # fmt: skip

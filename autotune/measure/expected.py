@@ -49,7 +49,7 @@ def expected(values: Array, errors: Array | None, dtype: str) -> Expected:
     """
     if dtype not in EPSILON:
         bounds = None if errors is None or not np.any(errors) else rounded_up(np.asarray(errors))
-        return Expected(np.ascontiguousarray(values, numpy_dtype(dtype)), bounds)
+        return Expected(np.array(values, numpy_dtype(dtype), order="C"), bounds)
     flat, made = np.ravel(values), np.empty(values.size, numpy_dtype(dtype))
     bounds = np.empty(values.size, np.float32)
     for part in chunks(values.size):
