@@ -15,7 +15,7 @@ import tempfile
 from autotune.errors import AutotuneError, CompilerCrashed
 from autotune.measure.blame import killed_from_outside
 from autotune.measure.isolate import Died, ForkFailed, in_fork
-from autotune.measure.jobs import CeilingJob, Greeting, Job, RaceJob
+from autotune.measure.jobs import CeilingJob, Greeting, Job, RaceJob, RunJob
 from autotune.measure.trial import Bench, Reply, Speak, failure, run_job
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import Device, device, empty, summarize
@@ -96,6 +96,8 @@ def _prepare(bench: Bench, job: Job) -> None:
     with contextlib.suppress(AutotuneError, OSError, MemoryError):  # the trial will say why
         buffers = bench.buffers(first.kernel.args, first.inputs)
         buffers.grow(rotation(buffers))
+        if isinstance(job, RunJob) and job.check != "never":
+            bench.inspection(job)
 
 
 def _serve_here(port: Port, bench: Bench, greeting: Greeting) -> None:

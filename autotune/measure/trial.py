@@ -10,16 +10,14 @@ import numpy as np
 
 from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Argument
-from autotune.measure.compare import mismatch
-from autotune.measure.expected import Expected
 from autotune.measure.host import HostWatch
-from autotune.measure.jobs import CeilingJob, Check, Job, RaceJob, ReferenceJob, RunJob
+from autotune.measure.inspection import Inspection
+from autotune.measure.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.race_rounds import race_rounds
 from autotune.measure.timing import CLOSE, take_samples
 from autotune.measure.types import MeasureErrorNo
-from autotune.measure.values import Array, read_values, same_bytes
+from autotune.measure.values import read_values
 from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions, Timing, load
-from autotune.runtime.buffers import POISONS
 from autotune.runtime.roofline import ceilings_of
 
 Speak = Callable[[str], None]
@@ -41,7 +39,19 @@ class Bench:
         self.device = device
         self._key: tuple[object, ...] = ()
         self._buffers: Buffers | None = None
+        self._inspection: Inspection | None = None
         self.fresh = True
+
+    def inspection(self, job: RunJob) -> Inspection:
+        """Return what tells right from wrong for trials with these inputs and checks."""
+        buffers = self.buffers(job.kernel.args, job.inputs)
+        if self._inspection is None or not self._inspection.fits(buffers, job.checks):
+            self._inspection = None
+            if not self.fresh:
+                self.forget()
+                buffers = self.buffers(job.kernel.args, job.inputs)
+            self._inspection = Inspection(buffers, job.checks)
+        return self._inspection
 
     def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
         """Return buffers that hold the values in these files; kept until others are asked for."""
@@ -69,7 +79,7 @@ class Bench:
 
     def forget(self) -> None:
         """Drop the buffers: a wild store may have hit them."""
-        self._buffers = None
+        self._buffers = self._inspection = None
 
 
 def run_job(bench: Bench, job: Job, speak: Speak) -> Reply:
@@ -97,6 +107,8 @@ def failure(message: str, number: int = MeasureErrorNo.RUNTIME_DEVICE) -> Reply:
 
 
 def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
+    if job.check != "never":
+        bench.inspection(job)  # while nobody has touched the inputs
     buffers = bench.buffers(job.kernel.args, job.inputs)
     unshared = bench.fresh
     with load(job.artifact, job.kernel, bench.device) as executable:
@@ -113,12 +125,17 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
     if wrong:
         return failure(wrong, MeasureErrorNo.WRONG_ANSWER)
     use = watch.use.to_json()
-    return {"error_no": 0, "timing": timing.to_json(), "verified": checked, "host": use}
+    return {
+        "error_no": 0,
+        "timing": timing.to_json(),
+        "verified": checked and bool(job.checks),
+        "host": use,
+    }
 
 
 def _must_check(job: RunJob, timing: Timing) -> bool:
     """Whether to compare: whatever may yet turn out to be the best is a possible winner."""
-    if not job.checks or job.check == "never":
+    if job.check == "never":
         return False
     return job.check == "always" or job.best_s is None or timing.median <= CLOSE * job.best_s
 
@@ -129,47 +146,13 @@ def _wrong(bench: Bench, job: RunJob, executable: Executable, unshared: bool) ->
     A candidate is not blamed for inputs that another one overwrote: where they changed and many
     trials share them, they are made anew and it runs again. ``unshared`` inputs it changed itself.
     """
-    found = _differences(bench, job, executable)
-    changed = _overwritten(bench, job) if found else ""
-    if changed and not unshared:
+    found = bench.inspection(job).run(executable)
+    if found.overwritten and not unshared:
         bench.forget()
-        found = _differences(bench, job, executable)
-        changed = _overwritten(bench, job) if found else ""
-    if found and changed:
-        return f"it overwrites what it only reads by its declaration: {changed}; {found}"
-    return found
-
-
-def _differences(bench: Bench, job: RunJob, executable: Executable) -> str | None:
-    """Run over each poison and compare; the same bytes are not compared twice."""
-    buffers = bench.buffers(job.kernel.args, job.inputs)
-    before: tuple[Array, ...] = ()
-    for poison in POISONS:
-        buffers.reset(poison, 0)
-        executable.run(buffers)
-        written = buffers.read()
-        found = [
-            mismatch(check.name, got, _expected(check, str(got.dtype)))
-            for i, (check, got) in enumerate(zip(job.checks, written, strict=True))
-            if not before or not same_bytes(before[i], got)
-        ]
-        if any(found):
-            return "; ".join(filter(None, found))
-        before = written
-    return None
-
-
-def _expected(check: Check, dtype: str) -> Expected:
-    bounds = read_values(check.bounds, "float32") if check.bounds else None
-    return Expected(read_values(check.path, dtype), bounds, check.spread, check.basis)
-
-
-def _overwritten(bench: Bench, job: RunJob) -> str:
-    """Name the arguments that no longer hold the values they were given."""
-    buffers = bench.buffers(job.kernel.args, job.inputs)
-    triples = zip(job.kernel.inputs, job.inputs, buffers.read_inputs(), strict=True)
-    names = [a.name for a, p, now in triples if not same_bytes(read_values(p, a.dtype), now)]
-    return ", ".join(names)
+        found = bench.inspection(job).run(executable)
+    if found.overwritten or found.outside:
+        bench.forget()
+    return found.message
 
 
 def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,10 +12,26 @@ from autotune.errors import KernelError
 from autotune.kernel import Argument, Scalar
 from autotune.runtime.array import HostArray, NDArray, array, dtype_name, empty, numpy_dtype
 from autotune.runtime.device import Device, cpu
+from autotune.runtime.memory import ALIGNMENT, Block
 
 # The first is NaN in every float format and no truth value, the second a number in all of them: an
 # element that was never stored may look right over one of them, but not over both.
 POISONS = (0xFF, 0xA5)
+
+
+# Bytes on each side of what a kernel writes, and what they hold: an index that is off by one or
+# by a short row shows there. A multiple of every alignment.
+GUARD_BYTES = 1 << 16
+_GUARD = 0xC3
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """An array that a kernel writes, and the bytes around it that it must not."""
+
+    name: str
+    before: NDArray
+    after: NDArray
 
 
 class Buffers:
@@ -46,12 +63,8 @@ class Buffers:
         read = [a for a in self.args if a.role != "out"]
         _check_inputs(read, values)
         given = {a.name: value for a, value in zip(read, values, strict=True)}
-        self._adopt(
-            tuple(
-                array(given[a.name], home(a, device)) if a.name in given else _made(a, device)
-                for a in self.args
-            )
-        )
+        self.guards: list[Guarded] = []
+        self._adopt(tuple(self._first(a, given.get(a.name)) for a in self.args))
         self.poison()
 
     @classmethod
@@ -60,8 +73,28 @@ class Buffers:
         buffers = cls.__new__(cls)
         buffers.args = tuple(args)
         buffers.device = device
+        buffers.guards = []
         buffers._adopt(tuple(arrays))
         return buffers
+
+    def _first(self, argument: Argument, value: HostArray | None) -> NDArray:
+        """Return the array of an argument in the first set: between guards if it is written."""
+        if argument.role == "in":
+            return array(value, home(argument, self.device))
+        whole = empty((argument.bytes + 3 * GUARD_BYTES,), "uint8", self.device)
+        size = argument.bytes
+        padded = -(-size // ALIGNMENT) * ALIGNMENT
+
+        def part(start: int, count: int, dtype: str, shape: tuple[int, ...]) -> NDArray:
+            block = Block(whole.pointer + start, count, whole)
+            return NDArray(self.device, shape, dtype, block)
+
+        one = part(GUARD_BYTES, size, argument.dtype, argument.shape)
+        before = part(0, GUARD_BYTES, "uint8", (GUARD_BYTES,))
+        rest = GUARD_BYTES + padded - size
+        after = part(GUARD_BYTES + size, rest, "uint8", (rest,))
+        self.guards.append(Guarded(argument.name, before, after))
+        return one if value is None else one.copyfrom(value)
 
     def _adopt(self, arrays: tuple[NDArray, ...]) -> None:
         self.sets: list[tuple[NDArray, ...]] = [arrays]
@@ -117,6 +150,32 @@ class Buffers:
         """Restore the in-place arguments and poison the outputs, in one set or in all."""
         self.restore(index)
         self.poison(byte, index)
+        if index in (None, 0):
+            for guarded in self.guards:
+                guarded.before.fill_bytes(_GUARD)
+                guarded.after.fill_bytes(_GUARD)
+
+    def trespassed(self) -> list[str]:
+        """Return the arguments of the first set around which a kernel wrote, too."""
+        return [g.name for g in self.guards if not (_intact(g.before) and _intact(g.after))]
+
+    def written(self) -> tuple[NDArray, ...]:
+        """Return the arrays of the first set that a kernel writes, in order."""
+        pairs = zip(self.args, self.sets[0], strict=True)
+        return tuple(one for a, one in pairs if a.role != "in")
+
+    def originals(self) -> tuple[NDArray | None, ...]:
+        """Return, for each argument, the array that no kernel may change.
+
+        Those that are only read, and what in-place arguments are restored from; None for outputs
+        and for scalars, of which a kernel gets a copy.
+        """
+        return tuple(
+            None
+            if a.role == "out" or isinstance(a, Scalar)
+            else self._initial.get(i, self.sets[0][i])
+            for i, a in enumerate(self.args)
+        )
 
     def read(self) -> tuple[HostArray, ...]:
         """Return the written arguments of the first set, in order."""
@@ -146,6 +205,10 @@ def sets_beyond(set_bytes: int, cache_bytes: int, most: int) -> int:
 def home(argument: Argument, device: Device) -> Device:
     """Return where the values of an argument are kept for kernels that run on ``device``."""
     return cpu() if isinstance(argument, Scalar) else device
+
+
+def _intact(guard: NDArray) -> bool:
+    return bool((guard.numpy() == _GUARD).all())
 
 
 def _made(argument: Argument, device: Device) -> NDArray:

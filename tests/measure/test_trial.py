@@ -76,6 +76,29 @@ def test_a_kernel_that_overwrites_what_it_reads_is_blamed(trials):
         assert told.startswith("it overwrites what it only reads by its declaration: x; y: ")
 
 
+def test_a_right_answer_does_not_excuse_what_was_overwritten(trials):
+    # In the last of its calls, when the outputs are written.
+    last = TWICE + "if (calls == 5) x[7] = 5;"
+    assert trials.run(last, 2 * X, X) == "it overwrites what it only reads by its declaration: x"
+
+
+@pytest.mark.parametrize("where", [-1, -64, -16384, N, N + 1, N + 16383])
+def test_what_is_written_beside_an_output_is_found(trials, where):
+    told = trials.run(TWICE + f"y[{where}] = 0;", 2 * X, X)
+    assert told == "it writes outside of its arguments, around y"
+    assert trials.run(TWICE, 2 * X, X) == "verified"
+
+
+def test_one_byte_beside_an_output_is_found(trials):
+    byte = TWICE + f"((unsigned char *)y)[{4 * N}] ^= 1;"
+    assert "around y" in trials.run(byte, 2 * X, X)
+
+
+def test_what_another_wrote_beside_an_output_is_not_blamed_on_the_next(trials):
+    assert trials.run(TWICE + "y[-1] = 0;", 2 * X, X, check="never") == "not checked"
+    assert trials.run(TWICE, 2 * X, X) == "verified"
+
+
 def test_a_kernel_on_fresh_inputs_has_nobody_else_to_blame(trials):
     # Only the first of its calls, one that is timed, does the damage.
     once = TWICE + "if (calls == 1) x[0] = 0.5f;"
