@@ -78,23 +78,19 @@ class Buffers:
         return buffers
 
     def _first(self, argument: Argument, value: HostArray | None) -> NDArray:
-        """Return the array of an argument in the first set: between guards if it is written."""
+        """Return the array of an argument in the first set, whose guards are looked at."""
         if argument.role == "in":
             return array(value, home(argument, self.device))
-        whole = empty((argument.bytes + 3 * GUARD_BYTES,), "uint8", self.device)
-        size = argument.bytes
-        padded = -(-size // ALIGNMENT) * ALIGNMENT
-
-        def part(start: int, count: int, dtype: str, shape: tuple[int, ...]) -> NDArray:
-            block = Block(whole.pointer + start, count, whole)
-            return NDArray(self.device, shape, dtype, block)
-
-        one = part(GUARD_BYTES, size, argument.dtype, argument.shape)
-        before = part(0, GUARD_BYTES, "uint8", (GUARD_BYTES,))
-        rest = GUARD_BYTES + padded - size
-        after = part(GUARD_BYTES + size, rest, "uint8", (rest,))
-        self.guards.append(Guarded(argument.name, before, after))
+        one, guarded = _guarded(argument, self.device)
+        self.guards.append(guarded)
         return one if value is None else one.copyfrom(value)
+
+    def _copy(self, argument: Argument, one: NDArray) -> NDArray:
+        """Return the array of an argument in another set, guarded for the sake of what lies by it."""
+        if argument.role == "in":
+            return one.copyto(one.device)
+        copy, _ = _guarded(argument, self.device)
+        return copy if argument.role == "out" else copy.copyfrom(one)
 
     def _adopt(self, arrays: tuple[NDArray, ...]) -> None:
         self.sets: list[tuple[NDArray, ...]] = [arrays]
@@ -116,10 +112,7 @@ class Buffers:
     def grow(self, sets: int) -> None:
         """Make at least ``sets`` sets, all with the values of the first."""
         while len(self.sets) < sets:
-            copies = [
-                one.copyto(one.device) if a.role != "out" else _made(a, self.device)
-                for a, one in zip(self.args, self.sets[0], strict=True)
-            ]
+            copies = [self._copy(a, one) for a, one in zip(self.args, self.sets[0], strict=True)]
             self.sets.append(tuple(copies))
             self.reset(index=len(self.sets) - 1)
 
@@ -211,8 +204,19 @@ def _intact(guard: NDArray) -> bool:
     return bool((guard.numpy() == _GUARD).all())
 
 
-def _made(argument: Argument, device: Device) -> NDArray:
-    return empty(argument.shape, argument.dtype, device)
+def _guarded(argument: Argument, device: Device) -> tuple[NDArray, Guarded]:
+    """Return an array for what a kernel writes, between guards."""
+    size = argument.bytes
+    rest = GUARD_BYTES + -size % ALIGNMENT
+    whole = empty((GUARD_BYTES + size + rest,), "uint8", device)
+
+    def part(start: int, shape: tuple[int, ...], dtype: str, count: int) -> NDArray:
+        return NDArray(device, shape, dtype, Block(whole.pointer + start, count, whole))
+
+    one = part(GUARD_BYTES, argument.shape, argument.dtype, size)
+    before = part(0, (GUARD_BYTES,), "uint8", GUARD_BYTES)
+    after = part(GUARD_BYTES + size, (rest,), "uint8", rest)
+    return one, Guarded(argument.name, before, after)
 
 
 def random_inputs(args: Sequence[Argument], seed: int = 0) -> list[HostArray]:
