@@ -86,7 +86,7 @@ class Buffers:
         return one if value is None else one.copyfrom(value)
 
     def _copy(self, argument: Argument, one: NDArray) -> NDArray:
-        """Return the array of an argument in another set, guarded for the sake of what lies by it."""
+        """Return the array of an argument in another set; its guards protect its neighbours."""
         if argument.role == "in":
             return one.copyto(one.device)
         copy, _ = _guarded(argument, self.device)
