@@ -98,12 +98,16 @@ class Inspection:
             self.buffers.reset(poison, 0)
             executable.run(self.buffers)
             outside += [n for n in self.buffers.trespassed() if n not in outside]
-            differences = tuple(filter(None, map(self._difference, range(len(self._wanted)))))
+            differences = self.differences()
             if differences:
                 break
         now = self._digested()
         changed = [n for (n, a), (_, b) in zip(self._digests, now, strict=True) if a != b]
         return Findings(differences, tuple(changed), tuple(outside))
+
+    def differences(self) -> tuple[str, ...]:
+        """Describe how what is in the outputs now differs from what was expected."""
+        return tuple(filter(None, map(self._difference, range(len(self._wanted)))))
 
     def _difference(self, number: int) -> str | None:
         wanted = self._wanted[number]
