@@ -1,0 +1,86 @@
+"""What checking every trial costs: trials per second with it and without, in turn.
+
+    python -m benchmarks.verification_cost [--target cuda|llvm] [--trials 60] [--rounds 3]
+
+Each round draws the same configurations of each shipped template and measures them twice, checked
+and unchecked, in turn. Builds come from the cache, which the first pass fills, so that the cost is
+set against what is left: loading, timing, and the pipeline. Against real builds it is less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+
+from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
+from autotune.task import Task, create
+
+TASKS = {
+    "cuda": [
+        ("conv2d_nchw.cuda", (1, 7, 7, 512, 512, 3, 3, 1, 1)),
+        ("gemm_nn.cuda", (1024, 1024, 1024)),
+        ("softmax.cuda", (4096, 4096)),
+        ("te/conv2d_nchw.cuda", (1, 14, 14, 256, 256, 3, 3, 1, 1)),
+        ("te/softmax.cuda", (4096, 4096)),
+    ],
+    "llvm": [
+        ("conv2d_nchw.cpu", (1, 28, 28, 128, 128, 3, 3, 1, 1)),
+        ("gemm_nn.cpu", (512, 512, 512)),
+        ("softmax.cpu", (512, 1000)),
+    ],
+}
+
+
+def seconds(task: Task, indices: Sequence[int], verify: bool) -> tuple[float, int]:
+    """Return how long these trials take after the first, and how many worked."""
+    option = measure_option(LocalBuilder(60), LocalRunner(60, cooldown_interval=0, verify=verify))
+    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in indices]
+    with Pipeline(task, option) as pipeline:
+        started, worked = 0.0, 0
+        while inputs or pipeline.outstanding:
+            room = pipeline.room()
+            pipeline.submit(inputs[:room])
+            inputs = inputs[room:]
+            for _, result in pipeline.next_results():
+                started = started or time.perf_counter()  # processes and reference are ready
+                worked += result.ok
+        return time.perf_counter() - started, worked
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print trials per second with and without checks for each template."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--target", choices=tuple(TASKS), default="llvm")
+    parser.add_argument("--trials", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="")
+    args = parser.parse_args(argv)
+    for name, shape in TASKS[args.target]:
+        if args.only not in name:
+            continue
+        task = create(name, shape, args.target)
+        space = task.config_space
+        indices = [
+            int(i) for i in space.sample(min(args.trials, len(space)), np.random.default_rng(0))
+        ]
+        seconds(task, indices, False)
+        rates: dict[bool, list[float]] = {True: [], False: []}
+        worked = 0
+        for _ in range(args.rounds):
+            for verify in (True, False):
+                took, worked = seconds(task, indices, verify)
+                rates[verify].append((len(indices) - 1) / took)
+        on, off = (float(np.median(rates[verify])) for verify in (True, False))
+        print(
+            f"{name} {shape}: {on:.1f} trials/s checked, {off:.1f} unchecked, "
+            f"{100 * (1 - on / off):+.1f}% ({worked} of {len(indices)} worked)",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
