@@ -64,15 +64,18 @@ def verify(
 
     The best of a task is the one that `apply_history_best` gives. A record is confirmed when its
     time, taken in the way it was taken then, still lies within noise or 5%, and its answer is not
-    wrong; an answer that nothing is known of is shown as unchecked. Ends with status 1 when a
+    wrong; an answer that nothing is known of is shown as unchecked. Both times are medians of
+    timed batches; a change beyond their spread is shown beside it. Ends with status 1 when a
     record is slower, wrong, or cannot be run any more.
     """
     import_templates(modules, files)
+    runners = []
 
     def option_for(way: Way) -> dict[str, object]:
         runner = LocalRunner(
             run_timeout, repeat=_SAMPLES, device=device, verify="all", **way.arguments()
         )
+        runners.append(runner)
         return measure_option(LocalBuilder(timeout), runner)
 
     # All that worked are the trials; a race is one of them run once more.
@@ -82,6 +85,9 @@ def verify(
     for one in recheck(records, option_for):
         checks.append(one)
         click.echo(_line(one))
+    for note in dict.fromkeys(runner.host_note for runner in runners):
+        if note:
+            click.echo(note, err=True)
     click.echo(_total(checks))
     if not checks or not all(one.holds for one in checks):
         raise SystemExit(1)
@@ -95,7 +101,15 @@ def _line(one: Recheck) -> str:
         said = now.error_msg.strip() or MeasureErrorNo(now.error_no).name
         return f"{then}  {said.splitlines()[0]}   {task}"
     answer = "answer checked" if one.checked else "answer unchecked"
-    return f"{then} {one.now_s * 1e6:10.3f} us now   {answer:16}   {task}"
+    return f"{then} {one.now_s * 1e6:10.3f} us now   {_change(one):28} {answer:16}   {task}"
+
+
+def _change(one: Recheck) -> str:
+    """Say how far the times are apart, and how far apart noise alone may bring them."""
+    noise = max(one.recorded.spread or 0.0, one.measured.spread or 0.0)
+    change = one.now_s / one.then_s - 1 if one.then_s else float("inf")
+    within = "within" if abs(change) <= noise else "beyond"
+    return f"{change:+.1%}, {within} noise of {noise:.1%}"
 
 
 def _total(checks: Sequence[Recheck]) -> str:

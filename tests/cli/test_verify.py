@@ -61,14 +61,20 @@ def verified(tmp_path):
     return run
 
 
+def lines(result):
+    """Return what is said of the records, without the total and what is said of the host."""
+    said = result.output.splitlines()[:-1]
+    return [line for line in said if not line.startswith("the host is busy")]
+
+
 def words(result):
-    """Return the first word of each line, without the total."""
-    return [line.split()[0] for line in result.output.splitlines()[:-1]]
+    """Return the first word of each line."""
+    return [line.split()[0] for line in lines(result)]
 
 
 def numbers(result):
     """Return the configurations that were measured again."""
-    return [int(line.rpartition("#")[2]) for line in result.output.splitlines()[:-1]]
+    return [int(line.rpartition("#")[2]) for line in lines(result)]
 
 
 def test_a_record_that_tuning_wrote_is_measured_again(tmp_path):
@@ -82,7 +88,8 @@ def test_a_record_that_tuning_wrote_is_measured_again(tmp_path):
     result = verify(log)
     assert result.exit_code == 0
     assert result.output.startswith("faster    1000000.000 us then ")
-    assert "us now   answer checked     softmax.cpu (64, 100) #0" in result.output
+    assert "answer checked     softmax.cpu (64, 100) #0" in result.output
+    assert "%, beyond noise of " in result.output
     assert result.output.endswith("\n1 of 1 records hold; of these 1 answers checked\n")
 
 
@@ -164,6 +171,17 @@ def test_how_to_build_and_run_is_passed_on(verified, monkeypatch):
     refused = verified(record, options=["--device", 1])
     assert refused.exit_code == 1
     assert "runs on the CPU, which is device 0; got device 1" in refused.output
+
+
+def test_a_change_is_set_against_the_noise():
+    inp, before = pair(SCALE, 0, 1e-3, noise_floor=0.02)
+    assert command._change(Recheck(inp, before, pair(SCALE, 0, 1.01e-3)[1], "confirmed")) == (
+        "+1.0%, within noise of 2.0%"
+    )
+    noisy = pair(SCALE, 0, 1.2e-3, noise_floor=0.1)[1]
+    assert (
+        command._change(Recheck(inp, before, noisy, "slower")) == "+20.0%, beyond noise of 10.0%"
+    )
 
 
 def test_a_failure_without_a_word_is_named_by_its_kind():
