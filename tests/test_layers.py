@@ -34,6 +34,9 @@ DOORS = {
     "pycuda": {"runtime/cuda_driver.py", "runtime/pycuda_nvcc.py"},
     "xgboost": {"cost_model/xgb.py"},
     "tornado": {"dashboard/server.py"},
+    "rich": {"tuner/progress_drawn.py", "cli/tables.py"},
+    "matplotlib": {"cli/log_plot.py"},
+    "pandas": {"record/frame.py"},
     "dask": set(),
 }
 ROW_OF = {name: i for i, row in enumerate(ROWS) for name in row}
