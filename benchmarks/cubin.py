@@ -6,7 +6,8 @@ import ctypes
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,30 +74,74 @@ class Loaded:
         self.driver.cuModuleUnload(self.module)
 
 
-def graph_microseconds(run: Callable[[], Any]) -> float:
-    """Return the median time of one call in replays of a graph of many."""
-    import torch
+class Replays:
+    """A function captured in a CUDA graph, several calls long, so that launching costs nothing.
 
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for _ in range(3):
+    What the function launches is fixed when it is captured: a library's choice of a kernel too.
+    """
+
+    def __init__(self, run: Callable[[], Any]) -> None:
+        import torch
+
+        self.run = run  # the graph keeps addresses, not the arrays it reads
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                run()
+            torch.cuda.synchronize()
+            begun = time.perf_counter()
             run()
-        torch.cuda.synchronize()
-        begun = time.perf_counter()
-        run()
-        torch.cuda.synchronize()
-    # Of slow kernels fewer are enough to hide the launch of the graph.
-    calls = max(1, min(GRAPH_CALLS, int(4e-3 / (time.perf_counter() - begun))))
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(calls):
-            run()
-    times = []
-    for _ in range(15):
+            torch.cuda.synchronize()
+        # Of slow kernels fewer are enough to hide the launch of the graph.
+        self.calls = max(1, min(GRAPH_CALLS, int(4e-3 / (time.perf_counter() - begun))))
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            for _ in range(self.calls):
+                run()
+
+    def microseconds(self) -> float:
+        """Replay once; return the time of one call."""
+        import torch
+
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        graph.replay()
+        self.graph.replay()
         end.record()
         end.synchronize()
-        times.append(begin.elapsed_time(end) * 1e3 / calls)
-    return float(np.median(times[3:]))
+        return float(begin.elapsed_time(end) * 1e3 / self.calls)
+
+
+@dataclass(frozen=True)
+class Time:
+    """What one contender of a race took, in microseconds: the median, and where 80% lie."""
+
+    name: str
+    median: float
+    low: float
+    high: float
+
+
+def graph_microseconds(run: Callable[[], Any]) -> float:
+    """Return the median time of one call in replays of a graph of many."""
+    replays = Replays(run)
+    return float(np.median([replays.microseconds() for _ in range(15)][3:]))
+
+
+def race(sides: Sequence[dict[str, Replays]], choosing: int = 15, rounds: int = 40) -> list[Time]:
+    """Time the contenders of several sides in turn; return the time of each side's best.
+
+    The best of a side is chosen by the first rounds and timed by those that follow, so that none
+    is favoured for having more contenders. Every round starts with another one.
+    """
+    runs = [(side, name, one) for side, every in enumerate(sides) for name, one in every.items()]
+    taken: dict[tuple[int, str], list[float]] = {(side, name): [] for side, name, _ in runs}
+    for number in range(choosing + rounds):
+        first = number % len(runs)
+        for side, name, replays in runs[first:] + runs[:first]:
+            taken[side, name].append(replays.microseconds())
+    best = []
+    for side, every in enumerate(sides):
+        name = min(every, key=lambda one: float(np.median(taken[side, one][3:choosing])))
+        low, median, high = np.percentile(taken[side, name][choosing:], [10, 50, 90])
+        best.append(Time(name, float(median), float(low), float(high)))
+    return best

@@ -1,0 +1,59 @@
+"""What PyTorch calls for the same work: cuDNN, cuBLAS and its own kernels, each at its best."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# With room for one plan only, cuDNN is benchmarked anew when another convolution came between.
+os.environ.setdefault("TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT", "1")
+# How often benchmark mode is asked which kernel is fastest: its answers differ from time to time.
+PICKS = 3
+
+Named = Iterator[tuple[str, Callable[[], Any]]]
+
+
+def conv_rivals(tensors: list[Any], stride: int, padding: int) -> Named:
+    """Yield a convolution in each layout, several times as benchmark mode picks it.
+
+    Each is to be captured before the next is asked for.
+    """
+    import torch
+
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark_limit = 0  # try all that cuDNN offers, not the first ten
+    data, weight = tensors[:2]
+    layouts = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
+    for name, layout in layouts.items():
+        a, b = (t.contiguous(memory_format=layout) for t in (data, weight))
+        for pick in range(PICKS):
+            _forget_pick()
+            yield (
+                f"cuDNN {name} {pick}",
+                lambda a=a, b=b: torch.nn.functional.conv2d(a, b, None, stride, padding),
+            )
+
+
+def matmul_rivals(tensors: list[Any]) -> Named:
+    """Yield cuBLAS, which picks by rule."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    yield "cuBLAS", lambda: torch.matmul(tensors[0], tensors[1], out=tensors[2])
+
+
+def softmax_rivals(tensors: list[Any]) -> Named:
+    """Yield PyTorch's own softmax."""
+    import torch
+
+    yield "PyTorch", lambda: torch.softmax(tensors[0], dim=1)
+
+
+def _forget_pick() -> None:
+    """Run another convolution, so that the next one is benchmarked again."""
+    import torch
+
+    small = torch.ones(1, 1, 4, 4, device="cuda")
+    torch.nn.functional.conv2d(small, small)
