@@ -9,7 +9,7 @@ comma := ,
 EXTRAS := $(if $(HAS_CUDA),dev$(comma)cuda,dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tune test check format golden fuzz bench clean
+.PHONY: help setup tune test check format golden fuzz package bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ golden: $(STAMP)  ## write the golden files anew; read the diff before committin
 
 fuzz: $(STAMP)  ## 2,000 random schedules, C and emulated CUDA, against numpy
 	$(BIN)/python -m pytest tests/fuzz --schedules 2000
+
+package: $(STAMP)  ## build wheel and sdist, install each into an empty environment, tune from there
+	PYTHON=$(CURDIR)/$(BIN)/python .ci/try_packages
 
 bench: $(STAMP)  ## the benchmarks that need no device, into benchmarks/results
 	$(BIN)/python -m benchmarks

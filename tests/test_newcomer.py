@@ -78,7 +78,7 @@ def indices(log):
 def readme_script():
     """Return the first example of the README with a kernel, a small shape and few trials."""
     text = (ROOT / "README.md").read_text()
-    (block,) = re.findall(r"```python\n(import autotune\n\nGEMM.*?)```", text, flags=re.DOTALL)
+    (block,) = re.findall(r"```python\n(import[^`]*?\n\nGEMM.*?)```", text, flags=re.DOTALL)
     block = re.sub(r'GEMM = """.*?"""\n', lambda _: KERNEL, block, flags=re.DOTALL)
     for written, run in SMALLER.items():
         assert written in block
