@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 from autotune.codegen.c import C
 from autotune.codegen.cuda import CUDA
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import THREADS
 from autotune.codegen.names import Names, legal
+from autotune.codegen.outlines import Outlines, first_blocks
 from autotune.codegen.statements import INDENT, StatementPrinter, elements_of
-from autotune.ir import Buffer
-from autotune.kernel import Argument, Kernel, KernelCall, Launch, Workspace
-from autotune.kernel.kernel import Role, item_bytes
+from autotune.ir import Buffer, Var
+from autotune.kernel import Kernel, KernelCall, Launch
+from autotune.kernel.kernel import item_bytes
 from autotune.lowering import LoweredFunction, LoweredKernel, lower_schedule
 from autotune.target import Language, Limits, Target
 from autotune.te import Schedule, Tensor
@@ -24,12 +24,14 @@ DIALECTS: dict[Language, Dialect] = {"c": C, "cuda": CUDA}
 _STATIC_SHARED_BYTES = 48 * 1024
 _ALIGNMENT = 16
 _LINE = 80
+# How many blocks there are, where it is known only when the function is called.
+BLOCKS = {f"blockIdx.{d}": f"(int)gridDim.{d}" for d in "xyz"}
 
 
 @collection_paused()
 def kernel_of_schedule(
     schedule: Schedule,
-    args: Sequence[Tensor],
+    args: Sequence[Tensor | Var],
     target: Target,
     name: str = "main",
     limits: Limits | None = None,
@@ -38,7 +40,8 @@ def kernel_of_schedule(
 
     Args:
         schedule: what to build; it is not changed.
-        args: the tensors that the function takes, inputs and outputs, in the caller's order.
+        args: the tensors that the function takes, inputs and outputs, in the caller's order, and
+            numbers among them.
         target: decides the language.
         name: of the function.
         limits: of the device, to be kept; a kernel that breaks one is found early.
@@ -58,24 +61,22 @@ def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
     dialect = DIALECTS[language]
     needs: set[str] = set()
     names = Names()
-    buffers = (*function.args, *function.workspaces)
-    for buffer in buffers:
-        names.declare(buffer, buffer.name)
+    for each in (*function.args, *function.sizes, *function.workspaces):
+        names.declare(each, each.name)
     texts, calls = [], []
     for one in function.kernels:
         printer = _KernelPrinter(one, function, dialect, names, needs)
         texts.append(printer.text())
         calls.append(printer.call())
+    outlines = Outlines(function, names)
     return Kernel(
         name=function.name,
         language=language,
         source="\n".join([*_preamble(dialect, needs), *texts]),
-        args=tuple(
-            Argument(names[b], b.shape, b.dtype, cast(Role, role))
-            for b, role in zip(function.args, function.roles, strict=True)
-        ),
+        args=outlines.args(),
         calls=tuple(calls),
-        workspace=tuple(Workspace(names[b], b.shape, b.dtype) for b in function.workspaces),
+        workspace=outlines.workspace(),
+        sizes=outlines.sizes(),
     )
 
 
@@ -107,7 +108,8 @@ class _KernelPrinter:
         }
         for buffer in kernel.params:
             self.names.set(buffer, outer[buffer])
-        wide = any(elements_of(b) >= 1 << 31 for b in kernel.params)
+        arrays = [one for one in kernel.params if isinstance(one, Buffer)]
+        wide = any(elements_of(b) >= 1 << 31 for b in arrays)
         index_type = dialect.scalars["int64" if wide else "int32"].value
         if wide:
             needs.update(dialect.scalars["int64"].needs)
@@ -130,10 +132,12 @@ class _KernelPrinter:
 
     def call(self) -> KernelCall:
         """Return how the kernel is called; to be asked for after the text."""
-        launch = Launch(self.kernel.grid, self.kernel.block, self.dynamic_bytes)
+        launch = Launch(first_blocks(self.kernel), self.kernel.block, self.dynamic_bytes)
         return KernelCall(self.entry, tuple(self.names[b] for b in self.kernel.params), launch)
 
-    def _parameter(self, buffer: Buffer) -> str:
+    def _parameter(self, buffer: Buffer | Var) -> str:
+        if isinstance(buffer, Var):
+            return f"{self.body.expressions.scalar_of(buffer.dtype).value} {self.names[buffer]}"
         kind = self.body.expressions.scalar_of(buffer.dtype).storage
         const = "const " if buffer in self.inputs else ""
         return f"{const}{kind}* {self.dialect.restrict} {self.names[buffer]}"
@@ -145,7 +149,8 @@ class _KernelPrinter:
         yield from (f"{INDENT}const {kind} {short} = {name};" for name, short in used)
         if printer.divides and self.dialect.assume:
             for name, short in used:
-                yield INDENT + self.dialect.assume.format(name=short, extent=extents[name])
+                extent = extents[name] if isinstance(extents[name], int) else BLOCKS[name]
+                yield INDENT + self.dialect.assume.format(name=short, extent=extent)
 
     def _shared_arrays(self) -> Iterator[str]:
         """Yield declarations of shared arrays: static, or carved out of one dynamic array."""

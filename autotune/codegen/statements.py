@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from autotune.codegen.dialect import Dialect
-from autotune.codegen.expressions import SUM, UNARY, ExpressionPrinter
+from autotune.codegen.expressions import PRODUCT, SUM, UNARY, ExpressionPrinter
 from autotune.codegen.names import Names
 from autotune.codegen.vectors import VectorPrinter, lanes_stored
 from autotune.errors import LoweringError
@@ -32,6 +32,7 @@ from autotune.ir import (
     Stmt,
     Store,
     Sub,
+    as_expr,
 )
 from autotune.kernel.kernel import item_bytes
 
@@ -183,9 +184,11 @@ class StatementPrinter:
     def local_array(self, buffer: Buffer) -> None:
         """Declare an array of this function; a large one is taken from the heap."""
         scalar = self.expressions.scalar_of(buffer.dtype)
-        size = elements_of(buffer)
+        known = elements_of(buffer)
+        size = str(known) if known else self.expressions.text(as_expr(buffer.shape[0]), PRODUCT)
         name = self.declare(buffer, buffer.name)
-        if not 0 < self.dialect.heap_bytes < size * item_bytes(buffer.dtype):
+        is_large = 0 < self.dialect.heap_bytes < known * item_bytes(buffer.dtype)
+        if known and not is_large:
             self.line(f"{scalar.storage} {name}[{size}];")
             return
         self.needs.add("stdlib.h")
@@ -255,8 +258,14 @@ class StatementPrinter:
 
 
 def elements_of(buffer: Buffer) -> int:
-    """Return how many elements a buffer spans, gaps between its rows included."""
-    return buffer.shape[0] * buffer.strides[0] if buffer.shape else 1
+    """Return how many elements a buffer spans, gaps between its rows included.
+
+    0 if that is known only when the function is called.
+    """
+    if not buffer.shape:
+        return 1
+    extent, stride = buffer.shape[0], buffer.strides[0]
+    return extent * stride if isinstance(extent, int) and isinstance(stride, int) else 0
 
 
 StatementPrinter._methods.update(

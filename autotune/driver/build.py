@@ -13,7 +13,6 @@ from autotune.lowering import LoweredFunction
 from autotune.runtime.compile import CudaCompiler, compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
-from autotune.te import Tensor
 from autotune.utils.check import Check
 
 _TIMEOUT_S = 600.0
@@ -81,13 +80,18 @@ def _target(what: Any, given: Target | str | None) -> Target:
 
 def _check_arguments(function: LoweredFunction, args: Any) -> None:
     """Raise if a lowered function was made with other arguments than are given with it now."""
-    given = [(tuple(a.shape), a.dtype) for a in args if isinstance(a, Tensor)]
-    own = [(tuple(b.shape), b.dtype) for b in function.args]
+    given = [_outline(each) for each in args]
+    own = [_outline(each) for each in function.args]
     if given != own:
         raise KernelError(
             f"build: {function.name!r} was lowered with the arguments "
             f"{', '.join(map(repr, function.args))}; expected these or none, got {args!r}"
         )
+
+
+def _outline(argument: Any) -> tuple[str, str]:
+    """Return what tells arguments of a lowered function apart."""
+    return str(tuple(getattr(argument, "shape", ()))), str(getattr(argument, "dtype", ""))
 
 
 def _check(name: object, compiler: object, timeout_s: object) -> None:

@@ -19,6 +19,7 @@ from autotune.ir.stmt import Buffer
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.bounds import infer_bounds
 from autotune.lowering.buffers import Home, Homes
+from autotune.lowering.extents import known
 from autotune.lowering.plan import Plan, StagePlan
 from autotune.te import Schedule
 from autotune.te.stage import Stage
@@ -172,11 +173,10 @@ class _Lister:
             if axis in axes:
                 return around
             axes = axes | {axis}
+        (extent,) = known([plan.extents[leaf]], f"features of {plan.stage.name}")
         place, depth = len(self.loops), len(around.loops) + 1
         self.loops.append(
-            Loop(
-                leaf.name, plan.stage.name, var, plan.extents[leaf], depth, kind, ArithmeticCount()
-            )
+            Loop(leaf.name, plan.stage.name, var, extent, depth, kind, ArithmeticCount())
         )
         own = next(iter(plan.loops[leaf].vars), None)
         return _Around((*around.loops, place), (*around.vars, own), axes)
@@ -202,10 +202,11 @@ class _Lister:
         """Return the flat index of the element that one iteration computes."""
         home = self.homes.of(tensor)
         indices = [plan.values[axis] for axis in plan.stage.op.axis]
-        parts = list(zip(indices, home.strides, strict=True))
+        strides = known(home.strides, f"features of {tensor.name}")
+        parts = list(zip(indices, strides, strict=True))
         if home.lows is None:
             lows = [region.low for region in plan.regions]
-            parts += zip(lows, home.strides, strict=True)
+            parts += zip(lows, strides, strict=True)
         return self.simplifier.combine(parts)
 
     def note(self, name: str, index: Affine, around: _Around) -> None:

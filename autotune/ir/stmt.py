@@ -30,7 +30,7 @@ class Buffer:
     """Memory that a function reads or writes; every buffer is a different one.
 
     ``scope`` is ``"global"``, ``"shared"``, ``"local"`` or ``"warp"``. ``strides`` counts elements
-    and is row-major unless given.
+    and is row-major unless given. Extents are ints where they are known.
     """
 
     __slots__ = ("dtype", "name", "scope", "shape", "strides")
@@ -38,10 +38,10 @@ class Buffer:
     def __init__(
         self,
         name: str,
-        shape: tuple[int, ...],
+        shape: tuple[int | Expr, ...],
         dtype: str,
         scope: str = "global",
-        strides: tuple[int, ...] | None = None,
+        strides: tuple[int | Expr, ...] | None = None,
     ) -> None:
         self.name = name
         self.shape = shape
@@ -54,10 +54,10 @@ class Buffer:
         return f"{self.name}: {self.dtype}[{dims}] @{self.scope}"
 
 
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+def row_major(shape: tuple[int | Expr, ...]) -> tuple[int | Expr, ...]:
     """Return the strides of a dense array whose last dimension is contiguous."""
-    strides: list[int] = []
-    step = 1
+    strides: list[int | Expr] = []
+    step: int | Expr = 1
     for extent in reversed(shape):
         strides.append(step)
         step *= extent

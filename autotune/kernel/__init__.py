@@ -13,6 +13,7 @@ from autotune.kernel.kernel import (
 )
 from autotune.kernel.limits import launch_violation
 from autotune.kernel.scalar import ScalarValue, scalar_value
+from autotune.kernel.sizes import Size, Sizes
 from autotune.kernel.source import SourceKernel, arg, call, constant, workspace
 from autotune.migration import resolver
 
@@ -24,6 +25,8 @@ __all__ = [
     "Launch",
     "Scalar",
     "ScalarValue",
+    "Size",
+    "Sizes",
     "SourceKernel",
     "Workspace",
     "arg",

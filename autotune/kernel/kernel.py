@@ -6,12 +6,14 @@ is, hashes, and prints. Nothing after this point knows whether it was written by
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from autotune.errors import KernelError
 from autotune.kernel.entry import check_entry
 from autotune.kernel.scalar import ScalarValue, scalar_value
+from autotune.kernel.sizes import Sizes
 from autotune.target import Language
 from autotune.utils.math import product
 
@@ -168,6 +170,7 @@ class Kernel:
         workspace: buffers the runtime provides.
         flags: extra compiler flags, part of the cache key.
         kernel_hash: of what it was made from, for the records of its trials; may be empty.
+        sizes: which extents are known only when the function is called; None if all are known.
     """
 
     name: str
@@ -178,6 +181,7 @@ class Kernel:
     workspace: tuple[Workspace, ...] = ()
     flags: tuple[str, ...] = ()
     kernel_hash: str = field(default="", compare=False)
+    sizes: Sizes | None = None
 
     def __post_init__(self) -> None:
         names = [a.name for a in self.args] + [w.name for w in self.workspace]
@@ -214,6 +218,14 @@ class Kernel:
                     f"kernel {self.name!r}: entry {one.entry!r} is called twice with arguments of "
                     "other kinds; scalars must stand in the same places"
                 )
+
+    def at(self, values: Mapping[str, int]) -> Kernel:
+        """Return the kernel with its sizes put in; itself if it has none.
+
+        Raises:
+            KernelError: an extent is less than 1, or an array has too many elements.
+        """
+        return self if self.sizes is None else self.sizes.fixed(self, values)
 
     def parameters(self, one: KernelCall) -> tuple[Argument | Workspace, ...]:
         """Return what one of the calls passes, in order."""

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from autotune.errors import LoweringError
-from autotune.ir.analysis_affine import ZERO, Affine, constant, scaled
-from autotune.ir.expr import Expr, IntImm, IterVar
+from autotune.ir.analysis_affine import ZERO, Affine
+from autotune.ir.expr import Expr, IterVar
 from autotune.ir.simplify import Simplifier
+from autotune.lowering.extents import (
+    Extent,
+    as_extent,
+    as_form,
+    divided,
+    is_constant,
+    rounded_up,
+    same_extent,
+    times,
+)
 from autotune.te.relation import FuseRelation, Relation, SingletonRelation, SplitRelation
-from autotune.utils.math import ceil_div
 
 
 def loop_extents(
-    relations: Sequence[Relation], roots: Mapping[IterVar, int], threads: Iterable[IterVar]
-) -> dict[IterVar, int]:
+    simplifier: Simplifier,
+    relations: Sequence[Relation],
+    roots: Mapping[IterVar, Extent],
+    threads: Iterable[IterVar],
+) -> dict[IterVar, Extent]:
     """Return the extents of all axes of a stage.
 
     A part of a split never exceeds its parent, except where a thread axis is made of it
@@ -26,18 +37,25 @@ def loop_extents(
         match relation:
             case SplitRelation(parent, outer, inner, factor, nparts):
                 whole = extents[parent]
+                most = whole if is_constant(whole) else factor or nparts or 1
                 if factor is not None:
-                    size = factor if inner in fixed else min(factor, whole)
-                    extents[outer], extents[inner] = ceil_div(whole, size), size
+                    size = factor if inner in fixed else min(factor, most)
+                    extents[outer], extents[inner] = rounded_up(simplifier, whole, size), size
                 else:
                     parts = nparts or 1
-                    parts = parts if outer in fixed else min(parts, whole)
-                    extents[outer], extents[inner] = parts, ceil_div(whole, parts)
+                    parts = parts if outer in fixed else min(parts, most)
+                    extents[outer], extents[inner] = parts, rounded_up(simplifier, whole, parts)
             case FuseRelation(outer, inner, fused):
-                extents[fused] = extents[outer] * extents[inner]
+                extents[fused] = _product(simplifier, extents[outer], extents[inner])
             case SingletonRelation(each):
                 extents[each] = 1
     return extents
+
+
+def _product(simplifier: Simplifier, a: Extent, b: Extent) -> Extent:
+    if is_constant(a) and is_constant(b):
+        return a * b
+    return as_extent(times(simplifier, as_form(a), b))
 
 
 def _ancestors(relations: Sequence[Relation], axes: Iterable[IterVar]) -> set[IterVar]:
@@ -59,7 +77,7 @@ def _ancestors(relations: Sequence[Relation], axes: Iterable[IterVar]) -> set[It
 def axis_values(
     simplifier: Simplifier,
     relations: Sequence[Relation],
-    extents: Mapping[IterVar, int],
+    extents: Mapping[IterVar, Extent],
     loops: Mapping[IterVar, Affine],
 ) -> dict[IterVar, Affine]:
     """Return the value of every axis in terms of the loops."""
@@ -68,14 +86,14 @@ def axis_values(
         match relation:
             case SplitRelation(parent, outer, inner):
                 values[parent] = simplifier.add(
-                    scaled(values[outer], extents[inner]), values[inner]
+                    times(simplifier, values[outer], extents[inner]), values[inner]
                 )
             case FuseRelation(outer, inner, fused) if extents[outer] == 1:
                 # What runs past the end of the fused loop is turned away by a condition.
                 values[outer], values[inner] = ZERO, values[fused]
             case FuseRelation(outer, inner, fused):
-                values[outer] = simplifier.floordiv(values[fused], extents[inner])
-                values[inner] = simplifier.floormod(values[fused], extents[inner])
+                parts = divided(simplifier, values[fused], extents[inner])
+                values[outer], values[inner] = parts
             case SingletonRelation():
                 pass
     return values
@@ -84,7 +102,7 @@ def axis_values(
 def overrun_conditions(
     simplifier: Simplifier,
     relations: Sequence[Relation],
-    extents: Mapping[IterVar, int],
+    extents: Mapping[IterVar, Extent],
     values: Mapping[IterVar, Affine],
 ) -> list[tuple[IterVar, Expr]]:
     """Return what must hold where the parts of a split run past the end of their parent."""
@@ -93,18 +111,12 @@ def overrun_conditions(
         if not isinstance(relation, SplitRelation):
             continue
         parent, whole = relation.parent, extents[relation.parent]
-        if extents[relation.outer] * extents[relation.inner] > whole:
-            inside = simplifier.compare("<", values[parent], constant(whole))
+        total = _product(simplifier, extents[relation.outer], extents[relation.inner])
+        if is_constant(total) and is_constant(whole):
+            overruns = total > whole
+        else:
+            overruns = not same_extent(total, whole)
+        if overruns:
+            inside = simplifier.compare("<", values[parent], as_form(whole))
             found.append((parent, inside))
     return found
-
-
-def constant_extent(stage: str, axis: IterVar) -> int:
-    """Return the extent of an axis of a compute; it has to be known now."""
-    extent = axis.dom.extent if axis.dom is not None else None
-    if not isinstance(extent, IntImm):
-        raise LoweringError(
-            f"{stage}: the extent of axis {axis.var.name!r} is {extent}; it must be a constant to "
-            "be lowered, so give the tensors constant shapes"
-        )
-    return extent.value

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from math import isinf
 from typing import NoReturn
 
 from autotune.errors import LoweringError
@@ -33,6 +34,7 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.structure import children
+from autotune.lowering.extents import iterations
 from autotune.lowering.ownership import Owner, Slot, owner_of
 from autotune.lowering.plan import Thread
 from autotune.lowering.uses import Uses
@@ -197,18 +199,22 @@ class _Planner:
         low, high = self._bounds(form)
         slot = self.slots.get((buffer, base))
         ends = (low + min(distance, 0), high + max(distance, 0))
-        alone = all(self.below.get(thread.var, thread.extent - 1) == 0 for thread in self.block)
+        alone = all(self.below.get(thread.var, thread.count - 1) == 0 for thread in self.block)
         return Access(buffer, is_write, form, *ends, owner, slot, alone)
 
     def _bounds(self, form: Affine) -> tuple[Bound, Bound]:
         """Return the bounds of an index, given the conditions around it on single variables."""
-        low, high = form.bounds
+        if form.vars.isdisjoint(self.below):
+            return form.bounds
+        low: Bound = form.const
+        high: Bound = form.const
         for atom, k in form.terms.items():
-            if atom.kind is not AtomKind.VAR or form.vars.isdisjoint(self.below):
-                continue
-            (var,) = atom.vars
-            cut = k * (atom.high - min(atom.high, self.below.get(var, atom.high)))
-            low, high = low - min(cut, 0), high - max(cut, 0)
+            most = atom.high
+            if atom.kind is AtomKind.VAR:
+                (var,) = atom.vars
+                most = min(most, self.below.get(var, most))
+            ends = (k * atom.low, k * most)
+            low, high = low + min(ends), high + max(ends)
         return low, high
 
     # Statements made of statements.
@@ -239,8 +245,8 @@ class _Planner:
         self.around.pop()
         # Without a barrier inside, iterations any distance apart may meet.
         step = 1 if flow.has_barrier else None
-        repeats = stmt.kind is not ForKind.THREAD and _extent(stmt) > 1
-        if repeats and self._races(_Pending(flow.pending), flow.exposed, stmt.var, step):
+        several = stmt.kind is not ForKind.THREAD and iterations(stmt) != 1
+        if several and self._races(_Pending(flow.pending), flow.exposed, stmt.var, step):
             body = seq(Barrier("shared"), body)
             pending = flow.pending
             flow = _Flow([], pending, True)
@@ -343,6 +349,8 @@ def _apart(a: Access, b: Access, var: Var) -> bool:
         if len(terms) != 1 or terms[0][0].kind is not AtomKind.VAR:
             return False
         atom, k = terms[0]
+        if isinf(atom.high):
+            return False
         steps.add(k)
         ends = (k * atom.low, k * atom.high)
         lows.append(access.low - min(ends))
@@ -386,7 +394,3 @@ def elements(index: Expr) -> tuple[Expr, int]:
     if isinstance(index, Ramp):
         return index.base, index.stride * (index.lanes - 1)
     return index, 0
-
-
-def _extent(loop: For) -> int:
-    return int(loop.extent)  # type: ignore[call-overload, no-any-return]

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine
-from autotune.ir.expr import Expr, IntImm, ProducerLoad, Ramp, Reduce, Var
-from autotune.ir.simplify import Simplifier, Value
+from autotune.ir.expr import (
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Mul,
+    ProducerLoad,
+    Ramp,
+    Reduce,
+    TruncDiv,
+    TruncMod,
+    Var,
+)
+from autotune.ir.interval import Interval
+from autotune.ir.simplify import INDEX_DTYPE, Simplifier, Value
 from autotune.ir.visitor import Visitor
+from autotune.lowering.extents import Extent, Sizes
 from autotune.lowering.plan import Body
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Operation, Tensor
@@ -20,6 +35,7 @@ class BodySimplifier(Simplifier):
     def __init__(self, stage_of: Mapping[Operation, Stage]) -> None:
         super().__init__()
         self.stage_of = stage_of
+        self.sizes = Sizes()
         self._inlining: list[Stage] = []
 
     def _eval_read(self, load: ProducerLoad) -> Value:
@@ -30,6 +46,18 @@ class BodySimplifier(Simplifier):
             return self._inlined(stage, tensor, indices)
         built = tuple([self.expr(index) for index in indices])
         return ProducerLoad(tensor, built)
+
+    def bind_loop(self, var: Var, extent: Extent) -> Affine:
+        """Declare the variable of a loop; return its form."""
+        return self.sizes.bind(self, var, extent)
+
+    def _bounds_of(self, value: Value) -> Interval:
+        """Know of products and quotients of what is not negative that they are not, too."""
+        if isinstance(value, Mul | TruncDiv | TruncMod | FloorDiv | FloorMod):
+            (low_a, _), (low_b, _) = self.bounds(value.a), self.bounds(value.b)
+            if value.dtype == INDEX_DTYPE and low_a >= 0 and low_b >= 0:
+                return (low_a * low_b if isinstance(value, Mul) else 0), inf
+        return super()._bounds_of(value)
 
     def _inlined(self, stage: Stage, tensor: Tensor, indices: Sequence[Affine]) -> Value:
         op = stage.op

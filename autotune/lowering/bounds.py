@@ -8,13 +8,21 @@ threads of the block read, what is local only what one thread reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from autotune.errors import LoweringError
-from autotune.ir.analysis_affine import Affine, constant, shifted
+from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Range, Var
-from autotune.lowering.axes import axis_values, constant_extent, loop_extents, overrun_conditions
+from autotune.lowering.axes import axis_values, loop_extents, overrun_conditions
 from autotune.lowering.bodies import BodySimplifier, reads_in, reads_of
+from autotune.lowering.extents import (
+    Extent,
+    as_form,
+    axis_extent,
+    expr_of,
+    is_constant,
+    same_extent,
+)
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.te.schedule import Schedule
@@ -75,9 +83,9 @@ class _Inference:
         scope = self._scope(stage, root)
         regions = self._regions(stage, scope, outside)
         roots = {axis: region.extent for axis, region in zip(op.axis, regions, strict=True)}
-        roots |= {axis: constant_extent(op.name, axis) for axis in op.reduce_axis}
+        roots |= {axis: self._extent(op, axis) for axis in op.reduce_axis}
         bound = [leaf for leaf in stage.leaf_iter_vars if _thread_axis(stage, leaf) is not None]
-        extents = loop_extents(stage.relations, roots, bound)
+        extents = loop_extents(self.simplifier, stage.relations, roots, bound)
         loops, threads = self._loops(stage, root, extents)
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
@@ -124,14 +132,23 @@ class _Inference:
         """Return the conditions that keep a region inside its tensor, where it may reach out."""
         found = []
         for axis, region in zip(op.axis, regions, strict=True):
-            extent = constant_extent(op.name, axis)
-            low, high = region.low.bounds
+            extent = self._extent(op, axis)
             index = self.simplifier.add(region.low, values[axis])
-            if low < 0:
+            if region.low.bounds[0] < 0:
                 found.append(self.simplifier.condition(">=", index))
-            if high + region.extent > extent:
-                found.append(self.simplifier.condition("<", shifted(index, -extent)))
+            if self._reaches_out(region, extent):
+                found.append(self.simplifier.compare("<", index, as_form(extent)))
         return found
+
+    def _extent(self, op: ComputeOp, axis: IterVar) -> Extent:
+        return axis_extent(self.simplifier, op.name, axis)
+
+    def _reaches_out(self, region: Region, extent: Extent) -> bool:
+        """Tell whether a region may end behind its tensor."""
+        if isinstance(region.extent, int) and isinstance(extent, int):
+            return region.low.bounds[1] + region.extent > extent
+        end = self.simplifier.add(region.low, as_form(region.extent))
+        return self.simplifier.sizes.may_exceed(self.simplifier, end, extent)
 
     # Where a stage is computed, and where its result lives.
 
@@ -176,7 +193,8 @@ class _Inference:
 
     def _regions(self, stage: Stage, scope: str, outside: frozenset[Var]) -> tuple[Region, ...]:
         op = stage.op
-        extents = [constant_extent(op.name, axis) for axis in op.axis]
+        assert isinstance(op, ComputeOp)
+        extents = [self._extent(op, axis) for axis in op.axis]
         if stage.attach_type != "at":
             return tuple(map(whole, extents))
         regions: list[Region | None] | None = None
@@ -186,7 +204,7 @@ class _Inference:
             regions = part if regions is None else list(map(self._cover, regions, part))
         found: list[Region | None] = regions or [None] * len(extents)
         return tuple(
-            whole(extent) if region is None else clip(region, extent)
+            whole(extent) if region is None else clip(self.simplifier, region, extent)
             for region, extent in zip(found, extents, strict=True)
         )
 
@@ -199,7 +217,7 @@ class _Inference:
             # What is read from memory at run time is no bound to compute by.
             return None
         ranged = {var for var in form.vars if self._ranges(var, scope, outside)}
-        return relax(self.simplifier, form, ranged)
+        return relax(self.simplifier, self.simplifier.sizes, form, ranged)
 
     def _ranges(self, var: Var, scope: str, outside: frozenset[Var]) -> bool:
         """Tell whether a stage must hold what is read for all values of a loop variable."""
@@ -228,7 +246,7 @@ class _Inference:
     # Loops and threads.
 
     def _loops(
-        self, stage: Stage, root: Stage, extents: dict[IterVar, int]
+        self, stage: Stage, root: Stage, extents: Mapping[IterVar, Extent]
     ) -> tuple[dict[IterVar, Affine], dict[IterVar, Thread]]:
         loops: dict[IterVar, Affine] = {}
         threads: dict[IterVar, Thread] = {}
@@ -236,7 +254,7 @@ class _Inference:
             axis = _thread_axis(stage, leaf)
             extent = extents[leaf]
             if axis is None:
-                loops[leaf] = self.simplifier.bind(leaf.var, 0, extent - 1)
+                loops[leaf] = self.simplifier.bind_loop(leaf.var, extent)
                 continue
             if extent == 1:
                 loops[leaf] = constant(0)
@@ -246,7 +264,7 @@ class _Inference:
         return loops, threads
 
     def _thread(
-        self, stage: Stage, root: Stage, axis: IterVar, leaf: IterVar, extent: int
+        self, stage: Stage, root: Stage, axis: IterVar, leaf: IterVar, extent: Extent
     ) -> Thread:
         """Return the kernel's thread axis for a bound loop; all stages must agree about it."""
         name = stage.op.name
@@ -256,17 +274,17 @@ class _Inference:
         if known is None:
             var = Var(leaf.var.name if tag == "vthread" else tag, "int32", "thread")
             known = Thread(tag, var, extent, name, root)
-            self.simplifier.bind(var, 0, extent - 1)
+            self.simplifier.bind_loop(var, extent)
             self.thread_of[var] = known
             if known.is_virtual:
                 self.virtual[root, axis] = known
             else:
                 self.threads[root, tag] = known
-        elif extent != known.extent:
+        elif not same_extent(extent, known.extent):
             raise LoweringError(
-                f"bind: axis {leaf.var.name!r} of {name} has {extent} iterations, but {tag} of "
-                f"the same kernel has {known.extent} (from {known.stage}); split it so that both "
-                "agree"
+                f"bind: axis {leaf.var.name!r} of {name} has {self._shown(extent)} iterations, "
+                f"but {tag} of the same kernel has {self._shown(known.extent)} (from "
+                f"{known.stage}); split it so that both agree"
             )
         return known
 
@@ -275,12 +293,21 @@ class _Inference:
             return self.virtual.get((root, axis))
         return self.threads.get((root, axis.thread_tag))
 
-    def _check_declared(self, name: str, axis: IterVar, leaf: IterVar, extent: int) -> None:
+    def _shown(self, extent: Extent) -> str:
+        return str(expr_of(self.simplifier, extent))
+
+    def _check_declared(self, name: str, axis: IterVar, leaf: IterVar, extent: Extent) -> None:
+        if not is_constant(extent) and not axis.thread_tag.startswith("blockIdx"):
+            raise LoweringError(
+                f"bind: axis {leaf.var.name!r} of {name} has {self._shown(extent)} iterations, "
+                f"but the number of {axis.thread_tag} must be a constant; split it by a constant "
+                "factor, and bind the inner axis"
+            )
         declared = axis.dom.extent if axis.dom is not None else None
         if isinstance(declared, IntImm) and extent != declared.value:
             raise LoweringError(
-                f"bind: axis {leaf.var.name!r} of {name} has {extent} iterations, but the thread "
-                f"axis {axis.thread_tag} was declared with {declared.value}"
+                f"bind: axis {leaf.var.name!r} of {name} has {self._shown(extent)} iterations, "
+                f"but the thread axis {axis.thread_tag} was declared with {declared.value}"
             )
 
 
@@ -332,9 +359,10 @@ def infer_bound(schedule: Schedule) -> dict[IterVar, Range]:
     found: dict[IterVar, Range] = {}
     for stage, one in plan.stages.items():
         for axis, extent in one.extents.items():
-            found[axis] = Range(0, extent)
+            found[axis] = Range(0, expr_of(simplifier, extent))
         for axis, region in zip(stage.op.axis, one.regions, strict=True):
-            found[axis] = Range(simplifier.expr(region.low), region.extent)
+            low, size = simplifier.expr(region.low), expr_of(simplifier, region.extent)
+            found[axis] = Range(low, size)
     return found
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine
-from autotune.ir.expr import Expr, Load, ProducerLoad
+from autotune.ir.expr import Expr, Load, ProducerLoad, as_expr
 from autotune.ir.simplify import Simplifier
-from autotune.ir.stmt import Buffer, row_major
+from autotune.ir.stmt import Buffer
 from autotune.ir.visitor import Rewriter
+from autotune.lowering.extents import Extent, as_extent, as_form, expr_of, times
 from autotune.lowering.plan import Plan, StagePlan
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation, Tensor
@@ -26,7 +27,7 @@ class Home:
 
     buffer: Buffer
     lows: tuple[Affine, ...] | None
-    strides: tuple[int, ...]
+    strides: tuple[Extent, ...]
 
 
 class Homes:
@@ -41,15 +42,40 @@ class Homes:
     ) -> None:
         self.simplifier = simplifier
         self.stage_of = stage_of
+        self.gpu = plan.gpu
         self._homes: dict[tuple[Stage, int], Home] = {}
-        for place, buffer in given.items():
+        for (stage, i), buffer in given.items():
             _check_size(buffer)
-            self._homes[place] = Home(buffer, None, buffer.strides)
+            strides = self._strides_of(stage.op.outputs[i])
+            self._homes[stage, i] = Home(buffer, None, strides)
         for stage, stage_plan in plan.stages.items():
             for tensor in stage.op.outputs:
                 if (stage, tensor.value_index) not in self._homes:
-                    home = _make_home(stage_plan, tensor)
+                    home = self._make_home(stage_plan, tensor)
                     self._homes[stage, tensor.value_index] = home
+
+    def _strides_of(self, tensor: Tensor) -> tuple[Extent, ...]:
+        shape = [as_extent(self.simplifier.form(as_expr(extent))) for extent in tensor.shape]
+        return _aligned_strides(self.simplifier, shape, {})
+
+    def _make_home(self, plan: StagePlan, tensor: Tensor) -> Home:
+        extents = [region.extent for region in plan.regions]
+        shape = tuple([expr_of(self.simplifier, extent) for extent in extents])
+        if not plan.compact:
+            buffer = Buffer(tensor.name, shape, tensor.dtype, "global")
+            _check_size(buffer)
+            return Home(buffer, None, _aligned_strides(self.simplifier, extents, {}))
+        strides = _aligned_strides(self.simplifier, extents, plan.stage.alignments)
+        size = expr_of(self.simplifier, _spanned(self.simplifier, extents, strides))
+        if not isinstance(size, int) and self.gpu:
+            raise LoweringError(
+                f"{tensor.name}: {size} elements of it are needed at a time inside a kernel; "
+                "expected a constant number: split the loop that it is computed in by a constant "
+                "factor, or compute it at the root"
+            )
+        buffer = Buffer(tensor.name, (size,), tensor.dtype, plan.scope)
+        _check_size(buffer)
+        return Home(buffer, tuple(region.low for region in plan.regions), strides)
 
     def of(self, tensor: Tensor) -> Home:
         """Return where a tensor lives."""
@@ -68,10 +94,23 @@ class Homes:
 
     def flat(self, home: Home, indices: Sequence[Affine]) -> Affine:
         """Return the flat index of an element as a form."""
-        parts = list(zip(indices, home.strides, strict=True))
-        if home.lows is not None:
-            parts += [(low, -k) for low, k in zip(home.lows, home.strides, strict=True)]
+        lows = home.lows
+        strides = [k for k in home.strides if isinstance(k, int)]
+        if len(strides) < len(home.strides):
+            return self._flat_of_sizes(home, indices)
+        parts = list(zip(indices, strides, strict=True))
+        if lows is not None:
+            parts += [(low, -k) for low, k in zip(lows, strides, strict=True)]
         return self.simplifier.combine(parts)
+
+    def _flat_of_sizes(self, home: Home, indices: Sequence[Affine]) -> Affine:
+        """Return a flat index where strides are sizes: subtract first, as it simplifies more."""
+        simplifier = self.simplifier
+        if home.lows is not None:
+            pairs = zip(indices, home.lows, strict=True)
+            indices = [simplifier.sub(index, low) for index, low in pairs]
+        parts = zip(indices, home.strides, strict=True)
+        return simplifier.combine([(times(simplifier, index, k), 1) for index, k in parts])
 
     def load(self, read: ProducerLoad) -> Load:
         """Return the load of a buffer that a read of a tensor becomes."""
@@ -98,40 +137,39 @@ class ReadsToLoads(Rewriter):
         return load
 
 
-def _make_home(plan: StagePlan, tensor: Tensor) -> Home:
-    if not plan.compact:
-        shape = tuple(region.extent for region in plan.regions)
-        buffer = Buffer(tensor.name, shape, tensor.dtype, "global")
-        _check_size(buffer)
-        return Home(buffer, None, buffer.strides)
-    shape = tuple(region.extent for region in plan.regions)
-    strides = _aligned_strides(shape, plan.stage.alignments)
-    size = shape[0] * strides[0] if shape else 1
-    buffer = Buffer(tensor.name, (size,), tensor.dtype, plan.scope)
-    _check_size(buffer)
-    return Home(buffer, tuple(region.low for region in plan.regions), strides)
-
-
 def _aligned_strides(
-    shape: tuple[int, ...], align: Mapping[int, tuple[int, int]]
-) -> tuple[int, ...]:
+    simplifier: Simplifier, shape: Sequence[Extent], align: Mapping[int, tuple[int, int]]
+) -> tuple[Extent, ...]:
     """Return row-major strides, padded so that ``stride % factor == offset`` where asked."""
-    if not align:
-        return row_major(shape)
-    strides: list[int] = []
-    step = 1
+    strides: list[Extent] = []
+    step: Extent = 1
     for axis in reversed(range(len(shape))):
-        if axis in align:
+        if axis in align and isinstance(step, int):
             factor, offset = align[axis]
             step += (offset - step) % factor
         strides.append(step)
-        step *= shape[axis]
+        extent = shape[axis]
+        if isinstance(step, int) and isinstance(extent, int):
+            step *= extent
+        else:
+            step = as_extent(times(simplifier, as_form(step), extent))
     return tuple(reversed(strides))
 
 
+def _spanned(simplifier: Simplifier, shape: Sequence[Extent], strides: Sequence[Extent]) -> Extent:
+    """Return how many elements a buffer spans."""
+    if not shape:
+        return 1
+    first, stride = shape[0], strides[0]
+    if isinstance(first, int) and isinstance(stride, int):
+        return first * stride
+    return as_extent(times(simplifier, as_form(first), stride))
+
+
 def _check_size(buffer: Buffer) -> None:
-    if product(buffer.shape) > MOST_ELEMENTS:
+    shape = [extent for extent in buffer.shape if isinstance(extent, int)]
+    if product(shape) > MOST_ELEMENTS:
         raise LoweringError(
-            f"{buffer.name} has {product(buffer.shape)} elements; a buffer can have at most "
+            f"{buffer.name} has {product(shape)} elements; a buffer can have at most "
             f"{MOST_ELEMENTS}"
         )

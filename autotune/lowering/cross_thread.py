@@ -70,7 +70,7 @@ class CrossThread:
         ordered = sorted(block, key=lambda thread: thread.tag)
         self.reduced = [thread for thread in ordered if thread in threads]
         self.others = [thread for thread in ordered if thread not in threads]
-        self.count = product(thread.extent for thread in self.reduced)
+        self.count = product(thread.count for thread in self.reduced)
         self.innermost = ordered[: len(self.reduced)] == self.reduced
         self.places: list[Place] = [
             (Buffer(self._named("share", i), (1,), dtype, "local"), FIRST)
@@ -134,7 +134,7 @@ class CrossThread:
         parts, step = [], 1
         for thread in threads:
             parts.append((self.simplifier.var(thread.var), step))
-            step *= thread.extent
+            step *= thread.count
         return self.simplifier.combine(parts)
 
     def _make_scratch(self, size: int) -> list[Buffer]:
@@ -151,7 +151,7 @@ class CrossThread:
         if warps == 1:
             return within
         rank, group = self._linear(self.reduced), self._linear(self.others)
-        groups = product(thread.extent for thread in self.others)
+        groups = product(thread.count for thread in self.others)
         scratch = self._make_scratch(warps * groups)
         base = simplifier.combine([(group, warps)])
         lane = simplifier.floormod(rank, WARP)
@@ -181,7 +181,7 @@ class CrossThread:
     def _halving(self) -> Stmt:
         simplifier = self.simplifier
         rank, group = self._linear(self.reduced), self._linear(self.others)
-        groups = product(thread.extent for thread in self.others)
+        groups = product(thread.count for thread in self.others)
         scratch = self._make_scratch(self.count * groups)
         base = simplifier.combine([(group, self.count)])
         slot = simplifier.add(base, rank)

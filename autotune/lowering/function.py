@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autotune.errors import LoweringError
 from autotune.ir.dtype import bits_of, element_of
+from autotune.ir.expr import Expr, Var
 from autotune.ir.printer import Printer
 from autotune.ir.stmt import Buffer, Stmt
 from autotune.utils.math import product
 
 Extents = tuple[int, int, int]
+# Blocks may be as many as sizes say.
+Blocks = tuple[int | Expr, int | Expr, int | Expr]
 
 
 def buffer_bytes(buffer: Buffer) -> int:
-    """Return the size of a buffer in bytes."""
-    size = buffer.shape[0] * buffer.strides[0] if buffer.shape else 1
+    """Return the size of a buffer in bytes; 0 if it is known only when the function is called."""
+    if not buffer.shape:
+        return max(bits_of(element_of(buffer.dtype)) // 8, 1)
+    extent, stride = buffer.shape[0], buffer.strides[0]
+    size = extent * stride if isinstance(extent, int) and isinstance(stride, int) else 0
     return size * max(bits_of(element_of(buffer.dtype)) // 8, 1)
 
 
@@ -24,7 +31,7 @@ class LoweredKernel:
 
     Attributes:
         name: of the entry.
-        params: the global buffers it takes, in order.
+        params: the global buffers and the numbers it takes, in order.
         grid, block: the launch, in x, y, z; all ones on a CPU.
         body: flat loads and stores; thread axes are the free variables ``threadIdx.x`` and so on.
         shared: the shared buffers that the body allocates.
@@ -33,8 +40,8 @@ class LoweredKernel:
     """
 
     name: str
-    params: tuple[Buffer, ...]
-    grid: Extents
+    params: tuple[Buffer | Var, ...]
+    grid: Blocks
     block: Extents
     body: Stmt
     shared: tuple[Buffer, ...] = ()
@@ -63,25 +70,39 @@ class LoweredFunction:
 
     Attributes:
         name: what the user calls it.
-        args: the arguments, in the caller's order.
+        args: the arguments, in the caller's order: arrays, and numbers.
         roles: ``"in"``, ``"out"`` or ``"inout"`` for each argument.
         workspaces: global buffers between the kernels.
         kernels: in the order they run.
         target_kind: ``"cuda"`` or ``"c"``.
+        sizes: numbers that follow from the shapes of the arrays that a caller passes.
     """
 
     name: str
-    args: tuple[Buffer, ...]
+    args: tuple[Buffer | Var, ...]
     roles: tuple[str, ...]
     workspaces: tuple[Buffer, ...]
     kernels: tuple[LoweredKernel, ...]
     target_kind: str
+    sizes: tuple[Var, ...] = ()
+
+    def __getitem__(self, name: str) -> LoweredFunction:
+        """Return the function called ``name``, as TVM's modules do.
+
+        Raises:
+            LoweringError: it has another name.
+        """
+        if name != self.name:
+            raise LoweringError(f"lowering made one function, {self.name!r}, not {name!r}")
+        return self
 
     def __str__(self) -> str:
         printer = Printer()
         args = ", ".join(
-            f"{printer.name_of(buffer)}: {role} {_typed(buffer)}"
-            for buffer, role in zip(self.args, self.roles, strict=True)
+            f"{printer.name_of(one)}: {role} {_typed(one)}"
+            if isinstance(one, Buffer)
+            else f"{printer.name_of(one)}: {one.dtype}"
+            for one, role in zip(self.args, self.roles, strict=True)
         )
         lines = [f"fn {self.name}({args}):"]
         for buffer in self.workspaces:
@@ -89,7 +110,8 @@ class LoweredFunction:
         for kernel in self.kernels:
             indent = "  "
             if self.target_kind == "cuda":
-                lines.append(f"  launch {kernel.name} grid={kernel.grid} block={kernel.block}:")
+                grid = ", ".join(map(printer.expr, kernel.grid))
+                lines.append(f"  launch {kernel.name} grid=({grid}) block={kernel.block}:")
                 indent = "    "
             lines += printer.stmt(kernel.body, indent)
         return "\n".join(lines)

@@ -28,6 +28,7 @@ from autotune.ir.expr import (
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, AsyncCopy, Evaluate, For, If, LetStmt, Seq, Stmt, Store, seq
 from autotune.ir.structure import variables
+from autotune.lowering.extents import constant_iterations
 from autotune.lowering.form_copies import Moved, Values, form_copies
 
 MakeExpr = Callable[[Values], Expr]
@@ -78,7 +79,7 @@ class Templates:
 
     def _unrolled(self, stmt: For, free: tuple[Var, ...]) -> MakeStmts:
         body = self.copies(stmt.body, (*free, stmt.var))
-        steps = range(int(stmt.extent))  # type: ignore[call-overload]
+        steps = range(constant_iterations(stmt, "unroll"))
         return lambda values: [new for i in steps for new in body((*values, i))]
 
     def _store(self, stmt: Store, free: tuple[Var, ...]) -> MakeStmts:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autotune.errors import InstantiationError, LoweringError
+from autotune.ir.expr import Var, as_expr
 from autotune.ir.stmt import Buffer, Stmt, seq
-from autotune.lowering.arguments import checked_tensors
+from autotune.lowering.arguments import checked_arguments, sizes_of
 from autotune.lowering.barriers import insert_barriers
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.bounds import binds_threads, infer_bounds
 from autotune.lowering.buffers import Homes
+from autotune.lowering.extents import as_extent, expr_of
 from autotune.lowering.finish import describe_kernel
 from autotune.lowering.function import LoweredFunction, LoweredKernel
 from autotune.lowering.nest import make_nests
@@ -41,13 +43,18 @@ Hook = Callable[[str, Any], None]
 
 
 def lower(
-    schedule: Schedule, args: Sequence[Tensor], simple_mode: bool = True, name: str = "main"
+    schedule: Schedule,
+    args: Sequence[Tensor | Var],
+    simple_mode: bool = True,
+    name: str = "main",
 ) -> LoweredFunction:
     """Return the loops of a schedule; printing the result shows them.
 
     Args:
         schedule: what to lower; it is not changed.
-        args: the tensors that the function takes, inputs and outputs, in the caller's order.
+        args: what the function takes, in the caller's order: tensors, inputs and outputs, and
+            variables (`te.var`) that are passed by value. Variables in shapes need not be among
+            them.
         simple_mode: kept for AutoTVM's signature; the text is always the simple one.
         name: of the function.
 
@@ -61,7 +68,7 @@ def lower(
 
 def lower_schedule(
     schedule: Schedule,
-    args: Sequence[Tensor],
+    args: Sequence[Tensor | Var],
     name: str = "main",
     target_kind: str | None = None,
     hook: Hook | None = None,
@@ -71,7 +78,7 @@ def lower_schedule(
 
     Args:
         schedule: what to lower.
-        args: the tensors that the function takes.
+        args: the tensors and variables that the function takes.
         name: of the function; its kernels are called after it.
         target_kind: ``"cuda"`` or ``"c"``; by default what the bound thread axes say.
         hook: sees what each pass leaves.
@@ -81,9 +88,9 @@ def lower_schedule(
         LoweringError: the schedule cannot be lowered; the message says which stage and why.
         InstantiationError: a kernel breaks a limit; the message says which.
     """
-    tensors = checked_tensors(schedule, args, name)
+    checked = checked_arguments(schedule, args, name)
     with collection_paused():
-        return _Lowering(schedule, tensors, name, target_kind, hook, limits).run()
+        return _Lowering(schedule, checked, name, target_kind, hook, limits).run()
 
 
 class _Lowering:
@@ -92,7 +99,7 @@ class _Lowering:
     def __init__(
         self,
         schedule: Schedule,
-        args: Sequence[Tensor],
+        args: Sequence[Tensor | Var],
         name: str,
         target_kind: str | None,
         hook: Hook | None,
@@ -100,32 +107,40 @@ class _Lowering:
     ) -> None:
         self.schedule = schedule
         self.args = args
+        self.tensors = [each for each in args if isinstance(each, Tensor)]
         self.name = name
         self.hook = hook
         self.gpu = binds_threads(schedule) if target_kind is None else target_kind == "cuda"
         self.simplifier = BodySimplifier(schedule.stage_map)
         self.limits = limits
+        self.sizes = sizes_of(args, name)
+        extents = {e for tensor in self.tensors for e in tensor.shape if isinstance(e, Var)}
+        for var in extents:
+            self.simplifier.bind(var, 1, float("inf"))
 
     def run(self) -> LoweredFunction:
         """Run all passes."""
         kept = self._kept()
         plan = infer_bounds(self.schedule, self.simplifier, [stage for stage, _ in kept], self.gpu)
         self._seen("infer_bounds", plan)
-        buffers = self._argument_buffers(plan)
+        buffers = [self._argument_buffer(tensor) for tensor in self.tensors]
         places = zip(self._places(), buffers, strict=True)
         given = {place: buffer for place, buffer in places if place is not None}
         homes = Homes(plan, self.simplifier, self.schedule.stage_map, given)
         nests = make_nests(plan, self.simplifier, homes)
         workspaces = self._workspaces(plan, homes, set(given))
         self._seen("make_nests", nests)
-        kernels = self._kernels(plan, nests, [*buffers, *workspaces])
+        named = dict(zip(self.tensors, buffers, strict=True))
+        ordered = [named[each] if isinstance(each, Tensor) else each for each in self.args]
+        kernels = self._kernels(plan, nests, [*ordered, *self.sizes, *workspaces])
         return LoweredFunction(
             name=self.name,
-            args=tuple(buffers),
-            roles=tuple(self._roles(plan)),
+            args=tuple(ordered),
+            roles=tuple(self._roles()),
             workspaces=tuple(workspaces),
             kernels=tuple(kernels),
             target_kind="cuda" if self.gpu else "c",
+            sizes=self.sizes,
         )
 
     def _seen(self, name: str, left: Any) -> None:
@@ -136,7 +151,7 @@ class _Lowering:
 
     def _places(self) -> list[Place | None]:
         """Return what each argument holds; None for an input that the schedule does not read."""
-        return [self._place(tensor) for tensor in self.args]
+        return [self._place(tensor) for tensor in self.tensors]
 
     def _place(self, tensor: Tensor) -> Place | None:
         if tensor.op not in self.schedule.stage_map and isinstance(tensor.op, PlaceholderOp):
@@ -147,7 +162,7 @@ class _Lowering:
         """Return the computed stages whose result the caller gets."""
         places = [place for place in self._places() if place is not None]
         if len(set(self.args)) < len(self.args) or len(set(places)) < len(places):
-            names = ", ".join(tensor.name for tensor in self.args)
+            names = ", ".join(each.name for each in self.args)
             raise LoweringError(f"{self.name}: an argument is given twice: {names}")
         for op in self.schedule.outputs:
             for i in range(op.num_outputs):
@@ -161,16 +176,17 @@ class _Lowering:
             raise LoweringError(f"{self.name}: the schedule computes nothing, it has inputs only")
         return kept
 
-    def _argument_buffers(self, plan: Plan) -> list[Buffer]:
-        buffers = []
-        for tensor in self.args:
-            shape = tuple(_constant(tensor, extent) for extent in tensor.shape)
-            buffers.append(Buffer(tensor.name, shape, tensor.dtype))
-        return buffers
+    def _argument_buffer(self, tensor: Tensor) -> Buffer:
+        extents = [as_extent(self.simplifier.form(as_expr(e))) for e in tensor.shape]
+        shape = tuple([expr_of(self.simplifier, extent) for extent in extents])
+        return Buffer(tensor.name, shape, tensor.dtype)
 
-    def _roles(self, plan: Plan) -> list[str]:
-        outputs = [place and isinstance(place[0].op, ComputeOp) for place in self._places()]
-        return ["out" if is_output else "in" for is_output in outputs]
+    def _roles(self) -> list[str]:
+        return ["out" if self._is_computed(each) else "in" for each in self.args]
+
+    def _is_computed(self, argument: Tensor | Var) -> bool:
+        place = self._place(argument) if isinstance(argument, Tensor) else None
+        return place is not None and isinstance(place[0].op, ComputeOp)
 
     def _workspaces(self, plan: Plan, homes: Homes, given: set[Place]) -> list[Buffer]:
         found = []
@@ -183,17 +199,17 @@ class _Lowering:
     # Kernels.
 
     def _kernels(
-        self, plan: Plan, nests: list[tuple[Stage, Stmt]], buffers: list[Buffer]
+        self, plan: Plan, nests: list[tuple[Stage, Stmt]], params: Sequence[Buffer | Var]
     ) -> list[LoweredKernel]:
         if not self.gpu:
             drafts = [_Draft(self.name, self.name, seq(*[nest for _, nest in nests]), [], 1)]
         else:
             drafts = [self._draft(plan, i, stage, nest) for i, (stage, nest) in enumerate(nests)]
-        kernels = [self._kernel(draft, buffers) for draft in drafts]
+        kernels = [self._kernel(draft, params) for draft in drafts]
         self._seen("kernels", kernels)
         return kernels
 
-    def _kernel(self, draft: _Draft, buffers: list[Buffer]) -> LoweredKernel:
+    def _kernel(self, draft: _Draft, params: Sequence[Buffer | Var]) -> LoweredKernel:
         self._check(draft, draft.body)
         body = self._layout(draft)
         self._check(draft, body)
@@ -207,9 +223,16 @@ class _Lowering:
             ),
         )
         # What it uses is easier to see before loops are written out than after.
-        kernel = describe_kernel(draft.name, body, draft.threads, buffers, draft.vthreads)
+        kernel = self._described(draft, body, params)
         body = self._passes(body, ("unroll", lambda s: unroll_loops(s, self.simplifier)))
         return replace(kernel, body=body)
+
+    def _described(
+        self, draft: _Draft, body: Stmt, params: Sequence[Buffer | Var]
+    ) -> LoweredKernel:
+        blocks = [t for t in draft.threads if t.tag.startswith("blockIdx")]
+        grid = {t.tag: expr_of(self.simplifier, t.extent) for t in blocks}
+        return describe_kernel(draft.name, body, draft.threads, params, draft.vthreads, grid)
 
     def _draft(self, plan: Plan, number: int, stage: Stage, nest: Stmt) -> _Draft:
         threads = [t for (root, _), t in plan.threads.items() if root is stage]
@@ -219,13 +242,13 @@ class _Lowering:
                 "bound to a thread axis; bind its loops to blockIdx and threadIdx, or put it into "
                 "another stage with compute_at or compute_inline"
             )
-        vthreads = product(t.extent for t in plan.virtual.values() if t.root is stage)
+        vthreads = product(t.count for t in plan.virtual.values() if t.root is stage)
         return _Draft(f"{self.name}_kernel{number}", stage.op.name, nest, threads, vthreads)
 
     def _check(self, draft: _Draft, body: Stmt) -> None:
         if not self.gpu or self.limits is None:
             return
-        kernel = describe_kernel(draft.name, body, draft.threads, (), draft.vthreads)
+        kernel = self._described(draft, body, ())
         found = launch_violation(kernel, self.limits, self.limits.threads_per_block)
         if found is not None:
             raise InstantiationError(found)
@@ -260,14 +283,6 @@ class _Draft:
     threads: Sequence[Thread]
     vthreads: int
     slots: Slots = field(default_factory=dict)
-
-
-def _constant(tensor: Tensor, extent: Any) -> int:
-    if isinstance(extent, int):
-        return extent
-    raise LoweringError(
-        f"{tensor.name}: its shape {tensor.shape} must be constant to be lowered, got {extent}"
-    )
 
 
 def _binds_threads_of(plan: Plan, root: Stage) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autotune.ir.expr import Expr, IterVar, Var
-from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Stmt
+from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.buffers import Homes, ReadsToLoads
 from autotune.lowering.plan import Plan, StagePlan
 from autotune.lowering.reduction_nest import CrossThreadNest, ReductionNest
@@ -14,7 +14,7 @@ from autotune.lowering.stage_nest import StageNest
 from autotune.te.stage import Stage
 
 
-def make_nests(plan: Plan, simplifier: Simplifier, homes: Homes) -> list[tuple[Stage, Stmt]]:
+def make_nests(plan: Plan, simplifier: BodySimplifier, homes: Homes) -> list[tuple[Stage, Stmt]]:
     """Return the loop nest of every stage that is computed at the root, in order."""
     nests = _Nests(plan, simplifier, homes)
     return [
@@ -27,7 +27,7 @@ def make_nests(plan: Plan, simplifier: Simplifier, homes: Homes) -> list[tuple[S
 class _Nests:
     """What the nests of one plan share."""
 
-    def __init__(self, plan: Plan, simplifier: Simplifier, homes: Homes) -> None:
+    def __init__(self, plan: Plan, simplifier: BodySimplifier, homes: Homes) -> None:
         self.plan = plan
         self.simplifier = simplifier
         self.homes = homes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isinf
 
 from autotune.ir.analysis_affine import Affine, AtomKind
 from autotune.ir.expr import Var
@@ -49,7 +50,7 @@ def owner_of(
     that conditions around have limited.
     """
     weights = {}
-    extents = {thread.var: thread.extent for thread in block}
+    extents = {thread.var: thread.count for thread in block}
     for atom, k in form.terms.items():
         if atom.vars.isdisjoint(extents):
             continue
@@ -75,6 +76,8 @@ def owner_of(
         if atom.kind is AtomKind.VAR:
             (var,) = atom.vars
             most = min(most, below.get(var, most))
+        if isinf(atom.low) or isinf(most):
+            return None
         low += int(k * (atom.low if k > 0 else most))
         high += int(k * (most if k > 0 else atom.low))
     if low < 0 or high >= step:

@@ -35,6 +35,7 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.visitor import Rewriter, Visitor
+from autotune.lowering.extents import constant_iterations, iterations, known
 from autotune.lowering.ownership import Slot
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 from autotune.lowering.staging import stage_through_registers
@@ -69,7 +70,8 @@ class _Pipeliner(Rewriter):
     def visit_For(self, node: For) -> Stmt:
         """Turn a marked loop into a pipeline."""
         body = self.rewrite(node.body)
-        marks = node.annotations.get(PIPELINE, ())
+        # How many iterations there are has to be known to fill the slots ahead of them.
+        marks = node.annotations.get(PIPELINE, ()) if iterations(node) is not None else ()
         notes = {key: value for key, value in node.annotations.items() if key != PIPELINE}
         if not marks:
             if body is node.body:
@@ -101,7 +103,7 @@ class _Pipeliner(Rewriter):
 
     def _ring(self, loop: For, fill: Stmt, use: Stmt, depth: int, is_async: bool) -> Stmt:
         simplifier = self.simplifier
-        extent = int(loop.extent)  # type: ignore[call-overload]
+        extent = constant_iterations(loop, "pipeline")
         k = simplifier.var(loop.var)
         ahead = shifted(k, depth - 1)
         now, then = Slot(loop.var, 0, depth), Slot(loop.var, depth - 1, depth)
@@ -305,4 +307,5 @@ def _read(stmt: Stmt) -> set[Buffer]:
 def _padded_size(buffer: Buffer) -> int:
     """Return the elements of one slot: as many as keep the next slot aligned."""
     step = max(ALIGNMENT_BYTES * 8 // max(bits_of(buffer.dtype), 8), 1)
-    return -(-prod(buffer.shape) // step) * step
+    size = prod(known(buffer.shape, f"slots of {buffer.name}"))
+    return -(-size // step) * step

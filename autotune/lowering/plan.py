@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.expr import Expr, IterVar, Reduce, Var
+from autotune.lowering.extents import Extent
 from autotune.lowering.regions import Region
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
@@ -18,7 +19,7 @@ class Thread:
 
     tag: str
     var: Var
-    extent: int
+    extent: Extent
     stage: str
     root: Stage
 
@@ -26,6 +27,12 @@ class Thread:
     def is_virtual(self) -> bool:
         """Whether it is a virtual thread, which lowering turns into interleaved copies."""
         return self.tag == "vthread"
+
+    @property
+    def count(self) -> int:
+        """The extent of an axis of threads, which is a constant; that of blocks need not be."""
+        assert isinstance(self.extent, int)
+        return self.extent
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class StagePlan:
     scope: str
     compact: bool
     regions: tuple[Region, ...]
-    extents: Mapping[IterVar, int]
+    extents: Mapping[IterVar, Extent]
     loops: Mapping[IterVar, Affine]
     threads: Mapping[IterVar, Thread]
     values: Mapping[IterVar, Affine]

@@ -66,7 +66,7 @@ class ReductionNest(StageNest):
                 loop_vars.append(level.thread.var)
                 continue
             fresh = Var(f"{level.leaf.var.name}.init", "int32", "data")
-            env[level.leaf.var] = self.simplifier.bind(fresh, 0, level.extent - 1)
+            env[level.leaf.var] = self.simplifier.bind_loop(fresh, level.extent)
             loop_vars.append(fresh)
         position = {var: i for i, var in enumerate(loop_vars)}
         guards: Guards = {}

@@ -6,9 +6,10 @@ from collections.abc import Set
 from dataclasses import dataclass
 from math import isinf
 
-from autotune.ir.analysis_affine import ZERO, Affine, Atom, AtomKind, constant
+from autotune.ir.analysis_affine import ZERO, Affine, Atom, AtomKind, constant, shifted
 from autotune.ir.expr import Var
 from autotune.ir.simplify import Simplifier
+from autotune.lowering.extents import Extent, Sizes, as_form
 
 
 @dataclass(frozen=True)
@@ -16,41 +17,57 @@ class Region:
     """The indices ``low .. low + extent - 1`` of one dimension; ``low`` may name outer loops."""
 
     low: Affine
-    extent: int
+    extent: Extent
 
 
-def whole(extent: int) -> Region:
+def whole(extent: Extent) -> Region:
     """Return the region of a whole dimension."""
     return Region(ZERO, extent)
 
 
-def relax(simplifier: Simplifier, form: Affine, ranged: Set[Var]) -> Region | None:
+def relax(simplifier: Simplifier, sizes: Sizes, form: Affine, ranged: Set[Var]) -> Region | None:
     """Return where ``form`` lies while the variables ``ranged`` run; None if that is unknown."""
     if form.vars.isdisjoint(ranged):
         return Region(form, 1)
     parts: list[tuple[Affine, int]] = [(constant(form.const), 1)]
     extent = 1
+    unknown: list[tuple[Affine, int]] = []
     for atom, k in form.terms.items():
-        region = _relax_atom(simplifier, atom, ranged)
+        region = _relax_atom(simplifier, sizes, atom, ranged)
         if region is None:
             return None
-        span = region.extent - 1
         parts.append((region.low, k))
-        if k < 0 and span:
-            parts.append((constant(span), k))
-        extent += abs(k) * span
+        if isinstance(region.extent, int):
+            span = region.extent - 1
+            if k < 0 and span:
+                parts.append((constant(span), k))
+            extent += abs(k) * span
+            continue
+        last = shifted(region.extent, -1)
+        unknown.append((last, abs(k)))
+        if k < 0:
+            parts.append((last, k))
+    if unknown:
+        most = simplifier.combine([*unknown, (constant(extent), 1)])
+        return Region(simplifier.combine(parts), most)
     return Region(simplifier.combine(parts), extent)
 
 
-def _relax_atom(simplifier: Simplifier, atom: Atom, ranged: Set[Var]) -> Region | None:
+def _relax_atom(
+    simplifier: Simplifier, sizes: Sizes, atom: Atom, ranged: Set[Var]
+) -> Region | None:
     if atom.vars.isdisjoint(ranged):
         return Region(Affine({atom: 1}, 0), 1)
+    if atom.kind is AtomKind.VAR and sizes.last:
+        (var,) = atom.vars
+        if var in sizes.last:
+            return Region(ZERO, shifted(sizes.last[var], 1))
     if atom.vars <= ranged or atom.form is None:
         if isinf(atom.low) or isinf(atom.high):
             return None
         return Region(constant(int(atom.low)), int(atom.high - atom.low) + 1)
-    inner = relax(simplifier, atom.form, ranged)
-    if inner is None:
+    inner = relax(simplifier, sizes, atom.form, ranged)
+    if inner is None or not isinstance(inner.extent, int):
         return None
     c = atom.divisor
     offset = simplifier.floormod(inner.low, c)
@@ -70,14 +87,23 @@ def cover(simplifier: Simplifier, a: Region, b: Region) -> Region | None:
         return None
     d = distance.const
     low = a.low if d >= 0 else b.low
-    return Region(low, max(a.extent, b.extent + d) - min(d, 0))
+    if isinstance(a.extent, int) and isinstance(b.extent, int):
+        return Region(low, max(a.extent, b.extent + d) - min(d, 0))
+    ends = as_form(a.extent), shifted(as_form(b.extent), d)
+    further = simplifier.sub(*ends)
+    if further.terms:
+        return None
+    return Region(low, shifted(ends[0] if further.const >= 0 else ends[1], -min(d, 0)))
 
 
-def clip(region: Region, extent: int) -> Region:
+def clip(simplifier: Simplifier, region: Region, extent: Extent) -> Region:
     """Cut a region to a dimension as far as constants can tell.
 
     What is read beyond the dimension is guarded by a condition where it is read.
     """
+    if not isinstance(region.extent, int) or not isinstance(extent, int):
+        least = simplifier.sub(as_form(region.extent), as_form(extent)).bounds[0]
+        return whole(extent) if least >= 0 else region
     if region.extent >= extent:
         return whole(extent)
     if region.low.terms:

@@ -13,10 +13,11 @@ from typing import Any, Protocol
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.expr import Expr, IntImm, IterVar, Var
-from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Buffer, For, ForKind, If, Stmt, Store, seq
 from autotune.ir.structure import variables
+from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.buffers import Home, Homes
+from autotune.lowering.extents import Extent, expr_of, repeats, times
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.te.stage import Stage
 from autotune.te.stage_state import IterAttr
@@ -40,7 +41,7 @@ class Level:
     """One loop of a nest, and the stages attached to it."""
 
     leaf: IterVar
-    extent: int
+    extent: Extent
     thread: Thread | None
     kind: ForKind
     is_reduce: bool
@@ -52,7 +53,7 @@ class Nests(Protocol):
     """What the nest of a stage needs from the nests around it."""
 
     plan: Plan
-    simplifier: Simplifier
+    simplifier: BodySimplifier
     homes: Homes
 
     def attached(self, stage: Stage, leaf: IterVar) -> Sequence[Stage]:
@@ -159,12 +160,13 @@ class StageNest:
         if level.extent == 1 and not level.pragmas:
             return body
         annotations = dict(level.pragmas)
-        if level.kind is ForKind.SERIAL and level.extent > 1 and self.pipelined:
+        if level.kind is ForKind.SERIAL and repeats(level.extent) and self.pipelined:
             annotations[PIPELINE] = tuple(self.pipelined)
             self.pipelined.clear()
-        kind = level.kind if level.extent > 1 else ForKind.SERIAL
+        kind = level.kind if repeats(level.extent) else ForKind.SERIAL
         tag = thread.tag if thread is not None and not thread.is_virtual else None
-        return For(var, level.extent, kind, body, tag, annotations)
+        extent = expr_of(self.simplifier, level.extent)
+        return For(var, extent, kind, body, tag, annotations)
 
     def _attach(self, child: Stage, i: int, body: Stmt) -> Stmt:
         threads = [level.thread.var for level in self.levels[: i + 1] if level.thread is not None]
@@ -248,12 +250,23 @@ class StageNest:
 
     def at(self, home: Home) -> Affine:
         """Return the flat index of the element that one iteration computes."""
-        axes = self.plan.stage.op.axis
-        parts = [(self.plan.values[axis], k) for axis, k in zip(axes, home.strides, strict=True)]
+        values = [self.plan.values[axis] for axis in self.plan.stage.op.axis]
+        strides = [k for k in home.strides if isinstance(k, int)]
+        if len(strides) < len(home.strides):
+            return self._at_of_sizes(home, values)
+        parts = list(zip(values, strides, strict=True))
         if home.lows is None:
-            regions = zip(self.plan.regions, home.strides, strict=True)
+            regions = zip(self.plan.regions, strides, strict=True)
             parts += [(region.low, k) for region, k in regions]
         return self.simplifier.combine(parts)
+
+    def _at_of_sizes(self, home: Home, values: Sequence[Affine]) -> Affine:
+        simplifier = self.simplifier
+        if home.lows is None:
+            pairs = zip(values, self.plan.regions, strict=True)
+            values = [simplifier.add(value, region.low) for value, region in pairs]
+        parts = zip(values, home.strides, strict=True)
+        return simplifier.combine([(times(simplifier, value, k), 1) for value, k in parts])
 
     def places(self) -> list[tuple[Buffer, Expr]]:
         """Return where one iteration stores each of its values."""

@@ -15,6 +15,7 @@ from autotune.ir.dtype import element_of, lanes_of
 from autotune.ir.expr import Expr, Load, Ramp
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Buffer, For, ForKind, If, Seq, Stmt, Store, seq
+from autotune.lowering.extents import constant_iterations
 
 # More values than this would not stay in registers next to those of the computation.
 MOST_VALUES = 64
@@ -80,7 +81,7 @@ class _Splitter:
         parts = []
         for loop in reversed(loops):
             parts.append((self.simplifier.var(loop.var), step))
-            step *= int(loop.extent)  # type: ignore[call-overload]
+            step *= constant_iterations(loop, "double_buffer")
         dtype = element_of(stmt.value.dtype)
         register = Buffer(f"{stmt.buffer.name}.next", (step,), dtype, "local")
         self.buffers.append(register)

@@ -24,6 +24,7 @@ from autotune.ir.stmt import (
     Store,
     seq,
 )
+from autotune.lowering.extents import iterations
 from autotune.lowering.instances import Templates
 
 MAX_STEP = "auto_unroll_max_step"
@@ -123,9 +124,12 @@ class _Marker:
 
     def _loop(self, stmt: For, setting: _Setting) -> tuple[Stmt, _Count]:
         body, count = self.visit(stmt.body, setting)
-        extent = int(stmt.extent)  # type: ignore[call-overload]
+        extent = iterations(stmt)
         if extent == 1 or stmt.kind is ForKind.THREAD:
             return body, count
+        if extent is None:
+            new = stmt if body is stmt.body else _rebuilt(stmt, body)
+            return new, _Count(count.steps, count.depth, count.loops + 1)
         if stmt.kind is ForKind.VECTORIZED:
             return (stmt if body is stmt.body else _rebuilt(stmt, body)), count
         unrolled = stmt.kind is ForKind.UNROLLED

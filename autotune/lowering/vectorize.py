@@ -25,6 +25,7 @@ from autotune.ir.expr import (
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, For, ForKind, If, Seq, Stmt, Store, seq
 from autotune.ir.visitor import Visitor
+from autotune.lowering.extents import constant_iterations
 from autotune.lowering.instances import Templates
 from autotune.lowering.uses import Uses
 
@@ -96,7 +97,7 @@ class _Vectorizer:
         if find.allocates:
             # Each lane needs a buffer of its own, which only a plain loop gives it.
             return For(loop.var, loop.extent, ForKind.SERIAL, body)
-        extent = int(loop.extent)  # type: ignore[call-overload]
+        extent = constant_iterations(loop, "vectorize")
         return self._pushed(body, loop.var, extent)
 
     def _pushed(self, stmt: Stmt, var: Var, extent: int) -> Stmt:

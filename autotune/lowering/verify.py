@@ -73,7 +73,8 @@ def _measures(
         ("blockIdx", kernel.grid, limits.grid_dim),
     ):
         for d, value, limit in zip("xyz", sizes, most, strict=True):
-            yield f"extent of {kind}.{d}", value, limit
+            if isinstance(value, int):
+                yield f"extent of {kind}.{d}", value, limit
     optin = max(limits.shared_bytes, limits.shared_bytes_optin)
     yield "bytes of shared memory per block", kernel.shared_bytes, optin
     yield "bytes of private arrays per thread", kernel.local_bytes, MOST_LOCAL_BYTES

@@ -26,6 +26,7 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.visitor import Rewriter
+from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.instances import Templates
 from autotune.lowering.uses import Uses
 
@@ -119,7 +120,7 @@ class _SplitBuffers(Rewriter):
         self.places: dict[Buffer, tuple[Buffer, Affine]] = {}
         self._loads: dict[Load, Load] = {}
         for buffer, loops in copied.items():
-            size = prod(buffer.shape)
+            size = prod(known(buffer.shape, f"vthread: copies of {buffer.name}"))
             offsets = []
             for loop in reversed(loops):
                 offsets.append((simplifier.var(loop.var), size))
@@ -215,5 +216,5 @@ class _Injector:
 
 
 def extent_of(loop: For) -> int:
-    """Return the extent of a loop, which lowering keeps constant."""
-    return int(loop.extent)  # type: ignore[call-overload, no-any-return]
+    """Return the extent of the loop of a virtual thread, which is constant."""
+    return constant_iterations(loop, "vthread")

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import KernelError
-from autotune.kernel import Argument, Constant, Kernel, KernelCall, Launch, Scalar, Workspace
+from autotune.kernel import (
+    Argument,
+    Constant,
+    Kernel,
+    KernelCall,
+    Launch,
+    Scalar,
+    Sizes,
+    Workspace,
+)
 from autotune.target import Target
 
 _HEAD = "kernel.json"
@@ -70,7 +79,16 @@ def _kernel(facts: dict[str, Any]) -> Kernel:
     facts["workspace"] = tuple(_workspace(w) for w in facts["workspace"])
     facts["flags"] = tuple(facts["flags"])
     facts["calls"] = tuple(_call(c) for c in facts["calls"])
+    facts["sizes"] = _sizes(facts["sizes"]) if facts.get("sizes") else None
     return Kernel(**facts)
+
+
+def _sizes(facts: dict[str, Any]) -> Sizes:
+    return Sizes(**{name: _tuples(value) for name, value in facts.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _argument(facts: dict[str, Any]) -> Argument:

@@ -14,16 +14,22 @@ from typing import Any
 import numpy as np
 
 from autotune.errors import KernelError
-from autotune.kernel import Kernel
+from autotune.kernel import Kernel, Scalar
 from autotune.kernel.entry import identifier
 from autotune.runtime.bind import bind
 from autotune.runtime.buffers import Buffers
+from autotune.runtime.compile import compile_kernel
 from autotune.runtime.device import Device, device
 from autotune.runtime.executable import Executable
 from autotune.runtime.export import pack, unpack
 from autotune.runtime.load import load
+from autotune.runtime.sizes import with_sizes
 from autotune.runtime.timing import TimeOptions, Timing
 from autotune.target import Target
+
+# Kernels of other sizes that stay loaded.
+_MOST_LOADED = 8
+_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ class Module:
         self.artifact = artifact
         self.suffix = suffix
         self.resources = dict(resources or {})
-        self._executable: Executable | None = None
+        self._executables: dict[tuple[object, ...], Executable] = {}
 
     @property
     def name(self) -> str:
@@ -164,17 +170,41 @@ class Module:
         """The loaded kernel.
 
         Raises:
+            KernelError: it has sizes, and is loaded for each of them when it is called.
             DeviceError: there is no device for it here.
         """
-        if self._executable is None:
-            folder = tempfile.mkdtemp(prefix="autotune-load-")
-            remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            path = Path(folder, f"{identifier(self.name)}{self.suffix}")
-            path.write_bytes(self.artifact)
-            self._executable = load(path, self.kernel, self.device)
-            if not self.target.emulate:  # the emulator looks its lines up in the file
-                remove()
-        return self._executable
+        if self.kernel.sizes is not None:
+            raise KernelError(f"{self.name}: it is loaded when it is called: its sizes are open")
+        return self._loaded(self.kernel)
+
+    def _loaded(self, kernel: Kernel) -> Executable:
+        """Return the executable of the kernel, or of one that it is with its sizes put in."""
+        key = tuple(a.value if isinstance(a, Scalar) else a.shape for a in kernel.args)
+        found = self._executables.pop(key, None)
+        if found is None:
+            found = self._load(kernel)
+            while len(self._executables) >= _MOST_LOADED:
+                self._executables.pop(next(iter(self._executables))).close()
+        self._executables[key] = found
+        return found
+
+    def _load(self, kernel: Kernel) -> Executable:
+        folder = tempfile.mkdtemp(prefix="autotune-load-")
+        remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        path = Path(folder, f"{identifier(self.name)}{self.suffix}")
+        path.write_bytes(self._artifact_of(kernel))
+        found = load(path, kernel, self.device)
+        if not self.target.emulate:  # the emulator looks its lines up in the file
+            remove()
+        return found
+
+    def _artifact_of(self, kernel: Kernel) -> bytes:
+        """Return the machine code; an emulated launch is part of it, so sizes are."""
+        if not self.target.emulate or kernel is self.kernel:
+            return self.artifact
+        with tempfile.TemporaryDirectory(prefix="autotune-build-") as folder:
+            output = compile_kernel(kernel, self.target, timeout_s=_TIMEOUT_S, out_dir=folder)
+            return Path(output.artifact).read_bytes()
 
     def __call__(self, *args: object) -> None:
         """Run once on these arrays, and wait.
@@ -183,8 +213,9 @@ class Module:
             KernelError: they do not fit the arguments.
             DeviceError: the kernel failed.
         """
-        bound = bind(self.kernel, args, self.device)
-        self.executable.call(bound.arrays)
+        kernel, values = with_sizes(self.kernel, args)
+        bound = bind(kernel, values, self.device)
+        self._loaded(kernel).call(bound.arrays)
         bound.finish()
 
     def __getitem__(self, name: str) -> Module:
@@ -250,9 +281,10 @@ class Module:
         return lambda *args: self._evaluated(args, options)
 
     def _evaluated(self, args: tuple[object, ...], options: TimeOptions) -> BenchmarkResult:
-        bound = bind(self.kernel, args, self.device)
-        buffers = Buffers.of(self.kernel.args, self.device, bound.arrays)
-        timing = self.executable.time(buffers, options)
+        kernel, values = with_sizes(self.kernel, args)
+        bound = bind(kernel, values, self.device)
+        buffers = Buffers.of(kernel.args, self.device, bound.arrays)
+        timing = self._loaded(kernel).time(buffers, options)
         bound.finish()
         return BenchmarkResult(timing.samples_s, timing)
 

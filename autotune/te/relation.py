@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from autotune.ir import Expr, IterVar, as_expr
 from autotune.utils.math import ceil_div
 
+Extent = int | Expr
+
 
 @dataclass(frozen=True, eq=False)
 class SplitRelation:
@@ -39,8 +41,12 @@ class SingletonRelation:
 Relation = SplitRelation | FuseRelation | SingletonRelation
 
 
-def split_extents(relation: SplitRelation, extent: int) -> tuple[int, int]:
-    """Return the outer and inner extents of a split; neither exceeds the parent's extent."""
+def split_extents(relation: SplitRelation, extent: Extent) -> tuple[Extent, Extent]:
+    """Return the outer and inner extents of a split; neither exceeds a constant parent."""
+    if not isinstance(extent, int):
+        by = relation.factor or relation.nparts or 1
+        other = (extent + (by - 1)) // by
+        return (other, by) if relation.factor is not None else (by, other)
     if relation.factor is not None:
         inner = min(relation.factor, extent)
         return ceil_div(extent, inner), inner
@@ -48,7 +54,7 @@ def split_extents(relation: SplitRelation, extent: int) -> tuple[int, int]:
     return outer, ceil_div(extent, outer)
 
 
-def pass_down(relations: Sequence[Relation], extents: dict[IterVar, int]) -> None:
+def pass_down(relations: Sequence[Relation], extents: dict[IterVar, Extent]) -> None:
     """Add to ``extents`` those of the axes derived from the ones it holds."""
     for relation in relations:
         match relation:
@@ -63,7 +69,7 @@ def pass_down(relations: Sequence[Relation], extents: dict[IterVar, int]) -> Non
 
 
 def pass_up(
-    relations: Sequence[Relation], extents: dict[IterVar, int], values: dict[IterVar, Expr]
+    relations: Sequence[Relation], extents: dict[IterVar, Extent], values: dict[IterVar, Expr]
 ) -> None:
     """Add to ``values`` those of the axes from which the ones it holds were derived."""
     for relation in reversed(relations):
@@ -80,13 +86,14 @@ def pass_up(
 
 
 def overruns(
-    relations: Sequence[Relation], extents: dict[IterVar, int]
+    relations: Sequence[Relation], extents: dict[IterVar, Extent]
 ) -> Iterable[SplitRelation]:
     """Yield the splits whose parts run past the end of their parent."""
     for relation in relations:
         if isinstance(relation, SplitRelation) and relation.parent in extents:
             parts = extents[relation.outer] * extents[relation.inner]
-            if parts > extents[relation.parent]:
+            whole = extents[relation.parent]
+            if not isinstance(parts, int) or not isinstance(whole, int) or parts > whole:
                 yield relation
 
 

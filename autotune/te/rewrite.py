@@ -21,11 +21,13 @@ from autotune.ir import (
     Reduce,
     Rewriter,
     Var,
+    as_expr,
     const,
     substitute,
 )
 from autotune.te.intrinsics import if_then_else
 from autotune.te.relation import (
+    Extent,
     Relation,
     extent_of,
     overruns,
@@ -236,7 +238,7 @@ def _factor_body(
     stage: StageState,
     first: Reduce,
     axes: tuple[IterVar, ...],
-    extents: dict[IterVar, int],
+    extents: dict[IterVar, Extent],
     values: dict[IterVar, Expr],
 ) -> tuple[Expr, ...]:
     """Return the values of the factored operation, guarded where a split runs past the end."""
@@ -247,7 +249,7 @@ def _factor_body(
             mapping[root.var] = values[root] + root.dom.min
     condition = substitute(first.condition, mapping)
     for split in overruns(stage.relations, extents):
-        limit = const(extents[split.parent])
+        limit = as_expr(extents[split.parent])
         condition = And.fold(condition, LT.fold(values[split.parent], limit))
     sources = tuple([substitute(each, mapping) for each in first.sources])
     count = range(len(sources))
@@ -268,17 +270,13 @@ def _touches(relation: Relation, family: set[IterVar]) -> bool:
 
 def _family_values(
     stage: StageState, op: ComputeOp, family: set[IterVar], factor: IterVar
-) -> tuple[dict[IterVar, int], dict[IterVar, Expr], dict[IterVar, IterVar]]:
+) -> tuple[dict[IterVar, Extent], dict[IterVar, Expr], dict[IterVar, IterVar]]:
     """Return extents and values of all axes of a family, in new axes that stand for its leaves."""
-    extents: dict[IterVar, int] = {}
+    extents: dict[IterVar, Extent] = {}
     for root in op.reduce_axis:
         if root in family:
-            extent = extent_of(root)
-            if extent is None:
-                raise ScheduleError(
-                    f"rfactor({stage.name}): axis {root.name!r} must have a constant extent"
-                )
-            extents[root] = extent
+            known = extent_of(root)
+            extents[root] = root.extent if known is None else known
     pass_down(stage.relations, extents)
     values: dict[IterVar, Expr] = {}
     new_axis: dict[IterVar, IterVar] = {}
@@ -287,7 +285,8 @@ def _family_values(
             kind = "data" if leaf is factor else "reduce"
             var = Var(leaf.name, "int32", kind)
             new_axis[leaf] = IterVar(var, Range(0, extents[leaf]), kind)
-            values[leaf] = var if extents[leaf] > 1 else const(0)
+            once = isinstance(extents[leaf], int) and extents[leaf] == 1
+            values[leaf] = const(0) if once else var
     pass_up(stage.relations, extents, values)
     return extents, values, new_axis
 

@@ -93,12 +93,63 @@ def test_shared_memory_outside_a_kernel():
     refused(s, [A, C], "set_scope", "B", "compute_at")
 
 
-def test_shapes_that_are_not_constant():
+def test_a_size_that_nothing_says():
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n + 1,), name="A")
+    B = te.compute((n + 1,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    refused(s, [A, B], "the extent n + 1 needs 'n'", "add it to the argument list")
+    refused(s, [m, A, B], "the extent n + 1 needs 'n'")
+    assert "n: int32" in str(lower_schedule(s, [n, A, B]))
+
+
+def test_a_number_in_a_body_that_is_no_argument():
+    k = te.var("k")
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + k, name="B")
+    refused(te.create_schedule(B.op), [A, B], "'k'", "add it to the argument list")
+
+
+def test_a_size_of_64_bits():
+    n = te.var("n", "int64")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    refused(te.create_schedule(B.op), [A, B], "'n' is of dtype int64", "int32")
+
+
+@pytest.mark.parametrize("tag", ["threadIdx.x", "vthread"])
+def test_as_many_threads_as_a_size_says(tag):
     n = te.var("n")
     A = te.placeholder((n,), name="A")
     B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
     s = te.create_schedule(B.op)
-    refused(s, [A, B], "must be", "constant")
+    s[B].bind(B.op.axis[0], te.thread_axis(tag))
+    refused(s, [A, B], f"the number of {tag} must be a constant", "split it")
+
+
+def test_a_vector_as_long_as_a_size_says():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].vectorize(B.op.axis[0])
+    refused(s, [A, B], "vectorize", "runs n times", "split it by a constant factor")
+
+
+def test_shared_memory_as_large_as_a_size_says():
+    n = te.var("n")
+    A = te.placeholder((n, n), name="A")
+    B = te.compute((n, n), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((n, n), lambda i, j: B[i, n - 1 - j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[C].bind(C.op.axis[0], te.thread_axis("blockIdx.x"))
+    _, tx = s[C].split(C.op.axis[1], factor=32)
+    s[C].bind(tx, te.thread_axis("threadIdx.x"))
+    s[B].compute_at(s[C], C.op.axis[0])
+    s[B].set_scope("shared")
+    _, tx = s[B].split(B.op.axis[1], factor=32)
+    s[B].bind(tx, te.thread_axis("threadIdx.x"))
+    refused(s, [A, C], "B: n elements", "expected a constant number")
 
 
 def test_data_loops_inside_the_loops_of_a_reduction_over_threads():
@@ -210,8 +261,8 @@ def test_a_cpu_function_breaks_no_limit():
         ({"args": None}, ("expected the list of tensors", "[A, B]", "got None")),
         ({"args": 5}, ("expected the list of tensors", "got int")),
         ({"args": "tensor"}, ("a list of tensors: write [A]",)),
-        ({"args": [None]}, ("argument 0 must be a tensor, got None",)),
-        ({"args": ["A", "C"]}, ("argument 0 must be a tensor, got str",)),
+        ({"args": [None]}, ("argument 0 must be a tensor or a te.var, got None",)),
+        ({"args": ["A", "C"]}, ("argument 0 must be a tensor or a te.var, got str",)),
         ({"args": []}, ("output C of the schedule is not among the arguments",)),
         ({"name": ""}, ("expected a name for the function, got ''",)),
         ({"name": 5}, ("expected a name for the function, got 5",)),
@@ -226,7 +277,7 @@ def test_nonsense_is_refused_by_name(change, words):
 
 def test_an_operation_is_no_argument():
     A, _, C, s = two_stages()
-    refused(s, [A, C.op], "argument 1 must be a tensor, got ComputeOp 'C'")
+    refused(s, [A, C.op], "argument 1 must be a tensor or a te.var, got ComputeOp 'C'")
 
 
 def test_a_schedule_of_inputs_only():
