@@ -7,8 +7,9 @@
 Every run is a process of its own and compiles everything anew; one short run before the first is
 not counted, so that compilers are in the file cache. Printed per run: seconds from `tune` to the
 first result, and before it those of making the task and the tuner; trials a second from the first
-result on; and the wall time of the calling thread by what it did: proposing, learning, running
-templates and lowering, waiting for results, the final race, starting and ending processes.
+result on; the wall time of the calling thread by what it did: proposing, learning, running
+templates and lowering, waiting for results, the final race, starting and ending processes; and
+that of the device by what it did for trials: inputs, loading, timing, checking, resting.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.device: dict[str, float] = {}
         self.calls: dict[str, int] = {}
 
     def watch(self, owner: Any, name: str, label: str) -> None:
@@ -72,6 +74,27 @@ class Stopwatch:
             return method(itself, counted)
 
         setattr(owner, name, counting)
+
+
+def watch_device(watch: Stopwatch) -> None:
+    """Add up what the processes that own devices did for trials."""
+    from autotune.measure.stations import Rest, Station
+
+    run = Station.run
+
+    def timed(itself: Any, job: Any) -> Any:
+        started = time.perf_counter()
+        reply = run(itself, job)
+        spent = time.perf_counter() - started
+        label = f"rest of a {type(job).__name__}"
+        phases = dict(reply.get("phases", {}))
+        phases[label] = spent - sum(phases.values())  # what is left: the way there and back
+        for phase, seconds in phases.items():
+            watch.device[phase] = watch.device.get(phase, 0.0) + seconds
+        return reply
+
+    Station.run = timed  # type: ignore[method-assign]
+    watch.watch(Rest, "after", "device: rest")
 
 
 class Arrivals:
@@ -105,6 +128,7 @@ def watched() -> Stopwatch:
     watch.watch(Pipeline, "__init__", "start processes")
     watch.watch(Pipeline, "close", "end processes")
     watch.watch(loop.Loop, "_race", "final race")
+    watch_device(watch)
     return watch
 
 
@@ -133,6 +157,7 @@ def run_one(name: str, target: str, compiler: str, trials: int, seed: int) -> di
     own_cpu = time.process_time() - cpu
     first, last = arrivals.at[0], arrivals.at[-1]
     compilers = resource.getrusage(resource.RUSAGE_CHILDREN)
+    rest = watch.seconds.pop("device: rest", 0.0)
     known = sum(watch.seconds.values())
     best = tuner.best_measure_pair
     return {
@@ -152,6 +177,7 @@ def run_one(name: str, target: str, compiler: str, trials: int, seed: int) -> di
         "best_us": best[1].mean * 1e6 if best else None,
         "calls": watch.calls,
         "seconds": {**watch.seconds, "other": ended - started - known},
+        "device": {**watch.device, "rest": rest},
     }
 
 
@@ -177,6 +203,8 @@ def show(row: dict[str, Any]) -> None:
     )
     parts = sorted(row["seconds"].items(), key=lambda part: -part[1])
     print("   wall: " + ", ".join(f"{label} {seconds:.2f} s" for label, seconds in parts))
+    parts = sorted(row["device"].items(), key=lambda part: -part[1])
+    print("   device: " + ", ".join(f"{label} {seconds:.2f} s" for label, seconds in parts))
     compiling = row["children_cpu_s"] / max(row["trials"], 1)
     print(
         f"   CPU: calling process {row['own_cpu_s']:.1f} s, all others {row['children_cpu_s']:.1f}"

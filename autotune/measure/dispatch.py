@@ -99,7 +99,7 @@ class Dispatch:
         while (entry := self._next(station)) is not None:
             if not entry.begin():
                 continue
-            started = time.perf_counter()
+            before = station.busy_s
             try:
                 result = entry.work(station)
             except StartFailed as error:
@@ -112,7 +112,7 @@ class Dispatch:
                 entry.future.set_exception(error)
                 continue
             entry.future.set_result(result)
-            self._rest.after(time.perf_counter() - started)
+            self._rest.after(station.busy_s - before)
         station.close()
         if self._closing:
             self._at_end()

@@ -39,7 +39,8 @@ class LocalRunner(Runner):
         repeat: samples at least, by default 3; candidates near the best get more.
         min_repeat_ms: least duration of a sample, by default 0; `number` grows until it is
             reached.
-        cooldown_interval: seconds a device rests after a trial; never longer than it was busy.
+        cooldown_interval: seconds a device rests after a trial; never longer than it was timed,
+            because what loads a kernel and compares its results does not heat the device.
         enable_cpu_cache_flush: time with cold caches on a CPU.
         module_loader: accepted as None for AutoTVM scripts.
         device: index of the device.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -29,6 +30,9 @@ _GRACE_S = 3.0
 class Station:
     """The process that owns one device, replaced whenever it dies. Used by one thread.
 
+    Attributes:
+        busy_s: seconds that the device was at work so far.
+
     Args:
         greeting: where the process runs its trials.
         gate: what is timed on this host is timed inside ``gate.quiet()``.
@@ -37,6 +41,7 @@ class Station:
 
     def __init__(self, greeting: Greeting, gate: HostGate | None, folder: str) -> None:
         self.device = greeting.device
+        self.busy_s = 0.0
         self._isolated = greeting.isolated
         self._gate = gate
         changed = {**dict.fromkeys(QUIET_NUMPY, "1"), "TMPDIR": folder}
@@ -82,7 +87,11 @@ class Station:
         """
         case = Case()
         while True:
+            started = time.perf_counter()
             reply = self._attempt(job)
+            # What loads, compares and fails leaves a device cool; a race is timing throughout.
+            timed = reply.get("phases", {}).get("time")
+            self.busy_s += time.perf_counter() - started if timed is None else timed
             if "unable" in reply:
                 if case.lacked():
                     raise StartFailed(f"{reply['unable']} ({case.tries} attempts)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -82,6 +83,23 @@ class Bench:
         self._buffers = self._inspection = None
 
 
+class Phases:
+    """Seconds of a trial by what was done: all of it is the way to a few samples.
+
+    Attributes:
+        seconds: by phase; "time" is how long the device was at work to be timed.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def end(self, phase: str) -> None:
+        """Count the time since the phase before for this one."""
+        now = time.perf_counter()
+        self.seconds[phase], self._last = now - self._last, now
+
+
 def run_job(bench: Bench, job: Job, speak: Speak) -> Reply:
     """Do one job and say what came of it; a failure of the device is an answer as well."""
     try:
@@ -107,29 +125,38 @@ def failure(message: str, number: int = MeasureErrorNo.RUNTIME_DEVICE) -> Reply:
 
 
 def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
+    phases = Phases()
     if job.check != "never":
         bench.inspection(job)  # while nobody has touched the inputs
     buffers = bench.buffers(job.kernel.args, job.inputs)
     unshared = bench.fresh
+    phases.end("inputs")
     with load(job.artifact, job.kernel, bench.device) as executable:
         options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)
         sampler = bench.sampler(executable, buffers, options)
+        phases.end("load")
         speak("quiet")
+        phases.end("quiet")
         with bench.watch() as watch:
             timing = take_samples(sampler, job.timing, job.best_s)
+        phases.end("time")
         wrong = None
         checked = _must_check(job, timing)
         if checked:
             speak("done")
             wrong = _wrong(bench, job, executable, unshared)
+        phases.end("check")
+    phases.end("unload")
+    spent = {"phases": phases.seconds}
     if wrong:
-        return failure(wrong, MeasureErrorNo.WRONG_ANSWER)
+        return failure(wrong, MeasureErrorNo.WRONG_ANSWER) | spent
     use = watch.use.to_json()
     return {
         "error_no": 0,
         "timing": timing.to_json(),
         "verified": checked and bool(job.checks),
         "host": use,
+        **spent,
     }
 
 

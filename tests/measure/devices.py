@@ -73,6 +73,7 @@ class StatedStation:
     def __init__(self, greeting, gate, folder):
         self.device = greeting.device
         self.pid = None
+        self.busy_s = 0.0
         self.jobs = []
         self.made.append(self)
 
