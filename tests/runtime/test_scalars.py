@@ -15,7 +15,7 @@ TARGETS = ["c", "cuda -emulate"]
 # The same loop as a C function and as a CUDA kernel of one block.
 HEADS = {
     "c": "#include <stdint.h>\nvoid {name}({params}) {{ for (int i = 0; i < 8; i++) {body} }}\n",
-    "cuda -emulate": "#include <cuda_bf16.h>\n#include <stdint.h>\n"
+    "cuda": "#include <cuda_bf16.h>\n#include <stdint.h>\n"
     'extern "C" __global__ void {name}({params}) {{ int i = threadIdx.x; {body} }}\n',
 }
 C_NAMES = {
@@ -29,7 +29,7 @@ CUDA_NAMES = {
 
 
 def text(target, params, body, name="f"):
-    return HEADS[target].format(name=name, params=params, body=body)
+    return HEADS[target.split()[0]].format(name=name, params=params, body=body)
 
 
 def built(target, params, body, args, prelude="", **options):
@@ -147,7 +147,7 @@ def test_timing_uses_the_numbers_it_is_given(target):
 
 
 def test_a_file_keeps_scalars_and_constants(target, tmp_path):
-    prelude = {"c": "", "cuda -emulate": "__constant__ "}[target] + "float mask[2];\n"
+    prelude = {"c": "", "cuda": "__constant__ "}[target.split()[0]] + "float mask[2];\n"
     args = [constant("mask", (2,)), arg("s", (), "bfloat16", value=1.5)]
     args += [arg("y", (8,), role="out")]
     kind = "uint16_t" if target == "c" else "__nv_bfloat16"
@@ -171,7 +171,7 @@ MASKED = [
 ]
 
 
-def masked(target, declaration="float mask[2][2]; static __constant__ int gain;"):
+def masked(target, declaration="float mask[2][2]; __constant__ int gain;"):
     prelude = f"#define __constant__\n{declaration}\n"
     if target != "c":
         prelude = f"__constant__ {declaration}\n"
