@@ -85,7 +85,9 @@ def test_the_time_evaluator_is_tvms(axpy, x):
 
 
 def test_device_arrays_do_not_run_on_the_cpu(x):
-    func = driver.build(SourceKernel("f", "void f(float *x) {}", [arg("x", (3, 4), role="inout")]), target="c")
+    func = driver.build(
+        SourceKernel("f", "void f(float *x) {}", [arg("x", (3, 4), role="inout")]), target="c"
+    )
     with pytest.raises(KernelError, match="runs on cpu:0, the array is on cuda:0"):
         func(array(x, cuda()))
     func(array(x, cpu()))
