@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotune.errors import MeasureError
@@ -353,6 +354,7 @@ class Loop:
         default = default_of(best[1]) if best else None
         if default is None and self._default is not None:
             default = self._default[1].seconds
+        paths = [getattr(callback, "path", None) for callback in self.callbacks]
         return TuneResult(
             task=self.tuner.task,
             best_config=best[0].config if best else None,
@@ -363,7 +365,7 @@ class Loop:
             resumed=self.tuner.resumed,
             failures=self.failures.kinds,
             stop_reason=self._why or f"all {self.stop.n_trial} trials were made",
-            log=next((c.path for c in self.callbacks if hasattr(c, "path")), None),
+            log=next((p for p in paths if isinstance(p, Path)), None),
             wall_s=time.monotonic() - self._started,
             trial_seconds=trial_of(best[1]) if best else None,
             filtered=self.tuner.filtered,

@@ -127,7 +127,7 @@ def test_a_result_is_told_to_callbacks_that_ask_for_it(task):
             self.told.append(result)
 
     class Unrelated:
-        tuned = "an attribute of the user's own"
+        tuned, path = "attributes of the user's own", "and another"
 
         def __call__(self, *_):
             pass
@@ -136,6 +136,7 @@ def test_a_result_is_told_to_callbacks_that_ask_for_it(task):
     result = GridSearchTuner(task).tune(3, option(), callbacks=[Unrelated(), listener])
     assert listener.told[0] == "tuning"
     assert listener.told[1].trials == result.trials == 3
+    assert result.log is None
 
 
 @template("tests/result/no_flop")
