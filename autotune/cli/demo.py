@@ -30,6 +30,7 @@ from autotune.target import Target
 from autotune.target.query import cuda_device
 from autotune.task import ApplyConfig, FallbackConfigEntity, Task, create
 from autotune.tuner import AutoTuner, TuneResult, callback
+from autotune.tuner.result import BETWEEN_RUNS
 from autotune.utils.quantities import microseconds
 
 LAYER = (1, 7, 7, 512, 512, 3, 3, 1, 1, True, True)
@@ -59,14 +60,14 @@ class Comparison:
 
     @property
     def drift(self) -> str:
-        """Says so where the replay took another time than noise explains; else empty."""
+        """Says so where the replay is slower than tuning said by more than noise; else empty."""
         then, now = self.result.seconds, self.timings[TUNED]
-        noise = max(now.noise_floor or 0.0, self.result.spread or 0.0)
-        if not abs(now.median / then - 1) > noise:
+        noise = max(now.noise_floor or 0.0, self.result.spread or 0.0, BETWEEN_RUNS)
+        if not now.median / then - 1 > noise:
             return ""
         return (
             f"the replay took {microseconds(now.median)}, tuning measured {microseconds(then)}: "
-            f"{now.median / then - 1:+.0%}, more than the noise floor of {noise:.0%}"
+            f"{now.median / then - 1:+.1%}, more than the noise floor of {noise:.1%}"
         )
 
 
@@ -159,7 +160,10 @@ def _device_name(target: Target) -> str:
 
 
 def table(comparison: Comparison) -> Table:
-    """Return the closing table: medians of timed batches, their spread, and the speedup."""
+    """Return the closing table: medians of timed batches, their spread, and the speedup.
+
+    All went round equally many sets of arguments, as in trials.
+    """
     timings = comparison.timings
     base = timings[DEFAULT].median
     rows = [

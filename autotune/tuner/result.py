@@ -12,6 +12,10 @@ from autotune.measure import MeasureResult
 from autotune.task import ConfigEntity, Task
 from autotune.utils.quantities import duration, microseconds, rate
 
+# Part of a time by which two runs of a program differ, however little samples of one run do:
+# clocks, placement in memory.
+BETWEEN_RUNS = 0.02
+
 
 @dataclass(frozen=True)
 class TuneResult:
@@ -97,7 +101,8 @@ class TuneResult:
         if self.flops is not None:
             text += f", {rate(self.flops)}"
         before = self.trial_seconds
-        if before and abs(before / self.seconds - 1) > (self.spread or 0.0):
+        noise = max(self.spread or 0.0, BETWEEN_RUNS)
+        if before and abs(before / self.seconds - 1) > noise:
             text += f" in the final race; {microseconds(before)} in its trial"
         return text
 

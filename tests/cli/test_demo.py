@@ -103,15 +103,17 @@ def comparison(race_s, replay, spread=0.01):
     return demo.Comparison(result, {demo.TUNED: summarize(replay, 1)}, 0.0, "")
 
 
-def test_a_replay_beyond_the_noise_floor_is_said_so():
-    said = comparison(1.7e-3, [2.4e-3, 2.41e-3, 2.39e-3]).drift
+def test_a_replay_that_is_slower_beyond_the_noise_floor_is_said_so():
+    said = comparison(1.7e-3, [2.4e-3, 2.41e-3, 2.39e-3], spread=0.031).drift
     assert said == (
-        "the replay took 2400.0 us, tuning measured 1700.0 us: +41%, more than the noise floor "
-        "of 1%"
+        "the replay took 2400.0 us, tuning measured 1700.0 us: +41.2%, more than the noise floor "
+        "of 3.1%"
     )
-    assert comparison(2.4e-3, [1.7e-3, 1.7e-3, 1.7e-3]).drift
 
 
 def test_a_replay_within_the_noise_is_not():
     assert not comparison(2.3e-3, [2.4e-3, 2.6e-3, 2.2e-3]).drift
     assert not comparison(2.3e-3, [2.4e-3] * 3, spread=0.05).drift
+    # Two runs differ by so much however little the samples of one do; faster is no disappointment.
+    assert not comparison(12.23e-6, [12.33e-6] * 9, spread=0.001).drift
+    assert not comparison(2.4e-3, [1.7e-3] * 3).drift
