@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         testing,
         tir,
         topi,
+        transform,
         tuner,
         util,
         utils,
@@ -88,7 +89,7 @@ _HOMES = {
         for name in (
             "contrib", "database", "driver", "env", "error", "errors", "feature", "features",
             "kernel", "measure", "nd", "record", "runtime", "target", "task", "te", "testing",
-            "tir", "topi", "tuner", "util", "utils",
+            "tir", "topi", "transform", "tuner", "util", "utils",
         )
     },
     "ApplyFixedConfig": "autotune.task:ApplyFixedConfig",
@@ -187,6 +188,7 @@ __all__ = [
     "testing",
     "tir",
     "topi",
+    "transform",
     "tuner",
     "util",
     "utils",

@@ -26,6 +26,7 @@ MOVED = {
     "autotune.TVMError": "autotune.error:TVMError",
     "autotune.autotvm": "autotune",
     "autotune.context": "autotune.runtime:device",
+    "autotune.convert": "autotune.runtime:convert",
     "autotune.task.ApplyHistoryBest": "autotune.record:ApplyHistoryBest",
     "autotune.task.dispatcher.ApplyHistoryBest": "autotune.record:ApplyHistoryBest",
     "autotune.tir.expr": "autotune.tir",
@@ -60,8 +61,8 @@ _GONE = {
         target.arm_cpu target.create target.mali target.rocm vulkan""",
     "autotune.build compiles; nothing else is to be called": """
         contrib.cc contrib.clang contrib.nvcc""",
-    "no context is needed; unroll with s[C].pragma(axis, 'auto_unroll_max_step', 16)": """
-        build_config tir.transform transform""",
+    "options are in autotune.transform.PassContext; schedules have the pragmas of loops": """
+        build_config tir.transform""",
     "write the schedule as a template, and tune it with autotune.tuner.AutoTuner": """
         auto_scheduler meta_schedule""",
     "autotune.lower(s, args) gives the loops, autotune.build(s, args) what can be called": """
@@ -70,9 +71,6 @@ _GONE = {
         get_global_func register_func""",
     "ready templates are in autotune.templates, operators in autotune.topi": """
         topi.arm_cpu topi.cuda topi.generic topi.x86""",
-    "use pytest.mark.skipif(not autotune.cuda().exist, reason=...)": """
-        testing.device_enabled testing.enabled_targets testing.requires_cuda testing.requires_gpu
-        testing.uses_gpu""",
     "it is a method of the space: task.config_space.point2knob, .knob2point": """
         tuner.model_based_tuner.knob2point tuner.model_based_tuner.point2knob""",
     "the process has one scope: set autotune.env.GLOBAL_SCOPE.silent": """

@@ -26,6 +26,7 @@ from autotune.ir.stmt import (
 )
 from autotune.lowering.extents import iterations
 from autotune.lowering.instances import Templates
+from autotune.lowering.pass_context import PassContext
 
 MAX_STEP = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"
@@ -55,7 +56,8 @@ class _Setting:
 def unroll_loops(stmt: Stmt, simplifier: Simplifier) -> Stmt:
     """Return the statement with loops unrolled, written out or marked."""
     marked = _Marker()
-    stmt, _ = marked.visit(stmt, _Setting())
+    context = PassContext.current()
+    stmt, _ = marked.visit(stmt, _Setting(context.max_step, context.explicit))
     if not marked.written_out:
         return stmt
     templates = Templates(simplifier, lambda loop: loop in marked.written_out)

@@ -27,6 +27,7 @@ from autotune.ir.stmt import Allocate, For, ForKind, If, Seq, Stmt, Store, seq
 from autotune.ir.visitor import Visitor
 from autotune.lowering.extents import constant_iterations
 from autotune.lowering.instances import Templates
+from autotune.lowering.pass_context import PassContext
 from autotune.lowering.uses import Uses
 
 VECTOR_BITS = 128
@@ -94,7 +95,7 @@ class _Vectorizer:
     def _vector_loop(self, loop: For, body: Stmt) -> Stmt:
         find = _Find()
         find.visit(body)
-        if find.allocates:
+        if find.allocates or not PassContext.current().vectorizes:
             # Each lane needs a buffer of its own, which only a plain loop gives it.
             return For(loop.var, loop.extent, ForKind.SERIAL, body)
         extent = constant_iterations(loop, "vectorize")

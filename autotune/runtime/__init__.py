@@ -7,6 +7,7 @@ from autotune.runtime.array import NDArray, array, empty, from_dlpack
 from autotune.runtime.buffers import Buffers, random_inputs
 from autotune.runtime.build_cache import BuildCache
 from autotune.runtime.compile import BuildOutput, compile_kernel
+from autotune.runtime.convert import convert
 from autotune.runtime.device import Device, cpu, cuda, device, gpu
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
@@ -31,6 +32,7 @@ __all__ = [
     "array",
     "ceilings_of",
     "compile_kernel",
+    "convert",
     "cpu",
     "cuda",
     "device",

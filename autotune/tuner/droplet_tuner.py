@@ -44,6 +44,17 @@ class DropletTuner(PointTuner):
         if start_position is not None:
             self._queue = [self._start(start_position)]
 
+    @property
+    def best_choice(self) -> tuple[int, list[int], list[float]]:
+        """The index, the digits and the costs of the point that it looks around from.
+
+        Before there is one: -1, zeros, and a cost beyond all others, as in AutoTVM.
+        """
+        if self._here is None:
+            return -1, [0] * len(self.space.dims), [1e9]
+        digits, result = self._here
+        return int(self.space.knob2point(digits.tolist())), digits.tolist(), list(result.costs)
+
     def _start(self, position: Sequence[int]) -> int:
         dims = self.space.dims
         fits = len(position) == len(dims) and all(

@@ -48,6 +48,30 @@ class GATuner(PointTuner):
         self._generation: dict[int, float] = {}
         self._elites: dict[int, float] = {}
 
+    @property
+    def genes(self) -> list[list[int]]:
+        """The digits of each knob, of the points that parents are drawn from."""
+        return self._digits(self._generation)
+
+    @property
+    def scores(self) -> list[float]:
+        """The rates of `genes`: 1 / seconds, 0 for a failure."""
+        return list(self._generation.values())
+
+    @property
+    def elites(self) -> list[list[int]]:
+        """The digits of the best points of all."""
+        return self._digits(self._elites)
+
+    @property
+    def elite_scores(self) -> list[float]:
+        """The rates of `elites`."""
+        return list(self._elites.values())
+
+    def _digits(self, points: Iterable[int]) -> list[list[int]]:
+        indices = list(points)
+        return self.space.knobs(indices).tolist() if indices else []
+
     def propose(self, n: int) -> Iterable[int]:
         """Return the next points of the generation."""
         while len(self._queue) < n:

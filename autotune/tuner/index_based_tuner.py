@@ -36,6 +36,9 @@ class IndexBasedTuner(PointTuner):
                 f"{self.space.range_length - 1}], got {range_idx}"
             )
         self.range_idx = (first, last)
+        # AutoTVM's names of the same.
+        self.begin_idx, self.end_idx, self.index_offset = first, last, first
+        self.range_length = last - first + 1
         self._whole = first == 0 and last == self.space.range_length - 1
 
     def _fill(self, n: int) -> list[int]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from autotune.cost_model.xgb import Loss, Trees, TreeSettings
-from autotune.errors import TunerError
+from autotune.errors import TemplateError, TunerError
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.tuner.history import History
 from autotune.tuner.model_based_tuner import CostModel
 from autotune.tuner.points import FloatArray
-from autotune.tuner.xgboost_tuner import loops_of
+
+logger = logging.getLogger("autotvm")
 
 # Trials after which the base model's share has halved, and the share below which it is dropped.
 HALF_LIFE, LEAST_SHARE = 64, 0.05
@@ -109,6 +111,17 @@ class XGBoostCostModel(CostModel):
         return XGBoostCostModel(
             self.task, self.feature_type, self.loss_type, self.num_threads, seed=self.seed
         )
+
+
+def loops_of(task: Task, feature_type: str) -> LoopFeatures | None:
+    """Return the loop features that were asked for, or None where knobs are to do."""
+    if feature_type == "knob":
+        return None
+    try:
+        return LoopFeatures(task, "curve" if feature_type == "curve" else "itervar")
+    except TemplateError as error:
+        logger.warning("%s; going on with knob features", error)
+        return None
 
 
 __all__ = ["XGBoostCostModel"]

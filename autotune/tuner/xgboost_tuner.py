@@ -10,16 +10,18 @@ import numpy as np
 
 from autotune.cost_model.blas import one_thread
 from autotune.cost_model.xgb import Loss
-from autotune.errors import TemplateError, TunerError
-from autotune.features import KnobFeatures, LoopFeatures
+from autotune.errors import TunerError
+from autotune.features import KnobFeatures
 from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.task.constraint import BoolArray
 from autotune.tuner.candidates import Candidates, candidates_of, far_points
 from autotune.tuner.history import History
+from autotune.tuner.model_based_tuner import CostModel
 from autotune.tuner.points import FloatArray, PointTuner
 from autotune.tuner.resources import report_of
 from autotune.tuner.surrogate import Surrogate, Trials
+from autotune.tuner.xgboost_cost_model import XGBoostCostModel, loops_of
 
 logger = logging.getLogger("autotvm")
 
@@ -95,6 +97,7 @@ class XGBTuner(PointTuner):
         self._loops = loops_of(task, feature_type)
         self._trials = Trials()
         self._pending: dict[int, None] = {}
+        self._model: tuple[int, CostModel] | None = None
         self._surrogate: Surrogate | None = None
         self._candidates: Candidates | None = None
         self._history: History | None = None
@@ -104,6 +107,32 @@ class XGBTuner(PointTuner):
         self._near: dict[int, list[int]] = {}
         # Of each candidate in the surrogate's pool: may it be proposed?
         self._open: BoolArray = np.empty(0, dtype=np.bool_)
+
+    # ---- what subclasses of AutoTVM's tuner look at
+
+    @property
+    def xs(self) -> list[int]:
+        """Indices measured so far, oldest first."""
+        return self._trials.indices()
+
+    @property
+    def ys(self) -> list[float]:
+        """Operations per second of `xs`; 0 for failures."""
+        return [rate * self.work for rate in self._trials.rates.values()]
+
+    @property
+    def cost_model(self) -> CostModel:
+        """AutoTVM's model, fitted to all that was measured.
+
+        It is made when it is asked for; the tuner's own proposals come of another one.
+        """
+        known = len(self._trials.rates)
+        if self._model is None or self._model[0] != known:
+            model = XGBoostCostModel(self.task, self.feature_type, self.loss_type, seed=self.seed)
+            if known:
+                model.fit(self.xs, np.array(self.ys), self.plan_size)
+            self._model = known, model
+        return self._model[1]
 
     # ---- proposing
 
@@ -289,14 +318,3 @@ class XGBTuner(PointTuner):
         self._surrogate, self._opening = None, None
         self._fit_at = self._since_fit = 0
         self._news = []
-
-
-def loops_of(task: Task, feature_type: str) -> LoopFeatures | None:
-    """Return the loop features that were asked for, or None where knobs are to do."""
-    if feature_type == "knob":
-        return None
-    try:
-        return LoopFeatures(task, "curve" if feature_type == "curve" else "itervar")
-    except TemplateError as error:
-        logger.warning("%s; going on with knob features", error)
-        return None

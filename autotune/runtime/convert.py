@@ -1,0 +1,22 @@
+"""TVM's conversion of Python values to values of its own."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from autotune.ir import Operand, as_expr
+
+
+def convert(value: Any) -> Any:
+    """Return numbers as constants, also those in lists and dicts; all else as it is.
+
+    TVM has containers and texts of its own; here they are Python's.
+    """
+    if isinstance(value, Operand) or value is None:
+        return value
+    if isinstance(value, list | tuple):
+        return [convert(each) for each in value]
+    if isinstance(value, dict):
+        return {key: convert(each) for key, each in value.items()}
+    return as_expr(value) if isinstance(value, Real) else value
