@@ -114,6 +114,7 @@ class Conv2d:
             out = flat.reshape(self.n, self.oh, self.ow, self.co).transpose(0, 3, 1, 2)
             if bias is not None:
                 out = out + bias.reshape(1, -1, 1, 1)
-            return np.ascontiguousarray(np.maximum(out, 0) if self.relu else out)
+            result: Array = np.maximum(out, 0) if self.relu else out
+            return result
 
         return conv2d

@@ -47,6 +47,7 @@ class Softmax:
 
         def softmax(data: Array) -> Array:
             powers = np.exp(data - data.max(axis=1, keepdims=True))
-            return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+            quotients: Array = powers / powers.sum(axis=1, keepdims=True)
+            return quotients
 
         return softmax

@@ -6,6 +6,7 @@ import itertools
 import logging
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,12 +14,13 @@ import numpy as np
 
 from autotune.errors import MeasureError
 from autotune.kernel import Argument, Kernel
-from autotune.measure.expected import Expected
+from autotune.measure.expected import Expected, expected
 from autotune.measure.jobs import Check
 from autotune.measure.naive import naive_outputs
 from autotune.measure.rounding import EPSILON
 from autotune.measure.scratch import Scratch
 from autotune.measure.tolerance import Limit, Tolerance, reduction_length, tolerance
+from autotune.measure.tracked import NotTracked, Tracked, stored, tracked
 from autotune.measure.types import MeasureInput
 from autotune.measure.values import Array, read_values
 from autotune.runtime import random_inputs
@@ -222,13 +224,15 @@ class Oracle:
         kernel: Kernel,
         measure_input: MeasureInput,
     ) -> list[Expected]:
-        """Allow what fits the lengths of sums around the values of a reference."""
-        task = measure_input.task
+        """Follow a reference; if that is impossible, allow what fits the lengths of sums."""
+        task, sums = measure_input.task, self._policy.sums
+        with suppress(Exception):  # whatever it is, the reference itself will tell
+            return _followed(reference, values, kernel, sums)
         made = _called(reference, [value.copy() for value in values], kernel, task.name)
         found = []
         for argument, value in zip(kernel.outputs, made, strict=True):
             length = reduction_length(task.flop, argument, kernel.inputs)
-            found.append(tolerance(argument.dtype, length, self._policy.sums).expected(value))
+            found.append(tolerance(argument.dtype, length, sums).expected(value))
         return found
 
     def _checked(self, inputs: tuple[str, ...], kernel: Kernel, made: Sequence[Expected]) -> Data:
@@ -260,6 +264,26 @@ class Oracle:
         self._inputs.clear()
         self._known.clear()
         self._scratch.remove()
+
+
+def _followed(
+    reference: Callable[..., Any], values: Sequence[Array], kernel: Kernel, sums: str | None
+) -> list[Expected]:
+    """Call a reference with arrays that carry the errors of a kernel; see `Tracked`.
+
+    Raises:
+        Exception: it cannot be followed, or fails, or gives something else than outputs.
+    """
+    pairs = zip(values, kernel.inputs, strict=True)
+    with np.errstate(all="ignore"):
+        made = reference(*(tracked(value, a.dtype, sums) for value, a in pairs))
+    made = made if isinstance(made, (tuple, list)) else (made,)
+    found = []
+    for argument, one in zip(kernel.outputs, made, strict=True):
+        if not isinstance(one, Tracked) or one.shape != argument.shape:
+            raise NotTracked("an output")
+        found.append(expected(*stored(one, argument.dtype), argument.dtype))
+    return found
 
 
 def _called(

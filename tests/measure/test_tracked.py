@@ -1,0 +1,132 @@
+"""References written in numpy carry bounds: honest kernels are within them, mistakes are not."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from autotune.measure.compare import mismatch
+from autotune.measure.expected import expected
+from autotune.measure.tracked import NotTracked, Tracked, stored, tracked
+from tests.measure.test_tolerance import honest, in_turn, mistakes, products
+
+RNG = np.random.default_rng(0)
+
+
+def followed(reference, *arrays, dtype="float32", sums=None):
+    """What a reference says a kernel shall write."""
+    return expected(
+        *stored(reference(*(tracked(a, a.dtype.name, sums) for a in arrays)), dtype), dtype
+    )
+
+
+def softmax(x):
+    powers = np.exp(x - x.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+KINDS = [
+    ("float32", "float32", "float32"),
+    ("float16", "float32", "float16"),
+    ("bfloat16", "float32", "bfloat16"),
+    ("float16", "float32", "float32"),
+]
+
+
+@pytest.mark.parametrize("least", [-1.0, 0.0])
+@pytest.mark.parametrize("terms", [16, 256, 4096])
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_honest_sums_pass_and_mistakes_do_not(kind, terms, least):
+    dtype, sums, result = kind
+    a, b, parts = products(dtype, terms, 0, least)
+    made = followed(
+        lambda x, y: x @ y, a.astype(_type(dtype)), b.astype(_type(dtype)), dtype=result
+    )
+    refused = {
+        name: mismatch("y", y.astype(_type(result)), made) for name, y in honest(parts, sums)
+    }
+    assert not any(refused.values()), refused
+    if least < 0:
+        wrong = [(n, y.astype(_type(result))) for n, y in mistakes(a, b, parts)]
+        assert not [n for n, y in wrong if mismatch("y", y, made) is None]
+
+
+def _type(name):
+    return ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name)
+
+
+def test_sums_in_16_bits_must_be_said():
+    a, b, parts = products("float16", 1024, 0)
+    a, b = a.astype("f2"), b.astype("f2")
+    got = in_turn(parts, lambda v: v.astype(np.float16).astype("f8")).astype("f2")
+    assert mismatch("y", got, followed(lambda x, y: x @ y, a, b, dtype="float16"))
+    declared = followed(lambda x, y: x @ y, a, b, dtype="float16", sums="float16")
+    assert mismatch("y", got, declared) is None
+
+
+@pytest.mark.parametrize("columns", [5, 1000, 4096, 50257])
+def test_softmaxes_of_other_formulas_pass(columns):
+    x = RNG.uniform(-1, 1, (8, columns)).astype("f4")
+    made = followed(softmax, x)
+    scaled = (x - x.max(1, keepdims=True)) * np.float32(1.442695)
+    powers = np.exp2(scaled).astype("f4")
+    for total in (np.add.accumulate(powers, 1)[:, -1:], powers.sum(1, keepdims=True)):
+        got = powers * (np.float32(1) / total)
+        assert mismatch("y", got, made) is None
+        assert mismatch("y", got * np.float32(1.001), made)
+
+
+def test_a_softmax_that_misses_a_term_is_found():
+    x = RNG.uniform(-1, 1, (64, 4096)).astype("f4")
+    made = followed(softmax, x)
+    assert mismatch("y", softmax(x), made) is None
+    less = x.copy()
+    less[:, 17] = -50
+    wrong = softmax(less)
+    wrong[:, 17] = softmax(x)[:, 17]
+    assert mismatch("y", wrong, made)
+
+
+def test_what_numpy_offers_is_followed():
+    x, w = RNG.uniform(-1, 1, (3, 4, 9)).astype("f4"), RNG.uniform(-1, 1, (4, 5)).astype("f4")
+    references = [
+        lambda x, w: np.einsum("nck,cd->nkd", x, w),
+        lambda x, w: np.maximum(x.transpose(0, 2, 1) @ w, 0).mean(axis=(0, 1)),
+        lambda x, w: np.pad(x, ((0, 0), (1, 1), (0, 0)))[:, ::2].reshape(3, -1).sum(1),
+        lambda x, w: np.concatenate([x, -x], axis=1).max(axis=1),
+        lambda x, w: np.where(np.arange(9) > 3, np.exp(x), x * 2.5).clip(-1, 2),
+        lambda x, w: np.sqrt(np.square(x) + 1.0) / (1 + np.exp(-x)),
+        lambda x, w: np.tanh(x) ** 3 - np.log1p(np.abs(x)),
+        lambda x, w: np.lib.stride_tricks.sliding_window_view(x, 3, axis=2).sum(axis=-1),
+    ]
+    for reference in references:
+        wide = reference(x.astype("f8"), w.astype("f8"))
+        made = followed(reference, x, w)
+        assert np.allclose(made.values, wide, rtol=1e-6, atol=1e-7)
+        assert mismatch("y", np.asarray(reference(x, w)).astype("f4"), made) is None
+        bounds = np.zeros(1) if made.bounds is None else made.bounds
+        off = np.nextafter(made.values + 20 * bounds, np.float32(9), dtype="f4")
+        assert mismatch("y", off, made)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        np.asarray, float, lambda x: np.linalg.norm(x),
+        lambda x: np.sort(x), lambda x: x.astype(int), lambda x: x + 1j, lambda x: np.frexp(x),
+        lambda x: np.where(x * x > x * x / 3 * 3, x, 0), lambda x: x**0.5,
+    ],
+)  # fmt: skip
+def test_what_cannot_be_followed_is_refused(reference):
+    x = tracked(np.array([0.3, 0.7], np.float32), "float32", None)
+    with pytest.raises((NotTracked, TypeError, AttributeError)):
+        assert isinstance(reference(x), Tracked)
+
+
+def test_a_comparison_that_is_certain_is_followed():
+    made = followed(lambda x: np.where(x > 0, x, 0.5), np.array([0.3, -0.7], np.float32))
+    assert made.values[1] == 0.5
+
+
+def test_integers_are_left_as_they_are():
+    counts = np.arange(3)
+    assert tracked(counts, "int64", None) is counts
