@@ -17,7 +17,7 @@ from autotune.kernel import Argument, Kernel
 from autotune.measure.expected import Expected, expected
 from autotune.measure.jobs import Check
 from autotune.measure.naive import naive_outputs
-from autotune.measure.rounding import EPSILON
+from autotune.measure.rounding import EPSILON, SHORT
 from autotune.measure.scratch import Scratch
 from autotune.measure.tolerance import Limit, Tolerance, reduction_length, tolerance
 from autotune.measure.tracked import NotTracked, Tracked, stored, tracked
@@ -282,7 +282,9 @@ def _followed(
     for argument, one in zip(kernel.outputs, made, strict=True):
         if not isinstance(one, Tracked) or one.shape != argument.shape:
             raise NotTracked("an output")
-        found.append(expected(*stored(one, argument.dtype), argument.dtype))
+        made_of = expected(*stored(one, argument.dtype), argument.dtype)
+        short = any(a.dtype in SHORT for a in (argument, *kernel.inputs))
+        found.append(replace(made_of, basis=f"with sums in {sums or 'float32'}" if short else ""))
     return found
 
 
