@@ -37,7 +37,7 @@ from autotune.measure.values import read_values
 from autotune.measure.verify import Oracle
 from autotune.runtime import Buffers, compile_kernel, device, load
 from autotune.target import Target
-from autotune.task import create, template
+from autotune.task import create, get_config, template
 
 Make = Callable[..., te.Tensor]
 F4 = "float32"
@@ -151,6 +151,7 @@ OPERATORS: dict[str, tuple[Make, list[tuple[Any, ...]], tuple[Any, ...] | None, 
 def topi_case(name: str, shapes: Sequence[Sequence[int]], cuda: bool) -> Any:
     """An operator with a plain schedule: on CUDA a thread an element, on a CPU the loops."""
     make = OPERATORS[name][0]
+    get_config().add_flop(1)
     inputs = [te.placeholder(tuple(s), name=f"x{i}") for i, s in enumerate(shapes)]
     out = make(*inputs)
     s = te.create_schedule([out.op])
