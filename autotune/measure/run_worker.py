@@ -18,7 +18,7 @@ from autotune.measure.isolate import Died, ForkFailed, in_fork
 from autotune.measure.jobs import CeilingJob, Greeting, Job, RaceJob, RunJob
 from autotune.measure.trial import Bench, Reply, Speak, failure, run_job
 from autotune.measure.types import MeasureErrorNo
-from autotune.runtime import Device, device, empty, summarize
+from autotune.runtime import device, empty, summarize
 from autotune.runtime.cpu_executable import rotation
 from autotune.runtime.host_helper import host_helper
 from autotune.target import Target
@@ -43,7 +43,7 @@ def main(port: Port) -> None:
             _warm_up()
         else:
             port.watch()
-            _open(chosen)
+            _open(bench)
     except (CompilerCrashed, OSError, MemoryError) as error:
         port.send({"error": f"{type(error).__name__}: {error}", "passing": True})
         return
@@ -60,9 +60,11 @@ def main(port: Port) -> None:
     serve(port, bench, greeting)
 
 
-def _open(chosen: Device) -> None:
-    """Make the context now, so that no trial pays for it."""
-    empty((1,), "int8", chosen)
+def _open(bench: Bench) -> None:
+    """Make the context and what compares floats now, so that no trial pays for it."""
+    empty((1,), "int8", bench.device)
+    with contextlib.suppress(AutotuneError):  # the first trial will say why
+        bench.inspector().prepare("float32")
 
 
 def _warm_up() -> None:

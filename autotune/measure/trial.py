@@ -19,6 +19,7 @@ from autotune.measure.timing import CLOSE, take_samples
 from autotune.measure.types import MeasureErrorNo
 from autotune.measure.values import read_values
 from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions, Timing, load
+from autotune.runtime.inspector import Inspector
 from autotune.runtime.roofline import ceilings_of
 
 Speak = Callable[[str], None]
@@ -41,6 +42,7 @@ class Bench:
         self._key: tuple[object, ...] = ()
         self._buffers: Buffers | None = None
         self._inspection: Inspection | None = None
+        self._inspector: Inspector | None = None
         self.fresh = True
 
     def inspection(self, job: RunJob) -> Inspection:
@@ -51,8 +53,13 @@ class Bench:
             if not self.fresh:
                 self.forget()
                 buffers = self.buffers(job.kernel.args, job.inputs)
-            self._inspection = Inspection(buffers, job.checks)
+            self._inspection = Inspection(buffers, job.checks, self.inspector())
         return self._inspection
+
+    def inspector(self) -> Inspector:
+        """Return what compares arrays on this device."""
+        self._inspector = self._inspector or Inspector(self.device)
+        return self._inspector
 
     def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
         """Return buffers that hold the values in these files; kept until others are asked for."""
@@ -174,7 +181,7 @@ def _wrong(bench: Bench, job: RunJob, executable: Executable, unshared: bool) ->
     trials share them, they are made anew and it runs again. ``unshared`` inputs it changed itself.
     """
     found = bench.inspection(job).run(executable)
-    if found.overwritten and not unshared:
+    if (found.overwritten or found.outside) and not unshared:
         bench.forget()
         found = bench.inspection(job).run(executable)
     if found.overwritten or found.outside:

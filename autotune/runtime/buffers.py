@@ -22,7 +22,7 @@ POISONS = (0xFF, 0xA5)
 # Bytes on each side of what a kernel writes, and what they hold: an index that is off by one or
 # by a short row shows there. A multiple of every alignment.
 GUARD_BYTES = 1 << 16
-_GUARD = 0xC3
+GUARD = 0xC3
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,8 @@ class Buffers:
         if argument.role == "in":
             return array(value, home(argument, self.device))
         one, guarded = _guarded(argument, self.device)
+        guarded.before.fill_bytes(GUARD)
+        guarded.after.fill_bytes(GUARD)
         self.guards.append(guarded)
         return one if value is None else one.copyfrom(value)
 
@@ -143,14 +145,6 @@ class Buffers:
         """Restore the in-place arguments and poison the outputs, in one set or in all."""
         self.restore(index)
         self.poison(byte, index)
-        if index in (None, 0):
-            for guarded in self.guards:
-                guarded.before.fill_bytes(_GUARD)
-                guarded.after.fill_bytes(_GUARD)
-
-    def trespassed(self) -> list[str]:
-        """Return the arguments of the first set around which a kernel wrote, too."""
-        return [g.name for g in self.guards if not (_intact(g.before) and _intact(g.after))]
 
     def written(self) -> tuple[NDArray, ...]:
         """Return the arrays of the first set that a kernel writes, in order."""
@@ -198,10 +192,6 @@ def sets_beyond(set_bytes: int, cache_bytes: int, most: int) -> int:
 def home(argument: Argument, device: Device) -> Device:
     """Return where the values of an argument are kept for kernels that run on ``device``."""
     return cpu() if isinstance(argument, Scalar) else device
-
-
-def _intact(guard: NDArray) -> bool:
-    return bool((guard.numpy() == _GUARD).all())
 
 
 def _guarded(argument: Argument, device: Device) -> tuple[NDArray, Guarded]:

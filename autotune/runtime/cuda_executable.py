@@ -108,6 +108,12 @@ class CudaExecutable(Executable):
             self.queue(pointers)
             self.stream.synchronize()
 
+    def queue_call(self, arrays: Sequence[NDArray]) -> None:
+        """Queue one run on the stream, for which copies to the host wait."""
+        pointers = self.arguments(arrays)
+        with activated(self.device.index):
+            self.queue(pointers)
+
     def queue(self, pointers: Sequence[Sequence[int]]) -> None:
         """Queue one run; ``pointers`` are the arguments of each call. A context is current."""
         for one in self._zeroed:

@@ -45,6 +45,10 @@ class Executable(ABC):
     def call(self, arrays: Sequence[NDArray]) -> None:
         """Run once on ``arrays``, which fit the arguments, and wait for the end."""
 
+    def queue_call(self, arrays: Sequence[NDArray]) -> None:
+        """Begin to run once on ``arrays``; whoever reads them afterwards waits for the end."""
+        self.call(arrays)
+
     @abstractmethod
     def fill_constants(self, arrays: Sequence[NDArray]) -> None:
         """Copy the values of the constants among ``arrays`` to where the kernel finds them."""

@@ -7,36 +7,60 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune.errors import CompilerMissing
+from autotune.errors import CompilerMissing, KernelError
 from autotune.kernel import Kernel
-from autotune.runtime.array import NDArray, array, empty
+from autotune.runtime.array import HostArray, NDArray, array, empty
+from autotune.runtime.buffers import GUARD
 from autotune.runtime.compile import compile_kernel
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.inspector_text import compare_kernel, digest_kernel
 from autotune.runtime.load import load
+from autotune.runtime.memory import Block
 from autotune.target import Language, Target
+
+# An argument has one answer; functions take fewer.
+_MOST_ANSWERS = 256
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How two arrays differ.
+    """How arrays differ.
 
     Attributes:
         wrong: elements that are farther apart than their bound.
         counted: elements that have a bound.
         squares: sum over these of the square of what part of the bound they are apart.
+        trespassed: bytes of guards that have changed.
     """
 
     wrong: int
     counted: int
     squares: float
+    trespassed: int
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What an `Inspector` found, by the places of the questions."""
+
+    numbers: HostArray
+
+    def tally(self, place: int) -> Tally:
+        """Return the answer to a comparison."""
+        wrong, counted, squares, trespassed = self.numbers[place]
+        return Tally(int(wrong), int(counted), float(squares), int(trespassed))
+
+    def digest(self, place: int) -> int:
+        """Return a number that is another one when any byte is."""
+        return int(self.numbers[place].view(np.uint64)[0])
 
 
 class Inspector:
     """Compares and digests arrays by small kernels, compiled on first use and then cached.
 
-    On a CPU it starts no threads: a process that forks may use it before.
+    What is asked is queued, and all of it answered at once. On a CPU it starts no threads: a
+    process that forks may use it before.
 
     Args:
         device: where the arrays are.
@@ -47,8 +71,8 @@ class Inspector:
         self._language: Language = "c" if device.kind == "cpu" else "cuda"
         self._loaded: dict[str, Executable] = {}
         self._none = empty((1,), "float32", device)
-        self._tally = empty((3,), "float64", device)
-        self._sum = empty((1,), "uint64", device)
+        self._answers = empty((_MOST_ANSWERS, 4), "float64", device)
+        self._asked = 0
         self._sizes: dict[tuple[int, ...], NDArray] = {}
 
     def prepare(self, dtype: str) -> None:
@@ -60,20 +84,55 @@ class Inspector:
         self._comparer(dtype)
         self._digester()
 
-    def compare(self, got: NDArray, expected: NDArray, bounds: NDArray | None) -> Tally:
-        """Compare arrays of one dtype and size; without bounds they must be the same."""
-        sizes = self._of((got.size, int(bounds is not None)))
-        self._tally.fill_bytes(0)
-        arrays = (got, expected, bounds or self._none, sizes, self._tally)
-        self._comparer(got.dtype).call(arrays)
-        wrong, counted, squares = self._tally.numpy()
-        return Tally(int(wrong), int(counted), float(squares))
+    def begin(self) -> None:
+        """Forget what was asked before."""
+        self._asked = 0
+        self._answers.fill_bytes(0)
+
+    def compare(
+        self,
+        got: NDArray,
+        expected: NDArray,
+        bounds: NDArray | None,
+        guards: tuple[int, int] = (0, 0),
+        place: int | None = None,
+    ) -> int:
+        """Compare arrays of one dtype and size; without bounds they must be the same.
+
+        Args:
+            got, expected, bounds: the arrays.
+            guards: bytes before and after ``got`` that must still be `GUARD`.
+            place: of an earlier comparison, whose tally this one adds to.
+
+        Returns:
+            the place of the answer.
+        """
+        sizes = self._of((got.size, int(bounds is not None), got.nbytes, *guards))
+        place = self._place() if place is None else place
+        arrays = (got, expected, bounds or self._none, sizes, self._answer(place))
+        self._comparer(got.dtype).queue_call(arrays)
+        return place
 
     def digest(self, one: NDArray) -> int:
-        """Return a number that is another one when any byte is."""
-        self._sum.fill_bytes(0)
-        self._digester().call((one, self._of((one.nbytes,)), self._sum))
-        return int(self._sum.numpy()[0])
+        """Digest the bytes of an array; return the place of the answer."""
+        place = self._place()
+        arrays = (one, self._of((one.nbytes,)), self._answer(place))
+        self._digester().queue_call(arrays)
+        return place
+
+    def answers(self) -> Answers:
+        """Wait for what was asked since `begin`."""
+        return Answers(self._answers.numpy())
+
+    def _place(self) -> int:
+        self._asked += 1
+        if self._asked > _MOST_ANSWERS:
+            raise KernelError(f"more than {_MOST_ANSWERS} arrays cannot be looked at together")
+        return self._asked - 1
+
+    def _answer(self, place: int) -> NDArray:
+        block = Block(self._answers.pointer + 32 * place, 32, self._answers)
+        return NDArray(self.device, (4,), "float64", block)
 
     def _of(self, sizes: tuple[int, ...]) -> NDArray:
         if sizes not in self._sizes:
@@ -82,7 +141,7 @@ class Inspector:
 
     def _comparer(self, dtype: str) -> Executable:
         if dtype not in self._loaded:
-            self._loaded[dtype] = self._load(compare_kernel(dtype, self._language))
+            self._loaded[dtype] = self._load(compare_kernel(dtype, self._language, GUARD))
         return self._loaded[dtype]
 
     def _digester(self) -> Executable:

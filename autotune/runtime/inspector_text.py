@@ -82,7 +82,10 @@ _C_COMPARE = """\
 void compare(const STORED *got, const STORED *want, const float *bounds, const long long *sizes,
              double *tally) {
   long long bounded = sizes[1];
+  const unsigned char *before = (const unsigned char *)got, *after = before + sizes[2];
   for (long long i = 0; i < sizes[0]; i++) judge(got[i], want[i], bounded ? bounds[i] : 0, tally);
+  for (long long i = 0; i < sizes[3]; i++) tally[3] += (before - sizes[3])[i] != GUARD;
+  for (long long i = 0; i < sizes[4]; i++) tally[3] += after[i] != GUARD;
 }
 """
 _C_DIGEST = """\
@@ -100,14 +103,17 @@ _CUDA_COMPARE = (
     """\
 extern "C" __global__ void compare(const STORED *got, const STORED *want, const float *bounds,
                                    const long long *sizes, double *tally) {
-  double mine[3] = {0, 0, 0};
+  double mine[4] = {0, 0, 0, 0};
   long long count = sizes[0], bounded = sizes[1];
+  const unsigned char *before = (const unsigned char *)got, *after = before + sizes[2];
 """
     + _CUDA_LOOP
     + """\
   for (long long i = first; i < count; i += step)
     judge(got[i], want[i], bounded ? (double)bounds[i] : 0.0, mine);
-  for (int k = 0; k < 3; k++) {
+  for (long long i = first; i < sizes[3]; i += step) mine[3] += (before - sizes[3])[i] != GUARD;
+  for (long long i = first; i < sizes[4]; i += step) mine[3] += after[i] != GUARD;
+  for (int k = 0; k < 4; k++) {
     for (int lane = 16; lane > 0; lane /= 2) mine[k] += __shfl_down_sync(~0u, mine[k], lane);
     if (threadIdx.x % 32 == 0 && mine[k] != 0) atomicAdd(&tally[k], mine[k]);
   }
@@ -132,14 +138,17 @@ extern "C" __global__ void digest(const unsigned int *words, const long long *si
 )
 
 
-def compare_kernel(dtype: str, language: Language) -> Kernel:
+def compare_kernel(dtype: str, language: Language, guard: int) -> Kernel:
     """Return what adds up, for two arrays and bounds on how far they may be apart: the elements
-    beyond their bounds, those that have one, and the squares of their parts of it.
+    beyond their bounds, those that have one, the squares of their parts of it, and the bytes
+    around the first array that are no longer ``guard``.
 
-    It takes both arrays, the bounds, two sizes (elements, whether there are bounds) and the tally.
+    It takes both arrays, the bounds, sizes (elements, whether there are bounds, bytes, those of
+    the guards before and after), and the tally.
     """
     stored, value = _STORED[dtype]
     lines = [f"#define STORED {stored}", f"#define INTEGER {int(not value)}"]
+    lines.append(f"#define GUARD {guard}")
     lines += [
         f"#define widened(x) ({value or '(double)x'})",
         "#define MOST 1.7976931348623157e308",

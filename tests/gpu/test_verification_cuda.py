@@ -70,17 +70,26 @@ def test_the_device_judges_as_the_host_does(dtype):
     )
     want = want.astype(numpy_dtype(dtype))
     got = want.copy()
-    assert inspector.compare(array(got, where), array(want, where), None).wrong == 0
-    before = inspector.digest(array(got, where))
+
+    def tally(got, bounds=None):
+        inspector.begin()
+        limits = None if bounds is None else array(bounds, where)
+        arrays = array(got, where), array(want, where)
+        place, other = inspector.compare(*arrays, limits), inspector.digest(arrays[0])
+        answers = inspector.answers()
+        return answers.tally(place), answers.digest(other)
+
+    right, before = tally(got)
+    assert right.wrong == 0
     got[-1] = got[-1] == 0 if dtype == "bool" else got[-1] + numpy_dtype(dtype).type(1)
     got[17] = got[17] == 0 if dtype == "bool" else numpy_dtype(dtype).type(7)
-    assert inspector.compare(array(got, where), array(want, where), None).wrong == 2
-    assert inspector.digest(array(got, where)) != before
-    bounds = np.full(want.size, 200.0, np.float32)
-    tally = inspector.compare(array(got, where), array(want, where), array(bounds, where))
+    wrong, after = tally(got)
+    assert wrong.wrong == 2
+    assert after != before
+    bounded, _ = tally(got, np.full(want.size, 200.0, np.float32))
     apart = np.abs(got.astype("f8") - want.astype("f8")) / 200
-    assert (tally.wrong, tally.counted) == (0, want.size)
-    assert tally.squares == pytest.approx(np.sum(apart**2))
+    assert (bounded.wrong, bounded.counted) == (0, want.size)
+    assert bounded.squares == pytest.approx(np.sum(apart**2))
 
 
 @pytest.mark.parametrize("shape", [(4096, 4096), (256, 4096), (128, 2048)])
