@@ -2,15 +2,18 @@
 
     python -m benchmarks.verification_cost [--target cuda|llvm] [--trials 60] [--rounds 3]
 
-Each round draws the same configurations of each shipped template and measures them twice, checked
-and unchecked, in turn. Builds come from the cache, which the first pass fills, so that the cost is
-set against what is left: loading, timing, and the pipeline. Against real builds it is less.
+Each round measures the same configurations of each shipped template twice, checked and unchecked,
+in turn, each time with an empty cache of builds. With ``--cached`` all builds come from the cache:
+the cost is then set against what is left, loading, timing, and the pipeline.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
@@ -50,6 +53,20 @@ def seconds(task: Task, indices: Sequence[int], verify: bool) -> tuple[float, in
         return max(ends) - min(ends), worked
 
 
+@contextmanager
+def own_cache() -> Iterator[None]:
+    """Let builds find an empty cache."""
+    before = os.environ.get("AUTOTUNE_CACHE_DIR")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["AUTOTUNE_CACHE_DIR"] = folder
+        try:
+            yield
+        finally:
+            os.environ.pop("AUTOTUNE_CACHE_DIR")
+            if before is not None:
+                os.environ["AUTOTUNE_CACHE_DIR"] = before
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Print trials per second with and without checks for each template."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -57,6 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="")
+    parser.add_argument("--cached", action="store_true", help="take all builds from the cache")
     args = parser.parse_args(argv)
     for name, shape in TASKS[args.target]:
         if args.only not in name:
@@ -66,12 +84,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         indices = [
             int(i) for i in space.sample(min(args.trials, len(space)), np.random.default_rng(0))
         ]
-        seconds(task, indices, False)
+        if args.cached:
+            seconds(task, indices, False)
         rates: dict[bool, list[float]] = {True: [], False: []}
         worked = 0
         for _ in range(args.rounds):
             for verify in (True, False):
-                took, worked = seconds(task, indices, verify)
+                with nullcontext() if args.cached else own_cache():
+                    took, worked = seconds(task, indices, verify)
                 rates[verify].append((len(indices) - 1) / took)
         on, off = (float(np.median(rates[verify])) for verify in (True, False))
         print(

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from autotune.measure.sharing import Sharing
 from autotune.measure.stations import Rest, Station
 from autotune.measure.timing import TimingPolicy, costs_of, recorded, scaled
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.measure.verify import Oracle, VerifyPolicy
+from autotune.measure.verify import NONE, Oracle, VerifyPolicy
 from autotune.runtime import Timing
 from autotune.runtime.timing import Clocks
 from autotune.task import Task
@@ -82,6 +83,16 @@ class Crew:
         stations = [open_station(greeting, folder) for greeting in greetings]
         self.sharing = Sharing(self._measure)
         self._dispatch = Dispatch(stations, Rest(options.cooldown_s), self._clean)
+        self._closed = False
+        if options.verify != NONE:
+            threading.Thread(target=self._look_ahead, args=(task,), daemon=True).start()
+
+    def _look_ahead(self, task: Task) -> None:
+        """Compute the reference while the first trials are built."""
+        with suppress(Exception), self._oracle_lock:  # the first trial will say what is wrong
+            self._oracle.look_ahead(task)
+        if self._closed:
+            self._clean()
 
     @property
     def pids(self) -> list[int]:
@@ -185,6 +196,7 @@ class Crew:
 
     def close(self) -> None:
         """Kill the processes, drop what waits, and remove the reference data."""
+        self._closed = True
         self._dispatch.close()
         self._clean()
 

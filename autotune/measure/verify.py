@@ -14,9 +14,11 @@ import numpy as np
 
 from autotune.errors import MeasureError
 from autotune.kernel import Argument, Kernel
+from autotune.measure.base import target_of
 from autotune.measure.expected import Expected, expected
 from autotune.measure.jobs import Check
 from autotune.measure.naive import naive_outputs
+from autotune.measure.realise import realise
 from autotune.measure.rounding import EPSILON, SHORT
 from autotune.measure.scratch import Scratch
 from autotune.measure.tolerance import Limit, Tolerance, reduction_length, tolerance
@@ -25,6 +27,7 @@ from autotune.measure.types import MeasureInput
 from autotune.measure.values import Array, read_values
 from autotune.runtime import random_inputs
 from autotune.runtime.array import numpy_dtype
+from autotune.task import Task
 
 logger = logging.getLogger("autotvm")
 
@@ -32,6 +35,8 @@ When = Literal["never", "best", "always"]
 
 # Part of the trials that ``verify="sample"`` checks besides the best.
 SAMPLE = 0.1
+# Configurations tried for one that can be run at all.
+_LOOKED_AT = 8
 # Outputs of more bytes are compared as ``verify="sample"`` does: their reference takes six times
 # as much memory while it is made, and each comparison reads two and a half times as much.
 HUGE_BYTES = 1 << 28
@@ -183,6 +188,15 @@ class Oracle:
             return Data(self._inputs[args], ())
         known = self._known[args] = self._expected(measure_input, kernel, self._inputs[args])
         return known
+
+    def look_ahead(self, task: Task) -> None:
+        """Compute what `data` will be asked for, if all kernels of a task have one signature."""
+        for index in range(min(_LOOKED_AT, len(task.config_space))):
+            inp = MeasureInput(target_of(task), task, task.config_space.get(index))
+            kernel = realise(inp)
+            if isinstance(kernel, Kernel):
+                self.data(inp, kernel)
+                return
 
     def _values(self, kernel: Kernel) -> list[Array]:
         if self._ref_input is None:

@@ -109,7 +109,8 @@ def test_a_wrong_answer_on_intact_inputs_stands(trials):
     # Three calls are timed; the fourth is the first that is compared.
     once_wrong = TWICE + "if (calls == 4) y[5] = 7;"
     assert trials.run(TWICE, 2 * X, X) == "verified"
-    assert trials.run(once_wrong, 2 * X, X).startswith("y: 1 of 64 elements differ")
+    told = "its outputs differ from the reference in some runs and not in others"
+    assert trials.run(once_wrong, 2 * X, X) == told
 
 
 def test_every_other_answer_wrong_is_found(trials):
