@@ -354,9 +354,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     target = Target(args.target + arch)
     found = swept(target, where, args)
     bad = [f for f in found if f.refused or f.missed or f.failed]
-    for one in bad:
-        what = one.failed or one.refused or f"missed: {', '.join(one.missed)}"
-        print(f"{one.case}: {what.splitlines()[0]}")
     refused = sum(bool(f.refused) for f in found)
     planted_count, missed = sum(f.planted for f in found), sum(len(f.missed) for f in found)
     print(
@@ -367,6 +364,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.out:
         args.out.write_text(json.dumps([asdict(f) for f in found], indent=1))
     return int(bool(bad))
+
+
+def _show(one: Found) -> None:
+    if one.refused or one.missed or one.failed:
+        what = one.failed or one.refused or f"missed: {', '.join(one.missed)}"
+        print(f"{one.case}: {what.splitlines()[0]}", flush=True)
 
 
 def swept(target: Target, where: Any, args: argparse.Namespace) -> list[Found]:
@@ -387,8 +390,10 @@ def swept(target: Target, where: Any, args: argparse.Namespace) -> list[Found]:
                 one = future.result()
                 found.append(judge(one, where))
                 one.oracle.close()
+                _show(found[-1])
             except AutotuneError as error:
                 found.append(Found(label, failed=f"{type(error).__name__}: {error}"))
+                _show(found[-1])
     return found
 
 
