@@ -319,7 +319,11 @@ def jobs(target: Target, args: argparse.Namespace) -> Iterator[tuple[Case, str, 
         label = " ".join(map(str, (case.name, *case.args)))
         if args.only and args.only not in label:
             continue
-        task = create(case.name, case.args, target=target)
+        try:
+            task = create(case.name, case.args, target=target)
+        except AutotuneError as error:
+            print(f"{label}: no such task: {error}", flush=True)
+            continue
         space, count = task.config_space, 1 if case.name == "verification/topi" else args.configs
         rng = np.random.default_rng(1)
         indices = [0] if len(space) == 1 else list(space.sample(min(4 * count, len(space)), rng))
@@ -391,7 +395,7 @@ def swept(target: Target, where: Any, args: argparse.Namespace) -> list[Found]:
                 found.append(judge(one, where))
                 one.oracle.close()
                 _show(found[-1])
-            except AutotuneError as error:
+            except Exception as error:  # one case must not end the sweep
                 found.append(Found(label, failed=f"{type(error).__name__}: {error}"))
                 _show(found[-1])
     return found
