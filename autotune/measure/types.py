@@ -29,6 +29,8 @@ def middle_of(samples: Sequence[float]) -> tuple[float, ...]:
     return tuple(ordered[half : len(ordered) - half])
 
 
+# Nothing runs in less than a picosecond; what says so did not time anything.
+LEAST_S = 1e-12
 # Key of a record for what `autotune.driver.kernel_hash` gave for the kernel that was measured.
 KERNEL_HASH = "kernel_hash"
 
@@ -82,11 +84,11 @@ class MeasureResult(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds of one run, the median of `costs`; infinite when the trial failed.
+        """Seconds of one run, the median of `costs`; infinite where they are none.
 
         This is the one number by which trials are compared, ranked and shown.
         """
-        return median(self.costs) if self.ok and self.costs else float("inf")
+        return _time(median(self.costs)) if self.ok and self.costs else float("inf")
 
     @property
     def spread(self) -> float | None:
@@ -99,7 +101,9 @@ class MeasureResult(NamedTuple):
     @property
     def mean(self) -> float:
         """Mean of `costs`, as AutoTVM ranks; of our own records it equals `seconds`."""
-        return sum(self.costs) / len(self.costs) if self.ok and self.costs else float("inf")
+        if not self.ok or not self.costs:
+            return float("inf")
+        return _time(sum(self.costs) / len(self.costs))
 
     def __repr__(self) -> str:
         error = MeasureErrorNo(self.error_no)
@@ -108,6 +112,11 @@ class MeasureResult(NamedTuple):
         return f"MeasureResult({text}" + (
             f", error_msg={self.error_msg!r})" if not self.ok else ")"
         )
+
+
+def _time(seconds: float) -> float:
+    """Return a time that something may have taken; no kernel wins by a time that is none."""
+    return seconds if seconds >= LEAST_S else float("inf")
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,20 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-import numpy as np
-
-from autotune.errors import AutotuneError, RecordError
+from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput, MeasureResult
-from autotune.record.fields import Pair, config_from_json, result_from_json, target_of
+from autotune.record.extras import bounded
+from autotune.record.fields import (
+    Entities,
+    Pair,
+    Tasks,
+    config_from_json,
+    mean_cost,
+    result_from_json,
+)
 from autotune.record.legacy import decode_version_0_1
 from autotune.record.pickled import decode_pickle
-from autotune.task import Task
 from autotune.task.json_form import plain
-from autotune.task.workload import tuples
 
 AUTOTVM_LOG_VERSION = 0.2
 # The version of TVM whose rows ours equal.
@@ -29,7 +33,12 @@ FAILED_COST = 1e9
 
 Protocol = Literal["json", "pickle"]
 
-_KEYS = ("input", "config", "result", "version", "tvm_version", "error_msg")
+_KEYS = frozenset(("input", "config", "result", "version", "tvm_version", "error_msg"))
+# Most characters of a reason for which a line is no record.
+WORDS = 300
+
+# Without the copies of the text that `json.loads` makes.
+_read_json = json.JSONDecoder().raw_decode
 
 
 def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json") -> str:
@@ -52,7 +61,7 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
         "tvm_version": TVM_VERSION,
     }
     if result.error_msg:
-        row["error_msg"] = result.error_msg
+        row["error_msg"] = bounded(result.error_msg)
     try:
         return json.dumps({**row, **result.extra}, default=plain)
     except (TypeError, ValueError) as error:
@@ -68,42 +77,63 @@ def decode(row: str, protocol: Protocol = "json") -> Pair | None:
     Raises:
         RecordError: the line is none of these.
     """
-    # Some editors begin a file with a mark of its byte order.
-    text = row.removeprefix("\ufeff").strip()
-    if not text or text.startswith("#"):
-        return None
-    try:
-        if protocol == "pickle":
-            return decode_pickle(text)
-        return _decode_json(json.loads(text))
-    except RecordError:
-        raise
-    except json.JSONDecodeError as error:
-        raise RecordError(f"not JSON ({error.msg} at character {error.pos + 1})") from error
-    except (AutotuneError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise RecordError(f"not a record: {type(error).__name__}: {error}") from error
+    return Decoder().decode(row, protocol)
+
+
+class Decoder:
+    """Reads the lines of one log; what many of them share is read once."""
+
+    def __init__(self) -> None:
+        self._tasks = Tasks()
+        self._entities = Entities()
+
+    def decode(self, row: str, protocol: Protocol = "json") -> Pair | None:
+        """Read one line; see `decode`."""
+        # Some editors begin a file with a mark of its byte order.
+        text = row.removeprefix("\ufeff").strip()
+        if not text or text.startswith("#"):
+            return None
+        try:
+            if protocol == "pickle":
+                return decode_pickle(text)
+            row, end = _read_json(text)
+            if end != len(text):
+                raise json.JSONDecodeError("Extra data", text, end)
+            return self._json(row)
+        except RecordError:
+            raise
+        except json.JSONDecodeError as error:
+            raise RecordError(f"not JSON ({error.msg} at character {error.pos + 1})") from error
+        except Exception as error:  # a line may hold anything: it is a border like a process
+            raise RecordError(f"not a record: {_words(error)}") from error
+
+    def _json(self, row: Any) -> Pair:
+        if not isinstance(row, dict):
+            raise RecordError(f"expected a JSON object, got {type(row).__name__}")
+        version = row.get("v", row.get("version"))
+        if version == 0.1:
+            return decode_version_0_1(row)
+        if isinstance(version, str):
+            raise RecordError(f"an auto_scheduler record ({version}), not one of a template"[:200])
+        if version != AUTOTVM_LOG_VERSION:
+            raise RecordError(f"unknown version {version!r}; expected 0.1 or 0.2"[:200])
+        target, task = self._tasks.read(row["input"])
+        config = config_from_json(row["config"], self._entities)
+        numbers, message = row["result"], row.get("error_msg", "")
+        for key in _KEYS & row.keys():
+            del row[key]
+        result = result_from_json(numbers, message, row)
+        config.cost = mean_cost(numbers[0])
+        return MeasureInput(target, task, config), result
+
+
+def _words(error: Exception) -> str:
+    """Return an error in few words of one line, whatever it quotes."""
+    text = f"{type(error).__name__}: {error}"
+    return repr(text if len(text) <= WORDS else f"{text[: WORDS - 3]}...")[1:-1]
 
 
 def measure_str_key(inp: MeasureInput, include_config: bool = True) -> str:
     """Return a text that is equal for equal trials, as AutoTVM's databases use it."""
     config = str(inp.config) if include_config else ""
     return f"{inp.target}{inp.task.name}{inp.task.args}{inp.task.kwargs}{config}"
-
-
-def _decode_json(row: Any) -> Pair:
-    if not isinstance(row, dict):
-        raise RecordError(f"expected a JSON object, got {type(row).__name__}")
-    version = row.get("v", row.get("version"))
-    if version == 0.1:
-        return decode_version_0_1(row)
-    if isinstance(version, str):
-        raise RecordError(f"an auto_scheduler record ({version}), not one of a template")
-    if version != AUTOTVM_LOG_VERSION:
-        raise RecordError(f"unknown version {version!r}; expected 0.1 or 0.2")
-    target, name, args, _ = row["input"]
-    config = config_from_json(row["config"])
-    extra = {key: value for key, value in row.items() if key not in _KEYS}
-    result = result_from_json(row["result"], row.get("error_msg", ""), extra)
-    config.cost = float(np.mean(row["result"][0]))
-    target = target_of(target)
-    return MeasureInput(target, Task(name, tuples(args), target), config), result

@@ -7,11 +7,11 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.codec import decode, encode, measure_str_key
+from autotune.record.paths import LogPath, log_path
 
 Filter = Callable[[MeasureInput, list[MeasureResult]], bool]
 Row = tuple[MeasureInput, list[MeasureResult]]
@@ -108,8 +108,8 @@ class SqliteDatabase(Database):
         RecordError: the file cannot be used as a database.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: LogPath) -> None:
+        self.path = log_path(path)
         try:
             self._connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
             # Scripts never close a database; it then closes with its object.

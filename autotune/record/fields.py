@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+import marshal
 from functools import lru_cache
 from typing import Any
 
-from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.errors import SpaceError
+from autotune.measure.types import LEAST_S, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.record.extras import bounded, check_extras, is_number, writable
 from autotune.target import Target
-from autotune.task import ConfigEntity
+from autotune.task import ConfigEntity, Task
+from autotune.task.entities import Entity, entity_from_json
+from autotune.task.workload import tuples
 
 Pair = tuple[MeasureInput, MeasureResult]
+
+# marshal tells 1, 1.0 and True apart; from version 3 on its bytes depend on who holds the objects.
+_MARSHAL = 2
+_NUMBERS = frozenset(map(int, MeasureErrorNo))
 
 
 @lru_cache(maxsize=1024)
@@ -20,8 +27,20 @@ def target_of(text: str) -> Target:
     return Target(text)
 
 
+def task_from_json(target: Any, name: Any, args: Any) -> tuple[Target, Task]:
+    """Read a target string, the name of a task and its arguments.
+
+    Raises:
+        TypeError, AutotuneError: they are something else.
+    """
+    if not isinstance(target, str) or not isinstance(name, str) or not name.isprintable():
+        raise TypeError("the target and the name of a task are texts")
+    known = target_of(target)
+    return known, Task(name, tuples(args), known)
+
+
 def result_from_json(
-    values: Any, error_msg: str = "", extra: Mapping[str, Any] | None = None
+    values: Any, error_msg: Any = "", extra: dict[str, Any] | None = None
 ) -> MeasureResult:
     """Read ``[costs, error_no, all_cost, timestamp]``; a failed trial has no costs.
 
@@ -29,22 +48,92 @@ def result_from_json(
         ValueError, TypeError: it is something else, or a good trial without a time.
     """
     costs, number, all_cost, timestamp = values
-    error_no = int(MeasureErrorNo(number))
-    kept = tuple(float(cost) for cost in costs) if error_no == 0 else ()
-    if error_no == 0 and not (kept and all(0 <= cost < math.inf for cost in kept)):
-        raise ValueError(f"a trial that did not fail has times, not {costs}")
+    if type(number) is not int or number not in _NUMBERS:
+        raise ValueError(f"{number!r} is not a valid MeasureErrorNo")
+    if not (is_number(all_cost) and is_number(timestamp)):
+        raise ValueError("what a trial took, and when it ended, are numbers")
+    if not isinstance(error_msg, str):
+        raise TypeError("'error_msg' is a text")
+    kept = [] if number else [float(cost) for cost in costs if is_number(cost)]
+    if number == 0 and not (kept and len(kept) == len(costs) and min(kept) >= LEAST_S):
+        raise ValueError(f"a trial that did not fail has times, not {costs}"[:200])
+    if extra:
+        check_extras(extra)
     return MeasureResult(
-        kept, error_no, float(all_cost), float(timestamp), error_msg, dict(extra or {})
+        tuple(kept),
+        number,
+        float(all_cost),
+        float(timestamp),
+        bounded(writable(error_msg)),
+        extra or {},
     )
 
 
-def config_from_json(data: Any) -> ConfigEntity:
+def mean_cost(costs: Any) -> float:
+    """Return what AutoTVM calls the cost of a configuration; that of a failed one is huge.
+
+    Raises:
+        ValueError: these are no costs.
+    """
+    if not costs or not isinstance(costs, (list, tuple)) or not all(map(is_number, costs)):
+        raise ValueError(f"the costs of a trial are numbers, not {costs!r}"[:200])
+    return float(sum(costs) / len(costs))
+
+
+def config_from_json(data: Any, entities: Entities | None = None) -> ConfigEntity:
     """Read what `ConfigEntity.to_json_dict` wrote.
 
     Raises:
-        TypeError: its index is no whole number from 0 on.
+        TypeError: its index is no whole number from 0 on, or its hash no text.
     """
-    config = ConfigEntity.from_json_dict(data)
-    if type(config.index) is not int or config.index < 0:
-        raise TypeError(f"the index of a configuration is a whole number, not {config.index!r}")
-    return config
+    index, code_hash = data["index"], data["code_hash"]
+    if type(index) is not int or index < 0:
+        raise TypeError(f"the index of a configuration is a whole number, not {index!r}")
+    if code_hash is not None and not isinstance(code_hash, str):
+        raise TypeError("the hash of a template is a text or null")
+    return ConfigEntity(index, code_hash, (entities or Entities()).read(data["entity"]))
+
+
+class Entities:
+    """Choices of knobs, which are the same in many records of a log; each is made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Entity] = {}
+
+    def read(self, rows: Any) -> dict[str, Entity]:
+        """Read ``[[name, tag, value], ...]``.
+
+        Raises:
+            SpaceError: it is something else.
+        """
+        known, dumps = self._known, marshal.dumps
+        chosen: dict[str, Entity] = {}
+        for row in rows:
+            key = dumps(row, _MARSHAL)
+            entity = known.get(key)
+            if entity is None:
+                if not isinstance(row, (list, tuple)) or len(row) != 3:
+                    raise SpaceError(f"a choice is a name, a tag and a value, not {row!r}"[:200])
+                entity = known[key] = entity_from_json(*row)
+            chosen[row[0]] = entity
+        return chosen
+
+
+class Tasks:
+    """What was tuned, which is the same in many records of a log; each task is made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[Target, Task]] = {}
+
+    def read(self, row: Any) -> tuple[Target, Task]:
+        """Read ``[target, name, args, kwargs]``.
+
+        Raises:
+            ValueError, TypeError, AutotuneError: it is something else.
+        """
+        key = marshal.dumps(row, _MARSHAL)
+        known = self._known.get(key)
+        if known is None:
+            target, name, args, _ = row
+            known = self._known[key] = task_from_json(target, name, args)
+        return known

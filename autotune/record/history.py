@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import IO, Any, Literal
 
 from autotune.errors import RecordError, TargetError
@@ -23,7 +23,7 @@ from autotune.task.workload import Workload
 NAMED = 3
 UNKNOWN_MODEL = "unknown"
 
-Records = str | bytes | Path | IO[str] | Iterable[Any] | None
+Records = str | bytes | os.PathLike[str] | IO[str] | Iterable[Any] | None
 Key = tuple[str, Workload]
 # Where records are kept, the most specific first.
 Place = Literal["model", "arch", "key"]
@@ -182,9 +182,9 @@ class ApplyHistoryBest(DispatchContext):
 
     def _pairs(self, records: Any) -> Iterable[Pair]:
         if isinstance(records, bytes):
-            records = records.decode()
-        if isinstance(records, (str, Path)):
-            self._sources.append(str(records))
+            records = os.fsdecode(records)
+        if isinstance(records, (str, os.PathLike)):
+            self._sources.append(os.fsdecode(records))
             yield from load_from_file(records, races=True)
         elif hasattr(records, "read"):
             if not isinstance(records, io.TextIOBase) and hasattr(records, "mode"):

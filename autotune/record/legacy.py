@@ -11,10 +11,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from autotune.measure.types import MeasureInput
-from autotune.record.fields import Pair, config_from_json, result_from_json, target_of
+from autotune.record.fields import (
+    Pair,
+    config_from_json,
+    mean_cost,
+    result_from_json,
+    task_from_json,
+)
 from autotune.target import Target
 from autotune.task import Task
-from autotune.task.workload import tuples
 
 _LAYOUTS = ("NCHW", "NHWC", "HWCN")
 # (old task, template key) -> new task, by the key of the target.
@@ -35,13 +40,15 @@ _NAMES: dict[str, dict[tuple[str, str], str]] = {
 def decode_version_0_1(row: Mapping[str, Any]) -> Pair:
     """Read ``{"i": [target, task, args, kwargs, workload, config], "r": [...], "v": 0.1}``."""
     text, old_name, args, _, _, old = row["i"]
-    target = target_of(text)
     key = old.get("t") or ""
+    if not isinstance(key, str):
+        raise TypeError("the key of a template is a text")
+    target, task = task_from_json(text, old_name, args)
     name = _new_name(target, old_name, key)
-    plain = tuples(args) if name == old_name else _new_args(tuples(args))
+    plain = task.args if name == old_name else _new_args(task.args)
     config = config_from_json({"index": old["i"], "code_hash": old["c"], "entity": old["e"]})
     result = result_from_json(row["r"], extra={"template_key": key} if key else {})
-    config.cost = sum(row["r"][0]) / len(row["r"][0])
+    config.cost = mean_cost(row["r"][0])
     return MeasureInput(target, Task(name, plain, target), config), result
 
 

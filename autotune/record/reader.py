@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import IO
 
 from autotune.errors import RecordError
-from autotune.record.codec import Protocol, decode
+from autotune.record.codec import Decoder, Protocol
 from autotune.record.fields import Pair
+from autotune.record.paths import LogPath, log_path
 
 logger = logging.getLogger("autotvm")
 
@@ -62,10 +63,11 @@ class LogReader(Iterable[Pair]):
         self._read = 0
 
     def __iter__(self) -> Iterator[Pair]:
+        decoder = Decoder()
         for number, text in enumerate(self._lines, start=1):
             line = text.removeprefix(RACE_NOTE) if self._races else text
             try:
-                pair = decode(line, _protocol(line))
+                pair = decoder.decode(line, _protocol(line))
             except RecordError as error:
                 # Only the last line of a file has no newline.
                 self.problems.append(Problem(number, str(error), torn=not line.endswith("\n")))
@@ -94,7 +96,7 @@ class LogReader(Iterable[Pair]):
         )
 
 
-def load_from_file(filepath: str | Path, races: bool = False) -> Iterator[Pair]:
+def load_from_file(filepath: LogPath, races: bool = False) -> Iterator[Pair]:
     """Yield the records of a log.
 
     Args:
@@ -104,7 +106,7 @@ def load_from_file(filepath: str | Path, races: bool = False) -> Iterator[Pair]:
     Raises:
         LogMissingError: the file cannot be opened.
     """
-    path = Path(filepath)
+    path = log_path(filepath)
     # Opened here, not at the first next(), so that a wrong path shows where it was written.
     return _closing(open_log(path), str(path), races)
 
@@ -118,9 +120,10 @@ def open_log(path: Path) -> IO[str]:
     """Open a log for reading; bytes that are no UTF-8 are replaced, not fatal."""
     try:
         return path.open(encoding="utf-8", errors="replace")
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a path with a null character is no OSError
+        why = error.strerror if isinstance(error, OSError) else error
         raise LogMissingError(
-            f"cannot read the log {path}: {error.strerror}; check the path, or tune first"
+            f"cannot read the log {path}: {why}; check the path, or tune first"
         ) from error
 
 
@@ -130,6 +133,8 @@ def _closing(file: IO[str], name: str, races: bool) -> Iterator[Pair]:
 
 
 def _protocol(line: str) -> Protocol:
+    if line.startswith("{"):
+        return "json"
     return "json" if line.lstrip()[:1] in ("{", "#", "", "[") or "\t" not in line else "pickle"
 
 

@@ -13,17 +13,18 @@ from pathlib import Path
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.codec import encode
+from autotune.record.locking import locked
+from autotune.record.paths import LogPath, log_path
 from autotune.utils.files import write_atomically
-
-_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 
 
 class LogWriter:
     """Appends records to a log.
 
     Each call is one write in append mode, which the kernel keeps whole, so many processes may
-    share a log on a local disk without a lock. Where the file ends in the middle of a line,
-    because a writer was killed there, a newline is put first.
+    share a log on a local disk; a lock on the file keeps them from one that is just being replaced
+    by `compact`. Where the file ends in the middle of a line, because a writer was killed there, a
+    newline is put first.
 
     When the disk is full, the rows are saved to a rescue file and a `RecordError` says so; they
     are also kept, and the next call tries to write them again.
@@ -36,8 +37,8 @@ class LogWriter:
         RecordError: the path is a folder.
     """
 
-    def __init__(self, path: str | Path, fsync: bool = False) -> None:
-        self.path = Path(path)
+    def __init__(self, path: LogPath, fsync: bool = False) -> None:
+        self.path = log_path(path)
         self._fsync = fsync
         self._pending: list[str] = []
         self._rescue: Path | None = None
@@ -112,20 +113,13 @@ def _append(path: Path, rows: Sequence[str], fsync: bool) -> int:
     next one may then end the file. It is not cut off, because another process may have appended
     behind it; the next row starts on a new line.
     """
-    try:
-        descriptor = os.open(path, _APPEND, 0o666)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, _APPEND, 0o666)
-    try:
+    encoded = [row.encode() for row in rows]
+    with locked(path) as descriptor:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        encoded = [row.encode() for row in rows]
         written = os.write(descriptor, b"\n" * torn + b"".join(encoded)) - torn
         if fsync:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
     # A row that lacks nothing but its newline is whole: the next one brings it.
     ends = itertools.accumulate(len(row) for row in encoded)
     return sum(end - 1 <= written for end in ends)

@@ -25,6 +25,7 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.migration import resolver
 from autotune.record import RACE_NOTE, Database, LogWriter, encode
+from autotune.record.paths import log_path
 from autotune.tuner.progress import Watcher, progress_bar
 from autotune.tuner.tuner import Tuner
 
@@ -42,7 +43,7 @@ def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "
     if protocol != "json":
         raise TunerError(f"log_to_file: protocol must be 'json', got {protocol!r}")
     if isinstance(file_out, (str, os.PathLike)):
-        path = Path(file_out)
+        path = log_path(file_out)
         return _FileLog(LogWriter(path).write, path)
     stream = file_out
 

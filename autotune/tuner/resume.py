@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from autotune.errors import SpaceError, TunerError
 from autotune.measure import MeasureInput, MeasureResult
@@ -63,7 +62,7 @@ def earlier(
 def _pairs(records: Records) -> Iterable[Pair]:
     if isinstance(records, (str, os.PathLike)):
         # The first start of a run that is always started with resume= has no log yet.
-        return load_from_file(Path(records), races=True) if os.path.exists(records) else []
+        return load_from_file(records, races=True) if os.path.exists(records) else []
     if not isinstance(records, Iterable):
         raise TunerError(
             "tune(resume=...): expected the path of a log or pairs of input and result, got "

@@ -1,5 +1,6 @@
 """Log files: read as they are found, appended to by many, rewritten whole."""
 
+import fcntl
 import io
 import json
 import logging
@@ -15,6 +16,7 @@ import pytest
 
 from autotune.errors import RecordError
 from autotune.record import (
+    ApplyHistoryBest,
     LogReader,
     LogWriter,
     compact,
@@ -22,6 +24,7 @@ from autotune.record import (
     encode,
     load_from_buffer,
     load_from_file,
+    locking,
     pick_best,
     split_workload,
     write_log,
@@ -116,6 +119,83 @@ def test_many_processes_share_a_log_without_tearing_a_row(tmp_path):
     assert len(seen) == 4 * rows
     for who in range(4):  # and each process's rows in its order
         assert [i for w, i in seen if w == who] == list(range(rows))
+
+
+PLAIN = """
+import sys
+from autotune.record import encode
+from tests.record.records import good, make_config, make_input
+for i in range(int(sys.argv[3])):
+    config = make_config(i, who=int(sys.argv[2]), text="x" * (37 * i % 5000))
+    row = encode(make_input(config=config), good(1.0 + i)) + "\\n"
+    with open(sys.argv[1], "a") as file:
+        file.write(row)
+    if i == 0:
+        print("started", flush=True)
+"""
+
+
+@pytest.mark.parametrize("code", [WRITE, PLAIN], ids=["LogWriter", "another program"])
+def test_compacting_while_others_append_loses_no_row(tmp_path, code):
+    log, rows = tmp_path / "shared.log", 100
+    argv = [sys.executable, "-c", code, str(log)]
+    writers = [
+        subprocess.Popen([*argv, str(who), str(rows)], cwd=ROOT, stdout=subprocess.PIPE)
+        for who in range(3)
+    ]
+    for writer in writers:
+        writer.stdout.readline()
+    while any(writer.poll() is None for writer in writers):
+        compact(log)
+        time.sleep(0.02)
+    for writer in writers:
+        writer.stdout.close()
+        assert writer.returncode == 0
+    compact(log)
+    seen = [(inp.config["who"].val, inp.config.index) for inp, _ in load_from_file(log)]
+    assert len(seen) == len(set(seen)) == 3 * rows
+
+
+def test_a_stopped_program_that_holds_a_log_stops_no_other(tmp_path, monkeypatch):
+    log = tmp_path / "x.log"
+    monkeypatch.setattr(locking, "PATIENCE_S", 0.05)
+    LogWriter(log).append(make_input(), good(0.5))
+    with log.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        LogWriter(log).append(make_input(), good(0.25))
+    assert [r.costs for _, r in load_from_file(log)] == [(0.5,), (0.25,)]
+
+
+def test_a_last_row_without_its_newline_survives_compacting(tmp_path):
+    log = tmp_path / "x.log"
+    log.write_text(TVM_ROW + "\n" + encode(make_input(config=make_config(1, k=1)), good(0.5)))
+    assert compact(log) == (2, 0)
+    log.write_text(log.read_text() + TVM_ROW[:50])
+    assert compact(log) == (2, 1)
+    assert len(list(load_from_file(log))) == 2
+
+
+def test_a_log_may_be_any_path_and_a_link_stays_one(tmp_path):
+    class Somewhere:
+        def __init__(self, path):
+            self.path = path
+
+        def __fspath__(self):
+            return self.path
+
+    log, link = tmp_path / "x.log", tmp_path / "link.log"
+    link.symlink_to(log)
+    for path in (Somewhere(str(link)), Somewhere(os.fsencode(link)), str(link), link):
+        LogWriter(path).append(make_input(), good(0.5))
+        assert len(list(load_from_file(path))) in (1, 2)  # the one that was kept, and the new one
+        assert ApplyHistoryBest(path).best_by_targetkey
+        assert compact(path)[0] == 1
+        assert pick_best(path, Somewhere(str(tmp_path / "best.log"))) == 1
+        assert [p.name for p in split_workload(path)] == ["link.log.000.wkl"]
+    assert link.is_symlink()
+    for wrong in (3, None, ["x.log"]):
+        with pytest.raises(RecordError, match="expected the path of a log"):
+            load_from_file(wrong)
 
 
 def test_a_writer_killed_at_any_moment_loses_at_most_the_row_in_hand(tmp_path):

@@ -1,0 +1,69 @@
+"""What reading a log costs, and what it does not believe."""
+
+import json
+import time
+
+import pytest
+
+from autotune.errors import RecordError
+from autotune.measure.types import MeasureResult
+from autotune.record import best_of, decode, encode, load_from_file
+from autotune.record.extras import MESSAGE_LIMIT
+from tests.record.records import TVM_ROW, good, make_config, make_input, row
+
+
+@pytest.mark.parametrize("cost", [0, 0.0, 1e-320, 5e-324, 1e-13, -1e-6])
+def test_a_time_in_which_nothing_runs_is_none_and_never_wins(cost):
+    with pytest.raises(RecordError, match="a trial that did not fail has times"):
+        decode(row(result=[[cost], 0, 1.0, 1.0]))
+    slow, impossible = (make_input(config=make_config(i, k=i)) for i in range(2))
+    best = best_of([(impossible, good(cost)), (slow, good(1.0)), (impossible, good(cost))])
+    assert best[0] is slow
+    assert MeasureResult((cost,), 0, 1.0, 1.0).seconds == float("inf")
+
+
+def test_a_message_keeps_its_head_and_its_tail():
+    message = "error: first\n" + "x" * 10**6 + "\nlast words"
+    text = encode(make_input(), MeasureResult((), 3, 1.0, 1.0, message))
+    assert len(text) < MESSAGE_LIMIT + 1000
+    kept = decode(text)[1].error_msg
+    assert kept.startswith("error: first\n")
+    assert kept.endswith("\nlast words")
+    assert "characters left out" in kept
+    long = decode(row(result=[[1e9], 3, 1.0, 1.0], error_msg=message))[1].error_msg
+    assert long == kept
+
+
+def test_what_many_rows_share_is_read_once(tmp_path):
+    log = tmp_path / "x.log"
+    log.write_text((TVM_ROW + "\n") * 2)
+    (first, _), (second, _) = load_from_file(log)
+    assert first.task is second.task
+    assert first.config is not second.config
+    assert first.config["tile_f"] is second.config["tile_f"]
+
+
+def test_equal_looking_arguments_stay_different(tmp_path):
+    log = tmp_path / "x.log"
+    args = ([1], [1.0], [True], ["1"], [[1]])
+    log.write_text("".join(row(input=["llvm", "t", one, {}]) + "\n" for one in args))
+    read = [inp.task.args for inp, _ in load_from_file(log)]
+    assert list(map(repr, read)) == ["(1,)", "(1.0,)", "(True,)", "('1',)", "((1,),)"]
+
+
+def test_reading_a_log_takes_little_more_than_reading_its_json(tmp_path):
+    log, rows = tmp_path / "x.log", 10_000
+    text = json.loads(TVM_ROW)
+    with log.open("w") as file:
+        for i in range(rows):
+            text["config"]["index"], text["result"][0] = i, [1e-6 * (i + 1)]
+            file.write(json.dumps({**text, "ci95": [1.0, 2.0], "noise_floor": 0.1}) + "\n")
+
+    def measured(read):
+        started = time.process_time()
+        assert sum(1 for _ in read()) == rows
+        return time.process_time() - started
+
+    plain = lambda: map(json.loads, log.read_text().splitlines())
+    pairs = [(measured(lambda: load_from_file(log)), measured(plain)) for _ in range(5)]
+    assert min(a for a, _ in pairs) < 6 * min(b for _, b in pairs)
