@@ -6,7 +6,7 @@ import math
 import pytest
 
 import autotune
-from autotune.errors import TunerError
+from autotune.errors import MeasureError, TunerError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.task import create, default_config, get_config, template
 from autotune.tuner import GridSearchTuner, RandomTuner, TuneResult, callback
@@ -265,3 +265,52 @@ def test_a_busy_host_is_spoken_of_once(task, caplog):
     caplog.set_level(logging.INFO, "autotvm")
     GridSearchTuner(task).tune(3, busy)
     assert caplog.text.count("the host is busy") == 1
+
+
+@pytest.mark.parametrize("where", ["measured_default", "run_off"])
+def test_ctrl_c_in_the_final_race_leaves_the_best_trial(where, monkeypatch, caplog):
+    def press(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"autotune.tuner.loop.{where}", press)
+    caplog.set_level(logging.INFO, "autotvm")
+    tuner = GridSearchTuner(create("tests/result/untuned", ([1, 1],), "llvm"))
+    with pytest.raises(KeyboardInterrupt):
+        tuner.tune(2, local())
+    assert tuner.result.trials == 2
+    assert tuner.result.best_config is tuner.best_config is not None
+    assert tuner.result.seconds == tuner.best_measure_pair[1].seconds
+    assert "stopped  interrupted" in caplog.text
+
+
+def test_a_race_that_cannot_be_run_leaves_the_fastest_trial(monkeypatch, caplog):
+    def fail(*_):
+        raise MeasureError("no device is left")
+
+    monkeypatch.setattr("autotune.tuner.loop.run_off", fail)
+    task = create("tests/result/untuned", ([1, 1],), "llvm")
+    result = GridSearchTuner(task).tune(2, local())
+    assert result.best_config is not None
+    assert result.stop_reason == "all 2 trials were made"
+    assert "could not be raced, the fastest stays: no device is left" in caplog.text
+
+
+def test_a_default_that_does_not_run_is_none_and_harms_nobody():
+    @autotune.template("tests/result/broken_default")
+    def broken(n):
+        cfg = autotune.get_config()
+        cfg.define_knob("body", ["this is no C", "for (int i = 0; i < N; i++) y[i] = 2 * x[i];"])
+        return autotune.SourceKernel(
+            "work",
+            "void work(const float *x, float *y) {" + cfg["body"].val + "}",
+            defines={"N": n},
+            args=[autotune.arg("x", (n,)), autotune.arg("y", (n,), role="out")],
+            reference=lambda x: 2 * x,
+        )
+
+    tuner = GridSearchTuner(create("tests/result/broken_default", (64,), "llvm"))
+    result = tuner.tune(2, local())
+    assert result.best_config.index == 1
+    assert result.default_seconds is None
+    assert result.speedup is None
+    assert "default  not measured" in str(result)
