@@ -12,6 +12,7 @@ from typing import Any
 
 from autotune.errors import DeviceError
 from autotune.kernel import Argument, Constant, Kernel, KernelCall, Scalar, Workspace
+from autotune.kernel.entry import is_expression
 from autotune.runtime.array import NDArray, empty
 from autotune.runtime.buffers import Buffers, sets_beyond
 from autotune.runtime.cubin import symbols
@@ -53,8 +54,10 @@ class CudaExecutable(Executable):
         super().__init__(kernel, device)
         with activated(device.index):
             self._module: Any = driver.module_from_file(artifact)
-            names = symbols(kernel, Path(artifact).read_bytes())
-            self._functions = [self._function(one, names[one.entry]) for one in kernel.calls]
+            names = _symbols(kernel, artifact)
+            self._functions = [
+                self._function(one, names.get(one.entry, one.entry)) for one in kernel.calls
+            ]
             self._constants = [self._constant(one) for one in kernel.constants]
             self.stream = driver.Stream()
         self._zeroed = [self.workspaces[w.name] for w in kernel.workspace if w.zero]
@@ -135,6 +138,13 @@ class CudaExecutable(Executable):
         with activated(self.device.index):
             self._functions = []
             self._module = None
+
+
+def _symbols(kernel: Kernel, artifact: str) -> dict[str, str]:
+    """Return the symbols of entries that have other names."""
+    if any(is_expression(one.entry) for one in kernel.calls):
+        return symbols(kernel, Path(artifact).read_bytes())
+    return {}
 
 
 def _format(argument: Argument | Workspace) -> str:

@@ -26,6 +26,7 @@ from autotune.runtime.load import load
 from autotune.runtime.sizes import with_sizes
 from autotune.runtime.timing import TimeOptions, Timing
 from autotune.target import Target
+from autotune.utils.check import Check
 
 # Kernels of other sizes that stay loaded.
 _MOST_LOADED = 8
@@ -264,11 +265,18 @@ class Module:
             f_preproc: ``"cache_flush_cpu_non_first_arg"`` means cold caches as well.
 
         Raises:
-            KernelError: the function or the device is another.
+            KernelError: the function or the device is another, or a number is out of range.
         """
         self[func_name]
         if dev is not None and dev != self.device:
             raise KernelError(f"{self.name} runs on {self.device}; time_evaluator was given {dev}")
+        check = Check(KernelError, "time_evaluator")
+        check.whole("number", number, least=1)
+        check.whole("repeat", repeat, least=1)
+        check.number("min_repeat_ms", min_repeat_ms, least=0)
+        check.number("cooldown_interval_ms", cooldown_interval_ms, least=0)
+        check.whole("repeats_to_cooldown", repeats_to_cooldown, least=1)
+        check.whole("cache_flush_bytes", cache_flush_bytes, least=0)
         options = TimeOptions(
             number=number,
             repeat=repeat,
@@ -294,8 +302,21 @@ class Module:
         Args:
             path: where to.
             options: accepted for TVM scripts (``fcompile``, ``cc``); everything is compiled.
+
+        Raises:
+            KernelError: no file can be written there.
         """
-        pack(Path(path), self.kernel, self.target, self.artifact, self.suffix, self.resources)
+        check = Check(KernelError, f"{self.name}: export_library")
+        check.kind("path", path, (str, os.PathLike), "the path of a file")
+        try:
+            self._pack(Path(path))
+        except OSError as error:
+            raise KernelError(
+                f"{self.name}: export_library: cannot write {os.fspath(path)}: {error.strerror}"
+            ) from error
+
+    def _pack(self, path: Path) -> None:
+        pack(path, self.kernel, self.target, self.artifact, self.suffix, self.resources)
 
     export = export_library
 

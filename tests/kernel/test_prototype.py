@@ -1,6 +1,8 @@
 """What can be read of a prototype without a compiler, and what is left to one."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autotune.errors import KernelError
 from autotune.kernel import Constant, Kernel, KernelCall, SourceKernel, arg, call, constant
@@ -51,6 +53,34 @@ def test_kinds_of_parameters_are_read(parameters, expected):
 )
 def test_names_of_types_are_looked_up_unless_they_have_two_meanings(prelude, expected):
     assert kinds(f"{prelude}void f(T x) {{}}") == [expected]
+
+
+WRITTEN = [
+    ("float", "float32"), ("const double", "float64"), ("int", "int32"), ("unsigned", "uint32"),
+    ("long long int", "int64"), ("int unsigned long", "uint64"), ("uint8_t", "uint8"),
+    ("signed char const", "int8"), ("unsigned short", "uint16"), ("bool", "bool"),
+    ("__half", "float16"), ("float4", ""), ("Pair<int, float>", ""), ("float *", ADDRESS),
+    ("const T *__restrict__", ADDRESS), ("void const * const", ADDRESS), ("int **", ADDRESS),
+]  # fmt: skip
+SPACES = st.sampled_from([" ", "\n", " /* , */ ", "\t", " // (\n"])
+
+
+@given(st.lists(st.tuples(st.sampled_from(WRITTEN), SPACES, st.booleans()), max_size=8))
+def test_any_list_of_parameters_is_read_whatever_stands_between(parameters):
+    texts = [
+        f"{kind}{space}p{i}{' [3]' if brackets else ''}{space}"
+        for i, ((kind, _), space, brackets) in enumerate(parameters)
+    ]
+    written = prototype(f'extern "C" void f({",".join(texts)})\n{{ g(1, 2); }}', "f")
+    assert [p.kind for p in written] == [
+        ADDRESS if brackets else kind for (_, kind), _, brackets in parameters
+    ]
+    assert [p.name for p in written] == [f"p{i}" for i in range(len(parameters))]
+
+
+@given(st.text(alphabet="f(){},;*int /\\\"'<>#\n=[]", max_size=60))
+def test_no_text_breaks_the_reader(text):
+    prototype(text, "f")
 
 
 def test_macros_of_flags_are_known_and_may_contradict_the_source():

@@ -221,3 +221,35 @@ def test_workspaces_and_several_calls_are_emulated(tmp_path):
     for _ in range(2):
         module(np.ones(32, "float32"), y)
         assert y[0] == 64
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"number": 0}, "number must be a whole number of at least 1, got 0"),
+        ({"number": "3"}, "number must be a whole number of at least 1, got '3'"),
+        ({"repeat": 0}, "repeat must be a whole number of at least 1, got 0"),
+        ({"min_repeat_ms": -1}, "min_repeat_ms must be a number of at least 0, got -1"),
+        ({"min_repeat_ms": float("nan")}, "min_repeat_ms must be a number of at least 0, got nan"),
+        ({"cooldown_interval_ms": "4"}, "cooldown_interval_ms must be a number"),
+        ({"repeats_to_cooldown": 0}, "repeats_to_cooldown must be a whole number"),
+        ({"cache_flush_bytes": None}, "cache_flush_bytes must be a whole number"),
+    ],
+)
+def test_a_time_evaluator_refuses_numbers_by_name_before_it_is_called(axpy, options, message):
+    with pytest.raises(KernelError, match=f"time_evaluator: {message}"):
+        axpy.time_evaluator("axpy", **options)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (None, "path must be the path of a file, got None"),
+        (3.5, "path must be the path of a file, got 3.5"),
+        ("/nonexistent/file", "cannot write /nonexistent/file: No such file"),
+        ("/", "cannot write /: Is a directory"),
+    ],
+)
+def test_export_refuses_a_path_by_name(axpy, path, message):
+    with pytest.raises(KernelError, match=f"axpy: export_library: {message}"):
+        axpy.export_library(path)
