@@ -91,3 +91,43 @@ def test_a_kernel_with_scalars_is_tuned_logged_and_replayed(tmp_path):
     x, y = np.arange(64, dtype="float32"), np.zeros(64, "float32")
     func(np.int16(10), x, 2, np.ones(4, "float32"), y)
     np.testing.assert_array_equal(y, np.where(x < 10, 2 * x, 0))
+
+
+@at.template("measure_test.instances")
+def instances():
+    cfg = at.get_config()
+    cfg.define_knob("kind", ["float", "double"])
+    cfg.define_knob("times", [1, 3, 2])
+    return SourceKernel(
+        f"twice<{cfg['kind'].val}, {cfg['times'].val}>",
+        """
+        template <class T, int Times>
+        __global__ void twice(const float *x, float *y) {
+          extern __shared__ T tile[];
+          tile[threadIdx.x] = x[threadIdx.x];
+          __syncthreads();
+          y[threadIdx.x] = Times * tile[threadIdx.x];
+        }
+        """,
+        block=64,
+        shared_bytes=8 * 64,
+        args=[arg("x", (64,)), arg("y", (64,), role="out")],
+        reference=lambda x: 2 * x,
+    )
+
+
+def test_knobs_may_choose_the_instance_of_a_template():
+    task = at.create("measure_test.instances", (), target="cuda -emulate")
+    option = measure_option(
+        LocalBuilder(timeout=60), LocalRunner(timeout=30, cooldown_interval=0, verify="all")
+    )
+    with Pipeline(task, option) as pipeline:
+        configs = [task.config_space.get(i) for i in range(6)]
+        pipeline.submit([MeasureInput(task.target, task, config) for config in configs])
+        found = {}
+        while pipeline.outstanding:
+            for measured_input, result in pipeline.next_results():
+                found[measured_input.config.index] = result
+    right = [i for i in found if configs[i]["times"].val == 2]
+    assert sorted(i for i, result in found.items() if result.ok) == sorted(right)
+    assert all(result.error_no == 5 for i, result in found.items() if i not in right), found
