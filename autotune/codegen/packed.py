@@ -6,7 +6,7 @@ prototype says, and the compiler checks that prototype against the arguments.
 
 from __future__ import annotations
 
-from autotune.kernel.entry import identifier
+from autotune.kernel.entry import c_text, identifier
 from autotune.kernel.kernel import Argument, Kernel, KernelCall, Scalar, Workspace
 
 # Numbers passed by value, in words of the language that need no header.
@@ -60,12 +60,13 @@ def constants_filler(kernel: Kernel, static_assert: str) -> str:
         f'{a.dtype}{list(a.shape)}, {a.bytes} bytes");\n'
         for a in kernel.constants
     )
+    about = c_text(f"autotune: the constants of {kernel.name}")
     copies = " ".join(
         f"__builtin_memcpy(&{a.name}, packed[{i}], {a.bytes});"
         for i, a in enumerate(kernel.constants)
     )
     return (
-        f'\n#line 1 "autotune: the constants of {kernel.name}"\n'
+        f"\n#line 1 {about}\n"
         f"{checks}void {filler_name(kernel)}(void *const *packed) {{ {copies} }}\n"
     )
 

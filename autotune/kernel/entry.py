@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 
 from autotune.errors import KernelError
 
@@ -33,8 +34,17 @@ def is_expression(entry: str) -> bool:
 
 
 def identifier(name: str) -> str:
-    """Return a name with which files and C functions can be called, equal for equal names."""
-    return name if name.isidentifier() else re.sub(r"\W+", "_", name).strip("_") or "_"
+    """Return a name for files and C functions; two names never share one."""
+    if name.isidentifier():
+        return name
+    words = re.sub(r"\W+", "_", name).strip("_")
+    return f"{words}_{zlib.crc32(name.encode()):08x}"
+
+
+def c_text(text: str) -> str:
+    """Return a text as C and C++ write one."""
+    plain = " ".join(text.split())
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def plain_name(entry: str) -> str:

@@ -11,7 +11,7 @@ import re
 import struct
 
 from autotune.errors import CompileError
-from autotune.kernel.entry import declaration_advice, is_expression, plain_name
+from autotune.kernel.entry import c_text, declaration_advice, is_expression, plain_name
 from autotune.kernel.kernel import Constant, Kernel, KernelCall, Scalar, item_bytes
 from autotune.kernel.prototype import prototype
 from autotune.kernel.signature import count_mismatch, described
@@ -36,7 +36,8 @@ def marks(kernel: Kernel) -> str:
     if not lines:
         return ""
     head = f"template <int, auto> __global__ void {MARK}() {{}}\n"
-    return f'\n#line 1 "autotune: the entries of {kernel.name}"\n' + "".join([head, *lines])
+    about = c_text(f"autotune: the entries of {kernel.name}")
+    return f"\n#line 1 {about}\n" + "".join([head, *lines])
 
 
 def symbols(kernel: Kernel, cubin: bytes) -> dict[str, str]:

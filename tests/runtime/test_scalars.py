@@ -160,6 +160,17 @@ def test_a_file_keeps_scalars_and_constants(target, tmp_path):
     np.testing.assert_array_equal(y, [3, 4] * 4)
 
 
+def test_names_of_arguments_and_functions_may_be_any_text(target):
+    args = [arg('the "n" \\\n', (), "int32"), arg("y'", (8,), "int32", "out")]
+    source = text(target, "int n, int *y", "y[i] = n;")
+    kernel = SourceKernel(
+        'a "b" \\/', source, args, calls=[call("f", [a.name for a in args], 1, 8)]
+    )
+    y = np.zeros(8, "int32")
+    driver.build(kernel, target=target)(3, y)
+    assert (y == 3).all()
+
+
 # ---- constants ---------------------------------------------------------------------------------
 
 

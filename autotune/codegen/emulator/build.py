@@ -13,7 +13,7 @@ from pathlib import Path
 
 from autotune.codegen.packed import constants_filler, packed_name
 from autotune.errors import CompileError, KernelError
-from autotune.kernel.entry import declaration_advice, identifier, is_expression
+from autotune.kernel.entry import c_text, declaration_advice, identifier, is_expression
 from autotune.kernel.kernel import Kernel, KernelCall, Scalar, item_bytes
 from autotune.kernel.signature import described
 
@@ -138,14 +138,13 @@ def _declaration(entry: str) -> str:
     What to write instead stands where the compiler names the file or the failed condition.
     """
     advice = f"the source has no kernel {entry!r}; {declaration_advice(entry)}"
-    advice = advice.replace('"', r"\"")
     if is_expression(entry):  # of an instance no compiler tells whether it is a kernel
         condition = f"sizeof(decltype(&{entry})) > 0"
-        return f'#line 1 "autotune: {advice}"\nstatic_assert({condition}, "");\n'
+        return f'#line 1 {c_text(f"autotune: {advice}")}\nstatic_assert({condition}, "");\n'
     device = _device(entry)
     return (
-        f'#line 1 "autotune: {advice}"\nextern "C" decltype({device}) {device};\n'
-        f'static_assert(EMULATOR_IS_KERNEL({device}), "{advice}");\n'
+        f'#line 1 {c_text(f"autotune: {advice}")}\nextern "C" decltype({device}) {device};\n'
+        f"static_assert(EMULATOR_IS_KERNEL({device}), {c_text(advice)});\n"
     )
 
 
@@ -161,20 +160,17 @@ def _signature(kernel: Kernel, one: KernelCall) -> Iterator[str]:
     passed = kernel.parameters(one)
     taken = f"emulator::Signature<decltype(&{_device(one.entry)})>"
     names = ", ".join(map(described, passed)) or "none"
-    yield f'#line 1 "autotune: entry {one.entry!r}"\n'
-    yield (
-        f"static_assert({taken}::count == {len(passed)}, "
-        f'"expected {len(passed)} parameters ({names})");\n'
-    )
+    message = c_text(f"expected {len(passed)} parameters ({names})")
+    yield f"#line 1 {c_text(f'autotune: entry {one.entry!r}')}\n"
+    yield f"static_assert({taken}::count == {len(passed)}, {message});\n"
     for i, argument in enumerate(passed):
         kind = "address"
         if isinstance(argument, Scalar):
             kind = _KINDS.get(argument.dtype, "integer")
         size = item_bytes(argument.dtype)
-        yield (
-            f"static_assert({taken}::takes({i}, emulator::Kind::{kind}, {size}), "
-            f'"parameter {i + 1}: expected {described(argument)}");\n'
-        )
+        message = c_text(f"parameter {i + 1}: expected {described(argument)}")
+        fits = f"{taken}::takes({i}, emulator::Kind::{kind}, {size})"
+        yield f"static_assert({fits}, {message});\n"
 
 
 def _calls(kernel: Kernel) -> Iterator[KernelCall]:
@@ -190,7 +186,7 @@ def _entry(kernel: Kernel, one: KernelCall, device: str) -> str:
     """Return the C function that runs one call: it knows the launch and the arguments."""
     written = {a.name: a.role != "in" for a in kernel.args}
     about = ", ".join(
-        f'{{"{a.name}", {0 if isinstance(a, Scalar) else a.bytes}, {item_bytes(a.dtype)}, '
+        f"{{{c_text(a.name)}, {0 if isinstance(a, Scalar) else a.bytes}, {item_bytes(a.dtype)}, "
         f"{str(written.get(a.name, True)).lower()}}}"
         for a in kernel.parameters(one)
     )
