@@ -79,6 +79,11 @@ class SimulatedAnnealingTuner(PointTuner):
             if rate > 0 and (walker is None or self._takes(rate / walker.rate)):
                 self._walkers[number] = _Walker(index, rate)
 
+    def refuse(self, indices: Sequence[int]) -> None:
+        """Let the walkers stay where they are, as warm as they are."""
+        for index in indices:
+            self._owner.pop(index, None)
+
     def _takes(self, gain: float) -> bool:
         if gain >= 1:
             return True

@@ -92,6 +92,9 @@ class GATuner(PointTuner):
         for index in list(self._generation)[: -self.pop_size]:
             del self._generation[index]
 
+    def refuse(self, indices: Sequence[int]) -> None:
+        """Keep the generation: what cannot run is no parent, and takes no parent's place."""
+
     def _bred(self, n: int) -> list[int]:
         """Return up to ``n`` new points; random ones before anything ran."""
         taken = self.visited | set(self._queue)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, ConfigSpace, Task
 from autotune.task.radix import IndexArray, IntArray
 from autotune.tuner.tuner import Tuner
@@ -37,6 +37,13 @@ class PointTuner(Tuner):
     def learn(self, indices: Sequence[int], rates: FloatArray) -> None:
         """Take note of measured points: 1 / seconds, 0 for a failure."""
 
+    def refuse(self, indices: Sequence[int]) -> None:
+        """Take note of points that were no trials, because they cannot run.
+
+        Here they are learned as failures.
+        """
+        self.learn(indices, np.zeros(len(indices)))
+
     def has_next(self) -> bool:
         """Return whether a valid point may be left that was not proposed."""
         if self.space.has_at_most(len(self.visited)):
@@ -64,10 +71,19 @@ class PointTuner(Tuner):
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Learn from measured trials."""
-        indices = [int(inp.config.index) for inp in inputs]
-        self.visited.update(indices)
-        rates = np.array([1.0 / r.seconds if r.ok and r.seconds > 0 else 0.0 for r in results])
-        self.learn(indices, rates)
+        tried: dict[int, float] = {}
+        refused: list[int] = []
+        for inp, r in zip(inputs, results, strict=True):
+            index = int(inp.config.index)
+            self.visited.add(index)
+            if r.error_no == MeasureErrorNo.INSTANTIATION_ERROR:
+                refused.append(index)
+            else:
+                tried[index] = 1.0 / r.seconds if r.ok and r.seconds > 0 else 0.0
+        if refused:
+            self.refuse(refused)
+        if tried or not refused:
+            self.learn(list(tried), np.array(list(tried.values())))
 
 
 def valid_rows(space: ConfigSpace, digits: IntArray) -> IndexArray:

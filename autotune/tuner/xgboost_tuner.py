@@ -12,7 +12,7 @@ from autotune.cost_model.blas import one_thread
 from autotune.cost_model.xgb import Loss
 from autotune.errors import TunerError
 from autotune.features import KnobFeatures
-from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.task.constraint import BoolArray
 from autotune.tuner.candidates import Candidates, candidates_of, far_points
@@ -220,15 +220,19 @@ class XGBTuner(PointTuner):
             report = report_of(result.extra)
             if report is not None:
                 self._trials.reports[int(inp.config.index)] = report
-            if result.error_no == MeasureErrorNo.INSTANTIATION_ERROR:
-                self._trials.refused[int(inp.config.index)] = None
         super().update(inputs, results)
 
     def learn(self, indices: Sequence[int], rates: FloatArray) -> None:
         """Take note of measured points."""
         for index, rate in zip(indices, rates.tolist(), strict=True):
-            if index not in self._trials.refused:
-                self._trials.rates[index] = rate
+            self._trials.rates[index] = rate
+            self._pending.pop(index, None)
+        self._news += indices
+
+    def refuse(self, indices: Sequence[int]) -> None:
+        """Learn where points cannot run, and nothing of how fast those are that do."""
+        for index in indices:
+            self._trials.refused[index] = None
             self._pending.pop(index, None)
         self._news += indices
 

@@ -14,6 +14,8 @@ from autotune.measure import (
     LocalBuilder,
     LocalRunner,
     MeasureErrorNo,
+    MeasureInput,
+    MeasureResult,
     measure_option,
 )
 from autotune.record import load_from_file
@@ -312,3 +314,42 @@ def test_kernels_of_what_passed_are_compiled_and_run(caplog):
     result = RandomTuner(task_of(n=8, allowed=4), seed=0).tune(6, option, finalists=0)
     assert (result.trials, result.failures) == (6, {})
     assert result.best_config["x"].val < 4
+
+
+def refused_of(task, indices):
+    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in indices]
+    result = MeasureResult((), MeasureErrorNo.INSTANTIATION_ERROR, 0.0, 0.0, "too large")
+    return inputs, [result] * len(inputs)
+
+
+def measured_of(task, indices):
+    inputs, _ = refused_of(task, indices)
+    return inputs, [MeasureResult((1e-3 * (1 + i),), 0, 0.0, 0.0) for i in range(len(inputs))]
+
+
+def test_what_cannot_run_takes_no_parents_place_in_a_generation():
+    task = task_of(n=60, allowed=60)
+    tuner = GATuner(task, pop_size=6, elite_num=0, seed=0)
+    tuner.update(*measured_of(task, range(6)))
+    tuner.update(*refused_of(task, range(100, 140)))
+    assert set(tuner._generation) == set(range(6))
+    assert set(range(100, 140)) <= tuner.visited
+
+
+def test_annealing_does_not_cool_over_what_cannot_run():
+    task = task_of(n=60, allowed=60)
+    tuner = SimulatedAnnealingTuner(task, seed=0)
+    proposed = [config.index for config in tuner.next_batch(4)]
+    tuner.update(*refused_of(task, proposed))
+    assert (tuner._measured, tuner._owner) == (0, {})
+
+
+def test_a_model_learns_from_what_cannot_run_where_it_is_and_not_how_fast():
+    task = task_of(n=60, allowed=60)
+    tuner = XGBTuner(task, seed=0)
+    tuner.update(*measured_of(task, range(12)))
+    tuner.update(*refused_of(task, range(100, 140)))
+    assert list(tuner._trials.rates) == list(range(12))
+    assert list(tuner._trials.refused) == list(range(100, 140))
+    assert tuner._trials.failing == 40 / 52
+    assert not {config.index for config in tuner.next_batch(8)} & set(range(100, 140))
