@@ -11,6 +11,7 @@ from autotune.codegen.expressions import THREADS
 from autotune.codegen.names import Names, legal
 from autotune.codegen.outlines import Outlines, first_blocks
 from autotune.codegen.statements import INDENT, StatementPrinter, elements_of
+from autotune.errors import LoweringError
 from autotune.ir import Buffer, Var
 from autotune.kernel import Kernel, KernelCall, Launch
 from autotune.kernel.kernel import item_bytes
@@ -137,10 +138,20 @@ class _KernelPrinter:
 
     def _parameter(self, buffer: Buffer | Var) -> str:
         if isinstance(buffer, Var):
-            return f"{self.body.expressions.scalar_of(buffer.dtype).value} {self.names[buffer]}"
+            return f"{self._number(buffer)} {self.names[buffer]}"
         kind = self.body.expressions.scalar_of(buffer.dtype).storage
         const = "const " if buffer in self.inputs else ""
         return f"{const}{kind}* {self.dialect.restrict} {self.names[buffer]}"
+
+    def _number(self, var: Var) -> str:
+        """Return the type of a number that is passed by value."""
+        scalar = self.body.expressions.scalar_of(var.dtype)
+        if var.dtype == "bfloat16" and scalar.storage != scalar.value:
+            raise LoweringError(
+                f"{self.entry}: number {var.name!r} of dtype bfloat16 cannot be passed by value "
+                "on this target; make it a float32"
+            )
+        return scalar.storage
 
     def _thread_indices(self) -> Iterator[str]:
         printer, kind = self.body.expressions, self.body.index_type

@@ -28,6 +28,7 @@ def realise(measure_input: MeasureInput) -> Kernel | BuildResult:
             kernel = kernel_of(output, target)
             kernel = replace(kernel, kernel_hash=kernel_hash(output, target) or "")
             refused = _config_errors(config) or launch_violation(kernel, target.limits) or ""
+            refused = refused or _open_sizes(kernel)
     except AutotuneError as error:
         refused = f"{type(error).__name__}: {error}"
     except Exception:  # the user's template is a border: its failure is this trial's
@@ -35,6 +36,14 @@ def realise(measure_input: MeasureInput) -> Kernel | BuildResult:
     if refused:
         return _failed(MeasureErrorNo.INSTANTIATION_ERROR, refused, started)
     return kernel
+
+
+def _open_sizes(kernel: Kernel) -> str:
+    """Say which extents are not known, so that there is nothing to measure."""
+    if kernel.sizes is None:
+        return ""
+    names = ", ".join(kernel.sizes.names)
+    return f"{kernel.name}: give {names} values: tuning needs constant shapes"
 
 
 def _config_errors(config: Any) -> str:

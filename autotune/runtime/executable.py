@@ -19,9 +19,17 @@ class Executable(ABC):
     Attributes:
         kernel: what was loaded.
         device: where it runs.
+
+    Raises:
+        KernelError: sizes of the kernel are open.
     """
 
     def __init__(self, kernel: Kernel, device: Device) -> None:
+        if kernel.sizes is not None:
+            raise KernelError(
+                f"kernel {kernel.name!r}: its sizes {', '.join(kernel.sizes.names)} are open; put "
+                "them in by Kernel.at"
+            )
         self.kernel = kernel
         self.device = device
         self.workspaces: dict[str, NDArray] = {

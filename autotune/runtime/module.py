@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from autotune.errors import KernelError
-from autotune.kernel import Kernel, Scalar
+from autotune.kernel import Kernel, Scalar, launch_violation
 from autotune.kernel.entry import identifier
 from autotune.runtime.bind import bind
 from autotune.runtime.buffers import Buffers
@@ -183,11 +183,18 @@ class Module:
         key = tuple(a.value if isinstance(a, Scalar) else a.shape for a in kernel.args)
         found = self._executables.pop(key, None)
         if found is None:
+            self._check_launch(kernel)
             found = self._load(kernel)
             while len(self._executables) >= _MOST_LOADED:
                 self._executables.pop(next(iter(self._executables))).close()
         self._executables[key] = found
         return found
+
+    def _check_launch(self, kernel: Kernel) -> None:
+        """Raise if sizes ask for more blocks than there can be; else building has checked it."""
+        found = launch_violation(kernel, self.target.limits) if kernel is not self.kernel else None
+        if found is not None:
+            raise KernelError(f"{self.name}: {found}")
 
     def _load(self, kernel: Kernel) -> Executable:
         folder = tempfile.mkdtemp(prefix="autotune-load-")

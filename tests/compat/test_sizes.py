@@ -8,6 +8,9 @@ import pytest
 import autotune as tvm
 from autotune import te
 from autotune.errors import KernelError, LoweringError
+from autotune.measure import MeasureErrorNo
+from autotune.measure.realise import realise
+from autotune.runtime.cpu_executable import CpuExecutable
 from tests.compat.test_symbolic_shapes import CPU, GPU, bind, check, copied, floats, vector_add
 
 # Numbers as arguments.
@@ -82,3 +85,76 @@ def test_a_lowered_function_is_found_by_its_name():
     assert "fn add(A: in float32[n]" in str(named["add"])
     with pytest.raises(LoweringError, match="lowering made one function, 'add', not 'main'"):
         named["main"]
+
+
+def test_a_template_with_open_sizes_is_no_trial():
+    @tvm.template("compat/open_sizes")
+    def template():
+        tvm.get_config().define_knob("k", [1])
+        tvm.get_config().add_flop(1)
+        a, b, c = vector_add()
+        return te.create_schedule(c.op), [a, b, c]
+
+    task = tvm.create("compat/open_sizes", (), "llvm")
+    config = task.config_space.get(0)
+    made = realise(tvm.MeasureInput(task.target, task, config))
+    assert made.error_no == MeasureErrorNo.INSTANTIATION_ERROR
+    assert "give n values: tuning needs constant shapes" in made.error_msg
+
+
+def test_a_kernel_with_open_sizes_is_not_loaded():
+    a, b, c = vector_add()
+    kernel = tvm.build(te.create_schedule(c.op), [a, b, c]).kernel
+    with pytest.raises(KernelError, match="its sizes n are open"):
+        CpuExecutable("nowhere.so", kernel, tvm.cpu())
+    assert kernel.at({"n": 5}).args[0].shape == (5,)
+    with pytest.raises(KernelError, match=r"'A' would have the shape \(0,\) with n = 0"):
+        kernel.at({"n": 0})
+
+
+def test_names_that_clash_are_told_apart():
+    first, second = te.var("n"), te.var("n")
+    a = te.placeholder((first, second), name="n")
+    b = te.compute((first, second), lambda i, j: a[i, j] * 2.0, name="int")
+    for target in (CPU, GPU):
+        s = te.create_schedule(b.op)
+        if target == GPU:
+            bind(s, b, b.op.axis[0], s[b].split(b.op.axis[1], factor=4)[1])
+        function = tvm.build(s, [a, b], target)
+        x = floats(3, 5)
+        check(function, 2 * x, [x])
+
+
+@pytest.mark.parametrize("target", [CPU, GPU])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "bool", "float16", "float64"])
+def test_numbers_of_any_dtype_are_passed(target, dtype):
+    number = te.var("number", dtype)
+    a = te.placeholder((8,), name="A")
+    b = te.compute((8,), lambda i: a[i] + number.astype("float32"), name="B")
+    s = te.create_schedule(b.op)
+    if target == GPU:
+        s[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
+    function = tvm.build(s, [number, a, b], target)
+    x = floats(8)
+    check(function, x + np.float32(1), [1, x])
+
+
+def test_a_bfloat16_by_value_is_refused_where_there_is_no_such_type():
+    number = te.var("number", "bfloat16")
+    a = te.placeholder((8,), name="A")
+    b = te.compute((8,), lambda i: a[i] + number.astype("float32"), name="B")
+    with pytest.raises(
+        LoweringError, match="'number' of dtype bfloat16 cannot be passed by value"
+    ):
+        tvm.build(te.create_schedule(b.op), [number, a, b], CPU)
+
+
+def test_more_blocks_than_there_can_be_are_refused():
+    n = te.var("n")
+    a, b = copied((n,))
+    s = te.create_schedule(b.op)
+    s[b].bind(b.op.axis[0], te.thread_axis("blockIdx.y"))
+    function = tvm.build(s, [a, b], GPU)
+    x = floats(70_000)
+    with pytest.raises(KernelError, match=r"grid\.y is 70000"):
+        function(x, np.empty_like(x))
