@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from autotune.errors import MeasureError
+from autotune.utils.check import Check
 
 
 def check_number(owner: str, name: str, value: object, least: float, *, whole: bool) -> None:
@@ -13,17 +12,15 @@ def check_number(owner: str, name: str, value: object, least: float, *, whole: b
     Raises:
         MeasureError: it names the owner, the argument, what was expected and what came.
     """
-    right = isinstance(value, (int, np.integer) if whole else (int, float, np.number))
-    if not right or not np.greater_equal(value, least):  # type: ignore[call-overload]
-        kind = "a whole number" if whole else "a number"
-        raise MeasureError(f"{owner}: {name} must be {kind} of at least {least:g}, got {value!r}")
+    check = Check(MeasureError, owner)
+    (check.whole if whole else check.number)(name, value, least)
 
 
 def check_timeout(owner: str, value: object) -> None:
-    """Refuse what is not a positive number of seconds.
+    """Refuse what is not a positive number of seconds; infinity is one.
 
     Raises:
         MeasureError: it names the owner and what came.
     """
-    if not isinstance(value, (int, float, np.number)) or not value > 0:
-        raise MeasureError(f"{owner}: timeout must be positive seconds, got {value!r}")
+    if not (isinstance(value, float) and value == float("inf")):
+        Check(MeasureError, owner).seconds("timeout", value)

@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, Me
 from autotune.runtime.toolchain import host_toolchain, nvcc_toolchain
 from autotune.task import Task
 from autotune.utils import environment
+from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
 
@@ -67,6 +68,11 @@ class LocalBuilder(Builder):
         tmp_dir: str | None = None,
     ) -> None:
         _check(timeout, n_parallel, build_func, compiler)
+        check = Check(MeasureError, "LocalBuilder")
+        check.kind("build_kwargs", build_kwargs or {}, Mapping, "a dict")
+        check.flag("cache", cache)
+        if tmp_dir is not None:
+            check.path("tmp_dir", tmp_dir)
         super().__init__(timeout, n_parallel)
         self.user_build_kwargs = dict(build_kwargs or {})
         self.compiler = compiler

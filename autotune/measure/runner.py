@@ -24,6 +24,7 @@ from autotune.measure.values import Array
 from autotune.measure.verify import Oracle, VerifyPolicy, verify_policy
 from autotune.runtime import Timing
 from autotune.task import Task
+from autotune.utils.check import Check
 
 
 class LocalRunner(Runner):
@@ -88,7 +89,14 @@ class LocalRunner(Runner):
         fine = _fine(timing, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
         _check(timeout, fine, cooldown_interval, module_loader)
         check_number("LocalRunner", "seed", seed, 0, whole=True)
-        check_number("LocalRunner", "memory_bytes", memory_bytes or 0, 0, whole=True)
+        check = Check(MeasureError, "LocalRunner")
+        if memory_bytes is not None:
+            check.whole("memory_bytes", memory_bytes, least=0)
+        check.flag("enable_cpu_cache_flush", enable_cpu_cache_flush)
+        check.flag("flush_l2", flush_l2)
+        check.flag("use_graph", bool(use_graph) if use_graph is None else use_graph)
+        if ref_input is not None:
+            check.sequence("ref_input", ref_input, "a list of arrays")
         self.devices = _chosen([device] if devices is None else devices)
         super().__init__(timeout, len(self.devices))
         self.ref_input = ref_input
@@ -239,6 +247,8 @@ def _physical_bytes() -> int:
 
 def _fine(timing: TimingPolicy | None, **given: Any) -> TimingPolicy:
     """Return the policy with whatever is given besides it."""
+    if timing is not None:
+        Check(MeasureError, "LocalRunner").kind("timing", timing, TimingPolicy, "a TimingPolicy")
     return replace(
         timing or TimingPolicy(),
         **{name: value for name, value in given.items() if value is not None},
@@ -269,5 +279,6 @@ def _check(
     check_number("LocalRunner", "cooldown_interval", cooldown_interval, 0, whole=False)
     if module_loader is not None:
         raise MeasureError(
-            "LocalRunner: module_loader is for remote devices, which do not exist here; leave it"
+            "LocalRunner: module_loader must be None, as it is for remote devices, which do not "
+            f"exist here; got {module_loader!r}"
         )

@@ -7,8 +7,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+from autotune.errors import MeasureError
 from autotune.measure.types import middle_of
 from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
+from autotune.utils.check import Check
 
 # The very first run also pays for cold caches, lazily loaded code and threads that start; only
 # when it is long, and slower by this factor still than what is hopeless, it decides alone.
@@ -47,6 +49,13 @@ class TimingPolicy:
     interval: float = 0.01
     max_repeats: int = 20
     budget_s: float = 0.5
+
+    def __post_init__(self) -> None:
+        check = Check(MeasureError, "TimingPolicy")
+        for name in ("number", "repeat", "max_repeats"):
+            check.whole(name, getattr(self, name), least=1)
+        for name in ("min_repeat_ms", "hopeless", "near", "interval", "budget_s"):
+            check.number(name, getattr(self, name), least=0)
 
 
 def costs_of(timing: Timing) -> tuple[float, ...]:

@@ -28,6 +28,7 @@ from autotune.measure.values import Array, read_values
 from autotune.runtime import random_inputs
 from autotune.runtime.array import numpy_dtype
 from autotune.task import Task
+from autotune.utils.check import Check as ArgumentCheck
 
 logger = logging.getLogger("autotvm")
 
@@ -68,6 +69,11 @@ class VerifyPolicy:
         if self.sums is not None and self.sums not in EPSILON:
             names = ", ".join(EPSILON)
             raise MeasureError(f"VerifyPolicy: sums must be one of {names}, got {self.sums!r}")
+        check = ArgumentCheck(MeasureError, "VerifyPolicy")
+        check.number("sample", self.sample, 0, 1)
+        for name in ("rtol", "atol"):
+            if getattr(self, name) is not None:
+                check.number(name, getattr(self, name), least=0)
 
     def share(self, output_bytes: int) -> float:
         """Return the part of the trials that is checked even if they are not the best."""

@@ -24,6 +24,7 @@ from autotune.record.fields import (
 from autotune.record.legacy import decode_version_0_1
 from autotune.record.pickled import decode_pickle
 from autotune.task.json_form import plain
+from autotune.utils.check import Check
 
 AUTOTVM_LOG_VERSION = 0.2
 # The version of TVM whose rows ours equal.
@@ -49,6 +50,9 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
     """
     if protocol != "json":
         raise RecordError(f"records are written as 'json', not as {protocol!r}")
+    check = Check(RecordError, "encode")
+    check.kind("inp", inp, MeasureInput, "a MeasureInput")
+    check.kind("result", result, MeasureResult, "a MeasureResult")
     taken = sorted(set(result.extra) & set(_KEYS))
     if taken:
         raise RecordError(f"extra keys {', '.join(taken)} would hide those of the record itself")
@@ -77,6 +81,7 @@ def decode(row: str, protocol: Protocol = "json") -> Pair | None:
     Raises:
         RecordError: the line is none of these.
     """
+    Check(RecordError, "decode").kind("row", row, str, "a line of text")
     return Decoder().decode(row, protocol)
 
 

@@ -198,8 +198,8 @@ class ApplyHistoryBest(DispatchContext):
                 yield from self._pairs(one)
         else:
             raise RecordError(
-                f"expected a path, a file, pairs of (MeasureInput, MeasureResult) or a list of "
-                f"these, got {type(records).__name__}"
+                f"records: expected a path, a file, pairs of (MeasureInput, MeasureResult) or a "
+                f"list of these, got {type(records).__name__}"
             )
 
 

@@ -12,6 +12,7 @@ from autotune.errors import RecordError
 from autotune.record.codec import Decoder, Protocol
 from autotune.record.fields import Pair
 from autotune.record.paths import LogPath, log_path
+from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
 
@@ -106,6 +107,7 @@ def load_from_file(filepath: LogPath, races: bool = False) -> Iterator[Pair]:
     Raises:
         LogMissingError: the file cannot be opened.
     """
+    Check(RecordError, "load_from_file").path("filepath", filepath)
     path = log_path(filepath)
     # Opened here, not at the first next(), so that a wrong path shows where it was written.
     return _closing(open_log(path), str(path), races)

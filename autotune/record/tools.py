@@ -18,6 +18,7 @@ from autotune.record.history import ApplyHistoryBest
 from autotune.record.locking import locked, unlock
 from autotune.record.paths import LogPath, log_path
 from autotune.record.reader import LogReader, load_from_file, open_log
+from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
 
@@ -30,6 +31,9 @@ def pick_best(in_file: LogPath, out_file: LogPath) -> int:
 
     Records already in ``out_file`` compete too, so it can collect the best of many logs.
     """
+    check = Check(RecordError, "pick_best")
+    check.path("in_file", in_file)
+    check.path("out_file", out_file)
     pairs = list(load_from_file(in_file, races=True))
     picked: list[Pair] = []
 

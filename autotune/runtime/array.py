@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +14,7 @@ from autotune.kernel.kernel import ITEM_BYTES, item_bytes
 from autotune.runtime import dlpack
 from autotune.runtime.device import Device, cpu
 from autotune.runtime.memory import Block, memory_of
+from autotune.utils.check import Check
 from autotune.utils.math import product
 
 HostArray = npt.NDArray[Any]
@@ -121,6 +122,9 @@ class NDArray:
             self._check_shape(source.shape)
             return self._copy_device(source)
         values = source.numpy() if isinstance(source, NDArray) else np.asarray(source)
+        if values.dtype.kind in "OUSMm":
+            expected = "an array or nested lists of numbers"
+            Check(KernelError, "copyfrom").refuse("source", expected, source)
         self._check_shape(values.shape)
         if self.dtype == "bfloat16" and values.dtype == np.uint16:
             values = values.view(ml_dtypes.bfloat16)
@@ -158,7 +162,8 @@ class NDArray:
     def _check_shape(self, shape: tuple[int, ...]) -> None:
         if tuple(shape) != self.shape:
             raise KernelError(
-                f"copyfrom: an array of shape {self.shape} was given values of shape {shape}"
+                f"copyfrom: source must have the same shape; an array of shape {self.shape} was "
+                f"given values of shape {shape} (got {shape})"
             )
 
     def __dlpack__(
@@ -210,8 +215,12 @@ def empty(
         dtype: its element type.
         device: where; the CPU by default. ``ctx`` is the same by TVM's old name.
     """
-    where = device or ctx or cpu()
-    extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    where = _where("nd.empty", device, ctx)
+    check = Check(KernelError, "nd.empty")
+    given = (shape,) if isinstance(shape, int) else shape
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        check.refuse("shape", "a tuple of extents such as (2, 3)", shape)
+    extents = tuple(check.whole("shape", _whole(n), least=0) for n in given)
     name = dtype_name(dtype)
     size = product(extents) * item_bytes(name)
     return NDArray(where, extents, name, memory_of(where).allocate(where, size))
@@ -224,9 +233,43 @@ def array(source: object, device: Device | None = None, ctx: Device | None = Non
         source: a numpy array, an `NDArray`, a list, or anything numpy can read.
         device: where; ``ctx`` is the same by TVM's old name.
     """
-    where = device or ctx or cpu()
-    values = source if isinstance(source, NDArray) else np.asarray(source)
+    where = _where("nd.array", device, ctx)
+    values = source if isinstance(source, NDArray) else _values("nd.array", source)
     return empty(values.shape, dtype_name(values.dtype), where).copyfrom(values)
+
+
+def _whole(extent: Any) -> Any:
+    """Return a constant expression or a float without a fraction as an int."""
+    plain = getattr(extent, "value", extent)
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+
+
+def _where(owner: str, device: Device | None, ctx: Device | None) -> Device:
+    """Return the device that is meant; the CPU where none is given."""
+    chosen = ctx if device is None else device
+    if chosen is not None:
+        expected = "a device such as autotune.cpu() or autotune.cuda(0)"
+        Check(KernelError, owner).kind("device", chosen, Device, expected)
+    return chosen or cpu()
+
+
+def _values(owner: str, source: object) -> HostArray:
+    """Return anything numpy can read as an array of an element type that kernels have.
+
+    Raises:
+        KernelError: it is no array of numbers.
+    """
+    check, expected = Check(KernelError, owner), "an array or nested lists of numbers"
+    try:
+        values = np.asarray(source)
+    except (TypeError, ValueError):
+        check.refuse("source", expected, source)
+    if values.dtype.kind in "OUSMm":
+        check.refuse("source", expected, source)
+    if values.dtype not in _NAMES:
+        dtypes = ", ".join(ITEM_BYTES)
+        check.refuse("source", f"of a known dtype ({dtypes})", values.dtype)
+    return values
 
 
 def from_dlpack(source: Any) -> NDArray:

@@ -10,6 +10,7 @@ from typing import Literal
 from autotune.errors import DeviceError
 from autotune.target import Target
 from autotune.target.query import CudaDevice, cuda_device, cuda_device_count
+from autotune.utils.check import Check
 
 # Scripts ask of any kind that TVM has whether there is one; only the first two ever exist here.
 DeviceKind = Literal[
@@ -32,6 +33,9 @@ class Device:
 
     kind: DeviceKind
     index: int = 0
+
+    def __post_init__(self) -> None:
+        Check(DeviceError, f"device {self.kind!r}").whole("index", self.index, least=0)
 
     @property
     def device_type(self) -> int:

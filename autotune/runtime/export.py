@@ -21,6 +21,7 @@ from autotune.kernel import (
     Workspace,
 )
 from autotune.target import Target
+from autotune.utils.check import Check
 
 _HEAD = "kernel.json"
 _ARTIFACT = "artifact"
@@ -55,6 +56,7 @@ def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, di
     Raises:
         KernelError: the file is missing or is not one of ours.
     """
+    Check(KernelError, "load_module").path("path", path)
     try:
         with zipfile.ZipFile(path) as archive:
             head = json.loads(archive.read(_HEAD))
@@ -71,7 +73,10 @@ def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, di
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
         if isinstance(error, KernelError):
             raise
-        raise KernelError(f"{path}: not a file of export_library: {error}") from error
+        raise KernelError(
+            f"load_module: path must be what export_library wrote, got {path}: not a file of "
+            f"export_library: {error}"
+        ) from error
 
 
 def _kernel(facts: dict[str, Any]) -> Kernel:

@@ -28,6 +28,7 @@ from autotune.record import RACE_NOTE, Database, LogWriter, encode
 from autotune.record.paths import log_path
 from autotune.tuner.progress import Watcher, progress_bar
 from autotune.tuner.tuner import Tuner
+from autotune.utils.check import Check
 
 
 def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "json") -> Watcher:
@@ -42,9 +43,13 @@ def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "
     """
     if protocol != "json":
         raise TunerError(f"log_to_file: protocol must be 'json', got {protocol!r}")
+    check = Check(TunerError, "log_to_file")
     if isinstance(file_out, (str, os.PathLike)):
+        check.path("file_out", file_out)
         path = log_path(file_out)
         return _FileLog(LogWriter(path).write, path)
+    if not callable(getattr(file_out, "write", None)):
+        check.refuse("file_out", "a path of a log or an open text file", file_out)
     stream = file_out
 
     def write(rows: Sequence[str]) -> None:
@@ -72,7 +77,13 @@ class _FileLog:
 
 
 def log_to_database(db: Database) -> Watcher:
-    """Save every trial in a database."""
+    """Save every trial in a database.
+
+    Raises:
+        TunerError: it is no database.
+    """
+    if isinstance(db, type) or not callable(getattr(db, "save", None)):
+        Check(TunerError, "log_to_database").refuse("db", "a Database", db)
 
     def save(_: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         for inp, res in zip(inputs, results, strict=True):

@@ -10,6 +10,7 @@ from autotune.errors import TunerError
 from autotune.task import Task
 from autotune.task.radix import IntArray
 from autotune.tuner.points import FloatArray, PointTuner, valid_rows
+from autotune.utils.check import Check
 
 # Rounds of breeding before random points fill what is missing.
 PATIENCE = 20
@@ -38,11 +39,10 @@ class GATuner(PointTuner):
         seed: int | None = None,
     ) -> None:
         super().__init__(task, seed)
-        if pop_size < 2 or not 0 <= elite_num <= pop_size or not 0 <= mutation_prob <= 1:
-            raise TunerError(
-                "GATuner: expected pop_size >= 2, elite_num within 0 to pop_size and "
-                f"mutation_prob within 0 to 1, got {pop_size}, {elite_num}, {mutation_prob}"
-            )
+        check = Check(TunerError, "GATuner")
+        check.whole("pop_size", pop_size, least=2)
+        check.whole("elite_num", elite_num, least=0, most=pop_size)
+        check.number("mutation_prob", mutation_prob, least=0, most=1)
         self.pop_size, self.elite_num, self.mutation_prob = pop_size, elite_num, mutation_prob
         self._queue: list[int] = []
         self._generation: dict[int, float] = {}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from autotune.errors import TunerError
 from autotune.task import Task
 from autotune.tuner.points import PointTuner
+from autotune.utils.check import Check
 
 # Points drawn at a time; drawing one by one would scan what was visited for each.
 DRAW = 1024
@@ -29,12 +31,8 @@ class IndexBasedTuner(PointTuner):
         self, task: Task, range_idx: tuple[int, int] | None = None, seed: int | None = None
     ) -> None:
         super().__init__(task, seed)
-        first, last = range_idx or (0, self.space.range_length - 1)
-        if not 0 <= first <= last < self.space.range_length:
-            raise TunerError(
-                f"range_idx: expected first and last index within [0, "
-                f"{self.space.range_length - 1}], got {range_idx}"
-            )
+        last = self.space.range_length - 1
+        first, last = (0, last) if range_idx is None else _range(range_idx, last)
         self.range_idx = (first, last)
         # AutoTVM's names of the same.
         self.begin_idx, self.end_idx, self.index_offset = first, last, first
@@ -52,6 +50,21 @@ class IndexBasedTuner(PointTuner):
 
 
 IndexBaseTuner = IndexBasedTuner  # AutoTVM's spelling
+
+
+def _range(given: object, most: int) -> tuple[int, int]:
+    """Return the first and the last index that are meant.
+
+    Raises:
+        TunerError: they are no pair of indices in order.
+    """
+    check = Check(TunerError, "tuner")
+    expected = f"first and last index within [0, {most}]"
+    if len(check.sequence("range_idx", given, expected)) != 2:
+        check.refuse("range_idx", expected, given)
+    pair: Any = given
+    first = check.whole("range_idx", pair[0], least=0, most=most)
+    return first, check.whole("range_idx", pair[1], least=first, most=most)
 
 
 class GridSearchTuner(IndexBasedTuner):

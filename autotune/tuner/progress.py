@@ -13,6 +13,7 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.tuner.result import TuneResult
 from autotune.tuner.tuner import Tuner
+from autotune.utils.check import Check
 from autotune.utils.quantities import duration, microseconds
 from autotune.utils.si import scale
 
@@ -185,8 +186,11 @@ def progress_bar(
         scale(1.0, si_prefix)
     except ValueError as error:
         raise TunerError(f"progress_bar: {error}") from error
-    if isinstance(total, bool) or not hasattr(total, "__index__") or total < 1:
-        raise TunerError(f"progress_bar(total=...): expected a number from 1, got {total!r}")
+    Check(TunerError, "progress_bar").whole("total", total, least=1)
+    check = Check(TunerError, "progress_bar")
+    check.kind("prefix", prefix, str, "a text")
+    if stream is not None and not callable(getattr(stream, "write", None)):
+        check.refuse("stream", "an open text file", stream)
     return ProgressBar(State(prefix, int(total)), si_prefix, _view(stream))
 
 

@@ -13,6 +13,7 @@ from autotune.record import best_of, is_race, load_from_file
 from autotune.record.current import outdated
 from autotune.task import ConfigEntity, Task
 from autotune.task.refusals import Refusal, ignored
+from autotune.utils.check import shown
 
 logger = logging.getLogger("autotvm")
 
@@ -64,18 +65,34 @@ def _pairs(records: Records) -> Iterable[Pair]:
         # The first start of a run that is always started with resume= has no log yet.
         return load_from_file(records, races=True) if os.path.exists(records) else []
     if not isinstance(records, Iterable):
-        raise TunerError(
-            "tune(resume=...): expected the path of a log or pairs of input and result, got "
-            f"{records!r}"
-        )
+        raise _no_records(records)
     return records
+
+
+def _is_pair(pair: object) -> bool:
+    kinds = (MeasureInput, MeasureResult)
+    return (
+        isinstance(pair, (tuple, list))
+        and len(pair) == len(kinds)
+        and all(isinstance(one, kind) for one, kind in zip(pair, kinds, strict=True))
+    )
+
+
+def _no_records(came: object) -> TunerError:
+    return TunerError(
+        "tune(resume=...): expected the path of a log or pairs of input and result, got "
+        f"{shown(came)}"
+    )
 
 
 def _of_task(task: Task, pairs: Iterable[Pair], keep_older: bool) -> list[Pair]:
     """Return the records of a task, and warn of those that its template could not make now."""
     refusals: list[Refusal] = []
     mine: list[Pair] = []
-    for inp, res in pairs:
+    for pair in pairs:
+        if not _is_pair(pair):
+            raise _no_records(pair)
+        inp, res = pair
         if inp.task != task:
             continue
         try:

@@ -14,6 +14,7 @@ from autotune.task import ConfigEntity, Task
 from autotune.tuner.loop import Loop, Stop
 from autotune.tuner.result import TuneResult
 from autotune.tuner.resume import Records
+from autotune.utils.check import Check
 from autotune.utils.si import scale
 
 Pair = tuple[MeasureInput, MeasureResult]
@@ -50,6 +51,11 @@ class Tuner:
     """
 
     def __init__(self, task: Task, seed: int | None = None) -> None:
+        check = Check(TunerError, type(self).__name__)
+        if "config_space" not in dir(task):  # doubles of tasks will do
+            check.refuse("task", "a task, as autotune.create(name, args, target) makes it", task)
+        if seed is not None:
+            check.whole("seed", seed, least=0)
         self.task = task
         self.space = task.config_space
         self.seed = seed
@@ -98,6 +104,7 @@ class Tuner:
 
     def set_error_threshold(self, threshold: int) -> None:
         """Set after how many failures in a row a warning is given."""
+        Check(TunerError, "set_error_threshold").whole("threshold", threshold, least=1)
         self.error_ct_threshold = threshold
 
     # ---- the loop
@@ -191,6 +198,9 @@ class Tuner:
             scale(1.0, si_prefix)
         except ValueError as error:
             raise TunerError(str(error)) from error
+        check = Check(TunerError, "tune")
+        check.flag("reproducible", reproducible)
+        check.flag("retry", retry)
         _check_count("n_trial", n_trial, 1)
         if early_stopping is not None:
             _check_count("early_stopping", early_stopping, 0)
@@ -218,8 +228,9 @@ class Tuner:
         return loop.run(measure_option, reproducible)
 
 
-def _check_count(name: str, value: object, least: int) -> None:
-    if not isinstance(value, (int, np.integer)) or value < least:
+def _check_count(name: str, value: Any, least: int) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < least:
         raise TunerError(f"tune({name}=...): expected a number of at least {least}, got {value!r}")
 
 

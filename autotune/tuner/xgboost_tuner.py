@@ -22,6 +22,7 @@ from autotune.tuner.points import FloatArray, PointTuner
 from autotune.tuner.resources import report_of
 from autotune.tuner.surrogate import Surrogate, Trials
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel, loops_of
+from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
 
@@ -85,12 +86,12 @@ class XGBTuner(PointTuner):
         seed: int | None = None,
     ) -> None:
         super().__init__(task, seed)
-        if feature_type not in ("knob", "itervar", "curve"):
-            raise TunerError(
-                f"feature_type must be one of knob, itervar, curve; got {feature_type!r}"
-            )
-        if loss_type not in ("reg", "rank", "rank-binary"):
-            raise TunerError(f"loss_type must be one of reg, rank, rank-binary; got {loss_type!r}")
+        check = Check(TunerError, "XGBTuner")
+        check.whole("plan_size", plan_size, least=1)
+        check.one_of("feature_type", feature_type, ("knob", "itervar", "curve"))
+        check.one_of("loss_type", loss_type, ("reg", "rank", "rank-binary"))
+        if num_threads is not None:
+            check.whole("num_threads", num_threads, least=1)
         self.plan_size, self.feature_type, self.loss_type = plan_size, feature_type, loss_type
         self._threads = num_threads or 1
         self.features = KnobFeatures(self.space)

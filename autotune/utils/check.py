@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -68,6 +69,13 @@ class Check:
             self.refuse(name, "a number" + _bounds(least, most), value)
         return float(value)
 
+    def seconds(self, name: str, value: Any) -> float:
+        """Return a finite number of seconds above 0."""
+        right = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not right or not math.isfinite(value) or value <= 0:
+            self.refuse(name, "positive seconds", value)
+        return float(value)
+
     def text(self, name: str, value: Any, such_as: str = "") -> str:
         """Return a text that is not empty."""
         if not isinstance(value, str) or not value:
@@ -91,6 +99,20 @@ class Check:
         """Refuse what cannot be called."""
         if not callable(value):
             self.refuse(name, "a function" + (f" of {of}" if of else ""), value)
+
+    def flag(self, name: str, value: Any) -> bool:
+        """Return True or False; 1 and 0 are taken for them, as in older scripts."""
+        if not isinstance(value, (bool, int)) and type(value).__name__ not in ("bool_", "bool"):
+            self.refuse(name, "True or False", value)
+        if value not in (0, 1):
+            self.refuse(name, "True or False", value)
+        return bool(value)
+
+    def path(self, name: str, value: Any) -> str:
+        """Return a path as text: a text that is not empty, or any `os.PathLike`."""
+        if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+            self.refuse(name, "a path", value)
+        return os.fsdecode(value)
 
     def sequence(self, name: str, value: Any, expected: str) -> Sequence[Any]:
         """Return a list or tuple; a text, a mapping or a set has no order of arguments."""

@@ -15,7 +15,7 @@ def scale(value: float, prefix: str) -> float:
     Raises:
         ValueError: the prefix is not one of the SI prefixes.
     """
-    if prefix not in SI_PREFIXES:
+    if not isinstance(prefix, str) or prefix not in SI_PREFIXES:
         known = " ".join(sorted(p for p in SI_PREFIXES if p.strip()))
         raise ValueError(f"si_prefix: expected one of {known}, got {prefix!r}")
     return float(value * 10.0 ** -SI_PREFIXES[prefix])

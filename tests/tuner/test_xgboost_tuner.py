@@ -237,9 +237,11 @@ def test_history_of_other_templates_and_failures_is_ignored():
 
 def test_wrong_arguments_name_what_is_known():
     task = create("tests.xgb.gemm", (64,), "c")
-    with pytest.raises(TunerError, match="one of knob, itervar, curve; got 'loops'"):
+    with pytest.raises(TunerError, match="one of 'knob', 'itervar', 'curve', got 'loops'"):
         XGBTuner(task, feature_type="loops")
-    with pytest.raises(TunerError, match="one of reg, rank, rank-binary; got 'mse'"):
+    with pytest.raises(
+        TunerError, match="loss_type must be one of 'reg', 'rank', 'rank-binary', got 'mse'"
+    ):
         XGBTuner(task, loss_type="mse")
 
 
