@@ -6,8 +6,8 @@
 
 Every run is a process of its own and compiles everything anew; one short run before the first is
 not counted, so that compilers are in the file cache. Printed per run: seconds from `tune` to the
-first result, and before it those of making the task and the tuner; trials a second from the first
-result on; the wall time of the calling thread by what it did: proposing, learning, running
+first result as a log shows it, and to that of the first proposal, behind which a bar shows the
+others; before it those of making the task and the tuner; trials a second from the first in turn on; the wall time of the calling thread by what it did: proposing, learning, running
 templates and lowering, waiting for results, the final race, starting and ending processes; and
 that of the device by what it did for trials: inputs, loading, timing, checking, resting.
 """
@@ -98,9 +98,14 @@ def watch_device(watch: Stopwatch) -> None:
 
 
 class Arrivals:
-    """A callback that notes when results come, of successes and of failures."""
+    """A callback that notes when results come, of successes and of failures.
 
-    def __init__(self) -> None:
+    Args:
+        at_once: whether they are noted as they end, as a log does; else in order of proposal.
+    """
+
+    def __init__(self, at_once: bool = False) -> None:
+        self.at_once = at_once
         self.at: list[float] = []
         self.good: list[float] = []
 
@@ -148,10 +153,10 @@ def run_one(name: str, target: str, compiler: str, trials: int, seed: int) -> di
     tuner = AutoTuner(task, seed=seed)
     made = clock()
     builder = LocalBuilder(timeout=60, compiler=compiler, cache=False)  # type: ignore[arg-type]
-    arrivals = Arrivals()
+    arrivals, ends = Arrivals(), Arrivals(at_once=True)
     cpu, started = time.process_time(), clock()
     tuner.tune(
-        trials, measure_option(builder, LocalRunner()), callbacks=[arrivals], fail_fast=None
+        trials, measure_option(builder, LocalRunner()), callbacks=[arrivals, ends], fail_fast=None
     )
     ended = clock()
     own_cpu = time.process_time() - cpu
@@ -168,6 +173,7 @@ def run_one(name: str, target: str, compiler: str, trials: int, seed: int) -> di
         "failed": len(arrivals.at) - len(arrivals.good),
         "import_s": imported - before,
         "create_s": made - imported,
+        "first_ended_s": ends.at[0] - started,
         "first_result_s": first - started,
         "first_success_s": (arrivals.good or [float("nan")])[0] - started,
         "per_s_from_first": (len(arrivals.at) - 1) / max(last - first, 1e-9),
@@ -196,7 +202,8 @@ def show(row: dict[str, Any]) -> None:
     calls = row["calls"].get("filter", 0)
     print(
         f"{row['task']} {row['compiler']}: import {row['import_s']:.2f} s, task and tuner "
-        f"{row['create_s']:.2f} s, first result {row['first_result_s']:.2f} s after tune, then "
+        f"{row['create_s']:.2f} s, first result {row['first_ended_s']:.2f} s after tune, first in "
+        f"turn {row['first_result_s']:.2f} s, then "
         f"{row['per_s_from_first']:.1f} trials/s; {row['trials']} trials ({row['failed']} failed) "
         f"in {row['total_s']:.1f} s, best {row['best_us'] or float('nan'):.1f} us; "
         f"filter called {calls} times"
