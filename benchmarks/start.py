@@ -5,11 +5,12 @@
     python -m benchmarks.start --target llvm              # the CPU templates
 
 Every run is a process of its own and compiles everything anew; one short run before the first is
-not counted, so that compilers are in the file cache. Printed per run: seconds from `tune` to the
-first result as a log shows it, and to that of the first proposal, behind which a bar shows the
-others; before it those of making the task and the tuner; trials a second from the first in turn on; the wall time of the calling thread by what it did: proposing, learning, running
-templates and lowering, waiting for results, the final race, starting and ending processes; and
-that of the device by what it did for trials: inputs, loading, timing, checking, resting.
+not counted, so that compilers are in the file cache. Printed per run: seconds of making the task
+and the tuner; seconds from `tune` to the first result as a log gets it, and to that of the first
+proposal, behind which a bar shows the others; trials a second from there on; the wall time of the
+calling thread by what it did: proposing, learning, running templates and lowering, waiting for
+results, the final race, starting and ending processes; and that of the device by what it did for
+trials: inputs, loading, timing, checking, resting.
 """
 
 from __future__ import annotations
