@@ -268,6 +268,8 @@ def planted(right: Any, check: Any) -> Iterator[tuple[str, Any]]:
         return
     place = int(rng.integers(right.size))
     one = wide.copy()
+    if right.dtype == np.bool_:
+        one.flat[place] = -one.flat[place]
     one.flat[place] += max(
         64 * bounds.flat[place], abs(one.flat[place]) * 1e-2, 1 if not floats else 1e-6
     )
@@ -283,7 +285,8 @@ def planted(right: Any, check: Any) -> Iterator[tuple[str, Any]]:
         unwritten = right.copy()
         unwritten.flat[-1] = np.nan
         yield "NaN", unwritten
-        yield "zeros", np.zeros_like(right)
+        if np.any(np.abs(wide) > bounds):
+            yield "zeros", np.zeros_like(right)
     # A shift that a dtype cannot show is no error.
     shifted = back(wide + 0.9 * bounds, right)
     shown = np.abs(shifted.astype("f8") - wide) > 0.8 * bounds

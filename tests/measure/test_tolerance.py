@@ -6,6 +6,7 @@ import pytest
 
 from autotune.kernel import arg
 from autotune.measure import compare
+from autotune.measure.expected import Expected
 from autotune.measure.tolerance import Extent, Limit, Tolerance, reduction_length, tolerance
 
 TYPES = {
@@ -292,3 +293,70 @@ def test_without_operations_reduction_length_is_guessed_from_the_arguments():
     assert reduction_length(None, out(1), (arg("a", (1000,)),)) == 1000
     assert reduction_length(None, out(64), (arg("a", (64,)),)) == 1
     assert reduction_length(None, out(64), ()) == 1
+
+
+def test_limits_are_those_that_were_measured():
+    eps = 2.0**-23
+    found = tolerance("float32", 400)
+    assert found.worst.stored == 6 * eps
+    assert found.worst.summed == pytest.approx(eps * (16 + 2 * 20 + 400 / 16), rel=1e-12)
+    assert found.mean.stored == eps
+    assert found.mean.summed == pytest.approx(eps * (4 + 20 / 4 + 400 / 32), rel=1e-12)
+    assert (found.worst.drift, found.mean.drift) == (0, 0)
+    assert (found.worst.most, found.mean.most) == (0.9, 0.25)
+    assert found.sums == ""
+
+
+def test_limits_of_short_sums_drift_where_results_have_one_sign():
+    stored, sums = 2.0**-10, 2.0**-7
+    found = tolerance("float16", 400, "bfloat16")
+    assert found.worst == Limit(6 * stored, sums * (16 + 40), sums * 400 / 16, 0.9)
+    assert found.mean == Limit(stored, sums * (4 + 5), sums * 400 / 32, 0.25)
+    assert found.sums == "bfloat16"
+    assert tolerance("float16", 400).sums == "float32"
+    assert tolerance("float16", 4, "int32").sums == "float32"
+    assert tolerance("float16", 0).worst == tolerance("float16", 1).worst
+
+
+def test_what_a_limit_is_depends_on_how_many_values_there_are_and_on_their_signs():
+    limit = Limit(stored=0.01, summed=0.1, drift=0.2, most=0.5)
+    assert limit.of(Extent(1 << 60, 1.0, 0.0)) == pytest.approx(0.11)
+    assert limit.of(Extent(1 << 60, 1.0, 0.5)) == pytest.approx(0.21)
+    assert limit.of(Extent(16, 1.0, 0.0)) == pytest.approx(0.01 + 0.1 * 2)
+    assert limit.of(Extent(1, 1.0, 0.0)) == 0.5
+
+
+def test_bounds_follow_elements_and_the_size_of_all():
+    values = np.array([3.0, -4.0, 0.0, np.nan, np.inf])
+    size = np.sqrt(25 / 3)
+    found = Tolerance(Limit(0.1), Limit(0.02), atol=0.5).expected(values)
+    wanted = [0.1 * 3 + 0.5, 0.1 * 4 + 0.5, 0.1 * size + 0.5, 0.1 * size + 0.5, 0.1 * size + 0.5]
+    assert np.allclose(found.bounds, wanted, rtol=1e-6)
+    assert found.spread == pytest.approx(0.2)
+    assert found.basis == ""
+    assert Tolerance(Limit(0.1), sums="float16").expected(values).basis == "with sums in float16"
+    assert Tolerance(Limit(0.1)).expected(values).spread == 1.0
+    assert Tolerance(Limit(0.0)).expected(values).bounds is None
+    assert np.all(Tolerance(Limit(0.0), atol=2.0).expected(values).bounds == 2)
+    assert Tolerance(Limit(0.1), Limit(0.3)).expected(values).spread == 1.0
+    one_sign = Tolerance(Limit(0.0, 0.0, 0.1)).expected(np.full(10**6, 2.0)).bounds
+    both = Tolerance(Limit(0.0, 0.0, 0.1)).expected(np.array([2.0, -2.0] * 5))
+    assert one_sign[0] == pytest.approx(0.2, rel=0.01)
+    assert both.bounds is None
+
+
+def test_the_root_mean_square_has_its_limit():
+    right = np.zeros(10_000, np.float32)
+    found = Expected(right, np.ones(10_000, np.float32), 0.5)
+    limit = 0.5 * (1 + 2 / 100)
+    assert compare.mismatch("y", right + np.float32(limit - 1e-3), found) is None
+    assert "root mean square" in compare.mismatch("y", right + np.float32(limit + 1e-3), found)
+    assert compare.mismatch("y", right + np.float32(1), Expected(right, found.bounds, 1.0)) is None
+    assert compare.mismatch("y", right + np.float32(1.001), Expected(right, found.bounds, 1.0))
+    # Elements without a bound, or without a limit to it, do not count.
+    bounds = np.array([0.0, np.inf] * 4999 + [1.0, 1.0], np.float32)
+    got = np.zeros(10_000, np.float32)
+    got[-2:] = 0.9
+    assert compare.mismatch("y", got, Expected(right, bounds, 0.5)) is None
+    assert compare.most_spread(0.3, 0) == 1.0
+    assert compare.most_spread(0.3, 4) == pytest.approx(0.6)

@@ -1,0 +1,18 @@
+"""A small part of the sweep of benchmarks/verification.py."""
+
+import json
+
+import pytest
+
+from benchmarks import verification
+
+
+@pytest.mark.parametrize("only", ["topi matmul", "te/softmax", "gemm_nn.cpu 16"])
+def test_right_kernels_pass_and_planted_errors_do_not(only, tmp_path, capsys):
+    out = tmp_path / "found.json"
+    chosen = ["--small", "--only", only, "--jobs", "1", "--configs", "1", "--out", str(out)]
+    assert verification.main(chosen) == 0
+    found = json.loads(out.read_text())
+    assert found
+    assert all(one["planted"] >= 4 and not one["missed"] for one in found)
+    assert "0 refused falsely, 0 not judged" in capsys.readouterr().out
