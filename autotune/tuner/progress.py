@@ -211,4 +211,5 @@ def _drawn(stream: Any) -> View:
 def _in_notebook() -> bool:
     """Whether a notebook's kernel runs this; IPython on a terminal is none."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    kind = type(shell)
+    return kind.__name__ == "ZMQInteractiveShell" or kind.__module__.startswith("google.colab")
