@@ -105,14 +105,16 @@ def run_off(
         trials: all trials; those as fast as the winner that were no finalists, because nobody had
             checked their answer, are named in the proof as passed over.
         measure_option: who builds and runs.
-        default: index of the default configuration, named in the proof where it raced.
+        default: index of the default configuration, which wins as long as it ties, and is named
+            in the proof where it raced.
 
     Raises:
         MeasureError: the race could not be run.
     """
     one_round_s = sum(max(_SAMPLE_S, result.seconds) for _, result in field)
     rounds = min(max(int(_BUDGET_S / one_round_s), _ROUNDS.start), _ROUNDS.stop - 1)
-    outcome = race([inp for inp, _ in field], measure_option, rounds=rounds, least_s=_SAMPLE_S)
+    inputs = [inp for inp, _ in field]
+    outcome = race(inputs, measure_option, rounds=rounds, least_s=_SAMPLE_S, incumbent=default)
     index = outcome.winner.config.index
     inp, result = next(pair for pair in field if pair[0].config.index == index)
     rows = zip(outcome.candidates, outcome.timings, strict=True)

@@ -179,8 +179,8 @@ class Tuner:
             fail_fast: stop when the first so many trials all fail with one message; 0 or None for
                 never.
             finalists: at the end, run at most so many of the best trials side by side, and the
-                default configuration with them, and let a fixed rule choose among those that tie;
-                0 or 1 for no race.
+                default configuration with them, and let a fixed rule choose among those that tie:
+                the default if it does; 0 or 1 for no race.
             count_invalid: whether a configuration that the template, the schedule or the target's
                 limits refuse is a failed trial, as in AutoTVM. By default the strategy is told
                 that it failed and proposes another, and `filtered` counts it: such are found in
