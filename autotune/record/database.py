@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import weakref
 from abc import ABC, abstractmethod
@@ -11,7 +12,10 @@ from contextlib import contextmanager
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.codec import decode, encode, measure_str_key
+from autotune.record.fields import Pair
 from autotune.record.paths import LogPath, log_path
+
+logger = logging.getLogger("autotvm")
 
 Filter = Callable[[MeasureInput, list[MeasureResult]], bool]
 Row = tuple[MeasureInput, list[MeasureResult]]
@@ -50,11 +54,10 @@ class Database(ABC):
         """Return every trial with its results for which ``func(inp, results)`` is true."""
         found = []
         for rows in self._all():
-            first = decode(rows[0])
-            assert first is not None
-            results = self._results(rows)
-            if func(first[0], results):
-                found.append((first[0], results))
+            pairs = _readable(rows)
+            results = [result for _, result in pairs]
+            if pairs and func(pairs[0][0], results):
+                found.append((pairs[0][0], results))
         return found
 
     @abstractmethod
@@ -75,7 +78,24 @@ class Database(ABC):
 
     @staticmethod
     def _results(rows: Iterable[str]) -> list[MeasureResult]:
-        return [pair[1] for pair in map(decode, rows) if pair is not None]
+        return [result for _, result in _readable(rows)]
+
+
+def _readable(rows: Iterable[str]) -> list[Pair]:
+    """Return the records of rows; those that hold none are passed over with a warning."""
+    pairs: list[Pair] = []
+    problems: list[RecordError] = []
+    for row in rows:
+        try:
+            pair = decode(row)
+        except RecordError as error:
+            problems.append(error)
+            continue
+        if pair is not None:
+            pairs.append(pair)
+    if problems:
+        logger.warning("%d rows of a database could not be read (%s)", len(problems), problems[0])
+    return pairs
 
 
 class DummyDatabase(Database):

@@ -86,7 +86,11 @@ class SplitSpace(TransformSpace):
                 if size != -1 or position:
                     _CHECK.whole("candidate", size, least=1)
         shape = (len(candidate or ()), self.num_output)
-        return np.array([list(sizes) for sizes in candidate or ()], dtype=np.int64).reshape(shape)
+        rows = [list(sizes) for sizes in candidate or ()]
+        try:
+            return np.array(rows, dtype=np.int64).reshape(shape)
+        except (OverflowError, ValueError, TypeError) as error:
+            raise SpaceError(f"the sizes of a candidate are whole numbers: {error}") from error
 
     def _nothing_left(self, max_factor: int) -> str:
         return (

@@ -86,7 +86,10 @@ class Recording:
         table = [{knob: _frozen(value) for knob, _, value in entity} for entity, _, _ in rows]
         if any(set(row) != set(names) for row in table):
             raise RecordError("the records have different knobs; give those of one task only")
-        knobs = {k: sorted({row[k] for row in table}, key=_order) for k in names}
+        try:
+            knobs = {k: sorted({row[k] for row in table}, key=_order) for k in names}
+        except TypeError as error:
+            raise RecordError(f"a knob's value cannot be told from others: {error}") from error
         place = {k: {value: i for i, value in enumerate(knobs[k])} for k in names}
         codes = np.array([[place[k][row[k]] for k in names] for row in table], dtype=np.int64)
         _, first = np.unique(codes, axis=0, return_index=True)

@@ -97,7 +97,7 @@ def test_a_file_is_shared_by_processes(tmp_path):
         "from tests.contract.test_databases import good, trial\n"
         "db = SqliteDatabase(sys.argv[1])\n"
         "for i in range(40):\n"
-        "    db.save(trial(0), good(float(sys.argv[2]) + i), extend=True)\n"
+        "    db.save(trial(0), good(1.0 + float(sys.argv[2]) + i), extend=True)\n"
         "db.close()\n"
     )
     run = [sys.executable, "-c", code, str(path)]
