@@ -109,7 +109,8 @@ class Inspector:
         """
         sizes = self._of((got.size, int(bounds is not None), got.nbytes, *guards))
         place = self._place() if place is None else place
-        arrays = (got, expected, bounds or self._none, sizes, self._answer(place))
+        limits = self._none if bounds is None else bounds
+        arrays = (got, expected, limits, sizes, self._answer(place))
         self._comparer(got.dtype).queue_call(arrays)
         return place
 

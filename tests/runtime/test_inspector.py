@@ -66,6 +66,13 @@ def test_the_device_judges_what_is_not_finite_as_the_host_does(inspector, dtype,
     assert told is None or f"y: {found.wrong} of {len(rows)} elements" in told
 
 
+def test_a_single_number_is_judged(inspector):
+    one, half = np.array(1.0, np.float32), np.array(0.5, np.float32)
+    assert tally(inspector, one, one, half).wrong == 0
+    assert tally(inspector, one, np.array(2.0, np.float32), half).wrong == 1
+    assert tally(inspector, one, half).wrong == 1
+
+
 def test_neighbours_among_large_integers_are_told_apart(inspector):
     want = np.full(8, 1 << 60, np.int64)
     assert tally(inspector, want + (np.arange(8) == 3), want).wrong == 1
