@@ -224,3 +224,15 @@ def test_a_dtype_without_a_width_has_32_bits(short):
 def test_bfloat16_keeps_its_name():
     assert array(np.ones(2, ml_dtypes.bfloat16)).dtype == "bfloat16"
     assert array(np.ones(2, "float32")).copyto(empty((2,), "bfloat16")).dtype == "bfloat16"
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 8), (3, 5), (7, 1)])
+def test_dlpack_memory_begins_at_its_offset(first, count):
+    ours = array(np.arange(8, dtype="float32"))
+    capsule = ours.__dlpack__()
+    ((managed, *_),) = dlpack._lent.values()
+    managed.dl_tensor.byte_offset = 4 * first
+    managed.dl_tensor.shape[0] = count
+    theirs = from_dlpack(capsule)
+    np.testing.assert_array_equal(theirs.numpy(), np.arange(first, first + count))
+    assert theirs.pointer == ours.pointer + 4 * first

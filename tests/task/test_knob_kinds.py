@@ -401,3 +401,29 @@ def test_a_fallback_prefers_the_record_that_shares_most_of_its_factors():
     config.define_split("t", 64, num_outputs=2)
     config.fallback_with_reference_log([record([-1, 1]), record([2, 32]), record([-1, 2])])
     assert config["t"].size == [2, 32]
+
+
+@pytest.mark.parametrize("no_tail", [True, False])
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ([-1, 4], ""),
+        ([2, 4], ""),
+        ([-2, 4], "sizes are positive, and only the first may be -1"),
+        ([-2, -4], "sizes are positive, and only the first may be -1"),
+        ([0, 4], "sizes are positive, and only the first may be -1"),
+        ([2, 0], "sizes are positive, and only the first may be -1"),
+        ([8, -1], "sizes are positive, and only the first may be -1"),
+        ([-1, -1], "sizes are positive, and only the first may be -1"),
+        ([8], "it has 1 sizes, the template splits into 2"),
+    ],
+)
+def test_sizes_of_a_split_are_positive_but_for_the_first(size, said, no_tail):
+    assert split_space.violation(size, 8, 2, no_tail) == said
+
+
+@pytest.mark.parametrize("size", [[-1, 3], [4, 4]])
+def test_only_exact_splits_have_factors_of_the_axis(size):
+    said = split_space.violation(size, 8, 2, True)
+    assert said == "the factors do not divide the axis of length 8"
+    assert split_space.violation(size, 8, 2, False) == ""
