@@ -216,8 +216,8 @@ def finish(copies, pending):
 class Block:
     """One block of threads running a kernel."""
 
-    def __init__(self, kernel, code, buffers, objects, where):
-        self.kernel, self.objects = kernel, objects
+    def __init__(self, kernel, code, buffers, objects, where, sizes):
+        self.kernel, self.objects, self.sizes = kernel, objects, sizes
         self.shared = {}
         self.thread = None
         bx, by, bz = where
@@ -248,7 +248,7 @@ class Block:
 
     def allocate(self, name):
         buffer = self.objects[name]
-        size = buffer.shape[0] * buffer.strides[0] if buffer.shape else 1
+        size = spanned(buffer, self.sizes)
         fill = np.nan if "float" in buffer.dtype else -12345 % 127
         make = lambda: np.full(size, fill, buffer.dtype)
         if buffer.scope != "shared":
@@ -290,22 +290,43 @@ class Block:
         return asked[j][1]
 
 
-def run(function, arrays):
-    """Run a lowered function on numpy arrays, in place."""
+def number(extent, sizes):
+    """The value of an extent, given those of sizes."""
+    if isinstance(extent, int):
+        return extent
+    writer = Writer()
+    text = writer.expr(extent)
+    return eval(
+        text,
+        {"trunc_div": int.__floordiv__, "trunc_mod": int.__mod__, "np": np},
+        {writer.name(var): value for var, value in sizes.items()},
+    )
+
+
+def spanned(buffer, sizes):
+    """How many elements a buffer spans."""
+    if not buffer.shape:
+        return 1
+    return number(buffer.shape[0], sizes) * number(buffer.strides[0], sizes)
+
+
+def run(function, arrays, sizes=None):
+    """Run a lowered function on numpy arrays, in place; ``sizes`` are the values of variables."""
+    sizes = sizes or {}
     buffers = {}
     for buffer, array in zip(function.args, arrays, strict=True):
         assert array.flags.c_contiguous
         buffers[buffer] = Array(array.reshape(-1))
     for buffer in function.workspaces:
         fill = np.nan if "float" in buffer.dtype else 77
-        buffers[buffer] = Array(np.full(math.prod(buffer.shape), fill, buffer.dtype))
+        buffers[buffer] = Array(np.full(spanned(buffer, sizes), fill, buffer.dtype))
     for kernel in function.kernels:
         writer = Writer()
         writer.stmt(kernel.body, 1)
         text = "def run():\n" + "\n".join(writer.lines) + "\n yield None\n"
         code = compile(text.replace(" yield None\n", " return\n yield\n"), kernel.name, "exec")
-        named = {writer.name(buffer): array for buffer, array in buffers.items()}
-        assert set(kernel.params) <= set(buffers)
-        gx, gy, gz = kernel.grid
+        named = {writer.name(thing): value for thing, value in (buffers | sizes).items()}
+        assert set(kernel.params) <= set(buffers | sizes)
+        gx, gy, gz = (number(extent, sizes) for extent in kernel.grid)
         for where in np.ndindex(gx, gy, gz):
-            Block(kernel, code, named, writer.objects, where).run()
+            Block(kernel, code, named, writer.objects, where, sizes).run()
