@@ -17,8 +17,10 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from autotune.measure.pauses import ATTEMPTS, PAUSES_S
-
+# Seconds before each further attempt at what lacked something or was killed. Together they outlast
+# a passing shortage of memory, processes or disk, and whoever kills at random.
+PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+ATTEMPTS = len(PAUSES_S) + 1
 # How often a trial may die of something that is most likely its own doing.
 STRIKES = 3
 _STARVED = 2
@@ -38,19 +40,33 @@ def killed_from_outside(exit_code: int | None) -> bool:
     return exit_code is not None and -exit_code in _FROM_OUTSIDE
 
 
-class Case:
-    """What happened to one trial so far, and whether to try it again."""
+class Memory:
+    """Whether memory ran out lately. Looking takes too long to be done for each trial."""
 
     def __init__(self) -> None:
-        self._deaths = self._strikes = self._starved = self._shortages = 0
         self._oom_kills = oom_kills()
+
+    def ran_out(self) -> bool:
+        """Return whether Linux killed anything for want of memory since the last look."""
+        before, self._oom_kills = self._oom_kills, oom_kills()
+        return self._oom_kills > before
+
+
+class Case:
+    """What happened so far to one trial, or to one attempt to start, and whether to go on.
+
+    Args:
+        memory: tells what a kill is due to; None where that makes no difference.
+    """
+
+    def __init__(self, memory: Memory | None = None) -> None:
+        self._memory = memory
+        self._deaths = self._strikes = self._starved = self._shortages = 0
 
     def killed(self) -> bool:
         """Take note that it was killed from outside; return whether it is to blame now."""
         self._deaths += 1
-        if (now := oom_kills()) > self._oom_kills:
-            self._oom_kills = now
-            self._starved += 1
+        self._starved += self._memory is not None and self._memory.ran_out()
         return self._deaths == ATTEMPTS or self._starved == _STARVED
 
     def struck(self) -> bool:
@@ -70,8 +86,8 @@ class Case:
 
     @property
     def pause_s(self) -> float:
-        """Seconds to wait before it is tried again."""
-        return PAUSES_S[min(self.tries, len(PAUSES_S)) - 1]
+        """Seconds to wait before the next try."""
+        return PAUSES_S[min(self.tries, len(PAUSES_S)) - 1] if self.tries else 0.0
 
     def verdict(self, message: str) -> str:
         """Return the message of the trial that is blamed after all, with why in its first line."""

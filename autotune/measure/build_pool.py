@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import CompilerMissing
-from autotune.measure.blame import Case, killed_from_outside
+from autotune.measure.blame import Case, Memory, killed_from_outside
 from autotune.measure.build_job import BuildJob
 from autotune.measure.pending import Pending
 from autotune.measure.scratch import Scratch
@@ -68,6 +68,7 @@ class BuildPool:
         self._starting = threading.Lock()
         self._paused_at = 0.0
         self._paused_s = 0.0
+        self._memory = Memory()
         self._changing = threading.Lock()
         self._serving = 0
         self._lost: StartFailed | None = None
@@ -144,7 +145,7 @@ class BuildPool:
             WorkerEnded: the pool is being closed.
             MeasureError: the disk stays full.
         """
-        case = Case()
+        case = Case(self._memory)
         while True:
             worker.start()
             started = time.perf_counter() - self._paused()

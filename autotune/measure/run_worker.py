@@ -12,7 +12,7 @@ import os
 import resource
 import tempfile
 
-from autotune.errors import AutotuneError, CompilerCrashed
+from autotune.errors import AutotuneError, CompilerCrashed, CompileTimeout
 from autotune.measure.blame import killed_from_outside
 from autotune.measure.isolate import Died, ForkFailed, in_fork
 from autotune.measure.jobs import CeilingJob, Greeting, Job, RaceJob, RunJob
@@ -44,6 +44,9 @@ def main(port: Port) -> None:
         else:
             port.watch()
             _open(bench)
+    except CompileTimeout as error:
+        port.send({"error": str(error)})
+        return
     except (CompilerCrashed, OSError, MemoryError) as error:
         port.send({"error": f"{type(error).__name__}: {error}", "passing": True})
         return

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from autotune.measure.blame import Case, killed_from_outside
+from autotune.measure.blame import Case, Memory, killed_from_outside
 from autotune.measure.gate import HostGate
 from autotune.measure.jobs import Greeting, Job
 from autotune.measure.run_worker import QUIET_NUMPY
@@ -44,6 +44,7 @@ class Station:
         self.busy_s = 0.0
         self._isolated = greeting.isolated
         self._gate = gate
+        self._memory = Memory()
         changed = {**dict.fromkeys(QUIET_NUMPY, "1"), "TMPDIR": folder}
         restored = tuple((name, os.environ.get(name)) for name in changed)
         greeting = replace(greeting, restored=restored)
@@ -85,7 +86,7 @@ class Station:
             StartFailed: no process could be started, or none could be forked for the job.
             WorkerEnded: `end` was called.
         """
-        case = Case()
+        case = Case(self._memory)
         while True:
             started = time.perf_counter()
             reply = self._attempt(job)

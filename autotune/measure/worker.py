@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from autotune.errors import MeasureError
-from autotune.measure.pauses import ATTEMPTS, PAUSES_S
+from autotune.measure.blame import Case, killed_from_outside
 from autotune.utils.children import Child, ChildDied, ChildTimeout
 
 _START_TIMEOUT_S = 120.0
@@ -25,7 +25,15 @@ class WorkerEnded(CancelledError):
 
 
 class _NotReady(Exception):
-    """A child did not come to life; the next may."""
+    """A child did not come to life; the next may.
+
+    Attributes:
+        passing: whether for a reason that passes: it was killed, or there was no room for it.
+    """
+
+    def __init__(self, reason: str, passing: bool) -> None:
+        super().__init__(reason)
+        self.passing = passing
 
 
 def _no_pause() -> float:
@@ -127,14 +135,14 @@ class Worker:
         """
         if self._child is not None:
             return self._child
-        reason = ""
-        for pause_s in (0.0, *PAUSES_S):
-            self.rest(pause_s)
+        case = Case()
+        while True:
+            self.rest(case.pause_s)
             try:
                 return self._begun()
             except _NotReady as error:
-                reason = str(error)
-        raise self._failure(f"{reason} ({ATTEMPTS} attempts)")
+                if case.lacked() if error.passing else case.struck():
+                    raise self._failure(f"{error} ({case.tries} attempts)") from error
 
     def rest(self, seconds: float) -> None:
         """Wait.
@@ -153,9 +161,12 @@ class Worker:
             child = self._launched()
             child.send(self._hello)
             ready = child.receive(_START_TIMEOUT_S)
-        except (ChildDied, OSError) as error:  # OSError: no more processes, descriptors or memory
+        except ChildDied as error:
             self.close()
-            raise _NotReady(_one_line(error)) from error
+            raise _NotReady(_one_line(error), killed_from_outside(error.exit_code)) from error
+        except OSError as error:  # no more processes, descriptors or memory
+            self.close()
+            raise _NotReady(str(error), passing=True) from error
         except ChildTimeout as error:
             self.close()
             raise self._failure(error) from error
@@ -166,7 +177,7 @@ class Worker:
             return child
         self.close()
         if ready.get("passing"):
-            raise _NotReady(ready["error"])
+            raise _NotReady(ready["error"], passing=True)
         raise self._failure(ready["error"])
 
     def _launched(self) -> Child:
@@ -213,7 +224,7 @@ class Worker:
             child.close()
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: ChildDied) -> str:
     """Return how a child died and the last line it printed: an exception, if there was one."""
     lines = str(error).splitlines()
     printed = lines[-1].partition(" printed: ")[2] if len(lines) == 2 else lines[-1]

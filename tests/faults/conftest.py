@@ -14,4 +14,3 @@ def hasty(monkeypatch):
     """Try again at once what was killed or could not be started, and a few times only."""
     monkeypatch.setattr("autotune.measure.blame.ATTEMPTS", 3)
     monkeypatch.setattr("autotune.measure.blame.PAUSES_S", (0.0,) * 7)
-    monkeypatch.setattr("autotune.measure.worker.PAUSES_S", (0.0,) * 7)

@@ -22,6 +22,8 @@ RACED = 50
 # New rows in the log to wait for before the next kill; 0 kills what has only just started again.
 MOMENTS = (0, 0, 1, 1, 2)
 VICTIMS = ("builder", "runner", "fork", "compiler")
+# How often in a row a worker is killed while it starts.
+STARTS = (0, 0, 1, 3)
 # Without a row or a victim for so long the run hangs, however busy the machine is.
 STUCK_S = 120.0
 
@@ -67,10 +69,13 @@ class Campaign:
         self.rng = random.Random(SEED)
         self.next = []
         self.killed = dict.fromkeys(VICTIMS, 0)
+        self.starting = self.starts_left = 0
+        self.seen = set()
         self.logs = []
 
     def run(self):
         """Start a run and kill what belongs to it until it ends."""
+        self.starts_left = 0
         log = self.folder / f"{len(self.logs)}.json"
         self.logs.append(log)
         command = [sys.executable, "-c", textwrap.dedent(SCRIPT)]
@@ -81,42 +86,49 @@ class Campaign:
             subprocess.Popen(command, cwd=ROOT, stderr=stderr) as run,
         ):
             try:
-                seen = self.kill_until_the_end(run, log)
+                self.kill_until_the_end(run, log)
                 assert run.wait(timeout=STUCK_S) == 0, errors.read_text()
             finally:
                 run.kill()
-        assert all(gone(pid) for pid in seen)
+        assert all(gone(pid) for pid in self.seen)
 
     def kill_until_the_end(self, run, log):
-        """Return all processes that were there."""
-        seen, rows, enough, changed = set(), 0, 0, time.monotonic()
+        rows, enough, changed = 0, 0, time.monotonic()
         while run.poll() is None and self.left:
             assert time.monotonic() - changed < STUCK_S, "the run hangs"
-            processes = processes_of(run.pid)
-            seen.update(pid for pids in processes.values() for pid in pids)
+            victim, processes = self.victim(), processes_of(run.pid)
+            fresh = set(processes[victim]) - self.seen
+            self.seen.update(pid for pids in processes.values() for pid in pids)
             if rows_of(log) > rows:
                 rows, changed = rows_of(log), time.monotonic()
-            if rows < enough or not processes[self.victim()]:
+            prey = fresh if self.starts_left else processes[victim]
+            if rows < enough or not prey:
                 time.sleep(0.005)
                 continue
             time.sleep(self.rng.choice((0, 0.01, 0.1)) * self.rng.random())
-            if self.kill(self.rng.choice(processes[self.victim()])):
-                enough = rows + self.rng.choice(MOMENTS)
-        return seen
+            if self.kill(self.rng.choice(sorted(prey)), victim):
+                enough = rows if self.starts_left else rows + self.rng.choice(MOMENTS)
 
     def victim(self):
-        """Return what is killed next: each as often as the others."""
+        """Return what is killed next: each as often as the others, those that start more often."""
         if not self.next:
             self.next = self.rng.sample(VICTIMS, len(VICTIMS))
         return self.next[-1]
 
-    def kill(self, pid):
+    def kill(self, pid, victim):
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             return False
-        self.killed[self.next.pop()] += 1
+        self.killed[victim] += 1
         self.left -= 1
+        if self.starts_left:
+            self.starting += 1
+            self.starts_left -= 1
+        elif victim in ("builder", "runner"):
+            self.starts_left = self.rng.choice(STARTS)
+        if not self.starts_left:
+            self.next.pop()
         return True
 
 
@@ -174,5 +186,8 @@ def test_kills_at_random_moments_cost_no_trial(tmp_path, pytestconfig):
         false += [record for record in records if record["result"][1]]
         lost += SPACE - len(set(indices))
         twice += len(indices) - len(set(indices))
-    print(f"killed {campaign.killed} in {len(campaign.logs)} runs of {SPACE} trials")
+    print(
+        f"killed {campaign.killed}, {campaign.starting} of them while they started, "
+        f"in {len(campaign.logs)} runs of {SPACE} trials"
+    )
     assert (lost, false, twice) == (0, [], 0)

@@ -5,8 +5,14 @@ import signal
 import pytest
 
 from autotune.measure import blame
-from autotune.measure.blame import Case, killed_from_outside, oom_kills
-from autotune.measure.pauses import ATTEMPTS, PAUSES_S
+from autotune.measure.blame import (
+    ATTEMPTS,
+    PAUSES_S,
+    Case,
+    Memory,
+    killed_from_outside,
+    oom_kills,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,21 +33,21 @@ def test_a_kill_comes_from_outside_and_a_crash_does_not(exit_code, outside):
 
 
 def test_kills_convict_a_trial_only_when_nothing_else_ever_happens(monkeypatch):
-    monkeypatch.setattr(blame, "oom_kills", lambda: 0)
-    case = Case()
+    monkeypatch.setattr(blame, "oom_kills", lambda: 7)
+    case = Case(Memory())
     assert [case.killed() for _ in range(ATTEMPTS)] == [False] * (ATTEMPTS - 1) + [True]
 
 
 def test_memory_that_ran_out_twice_convicts_a_trial(monkeypatch):
     counter = iter([5, 5, 6, 6, 8])
     monkeypatch.setattr(blame, "oom_kills", lambda: next(counter))
-    case = Case()
+    case = Case(Memory())
     assert [case.killed() for _ in range(4)] == [False, False, False, True]
 
 
 def test_shortages_and_kills_are_not_added_up(monkeypatch):
-    monkeypatch.setattr(blame, "oom_kills", lambda: 0)
-    case = Case()
+    monkeypatch.setattr(blame, "oom_kills", lambda: 7)
+    case = Case(Memory())
     assert not any(case.lacked() for _ in range(ATTEMPTS - 1))
     assert not any(case.killed() for _ in range(ATTEMPTS - 1))
     assert not case.struck()
@@ -50,6 +56,7 @@ def test_shortages_and_kills_are_not_added_up(monkeypatch):
 
 def test_pauses_grow_and_end():
     case, pauses = Case(), []
+    assert case.pause_s == 0
     for _ in range(10):
         case.struck()
         pauses.append(case.pause_s)
