@@ -80,13 +80,7 @@ class CudaExecutable(Executable):
 
     def _constant(self, constant: Constant) -> int:
         """Return the address of the variable of a constant."""
-        try:
-            return int(self._module.get_global(constant.name)[0])
-        except driver.LogicError as error:
-            raise DeviceError(
-                f"kernel {self.kernel.name!r}: constant {constant.name!r}: the driver does not "
-                f"find it ({error}); it must not be static"
-            ) from error
+        return int(self._module.get_global(constant.name)[0])
 
     def fill_constants(self, arrays: Sequence[NDArray]) -> None:
         """Queue copies to constant memory on the stream."""
