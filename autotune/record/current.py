@@ -8,6 +8,7 @@ AutoTVM's, is taken as it is.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +22,11 @@ from autotune.task.refusals import OLDER, Refusal, ignored
 from autotune.task.template import TASK_TABLE
 
 logger = logging.getLogger("autotvm")
+
+
+# Names of dtypes, layouts and the like; nothing of which C makes a call or a block.
+_NAME = re.compile(r"(?:[\w.,:+@ >-]|/(?![/*]))*")
+_TEXT = Refusal("an argument of the task is a text that could be code")
 
 
 def differs(
@@ -67,17 +73,20 @@ def outdated(
 def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -> Iterable[Pair]:
     """Return the records that templates could have made as they are now; a warning counts others.
 
+    Templates are run with the arguments that stand in the records, which may become the text of a
+    kernel: records with a text among them that could be more than a name are left out too.
+
     Args:
         pairs: records of any tasks.
         source: what is read, for the warning.
-        keep_older: whether all are returned.
+        keep_older: whether those of an older kernel text, or with other choices, stay.
     """
-    if keep_older:
-        return pairs
     kept: list[Pair] = []
     refusals: dict[str, list[Refusal]] = {}
     for inp, result in pairs:
-        refusal = outdated(inp.task, inp.config, inp.config, result)
+        refusal = None if _names_only(inp.task.args) else _TEXT
+        if refusal is None and not keep_older:
+            refusal = outdated(inp.task, inp.config, inp.config, result)
         if refusal is None:
             kept.append((inp, result))
         else:
@@ -85,3 +94,9 @@ def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -
     for name, ones in refusals.items():
         logger.warning("%s: of %s, %s", source, name, ignored(ones))
     return kept
+
+
+def _names_only(value: object) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(map(_names_only, value))
+    return not isinstance(value, str) or _NAME.fullmatch(value) is not None

@@ -9,6 +9,7 @@ from typing import Any
 # Most characters of a message in a record: compilers can say a million of them.
 MESSAGE_LIMIT = 4000
 _LONGEST_HASH = 64
+_ALWAYS_KNOWN = ("race", "roofline")
 _LARGEST = sys.float_info.max
 
 
@@ -20,7 +21,10 @@ def check_extras(extra: Mapping[str, Any]) -> None:
     """
     for key, value in extra.items():
         known = _FORMS.get(key)
-        if known is not None and not known[0](value):
+        # What was not known at the time, such as the spread of one sample, is null.
+        if known is None or (value is None and key not in _ALWAYS_KNOWN):
+            continue
+        if not known[0](value):
             raise ValueError(f"{key!r} is {known[1]}, not {value!r}"[:200])
 
 
@@ -93,7 +97,7 @@ _FORMS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "min_repeat_ms": (_is_share, "a number from 0 on"),
     "samples": (_is_count, "a whole number from 0 on"),
     "resources": (_is_report, "a number for each name"),
-    "graph": (lambda v: v is None or isinstance(v, bool), "true, false or null"),
+    "graph": (lambda v: isinstance(v, bool), "true, false or null"),
     "flush": (lambda v: isinstance(v, bool), "true or false"),
     "kernel_hash": (
         lambda v: isinstance(v, str) and len(v) <= _LONGEST_HASH, "a text of hexadecimal digits"

@@ -22,6 +22,15 @@ def test_a_time_in_which_nothing_runs_is_none_and_never_wins(cost):
     assert MeasureResult((cost,), 0, 1.0, 1.0).seconds == float("inf")
 
 
+def test_the_spread_of_one_sample_is_not_known_and_the_record_is_good():
+    extra = {"ci95": [1.0, 1.0], "noise_floor": None, "samples": 1, "resources": None}
+    _, result = decode(encode(make_input(), good(1.0, **extra)))
+    assert result.extra == extra
+    for key in ("race", "roofline"):
+        with pytest.raises(RecordError, match=f"'{key}' is"):
+            decode(encode(make_input(), good(1.0, **{key: None})))
+
+
 def test_a_message_keeps_its_head_and_its_tail():
     message = "error: first\n" + "x" * 10**6 + "\nlast words"
     text = encode(make_input(), MeasureResult((), 3, 1.0, 1.0, message))

@@ -16,8 +16,17 @@ from autotune import te
 from autotune.cli.main import main
 from autotune.driver import kernel_hash
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
-from autotune.record import compact, load_from_file
-from autotune.task import TASK_TABLE, DispatchContext, create, get_config, template
+from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.record import compact, encode, load_from_file
+from autotune.task import (
+    TASK_TABLE,
+    ConfigEntity,
+    DispatchContext,
+    Task,
+    create,
+    get_config,
+    template,
+)
 from autotune.tuner import GridSearchTuner, callback
 from autotune.tuner.resume import earlier
 
@@ -180,6 +189,21 @@ def test_verify_counts_older_records_and_goes_on(tmp_path, caplog):
     assert result.output.endswith("0 of 0 records hold; of these 0 answers checked\n")
     result = CliRunner().invoke(main, ["verify", str(log), "--keep-older", "--every"])
     assert "of 3 records hold" in result.output
+
+
+@pytest.mark.parametrize("text", ["x(); ", "{", "1 /* 2", "a\nb", '"', "x\\", "#", "// "])
+def test_verify_gives_no_template_a_text_that_could_be_code(tmp_path, caplog, text):
+    inp = MeasureInput(autotune.Target("c"), Task("softmax.cpu", (4, text), "c"), make_config())
+    (tmp_path / "x.log").write_text(encode(inp, MeasureResult((1.0,), 0, 1.0, 1.0)) + "\n")
+    for options in ([], ["--keep-older"]):
+        result = CliRunner().invoke(main, ["verify", str(tmp_path / "x.log"), *options])
+        assert result.output.startswith("0 of 0 records hold")
+        assert "is a text that could be code" in caplog.text
+        caplog.clear()
+
+
+def make_config():
+    return ConfigEntity(0, None, {})
 
 
 def test_a_log_of_autotvm_has_no_hash_and_is_taken_as_it_is(tmp_path):
