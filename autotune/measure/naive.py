@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,11 @@ _TIMEOUT_S = 120.0
 
 
 def naive_outputs(
-    tensors: Sequence[Any], inputs: Sequence[str], folder: Path, sums: str | None = None
+    tensors: Sequence[Any],
+    inputs: Sequence[str],
+    folder: Path,
+    sums: str | None = None,
+    started: Callable[[Station], None] = lambda station: None,
 ) -> list[Expected]:
     """Compute the outputs among ``tensors`` in a process of their own.
 
@@ -31,13 +35,14 @@ def naive_outputs(
         inputs: files with the values of the arguments that are read.
         folder: for temporary files.
         sums: dtype in which kernels keep their sums; by default that of the expression.
+        started: called with what owns the process, which may be ended from any thread.
 
     Raises:
         MeasureError: they cannot be computed; the message says why.
     """
     outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
     reference = bounded_kernel(tensors, sums)
-    values = _run(reference, inputs, folder)
+    values = _run(reference, inputs, folder, started)
     made = []
     for tensor, (value, bound) in zip(outputs, reference.outputs, strict=True):
         error = None if bound is None else values[bound]
@@ -45,7 +50,12 @@ def naive_outputs(
     return made
 
 
-def _run(reference: BoundedKernel, inputs: Sequence[str], folder: Path) -> list[Any]:
+def _run(
+    reference: BoundedKernel,
+    inputs: Sequence[str],
+    folder: Path,
+    started: Callable[[Station], None],
+) -> list[Any]:
     kernel = reference.kernel
     folder = folder / "reference"
     try:
@@ -59,6 +69,7 @@ def _run(reference: BoundedKernel, inputs: Sequence[str], folder: Path) -> list[
     outputs = tuple(str(folder / f"{a.name}.npy") for a in kernel.outputs)
     job = ReferenceJob(built.artifact, kernel, _TIMEOUT_S, given, outputs)
     station = Station(Greeting("c", 0, isolated=True), None, str(folder))
+    started(station)
     try:
         reply = station.run(job)
     finally:

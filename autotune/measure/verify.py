@@ -21,6 +21,7 @@ from autotune.measure.naive import naive_outputs
 from autotune.measure.realise import realise
 from autotune.measure.rounding import EPSILON, SHORT
 from autotune.measure.scratch import Scratch
+from autotune.measure.stations import Station
 from autotune.measure.tolerance import Limit, Tolerance, reduction_length, tolerance
 from autotune.measure.tracked import NotTracked, Tracked, stored, tracked
 from autotune.measure.types import MeasureInput
@@ -170,6 +171,7 @@ class Oracle:
         self._inputs: dict[tuple[Argument, ...], tuple[str, ...]] = {}
         self._known: dict[tuple[Argument, ...], Data] = {}
         self._numbers = itertools.count()
+        self._station: Station | None = None
 
     def data(self, measure_input: MeasureInput, kernel: Kernel, expected: bool = True) -> Data:
         """Return the files for a kernel of this task.
@@ -232,7 +234,8 @@ class Oracle:
         if not tensors:
             return self._unverified(task.name, inputs, "its kernels have no reference")
         try:
-            plain = naive_outputs(tensors, inputs, self._scratch.path, self._policy.sums)
+            folder, sums = self._scratch.path, self._policy.sums
+            plain = naive_outputs(tensors, inputs, folder, sums, self._started)
         except MeasureError as error:
             return self._unverified(task.name, inputs, error)
         return self._checked(inputs, kernel, plain)
@@ -279,8 +282,13 @@ class Oracle:
             ) from error
         return str(path)
 
+    def _started(self, station: Station) -> None:
+        self._station = station
+
     def close(self) -> None:
-        """Remove the files."""
+        """Remove the files, and end the process that computes them, if one does."""
+        if self._station is not None:
+            self._station.end()
         self._inputs.clear()
         self._known.clear()
         self._scratch.remove()
