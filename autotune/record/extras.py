@@ -92,7 +92,8 @@ _FORMS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "race": (_is_race, "a race with its candidates"),
     "ci95": (_is_interval, "two numbers"),
     "median": (_is_share, "a number from 0 on"),
-    "noise_floor": (_is_share, "a number from 0 on"),
+    # Of one sample, such as that of a trial that was cut short, no spread is known.
+    "noise_floor": (lambda v: v is None or _is_share(v), "a number from 0 on, or null"),
     "roofline": (_is_share, "a number from 0 on"),
     "min_repeat_ms": (_is_share, "a number from 0 on"),
     "samples": (_is_count, "a whole number from 0 on"),

@@ -13,7 +13,10 @@ from autotune.cli.log_entries import read_logs
 from autotune.cli.log_plot import curve
 from autotune.cli.main import main
 from autotune.errors import RecordError
+from autotune.measure import MeasureResult
+from autotune.measure.timing import costs_of, recorded
 from autotune.record import encode, load_from_file, to_dataframe
+from autotune.runtime import summarize
 from tests.record.records import TVM_ROW, failed, good, make_config, make_input
 
 GEMM, CONV = ("gemm", (64, 64), "llvm"), ("conv", (1,), "llvm")
@@ -262,3 +265,16 @@ def test_without_pandas_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(RecordError, match=r"pip install 'autotune\[pandas\]'"):
         to_dataframe([])
+
+
+@pytest.mark.parametrize("samples", [[1e-6], [1e-6, 2e-6], [1e-6, 2e-6, 3e-6]])
+def test_what_a_trial_keeps_of_its_samples_is_read_again(tmp_path, samples):
+    # Of one sample, such as that of a hopeless trial, no spread is known.
+    timing = summarize(samples, 1, cut_short=len(samples) == 1)
+    result = MeasureResult(costs_of(timing), 0, 0.1, 1.0, "", recorded(timing))
+    log = tmp_path / "x.log"
+    log.write_text(encode(*pair(GEMM, 0, result, k=1)) + "\n")
+    ((_, again),) = load_from_file(log)
+    assert again == result
+    assert again.spread == timing.noise_floor
+    assert rows(run("show", "--json", log))[0]["seconds"] == pytest.approx(np.median(samples))
