@@ -120,7 +120,8 @@ def verdict(recorded: MeasureResult, measured: MeasureResult) -> Verdict:
     if measured.error_no:
         return "failed"
     before = recorded.seconds
-    ratio = measured.seconds / before if before else math.inf
+    # A record without a time that something may have taken cannot hold.
+    ratio = measured.seconds / before if 0 < before < math.inf else math.inf
     if abs(ratio - 1) <= _ALWAYS_SAME or _overlap(recorded, measured):
         return "confirmed"
     return "slower" if ratio > 1 else "faster"
