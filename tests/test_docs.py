@@ -17,7 +17,11 @@ from click.testing import CliRunner
 from autotune.cli.main import main
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 # Smaller shapes, fewer trials, and a target that every machine has.
 SMALLER = {"1024": "16", "300": "4", '"cuda"': '"cuda -emulate"'}
 _BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
