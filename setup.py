@@ -16,7 +16,7 @@ XGBOOST = [
     'xgboost-cpu>=1.7; platform_system == "Linux" and platform_machine == "x86_64"',
     'xgboost>=1.7; platform_system != "Linux" or platform_machine != "x86_64"',
 ]
-CHECK = ["ruff>=0.8", "mypy>=1.13", "build>=1.2"]
+CHECK = ["ruff>=0.8", "mypy>=1.13", "build>=1.2", "pre-commit>=3.5"]
 # NVRTC needs no GPU: what compiles with it is tested wherever its wheels exist.
 NVRTC = [
     f'{wheel}>=13; platform_system == "Linux" and platform_machine == "x86_64"'
