@@ -107,6 +107,7 @@ class Replayed:
 
     def __init__(self, torch: Any, sets: Sequence[Callable[[], object]]) -> None:
         self._torch = torch
+        self._sets = sets  # the graph has the addresses of their arrays, and keeps none alive
         self.input_sets = len(sets)
         rounds = -(-_GRAPH_RUNS // len(sets))
         self._runs = rounds * len(sets)
