@@ -23,7 +23,7 @@ FAULTS = {
     "compile": (2, "error"),
     "template_bug": (2, "a bug in the template"),
     "refused": (1, "refused by its template"),
-    "missing_entry": (4, "no entry 'missing'"),
+    "missing_entry": (2, "the source has no function missing"),
     "wrong": (5, "y: 1 of 256 elements differ"),
     "unwritten": (5, "y: 256 of 256 elements differ"),
     "loop": (7, "the kernel ran longer than"),
