@@ -106,9 +106,9 @@ def compile_kernel(
         CompileTimeout: it was killed after ``timeout_s``.
     """
     started = time.perf_counter()
+    kernel = replace(kernel, flags=anchored(kernel.flags)) if kernel.flags else kernel
     if wrong := signature_mismatch(kernel):
         raise CompileError(f"kernel {kernel.name!r}: {wrong}")
-    kernel = replace(kernel, flags=anchored(kernel.flags)) if kernel.flags else kernel
     recipe = _recipe(kernel, target, compiler)
     store = (cache or _users_cache(environment.cache_dir())) if use_cache else None
     key = _key(recipe)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 # A value may follow these at once (-DN=4); all others need a space or an equals sign before it.
 _GLUED = ("-I", "-D", "-U", "-isystem", "-iquote", "-idirafter")
+# Flags of nvcc that name files of flags; all compilers here know @file.
+_FLAG_FILES = ("--options-file", "-optf")
+# Files of flags that name each other are not followed for ever.
+_DEEPEST = 8
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,28 @@ def parsed(words: Iterable[str], valued: Collection[str]) -> Iterator[Flag]:
         else:
             between = "=" if word[len(name)] == "=" else ""
             yield Flag(name, between, word[len(name) + len(between) :])
+
+
+def expanded(words: Iterable[str], deepest: int = _DEEPEST) -> Iterator[str]:
+    """Put the flags that stand in files (``@file``) in the place of the files' names.
+
+    What is in such a file decides a compilation, and its name does not. A file that cannot be read
+    is left to the compiler.
+    """
+    for flag in parsed(words, _FLAG_FILES):
+        inner = None
+        if deepest and flag.name in _FLAG_FILES:
+            inner = _all_words(flag.value.split(","))
+        elif deepest and flag.name.startswith("@"):
+            inner = _all_words([flag.name[1:]])
+        yield from flag.words if inner is None else expanded(inner, deepest - 1)
+
+
+def _all_words(paths: Iterable[str]) -> list[str] | None:
+    try:
+        return [word for path in paths for word in shlex.split(Path(path).read_text("utf-8"))]
+    except (OSError, ValueError):
+        return None
 
 
 def _has_name(word: str, name: str) -> bool:

@@ -2,7 +2,8 @@
 
 Those are the headers found along the flags that name folders or files, and along the variables
 that do; and what they include in turn. Headers of the system and of the toolkit are covered by
-the compiler's version. Limit: an ``#include`` that names its header by a macro is not followed.
+the compiler's version. An ``#include`` may name its header by a macro, so every macro that stands
+for the name of a file is taken for an include. Limit: names that macros put together.
 """
 
 from __future__ import annotations
@@ -13,23 +14,29 @@ import re
 import stat
 from functools import lru_cache
 
-from autotune.runtime.flags import Flag, parsed
+from autotune.runtime.flags import Flag, expanded, parsed
 from autotune.utils import environment
 
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+_INCLUDE = re.compile(
+    rb'^[ \t]*#[ \t]*(?:include(?:_next)?|import|embed|define[ \t]+\w+)[ \t]*[<"]([^>"\n]+)[>"]',
+    re.MULTILINE,
+)
+# A macro that a flag defines as the name of a file.
+_DEFINED = re.compile(r'\w+=[<"]([^>"\n]+)[>"]')
 _FOLDERS = (
     "--include-path", "--include-directory", "--system-include", "-isystem", "-iquote",
     "-idirafter", "-I",
 )  # fmt: skip
 _FILES = ("--pre-include", "-include", "-imacros")
+_MACROS = ("--define-macro", "-D")
 
 
 def anchored(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the flags with the headers' folders and files absolute.
+    """Return the flags with the headers' folders and files absolute, and files of flags read.
 
     Compilers run in a folder of their own, where relative names would mean nothing.
     """
-    found = parsed(flags, (*_FOLDERS, *_FILES))
+    found = parsed(expanded(flags), (*_FOLDERS, *_FILES))
     return tuple(word for flag in found for word in _absolute(flag).words)
 
 
@@ -50,6 +57,11 @@ def user_headers(source: str, flags: tuple[str, ...]) -> list[tuple[str, str]]:
     """
     folders, named = _searched((*flags, *environment.compiler_flags()))
     folders += environment.include_folders()
+    return sorted(_found(source, folders, named).items())
+
+
+def _found(source: str, folders: list[str], named: list[str]) -> dict[str, str]:
+    """Return path and digest of what a source includes, and of what is read before it."""
     # The source itself has no folder: it is compiled in one that is empty but for it.
     pending = [(name, "/") for name in (*named, *_included(source.encode()))]
     tried: set[str] = set()
@@ -65,7 +77,7 @@ def user_headers(source: str, flags: tuple[str, ...]) -> list[tuple[str, str]]:
                 # The folder without links, so that a detour (../lib/a.h) is not taken twice.
                 around = os.path.realpath(os.path.dirname(path))
                 pending += [(inner, around) for inner in header[1]]
-    return sorted(found.items())
+    return found
 
 
 def header_contents(source: str, flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
@@ -73,29 +85,25 @@ def header_contents(source: str, flags: tuple[str, ...]) -> tuple[list[str], lis
 
     Nothing of it depends on where the headers are, nor on variables of this machine.
     """
-    folders, files = _searched(flags)
-    parts = list(parsed(flags, (*_FOLDERS, *_FILES)))
+    flags = anchored(flags)
+    parts = parsed(flags, (*_FOLDERS, *_FILES))
     others = [word for one in parts if one.name not in (*_FOLDERS, *_FILES) for word in one.words]
-    if not folders and not files:
-        return [], others
-    roots = tuple(os.path.join(os.path.abspath(folder), "") for folder in folders)
-    named = {os.path.abspath(name) for name in files}
-    found = [(os.path.abspath(path), digest) for path, digest in user_headers(source, flags)]
-    kept = {digest for path, digest in found if path.startswith(roots) or path in named}
-    return sorted(kept), others
+    return sorted(set(_found(source, *_searched(flags)).values())), others
 
 
 def _searched(flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return the folders that flags name, and the files that are read before the source."""
+    """Return the folders that flags name, and the files that they have read."""
     folders: list[str] = []
     files: list[str] = []
-    for flag in parsed(flags, (*_FOLDERS, *_FILES)):
+    for flag in parsed(expanded(flags), (*_FOLDERS, *_FILES, *_MACROS)):
         # nvcc takes several, divided by commas; for others a comma belongs to the name.
         values = dict.fromkeys((flag.value, *flag.value.split(",")))
         if flag.name in _FOLDERS:
             folders += values
         elif flag.name in _FILES:
             files += values
+        elif flag.name in _MACROS and (name := _DEFINED.fullmatch(flag.value)):
+            files.append(name[1])
     return folders, files
 
 

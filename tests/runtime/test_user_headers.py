@@ -6,9 +6,9 @@ import pytest
 
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import compile_kernel
-from autotune.runtime.flags import Flag, parsed
+from autotune.runtime.flags import Flag, expanded, parsed
 from autotune.runtime.toolchain import find_nvcc
-from autotune.runtime.user_headers import anchored, user_headers
+from autotune.runtime.user_headers import anchored, header_contents, user_headers
 from autotune.target import Target
 
 SOURCE = """
@@ -90,6 +90,52 @@ def test_a_header_found_by_the_flags_in_a_variable_counts(project, monkeypatch):
     one = kernel(SOURCE, "cuda", [])
     first, second, _ = hashes(one, "cuda -arch=sm_90", project / "lib" / "b.h", project)
     assert first != second
+
+
+@pytest.mark.parametrize(
+    ("source", "flag"),
+    [
+        ('#define HEADER "lib/a.h"\n#include HEADER\n', ""),
+        ("#define HEADER <lib/a.h>\n#include HEADER\n", ""),
+        ("#include HEADER\n", '-DHEADER="lib/a.h"'),
+    ],
+)
+def test_a_header_named_by_a_macro_counts(source, flag, project):
+    source += "void f(float *y) { y[0] = VALUE; }\n"
+    one = kernel(source, "c", [f"-I{project}", *filter(None, [flag])])
+    first, second, third = hashes(one, "c", project / "lib" / "b.h", project)
+    assert first != second == third
+
+
+def test_an_edited_file_of_flags_compiles_anew(project):
+    flags = project / "flags"
+    one = kernel("void f(float *y) { y[0] = VALUE; }\n", "c", [f"@{project}/flags"])
+    found = []
+    for value in ("1.0f", "2.5f"):
+        flags.write_text(f"-O1 '-DVALUE={value}'")
+        found.append(compile_kernel(one, Target("c"), out_dir=project).code_hash)
+        assert header_contents("", tuple(one.flags))[1] == ["-O1", f"-DVALUE={value}"]
+    assert found[0] != found[1]
+
+
+def test_a_file_of_flags_that_names_itself_ends(tmp_path):
+    path = tmp_path / "flags"
+    path.write_text(f"-O1 @{path}")
+    assert list(expanded([f"@{path}"]))[:2] == ["-O1", "-O1"]
+    assert list(expanded(["@/nowhere", "-O2"])) == ["@/nowhere", "-O2"]
+    assert list(expanded(["--options-file", "/nowhere", "-O2"]))[-1] == "-O2"
+
+
+def test_the_hash_of_a_kernel_sees_headers_that_are_named_in_full_or_relative(
+    project, monkeypatch
+):
+    monkeypatch.chdir(project)
+    header = project / "lib" / "b.h"
+    ways = [(f'#include "{header}"\n', ()), ("", ("-include", "lib/b.h")), (C_SOURCE, ("-I.",))]
+    before = [header_contents(*way)[0] for way in ways]
+    header.write_text("#define VALUE 2.5f\n")
+    after = [header_contents(*way)[0] for way in ways]
+    assert all(old and old != new for old, new in zip(before, after, strict=True))
 
 
 def test_relative_folders_are_those_of_the_caller(project, monkeypatch):
