@@ -32,7 +32,7 @@ FLOAT_LIMIT = {
 def split_lanes(dtype: str) -> tuple[str, int]:
     """Return the element dtype and the lanes: ``"float32x4"`` -> ``("float32", 4)``."""
     element, x, lanes = dtype.partition("x")
-    if element not in ELEMENTS or (x and not lanes.isdigit()):
+    if element not in ELEMENTS or (x and not (lanes.isdecimal() and int(lanes))):
         known = ", ".join(ELEMENTS)
         raise ExpressionError(f"dtype {dtype!r} is unknown; expected one of {known}")
     return element, int(lanes) if x else 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 from autotune.errors import ExpressionError
-from autotune.ir import Expr, IterVar, as_expr, cast, same
+from autotune.ir import Expr, Operand, as_expr, cast, same
 from autotune.te.declare import compute
 from autotune.te.location import user_line
 from autotune.te.tensor import BROADCAST, Extent, Tensor
@@ -55,7 +56,7 @@ def broadcast(
 ) -> Tensor:
     """Apply a function of two expressions to two tensors, or to a tensor and a number."""
     for operand in (a, b):
-        if not isinstance(operand, Tensor | Expr | IterVar | int | float):
+        if not isinstance(operand, Tensor | Operand | Real):
             raise ExpressionError(
                 f"{user_line()}: {name}: expected a tensor or a number, got {operand!r}"
             )
@@ -70,6 +71,10 @@ def broadcast(
         result: Tensor = compute(shape, both, name, tag, varargs_names=names)
         return result
     tensor = a if isinstance(a, Tensor) else b
+    if not isinstance(tensor, Tensor):
+        raise ExpressionError(
+            f"{user_line()}: {name}: one of two operands must be a tensor, got {a!r} and {b!r}"
+        )
     names = [f"ax{i}" for i in range(tensor.ndim)]
 
     def one(*i: Any) -> Any:

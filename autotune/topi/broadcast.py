@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autotune import te
-from autotune.errors import ExpressionError
 from autotune.te.broadcast import broadcast, read_broadcast
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
+from autotune.topi.arguments import asks, operand, takes, tensor
+from autotune.topi.arguments import shape as extents_of
 from autotune.topi.utils import axis_names, get_const_tuple
 
 Operand = Any
@@ -18,11 +19,13 @@ Operand = Any
 
 def _operator(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Tensor]:
     def combine(lhs: Operand, rhs: Operand) -> Tensor:
+        if not isinstance(lhs, Tensor):
+            tensor(asks(name), "lhs or rhs", rhs)
         return broadcast(function, lhs, rhs, f"T_{name}", tag.BROADCAST)
 
     combine.__name__ = combine.__qualname__ = name
     combine.__doc__ = f"Combine two operands by ``{name}``, element by element."
-    return combine
+    return takes(lhs=operand, rhs=operand)(combine)
 
 
 add = _operator("add", operator.add)
@@ -45,6 +48,7 @@ logical_and = _operator("logical_and", te.all)
 logical_or = _operator("logical_or", te.any)
 
 
+@takes(data=tensor, shape=extents_of)
 def broadcast_to(data: Tensor, shape: Sequence[int]) -> Tensor:
     """Repeat a tensor to a larger shape, as numpy does.
 
@@ -54,9 +58,7 @@ def broadcast_to(data: Tensor, shape: Sequence[int]) -> Tensor:
     extents = get_const_tuple(shape)
     own = (1,) * (len(extents) - data.ndim) + get_const_tuple(data.shape)
     if len(own) != len(extents) or any(a not in (1, b) for a, b in zip(own, extents, strict=True)):
-        raise ExpressionError(
-            f"broadcast_to: {data.name} of shape {data.shape} does not broadcast to {extents}"
-        )
+        asks("broadcast_to").refuse("shape", f"one that {data} broadcasts to", extents)
     result: Tensor = te.compute(
         extents,
         lambda *i: read_broadcast(data, i),

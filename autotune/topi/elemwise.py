@@ -8,6 +8,7 @@ from typing import Any
 from autotune import te
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
+from autotune.topi.arguments import asks, dtype, number, same_shape, shape, takes, tensor, tensors
 from autotune.topi.utils import axis_names
 
 
@@ -23,7 +24,7 @@ def _operator(name: str, function: Callable[[Any], Any]) -> Callable[[Tensor], T
 
     operator.__name__ = operator.__qualname__ = name
     operator.__doc__ = f"Take ``{name}`` of each element."
-    return operator
+    return takes(x=tensor)(operator)
 
 
 exp = _operator("exp", te.exp)
@@ -54,6 +55,7 @@ negative = _operator("negative", lambda v: -v)
 identity = _operator("identity", lambda v: v)
 
 
+@takes(x=tensor)
 def sign(x: Tensor) -> Tensor:
     """Tell each element's sign: -1, 0 or 1."""
 
@@ -64,17 +66,20 @@ def sign(x: Tensor) -> Tensor:
     return elementwise(x, value)
 
 
+@takes(x=tensor, a_min=number, a_max=number)
 def clip(x: Tensor, a_min: float, a_max: float) -> Tensor:
     """Limit each element to ``a_min`` .. ``a_max``."""
     low, high = te.const(a_min, x.dtype), te.const(a_max, x.dtype)
     return elementwise(x, lambda v: te.max(te.min(v, high), low))
 
 
+@takes(x=tensor, dtype=dtype)
 def cast(x: Tensor, dtype: str) -> Tensor:
     """Convert each element; the tensor itself when it has the dtype already."""
     return x.astype(dtype)
 
 
+@takes(shape=shape, dtype=dtype, fill_value=number)
 def full(shape: Any, dtype: str, fill_value: float) -> Tensor:
     """Make a tensor of one value."""
     value = te.const(fill_value, dtype)
@@ -82,13 +87,17 @@ def full(shape: Any, dtype: str, fill_value: float) -> Tensor:
     return result
 
 
+@takes(x=tensor, fill_value=number)
 def full_like(x: Tensor, fill_value: float) -> Tensor:
     """Make a tensor of one value, with the shape and dtype of another."""
     return full(x.shape, x.dtype, fill_value)
 
 
+@takes(xs=tensors)
 def elemwise_sum(xs: list[Tensor]) -> Tensor:
     """Add up tensors of one shape."""
+    for i, x in enumerate(xs):
+        same_shape(asks("elemwise_sum"), f"xs[{i}]", x, xs[0].shape)
 
     def total(*i: Any) -> Any:
         value = xs[0](*i)

@@ -8,18 +8,26 @@ from typing import Any
 from autotune import te
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
+from autotune.topi.arguments import flag, takes, tensor
 from autotune.topi.elemwise import elementwise
 from autotune.topi.utils import axis_names, get_const_tuple, normal_axes
 
 Axis = int | Sequence[int] | None
+_taken = takes(data=tensor, keepdims=flag)
 
 
 def _reduced(
-    data: Tensor, axis: Axis, keepdims: bool, value: Callable[..., Any], name: str, kind: str
+    what: str,
+    data: Tensor,
+    axis: Axis,
+    keepdims: bool,
+    value: Callable[..., Any],
+    name: str,
+    kind: str,
 ) -> Any:
     """Compute ``value(full indices, reduction axes)`` at every index that is left."""
     shape = get_const_tuple(data.shape)
-    over = normal_axes(name, axis, data.ndim)
+    over = normal_axes(what, axis, data.ndim)
     axes = {a: te.reduce_axis((0, shape[a]), name=f"k{a}") for a in over}
     left = [a for a in range(data.ndim) if keepdims or a not in axes]
 
@@ -32,8 +40,9 @@ def _reduced(
     return te.compute(extents, body, name, kind, varargs_names=axis_names(len(extents)))
 
 
-def _reduction(data: Tensor, axis: Axis, keepdims: bool, reducer: Any) -> Tensor:
+def _reduction(what: str, data: Tensor, axis: Axis, keepdims: bool, reducer: Any) -> Tensor:
     result: Tensor = _reduced(
+        what,
         data,
         axis,
         keepdims,
@@ -44,39 +53,48 @@ def _reduction(data: Tensor, axis: Axis, keepdims: bool, reducer: Any) -> Tensor
     return result
 
 
+@_taken
 def sum(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Sum over axes; over all of them by default. Of bools it tells whether any is true."""
     if data.dtype == "bool":
         either = te.comm_reducer(lambda x, y: te.any(x, y), lambda t: te.const(False, t), "any")
-        return _reduction(data, axis, keepdims, either)
-    return _reduction(data, axis, keepdims, te.sum)
+        return _reduction("sum", data, axis, keepdims, either)
+    return _reduction("sum", data, axis, keepdims, te.sum)
 
 
+@_taken
 def max(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the maximum over axes; over all of them by default."""
-    return _reduction(data, axis, keepdims, te.max)
+    return _reduction("max", data, axis, keepdims, te.max)
 
 
+@_taken
 def min(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the minimum over axes; over all of them by default."""
-    return _reduction(data, axis, keepdims, te.min)
+    return _reduction("min", data, axis, keepdims, te.min)
 
 
+@_taken
 def prod(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Multiply over axes; over all of them by default."""
     times = te.comm_reducer(lambda x, y: x * y, lambda t: te.const(1, t), name="prod")
-    return _reduction(data, axis, keepdims, times)
+    return _reduction("prod", data, axis, keepdims, times)
 
 
+@_taken
 def mean(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Average over axes; over all of them by default."""
-    count = 1
+    count: Any = 1
     for a in normal_axes("mean", axis, data.ndim):
         count *= get_const_tuple(data.shape)[a]
-    return elementwise(sum(data, axis, keepdims), lambda v: v / te.const(count, data.dtype))
+    whole = isinstance(count, int)
+    number = te.const(count, data.dtype) if whole else te.cast(count, data.dtype)
+    return elementwise(sum(data, axis, keepdims), lambda v: v / number)
 
 
-def _index_of(data: Tensor, axis: Axis, keepdims: bool, better: Any, worst: Any) -> Tensor:
+def _index_of(
+    what: str, data: Tensor, axis: Axis, keepdims: bool, better: Any, worst: Any
+) -> Tensor:
     """Reduce pairs of index and value; of equal values the first index is kept."""
 
     def combine(x: Any, y: Any) -> Any:
@@ -88,7 +106,7 @@ def _index_of(data: Tensor, axis: Axis, keepdims: bool, better: Any, worst: Any)
 
     reducer = te.comm_reducer(combine, identity, name="argreduce")
     shape = get_const_tuple(data.shape)
-    over = normal_axes("argreduce", axis, data.ndim)
+    over = normal_axes(what, axis, data.ndim)
 
     def value(full: list[Any], axes: list[Any]) -> Any:
         index: Any = 0
@@ -97,7 +115,7 @@ def _index_of(data: Tensor, axis: Axis, keepdims: bool, better: Any, worst: Any)
         return reducer((index, data(*full)), axis=axes)
 
     name = f"{data.name}_red_temp"
-    both = _reduced(data, axis, keepdims, value, name, tag.COMM_REDUCE_IDX)
+    both = _reduced(what, data, axis, keepdims, value, name, tag.COMM_REDUCE_IDX)
     result: Tensor = te.compute(
         both[0].shape,
         lambda *i: both[0](*i),
@@ -108,11 +126,13 @@ def _index_of(data: Tensor, axis: Axis, keepdims: bool, better: Any, worst: Any)
     return result
 
 
+@_taken
 def argmax(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the index (int32, within the reduced axes, row-major) of the first maximum."""
-    return _index_of(data, axis, keepdims, lambda a, b: a > b, te.min_value)
+    return _index_of("argmax", data, axis, keepdims, lambda a, b: a > b, te.min_value)
 
 
+@_taken
 def argmin(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the index (int32, within the reduced axes, row-major) of the first minimum."""
-    return _index_of(data, axis, keepdims, lambda a, b: a < b, te.max_value)
+    return _index_of("argmin", data, axis, keepdims, lambda a, b: a < b, te.max_value)

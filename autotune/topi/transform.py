@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 from autotune import te
 from autotune.errors import ExpressionError
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
-from autotune.topi.nn.dense import matmul as multiply
-from autotune.topi.utils import axis_names, get_const_tuple, normal_axes, normal_axis
+from autotune.topi.arguments import (
+    asks,
+    axes_of,
+    flag,
+    integer,
+    integers,
+    listed,
+    plain_integer,
+    same_shape,
+    takes,
+    tensor,
+    tensors,
+)
+from autotune.topi.nn.dense import multiplied
+from autotune.topi.utils import (
+    axis_names,
+    get_const_tuple,
+    normal_axes,
+    normal_axis,
+    static_shape,
+)
+from autotune.utils.check import Check
 from autotune.utils.math import product
 
 
@@ -20,11 +41,10 @@ def _moved(shape: Sequence[Any], body: Callable[..., Any], name: str) -> Tensor:
     return result
 
 
+@takes(a=tensor)
 def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """Permute dimensions; reverse them by default."""
-    order = [normal_axis("transpose", x, a.ndim) for x in axes or reversed(range(a.ndim))]
-    if sorted(order) != list(range(a.ndim)):
-        raise ExpressionError(f"transpose: axes must be a permutation of 0..{a.ndim - 1}: {axes}")
+    order = _order(a.ndim, axes)
 
     def body(*i: Any) -> Any:
         source: list[Any] = [0] * a.ndim
@@ -33,6 +53,18 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
         return a(*source)
 
     return _moved([a.shape[x] for x in order], body, "T_transpose")
+
+
+def _order(ndim: int, axes: Sequence[int] | None) -> list[int]:
+    """Return what `transpose` does: for each dimension of the result, the one that it was."""
+    check = asks("transpose")
+    given = [] if axes is None else listed(check, "axes", axes, "a list of axes")
+    if not given:
+        return list(reversed(range(ndim)))
+    order = axes_of(check, "axes", given, ndim)
+    if len(order) != ndim:
+        check.refuse("axes", f"a permutation of 0..{ndim - 1}", axes)
+    return order
 
 
 def _unravelled(index: Any, shape: Sequence[int]) -> list[Any]:
@@ -52,16 +84,19 @@ def _ravelled(indices: Sequence[Any], shape: Sequence[int]) -> Any:
     return te.const(offset, "int32") if isinstance(offset, int) else offset
 
 
+@takes(a=tensor)
 def reshape(a: Tensor, newshape: Sequence[int]) -> Tensor:
     """Give the elements, in row-major order, another shape; one extent may be -1."""
-    old, new = get_const_tuple(a.shape), list(get_const_tuple(newshape))
+    check, old = asks("reshape"), static_shape("reshape", "a", a, a.ndim)
+    new = integers(-1)(check, "newshape", [newshape] if isinstance(newshape, Real) else newshape)
     if new.count(-1) == 1:
         new[new.index(-1)] = product(old) // max(-product(new), 1)
     if product(old) != product(new) or min([*new, 1]) < 1:
-        raise ExpressionError(f"reshape: {a.name} of shape {old} does not fit {newshape}")
+        check.refuse("newshape", f"extents of {product(old)} elements, as {a} has", newshape)
     return _moved(new, lambda *i: a(*_unravelled(_ravelled(i, new), old)), "T_reshape")
 
 
+@takes(a=tensor, num_newaxis=integer(0))
 def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
     """Insert dimensions of extent 1 before ``axis``."""
     at = normal_axis("expand_dims", axis, a.ndim + 1)
@@ -69,13 +104,14 @@ def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
     return _moved(shape, lambda *i: a(*i[:at], *i[at + num_newaxis :]), "T_expand_dims")
 
 
+@takes(a=tensor)
 def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     """Drop dimensions of extent 1: those given, or all."""
     shape = get_const_tuple(a.shape)
     ones = [i for i, n in enumerate(shape) if n == 1]
     drop = ones if axis is None else normal_axes("squeeze", axis, a.ndim)
     if not set(drop) <= set(ones):
-        raise ExpressionError(f"squeeze: axes {drop} of {a.name}, shape {shape}, must be of 1")
+        asks("squeeze").refuse("axis", f"axes of extent 1 of {a}", axis)
     left = [i for i in range(a.ndim) if i not in drop]
 
     def body(*i: Any) -> Any:
@@ -85,22 +121,22 @@ def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     return _moved([shape[i] for i in left], body, "T_squeeze")
 
 
+@takes(a_tuple=tensors)
 def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Join tensors along an axis."""
     first, rest = a_tuple[0], a_tuple[1:]
     at = normal_axis("concatenate", axis, first.ndim)
     shapes = [get_const_tuple(t.shape) for t in a_tuple]
-    for tensor, shape in zip(rest, shapes[1:], strict=True):
-        if (*shape[:at], *shape[at + 1 :]) != (*shapes[0][:at], *shapes[0][at + 1 :]):
-            raise ExpressionError(
-                f"concatenate: {tensor.name} of shape {shape} does not fit {shapes[0]} along {at}"
-            )
+    for i, other in enumerate(a_tuple):
+        along = shapes[i][at] if at < other.ndim else "..."
+        expected = (*shapes[0][:at], along, *shapes[0][at + 1 :])
+        same_shape(asks("concatenate"), f"a_tuple[{i}]", other, expected)
 
     def body(*i: Any) -> Any:
         value, before = first(*i), shapes[0][at]
-        for tensor, shape in zip(rest, shapes[1:], strict=True):
+        for other, shape in zip(rest, shapes[1:], strict=True):
             shifted = (*i[:at], i[at] - before, *i[at + 1 :])
-            value = te.if_then_else(i[at] >= before, tensor(*shifted), value)
+            value = te.if_then_else(i[at] >= before, other(*shifted), value)
             before += shape[at]
         return value
 
@@ -109,6 +145,7 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     return _moved(total, body, "T_concat")
 
 
+@takes(a=tensor)
 def strided_slice(
     a: Tensor,
     begin: Sequence[int],
@@ -129,15 +166,16 @@ def strided_slice(
         slice_mode: ``"end"`` or ``"size"``.
     """
     mode, named = (axes, None) if isinstance(axes, str) else (slice_mode, axes)
-    shape = get_const_tuple(a.shape)
+    shape = static_shape("strided_slice", "a", a, a.ndim)
     parts = [slice(None)] * a.ndim
-    places = _places(named, a.ndim)
-    for place, part in zip(places, _slices(begin, end, strides, mode), strict=False):
+    places = axes_of(asks("strided_slice"), "axes", named, a.ndim)
+    for place, part in zip(places, _slices(len(places), begin, end, strides, mode), strict=False):
         parts[place] = part
     ranges = [range(*part.indices(n)) for part, n in zip(parts, shape, strict=True)]
     if not all(ranges):
         raise ExpressionError(
-            f"strided_slice: nothing is left of {a.name}, shape {shape}, from {begin} to {end}"
+            f"strided_slice: begin and end must leave something, got {begin} and {end}: "
+            f"nothing is left of {a.name}, shape {shape}"
         )
 
     def body(*i: Any) -> Any:
@@ -146,36 +184,50 @@ def strided_slice(
     return _moved([len(r) for r in ranges], body, "T_strided_slice")
 
 
-def _places(axes: Sequence[int] | None, ndim: int) -> Sequence[int]:
-    """Return the dimensions that are named, in the order in which they are."""
-    if axes is None:
-        return range(ndim)
-    normal_axes("strided_slice", axes, ndim)
-    return [normal_axis("strided_slice", axis, ndim) for axis in axes]
-
-
 def _slices(
-    begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None, mode: str
+    ndim: int, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None, mode: str
 ) -> list[slice]:
-    """Return what is taken of the dimensions that are named."""
-    if mode not in ("end", "size"):
-        raise ExpressionError(f"strided_slice: slice_mode must be 'end' or 'size', got {mode!r}")
+    """Return what is taken of the ``ndim`` dimensions that are named; all of those left out."""
+    check = asks("strided_slice")
+    check.one_of("slice_mode", mode, ("end", "size"))
+    first = _limits(check, "begin", begin, ndim)
+    last = _limits(check, "end", end, ndim)
+    steps = _limits(check, "strides", () if strides is None else strides, ndim)
+    if 0 in steps:
+        check.refuse("strides", "steps other than 0", strides)
     if mode == "end":
-        steps = [*(strides or ()), *[1] * len(begin)]
-        return [slice(b, e, s) for b, e, s in zip(begin, end, steps, strict=False)]
+        return [slice(b, e, s) for b, e, s in zip(first, last, steps, strict=True)]
     # What reaches the end of a dimension from a negative index has no end, rather than 0.
-    stops = [b + n or None if n >= 0 else None for b, n in zip(begin, end, strict=True)]
-    return [slice(b, stop) for b, stop in zip(begin, stops, strict=True)]
+    ends = [
+        (b or 0) + n or None if n is not None and n >= 0 else None
+        for b, n in zip(first, last, strict=True)
+    ]
+    return [slice(b, e) for b, e in zip(first, ends, strict=True)]
 
 
+def _limits(check: Check, name: str, value: Any, ndim: int) -> list[int | None]:
+    """Return an index for each dimension, None where there is none."""
+    given = listed(check, name, value, "a list of whole numbers")
+    if len(given) > ndim:
+        check.refuse(name, f"at most {ndim} whole numbers", value)
+    limits = [
+        None if n is None else check.whole(f"{name}[{i}]", plain_integer(n))
+        for i, n in enumerate(given)
+    ]
+    return limits + [None] * (ndim - len(limits))
+
+
+@takes(transp_a=flag, transp_b=flag)
 def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False) -> Tensor:
     """Multiply two matrices, each of which may be stored transposed.
 
     `topi.nn.matmul` takes a bias and a dtype too.
     """
-    return multiply(a, b, transpose_a=transp_a, transpose_b=transp_b)
+    names = ("a", "b")
+    return multiplied("matmul", names, a, b, transpose_a=transp_a, transpose_b=transp_b)
 
 
+@takes(a=tensor)
 def flip(a: Tensor, axis: int = 0) -> Tensor:
     """Reverse an axis."""
     at = normal_axis("flip", axis, a.ndim)
@@ -183,8 +235,11 @@ def flip(a: Tensor, axis: int = 0) -> Tensor:
     return _moved(a.shape, lambda *i: a(*i[:at], last - i[at], *i[at + 1 :]), "T_flip")
 
 
+@takes(condition=tensor, x=tensor, y=tensor)
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Take elements of ``x`` where the condition holds, else of ``y``; one shape for all."""
+    same_shape(asks("where"), "condition", condition, x.shape)
+    same_shape(asks("where"), "y", y, x.shape)
 
     def body(*i: Any) -> Any:
         return te.Select(condition(*i) != 0, x(*i), y(*i))

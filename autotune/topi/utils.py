@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any
 
 from autotune.errors import ExpressionError
 from autotune.ir import FloatImm, IntImm
-from autotune.te.tensor import ComputeOp, Operation, Tensor
+from autotune.te.tensor import ComputeOp, Operation
 from autotune.topi import tag
+from autotune.topi.arguments import asks, axes_of, axis_of, tensor
 
 
 def get_const_int(expr: Any) -> int:
@@ -19,7 +21,7 @@ def get_const_int(expr: Any) -> int:
     """
     if isinstance(expr, IntImm):
         return expr.value
-    if isinstance(expr, int):
+    if isinstance(expr, Integral):
         return int(expr)
     raise ExpressionError(f"expected a constant integer, got {expr}")
 
@@ -32,13 +34,19 @@ def get_const_float(expr: Any) -> float:
     """
     if isinstance(expr, FloatImm | IntImm):
         return float(expr.value)
-    if isinstance(expr, int | float):
+    if isinstance(expr, Real):
         return float(expr)
     raise ExpressionError(f"expected a constant number, got {expr}")
 
 
 def get_const_tuple(shape: Iterable[Any]) -> tuple[Any, ...]:
-    """Return a shape with constant extents as ints; symbolic extents stay as they are."""
+    """Return a shape with constant extents as ints; symbolic extents stay as they are.
+
+    Raises:
+        ExpressionError: it is no list of extents.
+    """
+    if isinstance(shape, str | bytes | Mapping) or not isinstance(shape, Iterable):
+        asks("get_const_tuple").refuse("shape", "a list of extents", shape)
     return tuple(n.value if isinstance(n, IntImm) else n for n in shape)
 
 
@@ -47,24 +55,20 @@ def equal_const_int(expr: Any, value: int) -> bool:
     return isinstance(expr, IntImm | int) and get_const_int(expr) == value
 
 
-def static_shape(what: str, tensor: Tensor, ndim: int) -> tuple[int, ...]:
-    """Return the shape of a tensor that must have ``ndim`` dimensions of known extent."""
-    shape = get_const_tuple(tensor.shape)
+def static_shape(what: str, name: str, value: Any, ndim: int) -> tuple[int, ...]:
+    """Return the shape of a tensor that must have ``ndim`` dimensions of known extent.
+
+    Args:
+        what: the operator.
+        name: the argument.
+        value: what it was given.
+        ndim: number of dimensions.
+    """
+    check = asks(what)
+    shape = get_const_tuple(tensor(check, name, value).shape)
     if len(shape) != ndim or not all(isinstance(n, int) for n in shape):
-        raise ExpressionError(
-            f"{what}: expected {ndim} dimensions of constant extent for {tensor.name}, "
-            f"got {tensor.shape}"
-        )
+        check.refuse(name, f"a tensor of {ndim} dimensions of constant extent", value)
     return shape
-
-
-def pair(what: str, value: Any) -> tuple[int, int]:
-    """Return ``value`` for both directions: an int or two of them."""
-    if isinstance(value, int | IntImm):
-        return get_const_int(value), get_const_int(value)
-    if isinstance(value, Sequence) and len(value) == 2:
-        return get_const_int(value[0]), get_const_int(value[1])
-    raise ExpressionError(f"{what}: expected an int or two, got {value!r}")
 
 
 def normal_axis(what: str, axis: Any, ndim: int) -> int:
@@ -73,19 +77,12 @@ def normal_axis(what: str, axis: Any, ndim: int) -> int:
     Raises:
         ExpressionError: there is no such axis.
     """
-    number = get_const_int(axis)
-    if not -ndim <= number < ndim:
-        raise ExpressionError(f"{what}: axis must be in {-ndim}..{ndim - 1}, got {number}")
-    return number % ndim
+    return axis_of(asks(what), "axis", axis, ndim)
 
 
 def normal_axes(what: str, axis: Any, ndim: int) -> list[int]:
     """Return one, several or (for None) all axes, ascending and counted from the front."""
-    given = range(ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
-    found = sorted(normal_axis(what, a, ndim) for a in given)
-    if len(set(found)) < len(found):
-        raise ExpressionError(f"{what}: an axis is given twice in {axis!r}")
-    return found
+    return sorted(axes_of(asks(what), "axis", axis, ndim))
 
 
 def axis_names(ndim: int, prefix: str = "ax") -> list[str]:

@@ -55,8 +55,7 @@ class Check:
         self, name: str, value: Any, least: float = -math.inf, most: float = math.inf
     ) -> int:
         """Return a whole number within bounds; numpy's are whole numbers, booleans are none."""
-        right = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        if not right or not least <= value <= most:
+        if not is_whole(value, least, most):
             self.refuse(name, "a whole number" + _bounds(least, most), value)
         return int(value)
 
@@ -119,6 +118,12 @@ class Check:
         if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
             self.refuse(name, expected, value)
         return value
+
+
+def is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
+    """Return whether a value is a whole number within bounds; booleans are none."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return whole and bool(least <= value <= most)
 
 
 def _bounds(least: float, most: float) -> str:

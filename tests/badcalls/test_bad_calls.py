@@ -11,7 +11,7 @@ import pytest
 
 from autotune.errors import AutotuneError
 from autotune.utils.check import shown
-from tests.badcalls import defining, expressing, running
+from tests.badcalls import defining, expressing, operators, running
 
 APIS = [
     *defining.SPACES,
@@ -22,6 +22,7 @@ APIS = [
     *running.RECORDS,
     *running.ARRAYS,
     *expressing.EXPRESSIONS,
+    *operators.TOPI,
 ]
 CALLS = [
     pytest.param(api, argument, value, id=f"{api.name}-{argument}-{number}")

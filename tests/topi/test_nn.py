@@ -197,19 +197,28 @@ def test_activations_and_scale_shift():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda x, w: topi.nn.conv2d_nchw(x, w, 0, 1), "stride and dilation must be at least 1"),
-        (lambda x, w: topi.nn.conv2d_nchw(x, w, 1, (1, 2, 3)), "padding must be an int, 2 or 4"),
+        (lambda x, w: topi.nn.conv2d_nchw(x, w, 0, 1), "stride must be a whole number of at"),
+        (
+            lambda x, w: topi.nn.conv2d_nchw(x, w, 1, (1, 2, 3)),
+            "padding must be a whole number of",
+        ),
         (lambda x, w: topi.nn.conv2d_nchw(x, w, 1, 0, 5), "does not fit into the 5x5 image"),
-        (lambda x, w: topi.nn.conv2d(x, w, 1, 0, 1, "CHWN"), "layout must be NCHW"),
-        (lambda x, w: topi.nn.conv2d(x, w, 1, 0, 1, groups=3), "3 groups do not divide"),
-        (lambda x, w: topi.nn.conv2d_nhwc(x, w, 1, 0), "the filter expects 3"),
-        (lambda x, w: topi.nn.conv2d_winograd_nchw(x, w, 2, 0), "stride and dilation must be 1"),
-        (lambda x, w: topi.nn.dense(x, w), "expected 2 dimensions"),
+        (lambda x, w: topi.nn.conv2d(x, w, 1, 0, 1, "CHWN"), "data_layout must be one of 'NCHW'"),
+        (
+            lambda x, w: topi.nn.conv2d(x, w, 1, 0, 1, groups=3),
+            "groups must be a number that divides 4 ch",
+        ),
+        (
+            lambda x, w: topi.nn.conv2d_nhwc(x, w, 1, 0),
+            "kernel must be of 5 input channels.*got 3",
+        ),
+        (lambda x, w: topi.nn.conv2d_winograd_nchw(x, w, 2, 0), "stride must be .* at most 1"),
+        (lambda x, w: topi.nn.dense(x, w), "data must be a tensor of 2 dimensions"),
         (lambda x, w: topi.nn.pool2d(x, 9, 1), "does not fit"),
-        (lambda x, w: topi.nn.pool2d(x, 2, 0), "stride and dilation must be at least 1"),
+        (lambda x, w: topi.nn.pool2d(x, 2, 0), "stride must be a whole number of at least 1"),
         (lambda x, w: topi.nn.pool2d(x, 2, 1, pool_type="sum"), "pool_type must be"),
-        (lambda x, w: topi.nn.adaptive_pool(x, 3), "must divide 5x5"),
-        (lambda x, w: topi.nn.pad(x, [1, 1]), "got 2 paddings"),
+        (lambda x, w: topi.nn.adaptive_pool(x, 3), "must be a size that divides 5x5"),
+        (lambda x, w: topi.nn.pad(x, [1, 1]), "pad_before must be 4 paddings"),
     ],
 )
 def test_arguments_that_cannot_be_are_named(make, message):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from autotune import te
-from autotune.errors import ExpressionError
 from autotune.te.tensor import Tensor
+from autotune.topi.arguments import asks, dtype_or_none, integer, pair, plain_integer, takes
 from autotune.topi.nn.pad import Padding
 from autotune.topi.nn.window import Window, check_channels, extents, ordered
 
@@ -14,6 +14,7 @@ from autotune.topi.nn.window import Window, check_channels, extents, ordered
 FILTERS = {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}
 
 
+@takes(strides=pair(), groups=integer(1))
 def conv2d(
     data: Tensor,
     kernel: Tensor,
@@ -29,14 +30,12 @@ def conv2d(
 
     ``kernel_layout`` may name the one layout that goes with the data's: OIHW, HWIO, HWIO.
     """
-    if data_layout not in FILTERS or kernel_layout not in ("", FILTERS[data_layout]):
-        raise ExpressionError(
-            f"conv2d: layout must be NCHW with OIHW, NHWC with HWIO or HWCN with HWIO, got "
-            f"{data_layout} with {kernel_layout or 'its own'}"
-        )
+    check = asks("conv2d")
+    check.one_of("data_layout", data_layout, FILTERS)
+    check.one_of("kernel_layout", kernel_layout, ("", FILTERS[data_layout]))
     if groups != 1:
         if data_layout != "NCHW":
-            raise ExpressionError(f"conv2d: groups need layout NCHW, got {data_layout}")
+            check.refuse("groups", f"1 where the data_layout is {data_layout!r}", groups)
         return group_conv2d_nchw(data, kernel, strides, padding, dilation, groups, out_dtype)
     operator = {"NCHW": conv2d_nchw, "NHWC": conv2d_nhwc, "HWCN": conv2d_hwcn}[data_layout]
     return operator(data, kernel, strides, padding, dilation, out_dtype)
@@ -133,7 +132,8 @@ def _convolve(
     groups: int = 1,
 ) -> Tensor:
     """Convolve in any layout that has one for the filters in `FILTERS`."""
-    images, filters = extents(what, data, layout), extents(what, kernel, FILTERS[layout])
+    images = extents(what, "data", data, layout)
+    filters = extents(what, "kernel", kernel, FILTERS[layout])
     group_in = _divided(what, images["C"], groups)
     group_out = _divided(what, filters["O"], groups)
     check_channels(what, group_in, filters["I"])
@@ -141,7 +141,7 @@ def _convolve(
     out = {**images, **window.output(what, images), "C": filters["O"]}
     padded = window.pad(data, layout, "pad_temp")
     element = {"I": te.reduce_axis((0, group_in), name="rc"), **window.axes("ry", "rx")}
-    dtype = out_dtype or data.dtype
+    dtype = dtype_or_none(asks(what), "out_dtype", out_dtype) or data.dtype
 
     def body(*index: Any) -> Any:
         at = dict(zip(layout, index, strict=True))
@@ -163,9 +163,10 @@ def _divided(what: str, channels: int, groups: int) -> int:
     Raises:
         ExpressionError: the groups do not divide them.
     """
-    if groups < 1 or channels % groups:
-        raise ExpressionError(f"{what}: {groups} groups do not divide {channels} channels")
-    return channels // groups
+    number = asks(what).whole("groups", plain_integer(groups), least=1)
+    if channels % number:
+        asks(what).refuse("groups", f"a number that divides {channels} channels", groups)
+    return channels // number
 
 
 __all__ = [

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from autotune import te
-from autotune.errors import ExpressionError
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
+from autotune.topi.arguments import asks, dtype_or_none, flag, takes
 from autotune.topi.utils import static_shape
 
-
-def _check_reduction(what: str, a: int, b: int) -> None:
-    if a != b:
-        raise ExpressionError(f"{what}: the reduced extents differ: {a} and {b}")
+_FLAGS = {"transpose_a": flag, "transpose_b": flag}
 
 
+def _check_reduction(what: str, names: tuple[str, str], b: Tensor, ka: int, kb: int) -> None:
+    if ka != kb:
+        expected = f"a tensor of reduced extent {ka}, as {names[0]} has"
+        asks(what).refuse(names[1], expected, b, f", where it is {kb}")
+
+
+@takes(out_dtype=dtype_or_none, **_FLAGS)
 def matmul(
     tensor_a: Tensor,
     tensor_b: Tensor,
@@ -23,9 +27,29 @@ def matmul(
     transpose_b: bool = False,
 ) -> Tensor:
     """Multiply two matrices, each of which may be stored transposed, and add a bias per column."""
-    sa, sb = static_shape("matmul", tensor_a, 2), static_shape("matmul", tensor_b, 2)
+    names = ("tensor_a", "tensor_b")
+    return multiplied(
+        "matmul", names, tensor_a, tensor_b, bias, out_dtype, transpose_a, transpose_b
+    )
+
+
+def multiplied(
+    what: str,
+    names: tuple[str, str],
+    tensor_a: Tensor,
+    tensor_b: Tensor,
+    bias: Tensor | None = None,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Tensor:
+    """Do what `matmul` does, for an operator ``what`` that has other names for its factors."""
+    sa, sb = static_shape(what, names[0], tensor_a, 2), static_shape(what, names[1], tensor_b, 2)
     (m, ka), (kb, n) = (sa[::-1] if transpose_a else sa), (sb[::-1] if transpose_b else sb)
-    _check_reduction("matmul", ka, kb)
+    _check_reduction(what, names, tensor_b, ka, kb)
+    row = bias
+    if row is not None and static_shape(what, "bias", row, 1) != (n,):
+        asks(what).refuse("bias", f"a tensor of {n} elements", row)
     dtype = out_dtype or tensor_a.dtype
     k = te.reduce_axis((0, ka), name="k")
     letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")
@@ -39,24 +63,24 @@ def matmul(
         name=f"T_matmul_{letters}",
         tag="dense" if letters == "NT" else "matmul",
     )
-    if bias is None:
+    if row is None:
         return product
-    row = bias
-    if static_shape("matmul", row, 1) != (n,):
-        raise ExpressionError(f"matmul: the bias must have {n} elements, got {row.shape}")
     result: Tensor = te.compute(
         (m, n), lambda i, j: product[i, j] + row[j].astype(dtype), tag=tag.BROADCAST
     )
     return result
 
 
+@takes(out_dtype=dtype_or_none)
 def dense(
     data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: str | None = None
 ) -> Tensor:
     """Apply a dense layer: data [batch, in] times the transpose of weight [out, in]."""
-    return matmul(data, weight, bias, out_dtype, transpose_b=True)
+    names = ("data", "weight")
+    return multiplied("dense", names, data, weight, bias, out_dtype, transpose_b=True)
 
 
+@takes(out_dtype=dtype_or_none, **_FLAGS)
 def batch_matmul(
     tensor_a: Tensor,
     tensor_b: Tensor,
@@ -75,12 +99,12 @@ def batch_matmul(
         transpose_a: whether the first is stored transposed.
         transpose_b: whether the second is.
     """
-    ba, *sa = static_shape("batch_matmul", tensor_a, 3)
-    bb, *sb = static_shape("batch_matmul", tensor_b, 3)
+    ba, *sa = static_shape("batch_matmul", "tensor_a", tensor_a, 3)
+    bb, *sb = static_shape("batch_matmul", "tensor_b", tensor_b, 3)
     (m, ka), (kb, n) = (sa[::-1] if transpose_a else sa), (sb[::-1] if transpose_b else sb)
-    _check_reduction("batch_matmul", ka, kb)
+    _check_reduction("batch_matmul", ("tensor_a", "tensor_b"), tensor_b, ka, kb)
     if ba != bb and 1 not in (ba, bb):
-        raise ExpressionError(f"batch_matmul: batches must be equal or 1, got {ba} and {bb}")
+        asks("batch_matmul").refuse("tensor_b", f"a tensor of {ba} batches or of 1", tensor_b)
     dtype = out_dtype or tensor_a.dtype
     k = te.reduce_axis((0, ka), name="k")
     letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")

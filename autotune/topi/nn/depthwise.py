@@ -6,6 +6,7 @@ from typing import Any
 
 from autotune import te
 from autotune.te.tensor import Tensor
+from autotune.topi.arguments import asks, dtype_or_none
 from autotune.topi.nn.pad import Padding
 from autotune.topi.nn.window import Window, check_channels, extents, ordered
 
@@ -59,14 +60,15 @@ def _convolve(
     out_dtype: str | None,
 ) -> Tensor:
     """Convolve in any layout; of the filters, C is the input channel and M the multiplier."""
-    images, filters = extents(what, data, layout), extents(what, kernel, kernel_layout)
+    images = extents(what, "data", data, layout)
+    filters = extents(what, "kernel", kernel, kernel_layout)
     check_channels(what, images["C"], filters["C"])
     window = Window.of(what, filters, stride, padding, dilation)
     multiplier = filters["M"]
     out = {**images, **window.output(what, images), "C": images["C"] * multiplier}
     padded = window.pad(data, layout, "PaddedInput")
     element = window.axes("di", "dj")
-    dtype = out_dtype or data.dtype
+    dtype = dtype_or_none(asks(what), "out_dtype", out_dtype) or data.dtype
 
     def body(*index: Any) -> Any:
         at = dict(zip(layout, index, strict=True))

@@ -6,14 +6,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from autotune import te
-from autotune.errors import ExpressionError
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
-from autotune.topi.utils import get_const_int, get_const_tuple
+from autotune.topi.arguments import (
+    asks,
+    integers,
+    optional,
+    pair,
+    plain_integer,
+    takes,
+    tensor,
+    text,
+    value_of_element,
+)
+from autotune.utils.check import Check, is_whole
 
 Padding = int | str | Sequence[int]
+_PADDING = "a whole number of at least 0, 2 or 4 of them, 'SAME' or 'VALID'"
 
 
+@takes(
+    data=tensor,
+    pad_before=integers(0),
+    pad_after=optional(integers(0)),
+    pad_value=value_of_element,
+    name=text,
+)
 def pad(
     data: Tensor,
     pad_before: Sequence[int],
@@ -30,13 +48,10 @@ def pad(
         pad_value: a number or an expression.
         name: name of the result.
     """
-    before = get_const_tuple(pad_before)
-    after = before if pad_after is None else get_const_tuple(pad_after)
-    if len(before) != data.ndim or len(after) != data.ndim:
-        raise ExpressionError(
-            f"pad: {data.name} has {data.ndim} dimensions, got {len(before)} paddings before and "
-            f"{len(after)} after"
-        )
+    before, after = pad_before, pad_before if pad_after is None else pad_after
+    for side, given in (("pad_before", before), ("pad_after", after)):
+        if len(given) != data.ndim:
+            asks("pad").refuse(side, f"{data.ndim} paddings, one for each dimension", given)
     shape = [n + b + a for n, b, a in zip(data.shape, before, after, strict=True)]
     value = te.const(pad_value, data.dtype) if isinstance(pad_value, int | float) else pad_value
 
@@ -54,7 +69,9 @@ def pad(
     return result
 
 
-def get_pad_tuple(padding: Padding, kernel: Sequence[Any]) -> tuple[int, int, int, int]:
+def get_pad_tuple(
+    padding: Padding, kernel: Sequence[Any], owner: str = "get_pad_tuple"
+) -> tuple[int, int, int, int]:
     """Return a two-dimensional padding as (top, left, bottom, right).
 
     Args:
@@ -62,24 +79,23 @@ def get_pad_tuple(padding: Padding, kernel: Sequence[Any]) -> tuple[int, int, in
             result; ``"VALID"``, no padding; or ``"SAME"``, the output as large as the input when
             the stride is 1.
         kernel: extents of the filter, dilation included.
+        owner: who asks, for messages.
     """
-    if isinstance(padding, str):
-        return _named_padding(padding, kernel)
-    if isinstance(padding, int):
-        return padding, padding, padding, padding
-    sides = [get_const_int(p) for p in padding]
-    if len(sides) == 2:
-        return sides[0], sides[1], sides[0], sides[1]
-    if len(sides) == 4:
-        return sides[0], sides[1], sides[2], sides[3]
-    raise ExpressionError(f"padding must be an int, 2 or 4 ints, 'SAME' or 'VALID', got {padding}")
-
-
-def _named_padding(padding: str, kernel: Sequence[Any]) -> tuple[int, int, int, int]:
-    if padding == "VALID":
+    check = asks(owner)
+    if isinstance(padding, str) and padding == "VALID":
         return 0, 0, 0, 0
-    if padding != "SAME":
-        raise ExpressionError(f"padding must be 'SAME' or 'VALID' or ints, got {padding!r}")
-    height, width = (get_const_int(n) - 1 for n in kernel)
-    top, left = (height + 1) // 2, (width + 1) // 2
-    return top, left, height - top, width - left
+    if isinstance(padding, str) and padding == "SAME":
+        return _same(check, kernel)
+    several = isinstance(padding, Sequence) and not isinstance(padding, str)
+    given: Any = padding if several else (padding,)
+    sides = list(map(plain_integer, given))
+    if len(sides) not in (1, 2, 4) or not all(is_whole(side, 0) for side in sides):
+        check.refuse("padding", _PADDING, padding)
+    top, left, bottom, right = (int(side) for side in sides * (4 // len(sides)))
+    return top, left, bottom, right
+
+
+def _same(check: Check, kernel: Sequence[Any]) -> tuple[int, int, int, int]:
+    rows, columns = pair()(check, "kernel", kernel)
+    top, left = rows // 2, columns // 2
+    return top, left, rows - 1 - top, columns - 1 - left

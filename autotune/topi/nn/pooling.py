@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from autotune import te
-from autotune.errors import ExpressionError
 from autotune.ir import Cast, Expr, Mul, Select, Sub
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
+from autotune.topi.arguments import asks, flag, pair, takes
 from autotune.topi.nn.pad import Padding
 from autotune.topi.nn.window import Slide, Window, extents, ordered
-from autotune.topi.utils import axis_names, pair
+from autotune.topi.utils import axis_names
 
 _NAMES = axis_names(4)
 
 
+@takes(kernel=pair(), ceil_mode=flag, count_include_pad=flag)
 def pool2d(
     data: Tensor,
     kernel: Any,
@@ -41,8 +42,8 @@ def pool2d(
         count_include_pad: whether an average counts elements of the padding.
     """
     _check("pool2d", pool_type, layout)
-    images, size = extents("pool2d", data, layout), pair("pool2d: kernel", kernel)
-    window = Window.of("pool2d", dict(zip("HW", size, strict=True)), stride, padding, dilation)
+    images = extents("pool2d", "data", data, layout)
+    window = Window.of("pool2d", dict(zip("HW", kernel, strict=True)), stride, padding, dilation)
     if ceil_mode:
         window = window.rounded_up()
     out = {**images, **window.output("pool2d", images)}
@@ -75,6 +76,7 @@ def pool2d(
     return result
 
 
+@takes(output_size=pair())
 def adaptive_pool(
     data: Tensor, output_size: Any, pool_type: str = "avg", layout: str = "NCHW"
 ) -> Tensor:
@@ -83,13 +85,11 @@ def adaptive_pool(
     The windows must be of one size, as they are when the output size divides the input's.
     """
     _check("adaptive_pool", pool_type, layout)
-    images = extents("adaptive_pool", data, layout)
-    wanted = dict(zip("HW", pair("adaptive_pool: output_size", output_size), strict=True))
+    images = extents("adaptive_pool", "data", data, layout)
+    wanted = dict(zip("HW", output_size, strict=True))
     if any(images[axis] % wanted[axis] for axis in "HW"):
-        raise ExpressionError(
-            f"adaptive_pool: output size {tuple(wanted.values())} must divide "
-            f"{images['H']}x{images['W']}"
-        )
+        expected = f"a size that divides {images['H']}x{images['W']}"
+        asks("adaptive_pool").refuse("output_size", expected, output_size)
     steps = {axis: images[axis] // wanted[axis] for axis in "HW"}
     window = Window({axis: Slide(step, step, 1, 0, 0) for axis, step in steps.items()})
     shape = ordered(layout, {**images, **wanted})
@@ -113,10 +113,8 @@ def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
 
 
 def _check(what: str, pool_type: str, layout: str) -> None:
-    if pool_type not in ("max", "avg"):
-        raise ExpressionError(f"{what}: pool_type must be 'max' or 'avg', got {pool_type!r}")
-    if layout not in ("NCHW", "NHWC"):
-        raise ExpressionError(f"{what}: layout must be NCHW or NHWC, got {layout!r}")
+    asks(what).one_of("pool_type", pool_type, ("max", "avg"))
+    asks(what).one_of("layout", layout, ("NCHW", "NHWC"))
 
 
 def _pooled(

@@ -7,6 +7,7 @@ from typing import Any
 
 from autotune import te
 from autotune.te.tensor import Tensor
+from autotune.topi.arguments import takes, tensor
 from autotune.topi.utils import get_const_tuple, normal_axis
 
 
@@ -22,6 +23,7 @@ def _over(x: Tensor, axis: int, name: str, value: Callable[..., Any], reducer: A
     return result
 
 
+@takes(x=tensor)
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """Divide the powers of e by their sum along an axis; the maximum is subtracted first."""
     at = normal_axis("softmax", axis, x.ndim)
@@ -44,6 +46,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     return result
 
 
+@takes(x=tensor)
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """Take the logarithm of `softmax`, computed without its quotient."""
     at = normal_axis("log_softmax", axis, x.ndim)

@@ -14,15 +14,16 @@ from typing import Any, TypeVar
 from autotune import te
 from autotune.errors import ExpressionError
 from autotune.te.tensor import Tensor
+from autotune.topi.arguments import asks, pair
 from autotune.topi.nn.pad import Padding, get_pad_tuple, pad
-from autotune.topi.utils import pair, static_shape
+from autotune.topi.utils import static_shape
 
 T = TypeVar("T")
 
 
-def extents(what: str, tensor: Tensor, layout: str) -> dict[str, int]:
-    """Return the extents of a tensor under the letters of its layout."""
-    return dict(zip(layout, static_shape(what, tensor, len(layout)), strict=True))
+def extents(what: str, name: str, tensor: Tensor, layout: str) -> dict[str, int]:
+    """Return the extents of the tensor that is argument ``name``, under its layout's letters."""
+    return dict(zip(layout, static_shape(what, name, tensor, len(layout)), strict=True))
 
 
 def ordered(layout: str, values: Mapping[str, T]) -> list[T]:
@@ -61,13 +62,10 @@ class Window:
         what: str, size: Mapping[str, int], stride: Any, padding: Padding, dilation: Any
     ) -> Window:
         """Check and normalise; ``what`` names the operator in messages."""
-        steps, holes = pair(f"{what}: stride", stride), pair(f"{what}: dilation", dilation)
-        if min(*steps, *holes) < 1:
-            raise ExpressionError(
-                f"{what}: stride and dilation must be at least 1, got {stride} and {dilation}"
-            )
+        check = asks(what)
+        steps, holes = pair()(check, "stride", stride), pair()(check, "dilation", dilation)
         reach = [(size[a] - 1) * d + 1 for a, d in zip("HW", holes, strict=True)]
-        sides = get_pad_tuple(padding, reach)
+        sides = get_pad_tuple(padding, reach, what)
         columns = zip("HW", steps, holes, sides[:2], sides[2:], strict=True)
         return Window({a: Slide(size[a], *rest) for a, *rest in columns})
 
@@ -77,8 +75,10 @@ class Window:
         if min(found.values()) < 1:
             h, w = self.slides["H"], self.slides["W"]
             raise ExpressionError(
-                f"{what}: a {h.extent}x{w.extent} window with dilation {h.dilation}, {w.dilation} "
-                f"does not fit into the {images['H']}x{images['W']} image with padding "
+                f"{what}: kernel must not reach beyond the padded data, got a "
+                f"{h.extent}x{w.extent} window with dilation {h.dilation}, {w.dilation}: it "
+                f"does not fit into the "
+                f"{images['H']}x{images['W']} image with padding "
                 f"{(h.before, w.before, h.after, w.after)}"
             )
         return found
@@ -108,6 +108,4 @@ class Window:
 def check_channels(what: str, data: int, kernel: int) -> None:
     """Raise when data and filter disagree on the number of input channels."""
     if data != kernel:
-        raise ExpressionError(
-            f"{what}: the data has {data} input channels, the filter expects {kernel}"
-        )
+        asks(what).refuse("kernel", f"of {data} input channels, as the data is", kernel)

@@ -8,14 +8,32 @@ from functools import cache
 from itertools import count, islice
 from typing import Any
 
+import numpy as np
+
 from autotune import te
-from autotune.errors import ExpressionError
 from autotune.te.tensor import Tensor
+from autotune.topi.arguments import asks, dtype_or_none, flag, integer, takes, tensor, text
+from autotune.topi.arguments import dtype as dtype_of
 from autotune.topi.nn.pad import Padding, pad
 from autotune.topi.nn.window import Window, check_channels
 from autotune.topi.utils import static_shape
+from autotune.utils.check import Check, is_whole
 
 Matrix = list[list[Fraction]]
+# Sizes of filters and of tiles: beyond them the transforms lose too many digits.
+_SIZES = (2, 8)
+_TILE, _KERNEL = integer(1, 8), integer(*_SIZES)
+
+
+def _numbers(check: Check, name: str, value: Any) -> Any:
+    """Return rows of numbers, all of one length."""
+    try:
+        rows = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        rows = np.empty(0)
+    if rows.ndim != 2 or not rows.size:
+        check.refuse(name, "rows of numbers, all of one length", value)
+    return value
 
 
 def _points(number: int) -> list[Fraction]:
@@ -72,6 +90,7 @@ def transform_fractions(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]
     return a, b, [*filters, last(kernel)]
 
 
+@takes(matrix=_numbers, dtype=dtype_of, name=text)
 def const_matrix(
     matrix: Sequence[Sequence[Any]], dtype: str, name: str = "const_matrix"
 ) -> Tensor:
@@ -92,6 +111,7 @@ def const_matrix(
     return result
 
 
+@takes(tile_size=_TILE, kernel_size=_KERNEL, out_dtype=dtype_of)
 def winograd_transform_matrices(
     tile_size: int, kernel_size: int, out_dtype: str
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -100,11 +120,6 @@ def winograd_transform_matrices(
     A is [alpha, tile_size], B [alpha, alpha], G [alpha, kernel_size]; alpha is tile_size +
     kernel_size - 1.
     """
-    if not (1 <= tile_size <= 8 and 2 <= kernel_size <= 8):
-        raise ExpressionError(
-            f"winograd: tile size must be in 1..8 and kernel size in 2..8, got {tile_size} and "
-            f"{kernel_size}"
-        )
     a, b, g = transform_fractions(tile_size, kernel_size)
     return (
         const_matrix(a, out_dtype, "A"),
@@ -113,11 +128,13 @@ def winograd_transform_matrices(
     )
 
 
+@takes(tile_size=_TILE)
 def conv2d_winograd_weight_transform(kernel: Tensor, tile_size: int) -> Tensor:
     """Transform filters [out, in, k, k] to [alpha, alpha, out, in] ahead of time."""
-    co, ci, kh, kw = static_shape("winograd", kernel, 4)
-    if kh != kw:
-        raise ExpressionError(f"winograd: the filter must be square, got {kh}x{kw}")
+    what = "conv2d_winograd_weight_transform"
+    co, ci, kh, kw = static_shape(what, "kernel", kernel, 4)
+    if kh != kw or not is_whole(kh, *_SIZES):
+        asks(what).refuse("kernel", "square filters of 2x2 to 8x8", kernel)
     alpha = tile_size + kh - 1
     _, _, g = winograd_transform_matrices(tile_size, kh, kernel.dtype)
     r_kh = te.reduce_axis((0, kh), name="r_kh")
@@ -132,6 +149,7 @@ def conv2d_winograd_weight_transform(kernel: Tensor, tile_size: int) -> Tensor:
     return result
 
 
+@takes(out_dtype=dtype_or_none, pre_computed=flag, tile_size=_TILE)
 def conv2d_winograd_nchw(
     data: Tensor,
     kernel: Tensor,
@@ -155,17 +173,20 @@ def conv2d_winograd_nchw(
         pre_computed: whether the filters are transformed already.
         tile_size: outputs of one tile in each direction.
     """
-    batch, ci, height, width = static_shape("winograd", data, 4)
+    what = "conv2d_winograd_nchw"
+    batch, ci, height, width = static_shape(what, "data", data, 4)
+    tensor(asks(what), "kernel", kernel)
     weight = kernel if pre_computed else conv2d_winograd_weight_transform(kernel, tile_size)
-    alpha, _, co, own_ci = static_shape("winograd", weight, 4)
-    check_channels("winograd", ci, own_ci)
+    alpha, other, co, own_ci = static_shape(what, "kernel", weight, 4)
+    check_channels(what, ci, own_ci)
     k, m = alpha - tile_size + 1, tile_size
-    window = Window.of("winograd", {"H": k, "W": k}, stride, padding, dilation)
-    if any((slide.stride, slide.dilation) != (1, 1) for slide in window.slides.values()):
-        raise ExpressionError(
-            f"winograd: stride and dilation must be 1, got {stride} and {dilation}"
-        )
-    oh, ow = window.output("winograd", {"H": height, "W": width}).values()
+    if alpha != other or not is_whole(k, *_SIZES):
+        asks(what).refuse("kernel", f"filters transformed for tile_size {m}", kernel)
+    window = Window.of(what, {"H": k, "W": k}, stride, padding, dilation)
+    for slide in window.slides.values():
+        asks(what).whole("stride", slide.stride, most=1)
+        asks(what).whole("dilation", slide.dilation, most=1)
+    oh, ow = window.output(what, {"H": height, "W": width}).values()
     dtype = out_dtype or data.dtype
     rows, columns = -(-oh // m), -(-ow // m)
     tiles = batch * rows * columns

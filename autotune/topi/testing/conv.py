@@ -9,17 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import ExpressionError
+from autotune.topi.arguments import asks, pair
 from autotune.topi.nn.pad import Padding, get_pad_tuple
-from autotune.topi.utils import pair
 
 Array = npt.NDArray[Any]
 
 
-def _windows(data: Array, kernel: tuple[int, int], stride: Any, padding: Padding) -> Array:
+def _windows(
+    what: str, data: Array, kernel: tuple[int, int], stride: Any, padding: Padding
+) -> Array:
     """Return a view [batch, channel, row, column, kernel row, kernel column] of NCHW data."""
-    top, left, bottom, right = get_pad_tuple(padding, kernel)
+    top, left, bottom, right = get_pad_tuple(padding, kernel, what)
     padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
-    steps = pair("stride", stride)
+    steps = pair()(asks(what), "stride", stride)
     windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(2, 3))
     return windows[:, :, :: steps[0], :: steps[1]]
 
@@ -34,7 +36,7 @@ def conv2d_nchw_python(
             f"conv2d_nchw_python: data {a_np.shape} and filters {w_np.shape} do not fit in "
             f"{groups} groups"
         )
-    windows = _windows(a_np, (kh, kw), stride, padding)
+    windows = _windows("conv2d_nchw_python", a_np, (kh, kw), stride, padding)
     n, _, oh, ow = windows.shape[:4]
     parts = windows.reshape(n, groups, own_ci, oh, ow, kh, kw).transpose(1, 0, 3, 4, 2, 5, 6)
     columns = parts.reshape(groups, n * oh * ow, own_ci * kh * kw)
@@ -64,7 +66,7 @@ def depthwise_conv2d_python_nchw(
 ) -> Array:
     """Convolve each channel of NCHW data by its filters [channel, multiplier, height, width]."""
     channels, multiplier, kh, kw = filter_np.shape
-    windows = _windows(input_np, (kh, kw), stride, padding)
+    windows = _windows("depthwise_conv2d_python_nchw", input_np, (kh, kw), stride, padding)
     out = np.einsum("ncyxhw,cmhw->ncmyx", windows, filter_np, optimize=True)
     n, _, _, oh, ow = out.shape
     return np.ascontiguousarray(out.reshape(n, channels * multiplier, oh, ow))

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune.topi.arguments import asks, pair
 from autotune.topi.nn.pad import Padding, get_pad_tuple
-from autotune.topi.utils import pair
 
 Array = npt.NDArray[Any]
 
@@ -27,9 +27,11 @@ def pool2d_python(
     """Take the maximum or average of windows; the arguments are those of `topi.nn.pool2d`."""
     if layout == "NHWC":
         data = data.transpose(0, 3, 1, 2)
-    size, steps, holes = pair("kernel", kernel), pair("stride", stride), pair("dilation", dilation)
+    check, two = asks("pool2d_python"), pair()
+    size, steps = two(check, "kernel", kernel), two(check, "stride", stride)
+    holes = two(check, "dilation", dilation)
     spread = [(k - 1) * d + 1 for k, d in zip(size, holes, strict=True)]
-    top, left, bottom, right = get_pad_tuple(padding, spread)
+    top, left, bottom, right = get_pad_tuple(padding, spread, "pool2d_python")
     more = [s - 1 if ceil_mode else 0 for s in steps]
     sides = ((0, 0), (0, 0), (top, bottom + more[0]), (left, right + more[1]))
 
@@ -54,6 +56,6 @@ def adaptive_pool(
 ) -> Array:
     """Pool to an output size that divides the input's."""
     at = layout.index("H")
-    extents = pair("output_size", output_size)
+    extents = pair()(asks("adaptive_pool"), "output_size", output_size)
     size = (data.shape[at] // extents[0], data.shape[at + 1] // extents[1])
     return pool2d_python(data, size, size, pool_type=pool_type, layout=layout)
