@@ -11,7 +11,7 @@ import click
 
 from autotune.cli.log_entries import Entry, Group, Logs, read_logs, shortened
 from autotune.cli.modules import import_templates
-from autotune.cli.tables import Table, as_csv, as_json
+from autotune.cli.tables import Table, as_csv, as_json, say
 from autotune.driver.kernel_of import kernel_of
 from autotune.measure.recheck import verdict
 from autotune.measure.types import MeasureErrorNo
@@ -19,6 +19,7 @@ from autotune.record.tools import compact as compact_log
 from autotune.record.tools import pick_best, split_workload
 from autotune.tuner.result import default_of, race_of
 from autotune.utils.quantities import microseconds
+from autotune.utils.visible import visible
 
 LOG = click.Path(dir_okay=False, path_type=Path)
 # Longest text of an error and of all knobs in a table.
@@ -53,7 +54,7 @@ _paths = click.argument("paths", metavar="LOG...", nargs=-1, required=True, type
 
 
 def _print(rows: Sequence[Row], form: str) -> None:
-    click.echo(as_json(rows) if form == "json" else as_csv(rows))
+    say(as_json(rows) if form == "json" else as_csv(rows))
 
 
 @log.command()
@@ -72,13 +73,13 @@ def show(paths: tuple[Path, ...], task: str | None, form: str, top: int, limit: 
         _print(best if top else [_summary(group) for group in logs.groups], form)
         return
     names = ", ".join(map(str, paths))
-    click.echo(f"{names}: {len(logs.trials)} trials of {len(logs.groups)} workloads\n")
+    say(f"{names}: {len(logs.trials)} trials of {len(logs.groups)} workloads\n")
     if logs.groups:
-        click.echo(f"{_workloads(logs.groups[:limit])}\n")
+        say(f"{_workloads(logs.groups[:limit])}\n")
     if len(logs.groups) > limit:
-        click.echo(f"... and {len(logs.groups) - limit} more; see --limit and --task\n")
+        say(f"... and {len(logs.groups) - limit} more; see --limit and --task\n")
     for group in logs.groups[:limit] if top else ():
-        click.echo(f"{group.title} on {group.target}\n{_ranking(group.fastest(top))}\n")
+        say(f"{group.title} on {group.target}\n{_ranking(group.fastest(top))}\n")
     _say_what_is_wrong(logs)
 
 
@@ -125,7 +126,7 @@ def _ranking(entries: Sequence[Entry]) -> Table:
 
 
 def _knobs(entry: Entry) -> str:
-    return ", ".join(f"{name}={value}" for name, value in entry.knobs.items())
+    return ", ".join(visible(f"{name}={value}") for name, value in entry.knobs.items())
 
 
 def _us(seconds: float | None) -> str:
@@ -140,13 +141,13 @@ def _say_what_is_wrong(logs: Logs) -> None:
     counts: Counter[str] = Counter()
     for one in logs.trials:
         if not one.result.ok:
-            line = one.result.error_msg.strip().partition("\n")[0]
+            line = visible(one.result.error_msg.strip().partition("\n")[0])
             kind = MeasureErrorNo(one.result.error_no).name
             counts[shortened(f"{kind} {line}".strip(), ERROR_WIDTH)] += 1
     for text, count in counts.most_common():
-        click.echo(f"{count:6} failed: {text}")
+        say(f"{count:6} failed: {text}")
     for problem in logs.problems:
-        click.echo(problem)
+        say(problem)
 
 
 @log.command()
@@ -185,14 +186,14 @@ def best(
         _print(rows, form)
         return
     for one in found:
-        click.echo(_described(one))
+        say(_described(one))
         if source:
             text, why = _source(one)
-            click.echo(f"\n{text.rstrip()}\n" if text else f"  source   not shown: {why}")
+            say(f"\n{text.rstrip()}\n" if text else f"  source   not shown: {why}")
     for problem in logs.problems:
-        click.echo(problem)
+        say(problem)
     if not found:
-        click.echo(f"no trial of {task or 'any task'} succeeded")
+        say(f"no trial of {task or 'any task'} succeeded")
 
 
 def _described(entry: Entry) -> str:
@@ -206,7 +207,7 @@ def _described(entry: Entry) -> str:
     how = f", winner of a race of {len(raced)}" if raced else ""
     rows.append(("where", f"{entry.where}{how}"))
     rows.append(("index", str(entry.inp.config.index)))
-    rows += [(name, str(value)) for name, value in entry.knobs.items()]
+    rows += [(visible(name), visible(str(value))) for name, value in entry.knobs.items()]
     width = max(len(name) for name, _ in rows)
     lines = [f"{task.name} {task.args} on {entry.inp.target}"]
     return "\n".join(lines + [f"  {name:{width}} {value}" for name, value in rows])
@@ -245,7 +246,7 @@ def diff(before: Path, after: Path, task: str | None, form: str) -> None:
         for row in rows
     ]  # fmt: skip
     heads = ("workload", "target", "before us", "after us", "speedup", "verdict", "changed")
-    click.echo(Table(heads, cells, right=(2, 3, 4)))
+    say(Table(heads, cells, right=(2, 3, 4)))
 
 
 def _key(group: Group) -> tuple[str, Any]:
@@ -296,7 +297,7 @@ def plot(paths: tuple[Path, ...], task: str | None, out: Path) -> None:
     for number, group in enumerate(groups):
         path = out if len(groups) == 1 else out.with_suffix(f".{number:03d}{out.suffix}")
         draw(group, path)
-        click.echo(f"{path}: {group.title} on {group.target}")
+        say(f"{path}: {group.title} on {group.target}")
 
 
 @log.command()
@@ -304,7 +305,7 @@ def plot(paths: tuple[Path, ...], task: str | None, out: Path) -> None:
 @click.argument("out", type=LOG)
 def pick(path: Path, out: Path) -> None:
     """Write the best record of each workload of PATH to OUT; what OUT holds competes."""
-    click.echo(f"{pick_best(path, out)} best records in {out}")
+    say(f"{pick_best(path, out)} best records in {out}")
 
 
 @log.command()
@@ -313,7 +314,7 @@ def pick(path: Path, out: Path) -> None:
 def split(path: Path, clean: bool) -> None:
     """Write each workload of PATH to a file of its own, PATH.NNN.wkl."""
     for made in split_workload(path, clean):
-        click.echo(str(made))
+        say(str(made))
 
 
 @log.command()
@@ -322,4 +323,4 @@ def split(path: Path, clean: bool) -> None:
 def compact(path: Path, out: Path | None) -> None:
     """Drop unreadable lines, and all but the last record of each configuration."""
     kept, dropped = compact_log(path, out)
-    click.echo(f"{kept} records kept, {dropped} lines dropped")
+    say(f"{kept} records kept, {dropped} lines dropped")

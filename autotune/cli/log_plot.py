@@ -9,6 +9,7 @@ from typing import Any
 
 from autotune.cli.log_entries import Entry, Group
 from autotune.errors import RecordError
+from autotune.utils.visible import visible
 
 # Panels of knobs in a row, and values of a knob that are named; of more, every k-th is.
 _COLUMNS, _NAMED = 3, 12
@@ -22,24 +23,33 @@ def draw(group: Group, path: Path) -> None:
         RecordError: matplotlib is not installed, or cannot write the file.
     """
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
         raise RecordError(
             "log plot needs matplotlib; install it: pip install 'autotune[plot]'"
         ) from error
+    # A dollar sign in a log is no formula.
+    with rc_context({"text.parse_math": False}):
+        figure = Figure(layout="constrained")
+        _panels(figure, group)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path)
+        except (OSError, ValueError) as error:
+            raise RecordError(f"cannot draw {path}: {error}") from error
+
+
+def _panels(figure: Any, group: Group) -> None:
     knobs = _varied(group.trials)
     rows = 1 + -(-len(knobs) // _COLUMNS)
-    figure = Figure(figsize=(11, 3.2 * rows), layout="constrained")
+    figure.set_size_inches(11, 3.2 * rows)
     grid = figure.add_gridspec(rows, _COLUMNS)
     figure.suptitle(f"{group.title} on {group.target}")
     _best_so_far(figure.add_subplot(grid[0, :]), _by_log(group.trials))
     for i, (name, costs) in enumerate(knobs.items()):
-        _by_value(figure.add_subplot(grid[1 + i // _COLUMNS, i % _COLUMNS]), name, costs)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise RecordError(f"cannot draw {path}: {error}") from error
+        axes = figure.add_subplot(grid[1 + i // _COLUMNS, i % _COLUMNS])
+        _by_value(axes, visible(name), costs)
 
 
 def _by_log(trials: Sequence[Entry]) -> dict[Path, list[Entry]]:
@@ -53,11 +63,13 @@ def _best_so_far(axes: Any, logs: Mapping[Path, Sequence[Entry]]) -> None:
     for path, trials in logs.items():
         best = curve(trials)
         (line,) = axes.step(range(1, len(best) + 1), best, where="post", label=str(path))
-        each = [(i, one.result.seconds * 1e6) for i, one in enumerate(trials, 1) if one.result.ok]
-        axes.plot(*zip(*each, strict=True), ".", markersize=3, alpha=0.4, color=line.get_color())
+        each = [one.result.seconds * 1e6 if one.result.ok else float("nan") for one in trials]
+        x = range(1, len(each) + 1)
+        axes.plot(x, each, ".", markersize=3, alpha=0.4, color=line.get_color())
     axes.set(xlabel="trial", ylabel="us", yscale="log", title="best so far, and each trial")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend()
+    if logs:
+        axes.legend()
 
 
 def curve(trials: Sequence[Entry]) -> list[float]:

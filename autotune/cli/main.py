@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from autotune.errors import AutotuneError
+from autotune.utils.visible import visible
 from autotune.version import __version__
 
 # Subcommand -> (where it lives, what it does); the text is here so that help imports nothing.
@@ -50,7 +51,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except AutotuneError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(visible(str(error), lines=True)) from error
 
 
 @click.group(cls=LazyGroup)

@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import click
 import rich.table
 from rich import box
 from rich.console import Console
+
+from autotune.utils.visible import visible
 
 # Wide enough that nothing is cut where nobody knows how wide the reader's screen is.
 _UNKNOWN_WIDTH = 200
@@ -37,11 +40,16 @@ class Table:
         for i, head in enumerate(self.heads):
             drawn.add_column(head, justify="right" if i in self.right else "left", overflow="fold")
         for row in self.rows:
-            drawn.add_row(*(rich.markup.escape(cell) for cell in row))
+            drawn.add_row(*(rich.markup.escape(visible(cell)) for cell in row))
         console = Console(file=io.StringIO(), width=_width(), color_system=None, highlight=False)
         with console.capture() as captured:
             console.print(drawn)
         return "\n".join(filter(None, map(str.rstrip, captured.get().splitlines())))
+
+
+def say(message: object, err: bool = False) -> None:
+    """Print a text that may quote a log, without any power over the terminal."""
+    click.echo(visible(str(message), lines=True), err=err)
 
 
 def _width() -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from autotune.cli.modules import import_templates
+from autotune.cli.tables import say
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.recheck import Recheck, Way, recheck
 from autotune.measure.types import MeasureErrorNo
@@ -84,11 +85,11 @@ def verify(
     checks = []
     for one in recheck(records, option_for):
         checks.append(one)
-        click.echo(_line(one))
+        say(_line(one))
     for note in dict.fromkeys(runner.host_note for runner in runners):
         if note:
-            click.echo(note, err=True)
-    click.echo(_total(checks))
+            say(note, err=True)
+    say(_total(checks))
     if not checks or not all(one.holds for one in checks):
         raise SystemExit(1)
 

@@ -33,8 +33,8 @@ def task_from_json(target: Any, name: Any, args: Any) -> tuple[Target, Task]:
     Raises:
         TypeError, AutotuneError: they are something else.
     """
-    if not isinstance(target, str) or not isinstance(name, str) or not name.isprintable():
-        raise TypeError("the target and the name of a task are texts")
+    if not all(isinstance(text, str) and text.isprintable() for text in (target, name)):
+        raise TypeError("the target and the name of a task are texts of one line")
     known = target_of(target)
     return known, Task(name, tuples(args), known)
 

@@ -1,5 +1,6 @@
 """The log commands: what they show, compare and draw, for people and for programs."""
 
+import copy
 import csv
 import io
 import json
@@ -278,3 +279,48 @@ def test_what_a_trial_keeps_of_its_samples_is_read_again(tmp_path, samples):
     assert again == result
     assert again.spread == timing.noise_floor
     assert rows(run("show", "--json", log))[0]["seconds"] == pytest.approx(np.median(samples))
+
+
+ESCAPE = "\x1b]0;owned\x07\x9b2J\u202e\r\nbest 1 us"
+
+
+@pytest.fixture
+def commanding(tmp_path):
+    """A log with commands of a terminal wherever a text may stand."""
+    row = json.loads(encode(*pair(GEMM, 0, good(2e-6), k=1)))
+    rows = [copy.deepcopy(row) for _ in range(6)]
+    rows[0]["config"]["entity"] = [[ESCAPE, "ot", ESCAPE], ["$k_$", "ot", "$a"]]
+    rows[1]["input"][2] = [ESCAPE]
+    rows[2]["input"][0] = f"c -model={ESCAPE}"
+    rows[3]["input"][1] = ESCAPE
+    rows[4].update(error_msg=ESCAPE, result=[[1e9], 4, 0.1, 1.0])
+    rows[5]["config"] = {**row["config"], "index": 1, "entity": [["$k_$", "ot", "$b"]]}
+    path = tmp_path / "commands.log"
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("show",), ("show", "--top", "9"), ("show", "--csv"), ("show", "--json"), ("best",),
+     ("best", "--csv"), ("plot", "--out", "x.svg")],
+)  # fmt: skip
+def test_no_text_of_a_log_commands_the_terminal(command, commanding, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(*command, commanding)
+    assert done.exit_code == 0, done.output
+    assert done.output.replace("\n", "").isprintable()
+    assert not any(line.startswith("best 1 us") for line in done.output.splitlines())
+
+
+def test_diff_and_errors_write_commands_of_terminals_out(commanding, logs):
+    for done in (run("diff", commanding, logs[0]), run("show", f"{commanding}\x1b[2J")):
+        assert done.output.replace("\n", "").isprintable()
+
+
+def test_a_log_without_a_success_is_drawn_beside_one_with(logs, tmp_path):
+    bad = tmp_path / "bad.log"
+    bad.write_text(encode(*pair(GEMM, 0, failed(3, "no"), k=1)) + "\n")
+    done = run("plot", "--task", "gemm", "--out", tmp_path / "x.svg", bad, logs[0])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "x.svg").stat().st_size

@@ -194,7 +194,7 @@ def test_a_log_may_be_any_path_and_a_link_stays_one(tmp_path):
         assert [p.name for p in split_workload(path)] == ["link.log.000.wkl"]
     assert link.is_symlink()
     for wrong in (3, None, ["x.log"]):
-        with pytest.raises(RecordError, match="expected the path of a log"):
+        with pytest.raises(RecordError, match="must be a path"):
             load_from_file(wrong)
 
 
