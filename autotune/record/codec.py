@@ -8,6 +8,7 @@ ignores: ``error_msg`` and every key of `MeasureResult.extra`.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from autotune.errors import RecordError
@@ -18,11 +19,15 @@ from autotune.record.fields import (
     Pair,
     Tasks,
     config_from_json,
+    config_of,
     mean_cost,
     result_from_json,
 )
 from autotune.record.legacy import decode_version_0_1
 from autotune.record.pickled import decode_pickle
+from autotune.record.row_parts import PartReader, RowParts, read_json
+from autotune.target import Target
+from autotune.task import ConfigEntity, Task
 from autotune.task.json_form import plain
 from autotune.utils.check import Check
 
@@ -37,9 +42,6 @@ Protocol = Literal["json", "pickle"]
 _KEYS = frozenset(("input", "config", "result", "version", "tvm_version", "error_msg"))
 # Most characters of a reason for which a line is no record.
 WORDS = 300
-
-# Without the copies of the text that `json.loads` makes.
-_read_json = json.JSONDecoder().raw_decode
 
 
 def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json") -> str:
@@ -91,6 +93,7 @@ class Decoder:
     def __init__(self) -> None:
         self._tasks = Tasks()
         self._entities = Entities()
+        self._parts = PartReader(self._tasks, self._entities)
 
     def decode(self, row: str, protocol: Protocol = "json") -> Pair | None:
         """Read one line; see `decode`."""
@@ -101,7 +104,10 @@ class Decoder:
         try:
             if protocol == "pickle":
                 return decode_pickle(text)
-            row, end = _read_json(text)
+            parts = self._parts.read(text)
+            if parts is not None and _version(parts.rest) == AUTOTVM_LOG_VERSION:
+                return _pair(parts)
+            row, end = read_json(text)
             if end != len(text):
                 raise json.JSONDecodeError("Extra data", text, end)
             return self._json(row)
@@ -115,21 +121,37 @@ class Decoder:
     def _json(self, row: Any) -> Pair:
         if not isinstance(row, dict):
             raise RecordError(f"expected a JSON object, got {type(row).__name__}")
-        version = row.get("v", row.get("version"))
+        version = _version(row)
         if version == 0.1:
             return decode_version_0_1(row)
         if isinstance(version, str):
             raise RecordError(f"an auto_scheduler record ({version}), not one of a template"[:200])
         if version != AUTOTVM_LOG_VERSION:
             raise RecordError(f"unknown version {version!r}; expected 0.1 or 0.2"[:200])
-        target, task = self._tasks.read(row["input"])
-        config = config_from_json(row["config"], self._entities)
-        numbers, message = row["result"], row.get("error_msg", "")
-        for key in _KEYS & row.keys():
-            del row[key]
-        result = result_from_json(numbers, message, row)
-        config.cost = mean_cost(numbers[0])
-        return MeasureInput(target, task, config), result
+        target, task = self._tasks.read(row.pop("input"))
+        config = config_from_json(row.pop("config"), self._entities)
+        return _complete(target, task, config, row.pop("result"), row)
+
+
+def _version(row: Mapping[str, Any]) -> Any:
+    return row.get("v", row.get("version"))
+
+
+def _pair(parts: RowParts) -> Pair:
+    target, task, index, code_hash, entities, numbers, rest = parts
+    return _complete(target, task, config_of(index, code_hash, entities), numbers, rest)
+
+
+def _complete(
+    target: Target, task: Task, config: ConfigEntity, numbers: Any, rest: dict[str, Any]
+) -> Pair:
+    """Return a record; ``rest`` are the keys of its row that are left."""
+    message = rest.pop("error_msg", "")
+    rest.pop("version", None)
+    rest.pop("tvm_version", None)
+    result = result_from_json(numbers, message, rest)
+    config.cost = mean_cost(numbers[0])
+    return MeasureInput(target, task, config), result
 
 
 def _words(error: Exception) -> str:

@@ -64,7 +64,7 @@ def result_from_json(
         number,
         float(all_cost),
         float(timestamp),
-        bounded(writable(error_msg)),
+        error_msg and bounded(writable(error_msg)),
         extra or {},
     )
 
@@ -87,11 +87,20 @@ def config_from_json(data: Any, entities: Entities | None = None) -> ConfigEntit
         TypeError: its index is no whole number from 0 on, or its hash no text.
     """
     index, code_hash = data["index"], data["code_hash"]
+    return config_of(index, code_hash, (entities or Entities()).read(data["entity"]))
+
+
+def config_of(index: Any, code_hash: Any, entities: dict[str, Entity]) -> ConfigEntity:
+    """Return a configuration of these choices.
+
+    Raises:
+        TypeError: its index is no whole number from 0 on, or its hash no text.
+    """
     if type(index) is not int or index < 0:
         raise TypeError(f"the index of a configuration is a whole number, not {index!r}")
     if code_hash is not None and not isinstance(code_hash, str):
         raise TypeError("the hash of a template is a text or null")
-    return ConfigEntity(index, code_hash, (entities or Entities()).read(data["entity"]))
+    return ConfigEntity(index, code_hash, entities)
 
 
 class Entities:

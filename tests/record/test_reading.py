@@ -75,4 +75,4 @@ def test_reading_a_log_takes_little_more_than_reading_its_json(tmp_path):
 
     plain = lambda: map(json.loads, log.read_text().splitlines())
     pairs = [(measured(lambda: load_from_file(log)), measured(plain)) for _ in range(5)]
-    assert min(a for a, _ in pairs) < 6 * min(b for _, b in pairs)
+    assert min(a for a, _ in pairs) < 4 * min(b for _, b in pairs)
