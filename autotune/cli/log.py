@@ -15,6 +15,7 @@ from autotune.cli.tables import Table, as_csv, as_json, say
 from autotune.driver.kernel_of import kernel_of
 from autotune.measure.recheck import verdict
 from autotune.measure.types import MeasureErrorNo
+from autotune.record.current import task_refusal
 from autotune.record.tools import compact as compact_log
 from autotune.record.tools import pick_best, split_workload
 from autotune.tuner.result import default_of, race_of
@@ -215,6 +216,9 @@ def _described(entry: Entry) -> str:
 
 def _source(entry: Entry) -> tuple[str, str]:
     """Return the text of the kernel of a record; or nothing, and why."""
+    refused = task_refusal(entry.inp.task)
+    if refused is not None:
+        return "", refused.why
     try:
         made = entry.inp.task.instantiate(entry.inp.config)
         return kernel_of(made, entry.inp.target).source, ""

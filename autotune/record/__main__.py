@@ -11,8 +11,10 @@ from autotune.driver import kernel_of, lower
 from autotune.kernel import SourceKernel
 from autotune.measure.types import MeasureInput
 from autotune.record.codec import encode
+from autotune.record.current import task_refusal
 from autotune.record.reader import load_from_file
 from autotune.record.tools import pick_best, split_workload
+from autotune.utils.visible import visible
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -45,12 +47,19 @@ def _explain(inp: MeasureInput, ir: bool, code: bool) -> None:
     """Print what a record's template makes of its configuration."""
     if not ir and not code:
         return
-    output = inp.task.instantiate(inp.config)
-    if ir and not isinstance(output, SourceKernel):
-        with inp.target:
-            print(lower(*output))
-    if code:
-        print(kernel_of(output, inp.target).source)
+    refused = task_refusal(inp.task)
+    if refused is not None:
+        print(f"not shown: {refused.why}")
+        return
+    try:
+        output = inp.task.instantiate(inp.config)
+        if ir and not isinstance(output, SourceKernel):
+            with inp.target:
+                print(lower(*output))
+        if code:
+            print(kernel_of(output, inp.target).source)
+    except Exception as error:  # the template is the user's, and a log may hold anything
+        print(f"not shown: {visible(str(error) or type(error).__name__)}")
 
 
 if __name__ == "__main__":

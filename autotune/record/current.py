@@ -84,7 +84,7 @@ def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -
     kept: list[Pair] = []
     refusals: dict[str, list[Refusal]] = {}
     for inp, result in pairs:
-        refusal = None if _names_only(inp.task.args) else _TEXT
+        refusal = task_refusal(inp.task)
         if refusal is None and not keep_older:
             refusal = outdated(inp.task, inp.config, inp.config, result)
         if refusal is None:
@@ -94,6 +94,14 @@ def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -
     for name, ones in refusals.items():
         logger.warning("%s: of %s, %s", source, name, ignored(ones))
     return kept
+
+
+def task_refusal(task: Task) -> Refusal | None:
+    """Return why the template of a task of a log must not be run; None where it may be.
+
+    Its arguments may become the text of a kernel, which is compiled and may be run.
+    """
+    return None if _names_only(task.args) else _TEXT
 
 
 def _names_only(value: object) -> bool:

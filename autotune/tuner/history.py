@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.cost_model.xgb import Trees, TreeSettings
-from autotune.errors import AutotuneError
 from autotune.features import KnobFeatures
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.record.current import task_refusal
 from autotune.task import ConfigSpace, Task
 from autotune.task.radix import IndexArray
+from autotune.utils.visible import visible
 
 logger = logging.getLogger("autotvm")
 
@@ -51,7 +52,7 @@ class History:
     def __init__(self, task: Task, features: KnobFeatures, pairs: Iterable[Pair]) -> None:
         self._features = features
         sources = _sources(task, pairs)
-        tables = [_rows(features, source) for source in sources]
+        tables = [_rows(features, source, task) for source in sources]
         known = [(s, t) for s, t in zip(sources, tables, strict=True) if t is not None]
         self.records = sum(len(source.indices) for source, _ in known)
         nearest = sorted((s for s, _ in known), key=lambda s: _distance(task, s.task))[:NEAREST]
@@ -102,15 +103,19 @@ def _sources(task: Task, pairs: Iterable[Pair]) -> list[_Source]:
     return sources
 
 
-def _rows(features: KnobFeatures, source: _Source) -> Float | None:
+def _rows(features: KnobFeatures, source: _Source, task: Task) -> Float | None:
     """Return raw features of a source's records in the order of this task's columns."""
+    refused = None if source.task.args == task.args else task_refusal(source.task)
+    if refused is not None:
+        logger.warning("history: %s cannot be used: %s", source.task, refused.why)
+        return None
     try:
         space = source.task.config_space
         if not space.is_valid(source.indices).all():
             return None
         return features.translated(space, source.indices)
-    except (AutotuneError, IndexError) as error:
-        logger.warning("history: %s cannot be used: %s", source.task, error)
+    except Exception as error:  # the template is the user's, and a log may hold anything
+        logger.warning("history: %s cannot be used: %s", source.task, visible(str(error)))
         return None
 
 

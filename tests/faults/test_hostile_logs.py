@@ -31,10 +31,11 @@ from autotune.record import (
     split_workload,
 )
 from autotune.record.__main__ import main as record_main
-from autotune.task import TASK_TABLE, DispatchContext, create, get_config, template
+from autotune.task import TASK_TABLE, ConfigEntity, DispatchContext, create, get_config, template
 from autotune.tuner import AutoTuner
 from autotune.tuner.replay import Recording
 from autotune.tuner.resume import earlier
+from autotune.utils.visible import visible
 
 NAME = "tests.faults.hostile"
 LINES = 500
@@ -216,12 +217,16 @@ def test_commands_on_logs_end_in_words(campaign, tmp_path, capsys):
     commands = (
         ["log", "show", log], ["log", "pick", log, best], ["log", "split", log],
         ["log", "compact", log, "--out", tmp_path / "small.log"], ["log", "show", best],
+        ["log", "best", log], ["verify", log],
     )  # fmt: skip
     for command in commands:
         result = CliRunner().invoke(main, [str(word) for word in command])
         assert isinstance(result.exception, (type(None), SystemExit, AutotuneError)), command
-    record_main(["--i", str(log), "--end", "1000"])
-    assert capsys.readouterr().out
+        assert visible(result.output, lines=True) == result.output, command
+    record_main(["--i", str(log), "--end", "1000", "--ir", "--code"])
+    said = capsys.readouterr().out
+    assert CODE in said
+    assert "not shown: configuration" in said
     pick_best(log, best)
     split_workload(log)
     compact(log)
@@ -252,3 +257,34 @@ def test_recordings_and_databases_of_them_say_what_is_wrong(campaign, tmp_path):
     connection.close()
     assert len(db.filter(lambda inp, results: True)) > 50
     db.close()
+
+
+def test_no_template_is_run_with_a_text_that_could_be_code(capsys, tmp_path):
+    given = []
+
+    @template("tests.faults.listening")
+    def listening(text):
+        given.append(text)
+        get_config().define_knob("k", list(range(10)))
+
+    try:
+        evil = "1; system(0)"
+        names = [autotune.task.Task(listening.task_name, (text,), "c") for text in (evil, "NCHW")]
+        config = ConfigEntity.from_json_dict(
+            {"index": 3, "code_hash": None, "entity": [["k", "ot", 3]]}
+        )
+        pairs = [
+            (MeasureInput(one.target, one, config), MeasureResult((1e-6,), 0, 0.1, 1.0))
+            for one in names
+        ]
+        log = tmp_path / "evil.log"
+        log.write_text("".join(encode(*pair) + "\n" for pair in pairs))
+        record_main(["--i", str(log), "--ir", "--code"])
+        said = CliRunner().invoke(main, ["log", "best", str(log)]).output
+        CliRunner().invoke(main, ["verify", str(log)])
+        AutoTuner(create(listening, ("NHWC",), "c"), seed=0).load_history(pairs, 1)
+        for text in (said, capsys.readouterr().out):
+            assert "a text that could be code" in text
+        assert set(given) == {"NCHW", "NHWC"}
+    finally:
+        del TASK_TABLE["tests.faults.listening"]
