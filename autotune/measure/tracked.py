@@ -19,17 +19,21 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from autotune.measure.rounding import LEAST_DRIFT, SHORT, TRUNCATING_DRIFT, ULPS, growth, unit
-from autotune.runtime.array import numpy_dtype
+from autotune.measure.rounding import (
+    FLUSHED,
+    LEAST_DRIFT,
+    SHORT,
+    TRUNCATING_DRIFT,
+    ULPS,
+    growth,
+    unit,
+)
+from autotune.measure.work import NotTracked, Work
 
 OWN_FORMULAS = 2.0
 # Roundings of a function's argument where a formula is rewritten.
 _REWRITTEN = 3.0
 Doubles = npt.NDArray[np.float64]
-
-
-class NotTracked(TypeError):
-    """An operation whose error is not known here."""
 
 
 class Tracked(NDArrayOperatorsMixin):
@@ -39,19 +43,20 @@ class Tracked(NDArrayOperatorsMixin):
         value: the values.
         error: their bounds; 0 for none.
         dtype: of the kernel's values.
-        sums: dtype in which sums are kept; by default the dtype, or float32 where it is shorter.
+        work: how the kernel computes.
     """
 
     # Left alone by numpy's own coercions: see `__array__`.
     __array_priority__ = 1000
 
     def __init__(
-        self, value: Any, error: Any, dtype: npt.DTypeLike, sums: str | None = None
+        self, value: Any, error: Any, dtype: npt.DTypeLike, work: Work | None = None
     ) -> None:
         self.value: Doubles = np.asarray(value, np.float64)
         self.error: Doubles = np.broadcast_to(np.asarray(error, np.float64), self.value.shape)
-        self.dtype = np.dtype(dtype)
-        self.sums = sums
+        self.work = work or Work()
+        self.work.count()
+        self.dtype = self.work.narrowed(np.dtype(dtype))
         if self.dtype.name not in ("float16", "bfloat16", "float32", "float64"):
             raise NotTracked(f"{self.dtype} is no float")
 
@@ -71,7 +76,9 @@ class Tracked(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "reduce" and ufunc in _REDUCED:
-            return getattr(self, _REDUCED[ufunc])(**_reduction_options(options))
+            return getattr(self, _REDUCED[ufunc])(
+                **{k: options[k] for k in options if k in ("axis", "keepdims")}
+            )
         rule = _UFUNCS.get(ufunc)
         if method != "__call__" or rule is None or options:
             raise NotTracked(f"{ufunc.__name__}.{method}")
@@ -88,7 +95,7 @@ class Tracked(NDArrayOperatorsMixin):
     def _moved(self, function: Any, args: Any, options: Any) -> Tracked:
         """Apply what only moves elements to values and to bounds."""
         found = [one for one in _flat(args) if isinstance(one, Tracked)]
-        if len({(one.dtype, one.sums) for one in found}) != 1 or any(
+        if len({one.dtype for one in found}) != 1 or any(
             not isinstance(one, Tracked) and isinstance(one, np.ndarray) for one in _flat(args)
         ):
             raise NotTracked(f"{function.__name__} of several kinds")
@@ -97,7 +104,7 @@ class Tracked(NDArrayOperatorsMixin):
         return found[0]._with(value, error)
 
     def _with(self, value: Any, error: Any, dtype: npt.DTypeLike | None = None) -> Tracked:
-        return Tracked(value, error, self.dtype if dtype is None else dtype, self.sums)
+        return Tracked(value, error, self.dtype if dtype is None else dtype, self.work)
 
     def __getitem__(self, index: Any) -> Tracked:
         return self._with(self.value[index], self.error[index])
@@ -132,7 +139,9 @@ class Tracked(NDArrayOperatorsMixin):
         return made._rounded()
 
     def _rounded(self, units: float = 1.0) -> Tracked:
-        roundoff = units * unit(self.dtype.name) * np.abs(self.value)
+        size = np.abs(self.value)
+        flushed = size < FLUSHED[self.dtype.name]
+        roundoff = np.where(flushed, size, units * unit(self.dtype.name) * size)
         return self._with(self.value, self.error + np.where(np.isfinite(roundoff), roundoff, 0.0))
 
     def sum(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Tracked:
@@ -141,7 +150,9 @@ class Tracked(NDArrayOperatorsMixin):
         value = np.sum(self.value, **over)
         terms = self.size // max(1, np.size(value))
         squares = np.sqrt(np.sum(np.square(self.value), **over))
-        return _summed(self, value, np.sum(self.error, **over), squares, terms)
+        made = _summed(self, value, np.sum(self.error, **over), squares, terms)
+        odd = np.any(~np.isfinite(self.value), **over) & np.all(np.isfinite(self.error), **over)
+        return self._with(made.value, np.where(odd & ~np.isfinite(value), 0.0, made.error))
 
     def mean(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Tracked:
         """As of an array."""
@@ -168,7 +179,7 @@ class Tracked(NDArrayOperatorsMixin):
 def _summed(like: Tracked, value: Any, error: Any, squares: Any, terms: int) -> Tracked:
     """A sum of terms with these errors; ``squares`` is the root of their sum of squares."""
     name = like.dtype.name
-    kept = like.sums or ("float32" if name in SHORT else name)
+    kept = like.work.sums or ("float32" if name in SHORT else name)
     least = TRUNCATING_DRIFT if name in SHORT else LEAST_DRIFT
     rounded = growth(terms, kept, least) * (np.abs(value) + squares)
     made = like._with(value, error + rounded)
@@ -182,30 +193,30 @@ def _together(values: Sequence[Any]) -> list[Tracked]:
     made = []
     for one in values:
         if isinstance(one, np.ndarray | np.generic) and one.dtype.kind in "fiub":
-            dtypes += [one.dtype] if one.ndim or isinstance(one, np.generic) else []
+            # Kernels turn whole numbers into the float at hand; numpy takes float64 for int32.
+            dtypes += [one.dtype] if one.dtype.kind == "f" and not isinstance(one, float) else []
         elif not isinstance(one, Tracked | int | float):
             raise NotTracked(f"an operand of {type(one).__name__}")
-    dtype = np.result_type(*dtypes)
+    dtype, work = np.result_type(*dtypes), found[0].work
     for one in values:
         same = isinstance(one, Tracked)
         value, error = (one.value, one.error) if same else (np.asarray(one, np.float64), 0.0)
-        if not same and isinstance(one, float):
-            error = unit(dtype.name) * abs(one)  # a constant is rounded
-        made.append(Tracked(value, error, dtype, found[0].sums))
+        if not same and (isinstance(one, float) or np.asarray(one).dtype == np.float64):
+            finite = np.where(np.isfinite(value), value, 0.0)  # a constant is rounded
+            error = unit(work.narrowed(dtype).name) * np.abs(finite)
+        made.append(Tracked(value, error, dtype, work))
     return made
 
 
-def _add(a: Tracked, b: Tracked) -> Tracked:
-    return a._with(a.value + b.value, a.error + b.error)._rounded()
-
-
-def _subtract(a: Tracked, b: Tracked) -> Tracked:
-    return a._with(a.value - b.value, a.error + b.error)._rounded()
+def _added(apply: Any) -> Callable[[Tracked, Tracked], Tracked]:
+    return lambda a, b: a._with(apply(a.value, b.value), a.error + b.error)._rounded()
 
 
 def _multiply(a: Tracked, b: Tracked) -> Tracked:
-    error = np.abs(a.value) * b.error + np.abs(b.value) * a.error + a.error * b.error
-    return a._with(a.value * b.value, error)._rounded()
+    with np.errstate(all="ignore"):
+        value = a.value * b.value
+        error = np.abs(a.value) * b.error + np.abs(b.value) * a.error + a.error * b.error
+    return a._with(value, np.where(_certain(a, b), 0.0, error))._rounded()
 
 
 def _divide(a: Tracked, b: Tracked) -> Tracked:
@@ -213,8 +224,16 @@ def _divide(a: Tracked, b: Tracked) -> Tracked:
         value = a.value / b.value
         least = np.maximum(np.abs(b.value) - b.error, 0.0)
         error = (a.error + np.abs(value) * b.error) / least
-    exact = (a.error == 0) & (b.error == 0)
+    exact = (a.error == 0) & (b.error == 0) | _certain(a, b)
     return a._with(value, np.where(exact, 0.0, error))._rounded(4.0)
+
+
+def _certain(a: Tracked, b: Tracked) -> Any:
+    """Where an operand is infinite or no number, and no error can change what comes of that."""
+    known = np.isfinite(a.error) & np.isfinite(b.error)
+    sided = [(np.abs(one.value) > one.error) | (one.error == 0) for one in (a, b)]
+    infinite = np.isinf(a.value) & sided[1] | np.isinf(b.value) & sided[0]
+    return known & (infinite | np.isnan(a.value) | np.isnan(b.value))
 
 
 def _either(choose: Any) -> Callable[[Tracked, Tracked], Tracked]:
@@ -229,7 +248,8 @@ def _function(name: str, function: Any) -> Callable[[Tracked], Tracked]:
     """A function that rises or falls all the way: its error follows from both ends."""
 
     def rule(a: Tracked) -> Tracked:
-        rewritten = a.error + _REWRITTEN * unit(a.dtype.name) * np.abs(a.value)
+        finite = np.where(np.isfinite(a.value), a.value, 0.0)  # exp(-inf) is 0, and known to be
+        rewritten = a.error + _REWRITTEN * unit(a.dtype.name) * np.abs(finite)
         with np.errstate(all="ignore"):
             value = function(a.value)
             low, high = function(a.value - rewritten), function(a.value + rewritten)
@@ -319,10 +339,6 @@ def _compared(ufunc: Any) -> Callable[[Tracked, Tracked], Any]:
     return rule
 
 
-def _reduction_options(options: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in options.items() if k in ("axis", "keepdims")}
-
-
 def _flat(args: Any) -> list[Any]:
     if isinstance(args, list | tuple):
         return [one for each in args for one in _flat(each)]
@@ -337,8 +353,8 @@ def _mapped(args: Any, part: Callable[[Tracked], Any]) -> Any:
 
 _REDUCED = {np.add: "sum", np.maximum: "max", np.minimum: "min"}
 _UFUNCS: dict[Any, Callable[..., Any]] = {
-    np.add: _add,
-    np.subtract: _subtract,
+    np.add: _added(np.add),
+    np.subtract: _added(np.subtract),
     np.multiply: _multiply,
     np.divide: _divide,
     np.matmul: _matmul,
@@ -383,17 +399,3 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.pad: _pad,
     np.where: _where,
 }
-
-
-def tracked(values: Any, dtype: str, sums: str | None) -> Any:
-    """Return an input of a reference: tracked if it is a float, as it is otherwise."""
-    name = np.asarray(values).dtype.name
-    if name not in ("float16", "bfloat16", "float32", "float64"):
-        return values
-    return Tracked(np.asarray(values).astype(np.float64), 0.0, numpy_dtype(dtype), sums)
-
-
-def stored(made: Tracked, dtype: str) -> tuple[Doubles, Doubles]:
-    """Return the values of a result and how far a kernel's output of a dtype may be from them."""
-    last = made.astype(numpy_dtype(dtype))
-    return last.value, OWN_FORMULAS * last.error

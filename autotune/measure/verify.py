@@ -16,14 +16,14 @@ from autotune.errors import MeasureError
 from autotune.kernel import Argument, Kernel
 from autotune.measure.base import target_of
 from autotune.measure.expected import Expected, expected
+from autotune.measure.followed import followed
 from autotune.measure.jobs import Check
 from autotune.measure.naive import naive_outputs
 from autotune.measure.realise import realise
-from autotune.measure.rounding import EPSILON, SHORT
+from autotune.measure.rounding import EPSILON
 from autotune.measure.scratch import Scratch
 from autotune.measure.stations import Station
 from autotune.measure.tolerance import Limit, Tolerance, reduction_length, tolerance
-from autotune.measure.tracked import NotTracked, Tracked, stored, tracked
 from autotune.measure.types import MeasureInput
 from autotune.measure.values import Array, read_values
 from autotune.runtime import random_inputs
@@ -249,13 +249,16 @@ class Oracle:
     ) -> list[Expected]:
         """Follow a reference; if that is impossible, allow what fits the lengths of sums."""
         task, sums = measure_input.task, self._policy.sums
-        with suppress(Exception):  # whatever it is, the reference itself will tell
-            return _followed(reference, values, kernel, sums)
+        with suppress(Exception, SystemExit):  # whatever it is, the reference itself will tell
+            return followed(reference, values, kernel, sums)
         made = _called(reference, [value.copy() for value in values], kernel, task.name)
         found = []
         for argument, value in zip(kernel.outputs, made, strict=True):
             length = reduction_length(task.flop, argument, kernel.inputs)
-            found.append(tolerance(argument.dtype, length, sums).expected(value))
+            limits = tolerance(argument.dtype, length, sums).expected(value)
+            # Devices compare values of one dtype, whatever numpy made of them.
+            made_of = expected(value, limits.bounds, argument.dtype)
+            found.append(replace(limits, values=made_of.values, bounds=made_of.bounds))
         return found
 
     def _checked(self, inputs: tuple[str, ...], kernel: Kernel, made: Sequence[Expected]) -> Data:
@@ -294,35 +297,13 @@ class Oracle:
         self._scratch.remove()
 
 
-def _followed(
-    reference: Callable[..., Any], values: Sequence[Array], kernel: Kernel, sums: str | None
-) -> list[Expected]:
-    """Call a reference with arrays that carry the errors of a kernel; see `Tracked`.
-
-    Raises:
-        Exception: it cannot be followed, or fails, or gives something else than outputs.
-    """
-    pairs = zip(values, kernel.inputs, strict=True)
-    with np.errstate(all="ignore"):
-        made = reference(*(tracked(value, a.dtype, sums) for value, a in pairs))
-    made = made if isinstance(made, (tuple, list)) else (made,)
-    found = []
-    for argument, one in zip(kernel.outputs, made, strict=True):
-        if not isinstance(one, Tracked) or one.shape != argument.shape:
-            raise NotTracked("an output")
-        made_of = expected(*stored(one, argument.dtype), argument.dtype)
-        short = any(a.dtype in SHORT for a in (argument, *kernel.inputs))
-        found.append(replace(made_of, basis=f"with sums in {sums or 'float32'}" if short else ""))
-    return found
-
-
 def _called(
     reference: Callable[..., Any], inputs: Sequence[Array], kernel: Kernel, name: str
 ) -> list[Array]:
     """Call a reference and check what it gives."""
     try:
         made = reference(*inputs)
-    except Exception as error:  # the user's function: its failure is told in its own words
+    except (Exception, SystemExit) as error:  # the user's: it is told in its own words
         raise MeasureError(
             f"task {name!r}: its reference failed: {type(error).__name__}: {error}"
         ) from error

@@ -6,7 +6,9 @@ import pytest
 
 from autotune.measure.compare import mismatch
 from autotune.measure.expected import expected
-from autotune.measure.tracked import NotTracked, Tracked, stored, tracked
+from autotune.measure.followed import stored, tracked
+from autotune.measure.tracked import Tracked
+from autotune.measure.work import NotTracked, Work
 from tests.measure.test_tolerance import honest, in_turn, mistakes, products
 
 RNG = np.random.default_rng(0)
@@ -14,9 +16,9 @@ RNG = np.random.default_rng(0)
 
 def followed(reference, *arrays, dtype="float32", sums=None):
     """What a reference says a kernel shall write."""
-    return expected(
-        *stored(reference(*(tracked(a, a.dtype.name, sums) for a in arrays)), dtype), dtype
-    )
+    work = Work(sums, "float64" if "float64" in (dtype, *(a.dtype for a in arrays)) else "float32")
+    made = reference(*(tracked(a, a.dtype.name, work) for a in arrays))
+    return expected(*stored(made, dtype), dtype)
 
 
 def softmax(x):
@@ -117,7 +119,7 @@ def test_what_numpy_offers_is_followed():
     ],
 )  # fmt: skip
 def test_what_cannot_be_followed_is_refused(reference):
-    x = tracked(np.array([0.3, 0.7], np.float32), "float32", None)
+    x = tracked(np.array([0.3, 0.7], np.float32), "float32", Work())
     with pytest.raises((NotTracked, TypeError, AttributeError)):
         assert isinstance(reference(x), Tracked)
 
@@ -127,6 +129,64 @@ def test_a_comparison_that_is_certain_is_followed():
     assert made.values[1] == 0.5
 
 
-def test_integers_are_left_as_they_are():
+def test_integers_stay_integers_that_a_reference_may_change():
     counts = np.arange(3)
-    assert tracked(counts, "int64", None) is counts
+    given = tracked(counts, "int64", Work())
+    given -= 1
+    assert given.tolist() == [-1, 0, 1]
+    assert counts.tolist() == [0, 1, 2]
+
+
+A, B = RNG.standard_normal((2, 64, 512)).astype("f4")
+COUNTS = RNG.integers(1, 10, 512).astype("i4")
+SCALES = RNG.random(512)
+
+
+@pytest.mark.parametrize(
+    ("reference", "arrays"),
+    [
+        (lambda a, b: a.astype("f8") @ b.astype("f8").T, (A, B)),
+        (lambda a, b: (a.astype("f8") @ b.T).astype("f4"), (A, B)),
+        (lambda a, b: (a * np.float64(1)) @ b.T, (A, B)),
+        (lambda a: (a * SCALES).sum(1), (A,)),
+        (lambda a, counts: (a * counts).sum(1), (A, COUNTS)),
+        (lambda a, counts: a @ counts, (A, COUNTS)),
+    ],
+)
+def test_a_reference_that_is_exact_does_not_refuse_sums_in_the_kernels_dtype(reference, arrays):
+    made = followed(reference, *arrays)
+    plain = [a.astype("f4") for a in arrays]
+    terms = plain[0][:, None, :] * (plain[1][None] if len(plain) > 1 else SCALES.astype("f4"))
+    got = np.cumsum(terms, -1, dtype="f4")[..., -1].reshape(made.values.shape)
+    assert mismatch("y", got, made) is None
+    got.flat[-1] *= 1.01
+    assert mismatch("y", got, made)
+
+
+@pytest.mark.parametrize("scale", [1, 0.125])
+def test_what_is_masked_by_infinity_leaves_the_rest_checked(scale):
+    x = RNG.standard_normal((64, 64)).astype("f4")
+    mask = np.where(np.tri(64) > 0, 0, -np.inf).astype("f4")
+    lower = np.tri(64) > 0
+    references = [
+        (lambda x, m: softmax((x + m) * scale), (x, mask)),
+        (lambda x: softmax(np.where(lower, x, -np.inf) / (1 / scale)), (x,)),
+    ]
+    for reference, arrays in references:
+        made = followed(reference, *arrays)
+        right = made.values.copy()
+        assert mismatch("y", right, made) is None
+        assert np.isfinite(made.bounds).all()
+        right[1, 0] *= 1.01
+        assert mismatch("y", right, made)
+
+
+def test_a_device_may_flush_what_is_too_small_for_its_dtype():
+    made = followed(lambda x: x * 1e-40, np.array([0.5, -0.25], "f4"))
+    assert mismatch("y", np.zeros(2, "f4"), made) is None
+    assert mismatch("y", np.full(2, 1e-37, "f4"), made)
+
+
+def test_a_loop_over_elements_is_not_followed_for_long():
+    with pytest.raises(NotTracked):
+        followed(lambda x: sum(x[i] * x[i] for i in range(x.size)), np.ones(10**5, "f4"))
