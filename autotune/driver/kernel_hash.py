@@ -15,7 +15,9 @@ import hashlib
 import inspect
 import json
 import linecache
+import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from types import CodeType
 from typing import Any
@@ -29,6 +31,8 @@ from autotune.te.tensor import ComputeOp
 
 # Hexadecimal digits; of a thousand million kernels two have the same hash in one case of 40.
 LENGTH = 16
+_PARSING = threading.Lock()
+_ATTEMPTS = 5
 
 
 def kernel_hash(output: Any, target: Target) -> str | None:
@@ -117,7 +121,7 @@ def _source(code: CodeType) -> str:
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename)
     try:
-        tree = ast.parse("".join(lines))
+        tree = _parsed("".join(lines))
     except (SyntaxError, ValueError, RecursionError):
         return ""
     kinds = (ast.Lambda,) if code.co_name == "<lambda>" else (ast.FunctionDef,)
@@ -127,6 +131,18 @@ def _source(code: CodeType) -> str:
         if isinstance(node, kinds) and code.co_firstlineno in _first_lines(node)
     ]
     return "; ".join(found)
+
+
+def _parsed(text: str) -> ast.Module:
+    """Parse a text, one at a time: Python 3.11 adds up the depths of trees in all threads.
+
+    It then raises a SystemError, as it does when a thread of someone else parses meanwhile.
+    """
+    with _PARSING:
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(SystemError):
+                return ast.parse(text)
+        return ast.parse(text)
 
 
 def _first_lines(node: Any) -> set[int]:

@@ -2,8 +2,8 @@
 
 A reference written in numpy is called with these in place of its inputs: values are computed in
 double precision, and each operation adds to the bound what a kernel's may err, as
-`autotune.measure.rounding` says. A kernel written by hand may use formulas of its own, such as a
-power of two for an exponential, or rescale a sum as it goes: `OWN_FORMULAS` times the bound.
+`autotune.measure.rounding` says. A kernel written by hand may use formulas of its own, such as
+a power of two for an exponential, or rescale a sum: `OWN_FORMULAS` times the bound.
 
 What numpy does by itself without asking - ``np.asarray``, a comparison that rounding could decide,
 a function that is not in the tables - raises `NotTracked`.
@@ -95,9 +95,8 @@ class Tracked(NDArrayOperatorsMixin):
     def _moved(self, function: Any, args: Any, options: Any) -> Tracked:
         """Apply what only moves elements to values and to bounds."""
         found = [one for one in _flat(args) if isinstance(one, Tracked)]
-        if len({one.dtype for one in found}) != 1 or any(
-            not isinstance(one, Tracked) and isinstance(one, np.ndarray) for one in _flat(args)
-        ):
+        plain = any(isinstance(one, np.ndarray) for one in _flat(args))
+        if plain or len({one.dtype for one in found}) != 1:
             raise NotTracked(f"{function.__name__} of several kinds")
         value = function(*_mapped(args, lambda one: one.value), **options)
         error = function(*_mapped(args, lambda one: one.error), **options)
@@ -140,8 +139,8 @@ class Tracked(NDArrayOperatorsMixin):
 
     def _rounded(self, units: float = 1.0) -> Tracked:
         size = np.abs(self.value)
-        flushed = size < FLUSHED[self.dtype.name]
-        roundoff = np.where(flushed, size, units * unit(self.dtype.name) * size)
+        name = self.dtype.name
+        roundoff = np.where(size < FLUSHED[name], size, units * unit(name) * size)
         return self._with(self.value, self.error + np.where(np.isfinite(roundoff), roundoff, 0.0))
 
     def sum(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Tracked:
