@@ -19,16 +19,15 @@ import tempfile
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 
-from autotune import te, topi
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError
 from autotune.kernel import Kernel, SourceKernel
@@ -38,26 +37,10 @@ from autotune.measure.values import read_values
 from autotune.measure.verify import Oracle
 from autotune.runtime import Buffers, compile_kernel, device, load
 from autotune.target import Target
-from autotune.task import create, get_config, template
+from autotune.task import create
+from benchmarks.verification_cases import Case, cases
 
-Make = Callable[..., te.Tensor]
 F4 = "float32"
-
-
-@dataclass(frozen=True)
-class Case:
-    """A template with arguments, or an operator with the shapes of its inputs.
-
-    Attributes:
-        name: of the task.
-        args: of the task.
-        cut: the part of the first input that one term of every sum needs, and what takes it away.
-    """
-
-    name: str
-    args: tuple[Any, ...]
-    cut: tuple[Any, ...] | None = None
-    without: float = 0.0
 
 
 @dataclass
@@ -70,145 +53,6 @@ class Found:
     planted: int = 0
     missed: list[str] = field(default_factory=list)
     seconds: float = 0.0
-
-
-# ---- operators ---------------------------------------------------------------------------------
-
-LAST = (..., -1)
-UNARY = (
-    "exp log log2 log10 sqrt rsqrt tanh sigmoid sin cos tan sinh cosh asin acos atan erf floor "
-    "ceil trunc round abs negative identity sign isnan isinf"
-)
-BINARY = (
-    "add subtract multiply divide maximum minimum power equal not_equal less less_equal greater "
-    "greater_equal"
-)
-
-
-def positive(operator: Make) -> Make:
-    """An operator on values from about 0.1 to 0.9, which all functions take."""
-    return lambda x: operator(x * 0.4 + 0.5)
-
-
-def of_positive(operator: Make) -> Make:
-    """An operator of two whose first is positive."""
-    return lambda x, y: operator(topi.abs(x) + 0.1, y)
-
-
-OPERATORS: dict[str, tuple[Make, list[tuple[Any, ...]], tuple[Any, ...] | None, float]] = {
-    **{
-        n: (positive(getattr(topi, n)), [((3, 5),), ((1000, 257),)], None, 0.0)
-        for n in UNARY.split()
-    },
-    **{
-        n: (of_positive(getattr(topi, n)), [((7, 3), (7, 3)), ((257, 1000), (1000,))], None, 0.0)
-        for n in BINARY.split()
-    },
-    "matmul": (topi.matmul, [((3, 5), (5, 7)), ((129, 1000), (1000, 65)), ((64, 4096), (4096, 64)),
-                             ((8, 50257), (50257, 8))], LAST, 0.0),
-    "dense": (topi.nn.dense, [((3, 5), (7, 5)), ((33, 777), (65, 777))], LAST, 0.0),
-    "batch_matmul": (topi.nn.batch_matmul,
-                     [((2, 3, 5), (2, 4, 5)), ((5, 33, 300), (5, 31, 300))], LAST, 0.0),
-    "softmax": (topi.nn.softmax, [((3, 5),), ((64, 1000),), ((16, 4096),), ((128, 2048),)],
-                LAST, -50.0),
-    "log_softmax": (topi.nn.log_softmax, [((3, 5),), ((64, 1000),), ((16, 4096),)], None, 0.0),
-    "sum": (lambda x: topi.sum(x, 1), [((5, 3),), ((300, 999),), ((64, 100003),)], LAST, 0.0),
-    "mean": (lambda x: topi.mean(x, 1), [((5, 3),), ((300, 999),), ((64, 50257),)], LAST, 0.0),
-    "sum_all": (lambda x: topi.sum(x, keepdims=True), [((300, 333),)], None, 0.0),
-    "prod": (lambda x: topi.prod(x, 1), [((5, 3),), ((300, 40),)], LAST, 0.0),
-    "max": (lambda x: topi.max(x, 1), [((5, 3),), ((300, 4099),)], None, 0.0),
-    "min": (lambda x: topi.min(x, 1), [((300, 4099),)], None, 0.0),
-    "argmax": (lambda x: topi.argmax(x, 1), [((5, 3),), ((300, 4099),)], None, 0.0),
-    "argmin": (lambda x: topi.argmin(topi.exp(x), 1), [((300, 1023),)], None, 0.0),
-    "conv2d_nchw": (lambda x, w: topi.nn.conv2d_nchw(x, w, 1, 1),
-                    [((1, 3, 7, 5), (2, 3, 3, 3)), ((1, 64, 28, 28), (64, 64, 3, 3)),
-                     ((1, 512, 7, 7), (32, 512, 3, 3))], (slice(None), -1), 0.0),
-    "conv2d_nhwc": (lambda x, w: topi.nn.conv2d_nhwc(x, w, 2, "SAME"),
-                    [((2, 7, 6, 3), (3, 3, 3, 4)), ((1, 28, 28, 64), (3, 3, 64, 32))], LAST, 0.0),
-    "conv2d_hwcn": (lambda x, w: topi.nn.conv2d_hwcn(x, w, 1, 1),
-                    [((9, 8, 17, 2), (3, 3, 17, 5))], (slice(None), slice(None), -1), 0.0),
-    "group_conv2d": (lambda x, w: topi.nn.conv2d(x, w, 1, 1, groups=2),
-                     [((1, 4, 5, 5), (4, 2, 3, 3)), ((1, 64, 14, 14), (32, 32, 3, 3))], None, 0.0),
-    "depthwise": (lambda x, w: topi.nn.depthwise_conv2d_nchw(x, w, 1, 1),
-                  [((1, 32, 28, 28), (32, 1, 3, 3))], None, 0.0),
-    "winograd": (lambda x, w: topi.nn.conv2d_winograd_nchw(x, w, 1, 1),
-                 [((1, 3, 8, 7), (2, 3, 3, 3)), ((1, 64, 14, 14), (32, 64, 3, 3))],
-                 (slice(None), -1), 0.0),
-    "max_pool": (lambda x: topi.nn.pool2d(x, 3, 2, 1, 1), [((1, 8, 57, 55),)], None, 0.0),
-    "avg_pool": (lambda x: topi.nn.pool2d(x, 3, 2, 1, 1, "avg"), [((1, 8, 57, 55),)], None, 0.0),
-    "global_pool": (lambda x: topi.nn.global_pool(x, "avg"), [((2, 64, 7, 7),)], None, 0.0),
-    "bias_relu": (lambda x, b: topi.nn.relu(topi.nn.bias_add(x, b)),
-                  [((4, 33, 5), (33,))], None, 0.0),
-    "leaky_relu": (lambda x: topi.nn.leaky_relu(x, 0.1), [((4, 33, 5),)], None, 0.0),
-    "transpose": (topi.transpose, [((33, 65),)], None, 0.0),
-    "clip": (lambda x: topi.clip(x, -0.5, 0.5), [((33, 65),)], None, 0.0),
-    "cast": (lambda x: topi.cast(x * 100.0, "int32"), [((33, 650),)], None, 0.0),
-    "half": (lambda x: topi.cast(x, "float16") * topi.cast(x + 1.0, "float16"),
-             [((33, 650),)], None, 0.0),
-}  # fmt: skip
-
-
-@template("verification/topi")
-def topi_case(name: str, shapes: Sequence[Sequence[int]], cuda: bool) -> Any:
-    """An operator with a plain schedule: on CUDA a thread an element, on a CPU the loops."""
-    make = OPERATORS[name][0]
-    get_config().add_flop(1)
-    inputs = [te.placeholder(tuple(s), name=f"x{i}") for i, s in enumerate(shapes)]
-    out = make(*inputs)
-    s = te.create_schedule([out.op])
-    for stage in s.stages if cuda else ():
-        if not isinstance(stage.op, te.ComputeOp):
-            continue
-        axes = list(stage.op.axis)
-        fused = stage.fuse(*axes) if len(axes) > 1 else axes[0] if axes else None
-        if fused is not None:
-            block, thread = stage.split(fused, factor=64)
-            stage.bind(block, te.thread_axis("blockIdx.x"))
-            stage.bind(thread, te.thread_axis("threadIdx.x"))
-    return s, [*inputs, out]
-
-
-# ---- templates ---------------------------------------------------------------------------------
-
-CONVS = [(1, 7, 5, 5, 3, 3, 3, 1, 1), (1, 14, 14, 64, 64, 3, 3, 1, 1),
-         (2, 9, 11, 17, 19, 1, 1, 2, 0), (1, 28, 28, 64, 128, 3, 3, 1, 1),
-         (1, 7, 7, 64, 512, 3, 3, 1, 1)]  # fmt: skip
-GEMMS = [(16, 16, 16), (33, 65, 127), (64, 128, 4096), (512, 512, 512), (16, 64, 16384)]
-SOFTMAXES = [(4, 8), (64, 1000), (128, 2048), (256, 4096), (17, 12289)]
-LARGE_SOFTMAXES = [(4096, 4096), (4096, 512), (64, 50257)]
-CHANNELS = (slice(None), -1)
-
-
-def cases(target: str, small: bool) -> Iterator[Case]:
-    """Return all cases of a target, those that were refused falsely once first."""
-    end = "cuda" if target == "cuda" else "cpu"
-    yield from softmax_cases(end, small)
-    for name, (_, shape_lists, cut, without) in OPERATORS.items():
-        for shapes in shape_lists[:1] if small else shape_lists:
-            yield Case("verification/topi", (name, shapes, end == "cuda"), cut, without)
-    convs, gemms = (CONVS[:1], GEMMS[:2]) if small else (CONVS, GEMMS)
-    for conv in convs:
-        yield Case(f"te/conv2d_nchw.{end}", conv, CHANNELS)
-        yield Case(f"conv2d_nchw.{end}", conv, CHANNELS)
-    yield Case(f"te/depthwise_conv2d_nchw.{end}", (1, 14, 14, 32, 1, 3, 3, 1, 1))
-    for gemm in gemms:
-        yield Case(f"te/gemm.{end}", gemm, LAST)
-        yield Case(f"te/dense.{end}", gemm, LAST)
-        yield Case(f"gemm_nn.{end}", gemm, LAST)
-    if end == "cuda":
-        for dtype in ("float16", "bfloat16"):
-            for shape in ((64, 64, 64), (128, 256, 1024), (96, 64, 4096)):
-                yield Case("gemm_nn.cuda", (*shape, dtype), LAST if dtype == "float16" else None)
-
-
-def softmax_cases(end: str, small: bool) -> Iterator[Case]:
-    """Return rows of many lengths."""
-    softmaxes = SOFTMAXES[:2] if small else LARGE_SOFTMAXES + SOFTMAXES
-    for rows, columns in softmaxes:
-        # A single term of a longer sum is less than the rounding of an honest one.
-        cut = LAST if columns <= 8192 else (..., slice(-64, None))
-        yield Case(f"te/softmax.{end}", (rows, columns), cut, -50.0)
-        yield Case(f"softmax.{end}", (rows, columns), cut, -50.0)
 
 
 # ---- running -----------------------------------------------------------------------------------
@@ -227,7 +71,9 @@ class Prepared:
     checks: tuple[Any, ...]
 
 
-def prepare(case: Case, label: str, inp: MeasureInput, target: Target, folder: str) -> Prepared:
+def prepare(
+    case: Case, label: str, inp: MeasureInput, target: Target, folder: str, oracle: Oracle
+) -> Prepared:
     """Build one configuration and compute its reference."""
     made = inp.task.instantiate(inp.config)
     if isinstance(made, SourceKernel):
@@ -235,7 +81,6 @@ def prepare(case: Case, label: str, inp: MeasureInput, target: Target, folder: s
     else:
         kernel = kernel_of(made, target, "verified")
     built = compile_kernel(kernel, target, out_dir=folder)
-    oracle = Oracle(seed=zlib.crc32(label.encode()) % 1000)
     data = oracle.data(inp, kernel)
     return Prepared(case, label, kernel, built.artifact, oracle, data.inputs, data.checks)
 
@@ -322,31 +167,39 @@ def without_term(
         found.missed.append("a term missing")
 
 
-def jobs(target: Target, args: argparse.Namespace) -> Iterator[tuple[Case, str, MeasureInput]]:
-    """Return the configurations to judge."""
+def jobs(
+    target: Target, args: argparse.Namespace, found: list[Found]
+) -> Iterator[tuple[Case, str, MeasureInput]]:
+    """Return the configurations to judge; a case that has none is found to have failed."""
     for case in cases(args.target, args.small):
         label = " ".join(map(str, (case.name, *case.args)))
         if args.only and args.only not in label:
             continue
+        count = 1 if case.name == "verification/topi" else args.configs
         try:
-            task = create(case.name, case.args, target=target)
-        except AutotuneError as error:
-            print(f"{label}: no such task: {error}", flush=True)
+            inputs = drawn(case, target, count)
+        except Exception as error:  # one case must not end the sweep
+            found.append(Found(label, failed=f"{type(error).__name__}: {error}"))
+            _show(found[-1])
             continue
-        space, count = task.config_space, 1 if case.name == "verification/topi" else args.configs
-        rng = np.random.default_rng(1)
-        drawn = space.sample(min(4 * count, len(space)), rng)
-        yielded = 0
-        for index in drawn:
-            inp = MeasureInput(target, task, space.get(int(index)))
-            try:
-                task.instantiate(inp.config)
-            except AutotuneError:
-                continue
-            yield case, f"{label} #{index}", inp
-            yielded += 1
-            if yielded == count:
-                break
+        for inp in inputs:
+            yield case, f"{label} #{inp.config.index}", inp
+
+
+def drawn(case: Case, target: Target, count: int) -> list[MeasureInput]:
+    """Return configurations of a case that its template accepts."""
+    task = create(case.name, case.args, target=target)
+    inputs: list[MeasureInput] = []
+    for index in task.config_space.sample(4 * count, np.random.default_rng(1)):
+        inp = MeasureInput(target, task, task.config_space.get(int(index)))
+        with suppress(AutotuneError):
+            task.instantiate(inp.config)
+            inputs.append(inp)
+        if len(inputs) == count:
+            return inputs
+    if not inputs:
+        raise AutotuneError("none of the configurations drawn can be instantiated")
+    return inputs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -389,20 +242,26 @@ def swept(target: Target, where: Any, args: argparse.Namespace) -> list[Found]:
     """Prepare on all cores, judge one after another, until the time is over."""
     found: list[Found] = []
     deadline = time.monotonic() + (args.seconds or 1e9)
-    wanted = jobs(target, args)
+    wanted = jobs(target, args, found)
+    oracles: list[Oracle] = []
     pool = ThreadPoolExecutor(args.jobs)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as at_end:
         waiting: deque[tuple[str, Future[Prepared]]] = deque()
-        while time.monotonic() < deadline:
+        at_end.callback(pool.shutdown, cancel_futures=True)
+        at_end.callback(lambda: [oracle.close() for oracle in oracles])  # what computes ends
+        while True:
             while len(waiting) < 2 * args.jobs and (job := next(wanted, None)) is not None:
-                waiting.append((job[1], pool.submit(prepare, *job, target, folder)))
+                oracles.append(Oracle(seed=zlib.crc32(job[1].encode()) % 1000))
+                waiting.append((job[1], pool.submit(prepare, *job, target, folder, oracles[-1])))
             if not waiting:
                 break
-            found.append(outcome(*waiting.popleft(), where))
+            label, future = waiting.popleft()
+            wait([future], timeout=max(0.0, deadline - time.monotonic()))
+            if not future.done() or time.monotonic() > deadline:
+                print(f"stopped after {args.seconds:g} s with cases left", flush=True)
+                break
+            found.append(outcome(label, future, where))
             _show(found[-1])
-        else:
-            print(f"stopped after {args.seconds:g} s with cases left", flush=True)
-        pool.shutdown(cancel_futures=True)
     return found
 
 
