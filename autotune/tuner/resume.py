@@ -12,8 +12,10 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.record import best_of, is_race, load_from_file
 from autotune.record.current import outdated
 from autotune.task import ConfigEntity, Task
+from autotune.task.membership import check_index
 from autotune.task.refusals import Refusal, ignored
 from autotune.utils.check import shown
+from autotune.utils.math import product
 
 logger = logging.getLogger("autotvm")
 
@@ -89,6 +91,7 @@ def _of_task(task: Task, pairs: Iterable[Pair], keep_older: bool) -> list[Pair]:
     """Return the records of a task, and warn of those that its template could not make now."""
     refusals: list[Refusal] = []
     mine: list[Pair] = []
+    moved = False
     for pair in pairs:
         if not _is_pair(pair):
             raise _no_records(pair)
@@ -102,28 +105,31 @@ def _of_task(task: Task, pairs: Iterable[Pair], keep_older: bool) -> list[Pair]:
             continue
         older = None if keep_older else outdated(task, point, inp.config, res)
         if older is None:
+            moved = moved or point.index != inp.config.index
             mine.append((inp._replace(task=task, config=point), res))
         else:
             refusals.append(older)
     if refusals:
         logger.warning("resume: of %s, %s", task.name, ignored(refusals))
-    return mine
+    return _without_races(mine) if moved else mine
 
 
 def _own(task: Task, config: ConfigEntity) -> ConfigEntity:
-    """Return the point of a task's space that a record is of.
+    """Return the point of a task's space that a record is of; its choices decide, as in replay.
 
     Raises:
-        SpaceError: there is none, or it has moved: what the log says of its index, such as the
-            outcome of a race, is of another point now.
+        SpaceError: there is none, or its index is of no point.
     """
-    point = task.config_space.own(config)
-    if point.index != config.index:
-        raise SpaceError(
-            f"configuration {config.index} of the log is {point.index} now that the knobs of the "
-            f"template have other values"
-        )
-    return point
+    check_index(config.index, product(map(len, task.config_space.space_map.values())))
+    return task.config_space.own(config)
+
+
+def _without_races(pairs: Iterable[Pair]) -> list[Pair]:
+    """Return records as trials: a race names others by indices, which are of other points now."""
+    return [
+        (inp, res._replace(extra={k: v for k, v in res.extra.items() if k != "race"}))
+        for inp, res in pairs
+    ]
 
 
 __all__ = ["Earlier", "Records", "earlier"]

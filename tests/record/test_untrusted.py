@@ -153,6 +153,14 @@ def _applied(scale, config):
         return scale()
 
 
+def test_the_choices_decide_in_resume_as_in_replay_where_an_index_is_of_another_point(task):
+    moved = decode(json.dumps({**line(task, 13, index=2), "race": {"candidates": [{"index": 0}]}}))
+    (known, result), *more = earlier(task, [moved, decode(json.dumps(line(task, 0)))]).trials
+    assert known.config.index == 13
+    assert "race" not in result.extra  # which names other points by their indices of then
+    assert [inp.config.index for inp, _ in more] == [0]
+
+
 def test_tuples_and_numpy_values_survive_being_resumed(task):
     index = task.config_space.knob2point([0, 1, 1, 0, 0])
     inp, result = decode(json.dumps(line(task, index)))
