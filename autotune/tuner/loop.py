@@ -114,9 +114,9 @@ class Loop:
     def run(self, measure_option: Mapping[str, Any], reproducible: bool) -> TuneResult:
         """Measure until a reason to stop is met; say what was found, whatever ended it."""
         deadline = None if self.stop.timeout_s is None else time.time() + self.stop.timeout_s
-        self._tell("tuning")
         GLOBAL_SCOPE.in_tuning = True
         try:
+            self._tell("tuning")
             self._run(measure_option, reproducible, deadline)
         except BaseException as error:
             self._why = ended_by(error)

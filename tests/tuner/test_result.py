@@ -107,6 +107,27 @@ def test_when_a_callback_raises_the_summary_says_what(task):
     assert tuner.result.trials >= 1
 
 
+def test_a_callback_that_fails_to_begin_leaves_a_result_and_the_others_hear_of_the_end(task):
+    class Watch:
+        heard = None
+
+        def __call__(self, *_):
+            pass
+
+        def tuned(self, tuner, result):
+            self.heard = result
+
+    class Broken(Watch):
+        def tuning(self, tuner):
+            raise OSError("no terminal")
+
+    tuner, watch = GridSearchTuner(task), Watch()
+    with pytest.raises(OSError, match="no terminal"):
+        tuner.tune(9, option(), callbacks=[watch, Broken()])
+    assert watch.heard is tuner.result
+    assert tuner.result.stop_reason == "OSError: no terminal"
+
+
 def test_a_resumed_run_counts_what_was_there(task, tmp_path):
     log = tmp_path / "log.json"
     GridSearchTuner(task).tune(5, option(), callbacks=[callback.log_to_file(log)])
