@@ -15,7 +15,7 @@ from autotune.cli.tables import Table, as_csv, as_json, say
 from autotune.driver.kernel_of import kernel_of
 from autotune.measure.recheck import verdict
 from autotune.measure.types import MeasureErrorNo
-from autotune.record.current import task_refusal
+from autotune.record.current import differs, task_refusal
 from autotune.record.tools import compact as compact_log
 from autotune.record.tools import pick_best, split_workload
 from autotune.tuner.result import default_of, race_of
@@ -221,6 +221,8 @@ def _source(entry: Entry) -> tuple[str, str]:
         return "", refused.why
     try:
         made = entry.inp.task.instantiate(entry.inp.config)
+        if differs(entry.inp.config, entry.result, made, entry.inp.target) is not None:
+            return "", "the template makes another kernel now than the one that was measured"
         return kernel_of(made, entry.inp.target).source, ""
     except Exception as error:  # the template is the user's: whatever it raises is told
         return "", str(error) or type(error).__name__

@@ -25,6 +25,8 @@ _QUALIFIERS = frozenset({
     "const", "volatile", "restrict", "__restrict", "__restrict__", "register", "struct",
     "__grid_constant__",
 })  # fmt: skip
+_STORAGE = _QUALIFIERS | {"static", "extern", "inline", "__constant__", "__device__", '"'}
+_ALIGNMENT = re.compile(r"\b(?:alignas|_Alignas|__align__|__attribute__)\s*\(+[^()]*\)+")
 # Names of types, their words in alphabetical order.
 _TYPES = {
     "bool": "bool", "_Bool": "bool",
@@ -70,15 +72,43 @@ def prototype(source: str, entry: str, flags: Sequence[str] = ()) -> tuple[Param
         entry: the function's own name.
         flags: of the compiler; macros that they define are known.
     """
-    defined = "".join(
-        f"#define {flag[2:].replace('=', ' ', 1)}\n" for flag in flags if flag.startswith("-D")
-    )
-    text = defined + _COMMENT_OR_TEXT.sub(
-        lambda found: " " if found[0][0] == "/" else '""', source
-    )
+    text = _plain(source, flags)
     names = _meanings(text)
     found = {tuple(_parameters(params, names)) for params in _definitions(text, entry)}
     return found.pop() if len(found) == 1 else None
+
+
+def element_kind(source: str, variable: str, flags: Sequence[str] = ()) -> str:
+    """Return the dtype of a variable, or of its elements, that a source declares, or nothing.
+
+    It is `ADDRESS` for pointers, and nothing where that is not understood, or several differ.
+
+    Args:
+        source: in C or CUDA C++.
+        variable: its name.
+        flags: see `prototype`.
+    """
+    text = _plain(source, flags)
+    names = _meanings(text)
+    kinds = set()
+    for found in re.finditer(rf"(?<![^;{{}}])([^;{{}}]*?)\b{re.escape(variable)}\s*[\[;=]", text):
+        lines = [line for line in found[1].splitlines() if not line.lstrip().startswith("#")]
+        words = _WORDS.findall(_ALIGNMENT.sub(" ", "\n".join(lines)))
+        before = text[: found.start()]
+        # Others are variables of a function that have the same name.
+        if "__constant__" in words or before.count("{") == before.count("}"):
+            kinds.add(_kind([w for w in _expanded(words, names) if w not in _STORAGE]))
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _plain(source: str, flags: Sequence[str]) -> str:
+    """Return a source without comments and texts, and with the macros of the flags."""
+    defined = "".join(
+        f"#define {flag[2:].replace('=', ' ', 1)}\n" for flag in flags if flag.startswith("-D")
+    )
+    return defined + _COMMENT_OR_TEXT.sub(
+        lambda found: " " if found[0][0] == "/" else '""', source
+    )
 
 
 def _meanings(text: str) -> dict[str, str]:

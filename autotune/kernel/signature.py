@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from autotune.kernel.entry import plain_name
-from autotune.kernel.kernel import Argument, Kernel, KernelCall, Scalar, Workspace
-from autotune.kernel.prototype import ADDRESS, Parameter, prototype
+from autotune.kernel.kernel import Argument, Constant, Kernel, KernelCall, Scalar, Workspace
+from autotune.kernel.prototype import ADDRESS, Parameter, element_kind, prototype
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -14,7 +14,22 @@ def signature_mismatch(kernel: Kernel) -> str | None:
 
     Only what can be read for certain counts; compilers and the machine code tell the rest.
     """
-    return next(filter(None, (_call_mismatch(kernel, one) for one in kernel.calls)), None)
+    wrong = [_call_mismatch(kernel, one) for one in kernel.calls]
+    wrong += [_constant_mismatch(kernel, one) for one in kernel.constants]
+    return next(filter(None, wrong), None)
+
+
+def _constant_mismatch(kernel: Kernel, constant: Constant) -> str | None:
+    """Compare the elements of a constant; compilers and the machine code tell its size only."""
+    kind = element_kind(kernel.source, constant.name, kernel.flags)
+    # 16 bits may be held by any type of 16 bits, and a truth value by a byte.
+    held = {"float16": "int16", "bfloat16": "int16", "bool": "int8"}.get(constant.dtype, "")
+    if not kind or _agree(kind, constant.dtype) or _agree(kind, held):
+        return None
+    return (
+        f"constant {constant.name!r}: expected an array of {constant.dtype}, the source has one "
+        f"of {'addresses' if kind == ADDRESS else kind}"
+    )
 
 
 def _call_mismatch(kernel: Kernel, one: KernelCall) -> str | None:
@@ -53,9 +68,14 @@ def _fits(kernel: Kernel, parameter: Parameter, argument: Argument | Workspace) 
         return kind in ("", ADDRESS)
     if argument.dtype == "bfloat16":  # C has no such type: its bits are passed
         return kind in ("int16", "uint16", "" if kernel.language == "c" else "bfloat16")
-    if argument.dtype in _INTEGERS:
-        return kind.removeprefix("u") == argument.dtype.removeprefix("u")
-    return kind == argument.dtype
+    return _agree(kind, argument.dtype)
+
+
+def _agree(kind: str, dtype: str) -> bool:
+    """Return whether two dtypes are the same but for a sign."""
+    if dtype in _INTEGERS:
+        return kind.removeprefix("u") == dtype.removeprefix("u")
+    return kind == dtype
 
 
 def _wrong(one: KernelCall, i: int, parameter: Parameter, argument: Argument | Workspace) -> str:

@@ -161,6 +161,11 @@ def test_best_prints_the_source_of_a_template_in_a_file(tmp_path):
     assert "void scale(const float *x, float *y)" in text
     (row,) = rows(run("best", "--json", file, log))
     assert "#define K 2" in row["source"]
+    older = good(1e-6, kernel_hash="0" * 16)
+    log.write_text(encode(*pair(("tests/log/scale", (4,), "llvm"), 1, older, k=2)) + "\n")
+    text = run("best", file, log).output
+    assert "#define K" not in text
+    assert "not shown: the template makes another kernel now" in text
 
 
 def test_diff_tells_what_became_faster_and_which_knobs_changed(logs):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from autotune.errors import KernelError
 from autotune.kernel import Constant, Kernel, KernelCall, SourceKernel, arg, call, constant
 from autotune.kernel.entry import identifier, plain_name
-from autotune.kernel.prototype import ADDRESS, prototype
+from autotune.kernel.prototype import ADDRESS, element_kind, prototype
 from autotune.kernel.signature import signature_mismatch
 
 
@@ -212,3 +212,43 @@ def test_what_cannot_be_the_name_of_an_entry_is_refused(entry):
 def test_c_has_no_templates():
     with pytest.raises(KernelError, match="'f<4>' is not the name of a C function"):
         SourceKernel("f<4>", "...", [X]).kernel("c")
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("__constant__ float mask[4];", "float32"),
+        ("#define N 4\n__constant__ double mask[N];\nvoid f() { y[0] = mask[0]; }", "float64"),
+        ("static const unsigned mask[2][2];", "uint32"),
+        ("void g() {}\n__constant__ __align__(16) int mask[4];", "int32"),
+        ("typedef short real;\nextern real mask [4];", "int16"),
+        ("__constant__ float *mask[4];", ADDRESS),
+        ("__constant__ T mask[4];\nvoid f() { float a = mask[0]; return mask[1]; }", ""),
+        ("int mask[4];\nvoid f() { float mask[2]; }", "int32"),
+        ("T mask[4];\nvoid f() { float mask[2]; int g = mask[1]; }", ""),
+        ("#if A\nint mask[4];\n#else\nfloat mask[4];\n#endif", ""),
+        ("namespace n { __constant__ long long mask = 4; }", "int64"),
+        ("float g = 2, mask[4];", ""),
+        ("// int mask[4];\nfloat mask[4];", "float32"),
+        ("float unmask[4]; float4 mask[1];", ""),
+        ('extern "C" float mask[4];', "float32"),
+    ],
+)
+def test_the_kind_of_an_array_is_read_from_its_declaration(source, kind):
+    assert element_kind(source, "mask") == kind
+
+
+@pytest.mark.parametrize(
+    ("declared", "dtype", "fits"),
+    [("int m[4]", "float32", False), ("double m[2]", "float32", False),
+     ("float m[4]", "int32", False), ("unsigned m[4]", "int32", True),
+     ("float m[4]", "float32", True),
+     ("unsigned short m[4]", "float16", True), ("unsigned char m[4]", "bool", True),
+     ("float4 m[1]", "float32", True)],
+)  # fmt: skip
+def test_a_constant_of_another_type_is_refused(declared, dtype, fits):
+    source = f'__constant__ {declared}; extern "C" __global__ void f(float *y) {{}}'
+    args = [constant("m", (4,), dtype), arg("y", (1,), role="out")]
+    wrong = signature_mismatch(SourceKernel("f", source, args).kernel("cuda"))
+    assert (wrong is None) == fits
+    assert fits or wrong.startswith(f"constant 'm': expected an array of {dtype}, the source has")
