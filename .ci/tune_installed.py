@@ -1,5 +1,6 @@
 """Tune, replay and verify with an installed package; run where no checkout can be imported."""
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -42,12 +43,22 @@ def emulate() -> None:
     np.testing.assert_array_equal(b, 2 * a)
 
 
+def serve_tvm(folder: Path) -> None:
+    """Run a script of TVM as it is."""
+    script = folder / "script.py"
+    script.write_text(
+        "import tvm\nfrom tvm.autotvm.task.space import SplitEntity\nprint(tvm.cpu())\n"
+    )
+    subprocess.run([sys.executable, "-m", "autotune.tvm", str(script)], check=True)
+
+
 def main() -> None:
     """Do all of it, from the environment that this interpreter belongs to."""
     home = Path(autotune.__file__)
     assert Path(sys.prefix) in home.parents, f"{home} is not what was installed"
     with tempfile.TemporaryDirectory() as folder:
         tune_and_replay(Path(folder, "gemm.log"))
+        serve_tvm(Path(folder))
     emulate()
     print(f"tuned, replayed and emulated with {home.parent}")
 

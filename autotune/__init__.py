@@ -1,8 +1,8 @@
 """autotune: a stand-alone kernel autotuner in the style of AutoTVM, for CUDA and C.
 
-One namespace serves both ``import autotune as autotvm`` and ``import autotune as tvm``: tasks,
-tuners and logs stand here beside tensor expressions, arrays and `build`. Names are loaded when
-first used, so that importing the package costs next to nothing.
+Tasks, tuners and logs stand here beside tensor expressions and `build`, and all public names of
+AutoTVM, for ``import autotune as autotvm``; those of TVM are in `autotune.tvm`. Names are loaded
+when first used, so that importing the package costs next to nothing.
 
 Example::
 
@@ -19,36 +19,26 @@ Example::
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from autotune.migration import Explainer, load, resolver
+from autotune.utils.names import explain_imports, lazy
 from autotune.version import __version__
 
 if TYPE_CHECKING:
     from autotune import (
-        contrib,
-        database,
         driver,
-        env,
-        error,
         errors,
-        feature,
         features,
         kernel,
         measure,
-        nd,
         record,
         runtime,
         target,
         task,
         te,
-        testing,
-        tir,
         topi,
-        transform,
         tuner,
-        util,
+        tvm,
         utils,
     )
     from autotune.driver import build, lower
@@ -87,9 +77,8 @@ _HOMES = {
     **{
         name: f"autotune.{name}"
         for name in (
-            "contrib", "database", "driver", "env", "error", "errors", "feature", "features",
-            "kernel", "measure", "nd", "record", "runtime", "target", "task", "te", "testing",
-            "tir", "topi", "transform", "tuner", "util", "utils",
+            "driver", "errors", "features", "kernel", "measure", "record", "runtime", "target",
+            "task", "te", "topi", "tuner", "tvm", "utils",
         )
     },
     "ApplyFixedConfig": "autotune.task:ApplyFixedConfig",
@@ -157,17 +146,12 @@ __all__ = [
     "call",
     "callback",
     "constant",
-    "contrib",
     "cpu",
     "create",
     "cuda",
-    "database",
     "device",
     "driver",
-    "env",
-    "error",
     "errors",
-    "feature",
     "features",
     "get_config",
     "gpu",
@@ -176,7 +160,6 @@ __all__ = [
     "lower",
     "measure",
     "measure_option",
-    "nd",
     "record",
     "register_topi_compute",
     "register_topi_schedule",
@@ -185,26 +168,35 @@ __all__ = [
     "task",
     "te",
     "template",
-    "testing",
-    "tir",
     "topi",
-    "transform",
     "tuner",
-    "util",
+    "tvm",
     "utils",
     "workspace",
 ]
 
+# AutoTVM's names for what we have elsewhere, or nowhere: then the wing says what to use.
+_AUTOTVM = {
+    name: f"autotune.tvm.autotvm:{name}"
+    for name in (
+        "RPCRunner", "apply_graph_best", "database", "env", "feature", "graph_tuner", "tophub",
+        "util",
+    )
+}  # fmt: skip
+# Names and modules of TVM that stood here; an attribute is looked up above first.
+_TVM = """
+    TVMError autotvm context contrib convert database env error feature measure.measure
+    measure.measure_methods migration nd runtime.ndarray task.space testing tir topi.nn.util
+    topi.nn.utils topi.nn.winograd_util topi.util transform tuner.gridsearch_tuner tuner.metric
+    util"""
+_GONE = {
+    f"autotune.{name}": "TVM's names are in autotune.tvm: from autotune import tvm"
+    for name in _TVM.split()
+}
+explain_imports(_GONE)
 
-_other = resolver(__name__)
-sys.meta_path.append(Explainer())
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name on first use."""
-    value = load(_HOMES[name]) if name in _HOMES else _other(name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:
+    __getattr__ = lazy(__name__, {**_AUTOTVM, **_HOMES}, _GONE)
 
 
 def __dir__() -> list[str]:

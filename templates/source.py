@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from autotune import SourceKernel, Target, get_config, template
 from autotune.errors import TemplateError
-from autotune.task.space import OtherOptionEntity
+from autotune.task import OtherOptionEntity
 
 from . import (
     conv2d_cpu,

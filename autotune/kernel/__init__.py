@@ -1,7 +1,5 @@
 """What both front ends end in: source text, launch shapes and typed arguments."""
 
-from typing import TYPE_CHECKING
-
 from autotune.kernel.kernel import (
     Argument,
     Constant,
@@ -15,7 +13,6 @@ from autotune.kernel.limits import launch_violation
 from autotune.kernel.scalar import ScalarValue, scalar_value
 from autotune.kernel.sizes import Size, Sizes
 from autotune.kernel.source import SourceKernel, arg, call, constant, workspace
-from autotune.migration import resolver
 
 __all__ = [
     "Argument",
@@ -36,6 +33,3 @@ __all__ = [
     "scalar_value",
     "workspace",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -25,7 +25,7 @@ class PassContext:
 
     Example::
 
-        with autotune.transform.PassContext(config={"tir.disable_vectorize": True}):
+        with tvm.transform.PassContext(config={"tir.disable_vectorize": True}):
             print(autotune.lower(s, [A, B]))
     """
 

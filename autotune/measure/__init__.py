@@ -10,7 +10,7 @@ from autotune.measure.runner import LocalRunner
 from autotune.measure.timing import TimingPolicy
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.measure.verify import VerifyPolicy
-from autotune.migration import resolver
+from autotune.utils.names import lent
 
 __all__ = [
     "BuildResult",
@@ -29,4 +29,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)
+    __getattr__ = lent(__name__, "RPCRunner measure measure_methods")

@@ -1,8 +1,5 @@
 """Logs of trials: the line codec, reading and appending, databases, and the best of history."""
 
-from typing import TYPE_CHECKING
-
-from autotune.migration import resolver
 from autotune.record.best import best_of, best_of_each, is_race
 from autotune.record.codec import AUTOTVM_LOG_VERSION, decode, encode, measure_str_key
 from autotune.record.database import Database, DummyDatabase, SqliteDatabase, filter_inputs
@@ -41,6 +38,3 @@ __all__ = [
     "to_dataframe",
     "write_log",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

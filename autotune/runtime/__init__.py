@@ -1,8 +1,5 @@
 """Arrays, compiled kernels, and the devices they run on."""
 
-from typing import TYPE_CHECKING
-
-from autotune.migration import resolver
 from autotune.runtime.array import NDArray, array, empty, from_dlpack
 from autotune.runtime.buffers import Buffers, random_inputs
 from autotune.runtime.build_cache import BuildCache
@@ -46,6 +43,3 @@ __all__ = [
     "summarize",
     "take_timing",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -215,8 +215,8 @@ def empty(
         dtype: its element type.
         device: where; the CPU by default. ``ctx`` is the same by TVM's old name.
     """
-    where = _where("nd.empty", device, ctx)
-    check = Check(KernelError, "nd.empty")
+    where = _where("runtime.empty", device, ctx)
+    check = Check(KernelError, "runtime.empty")
     given = (shape,) if isinstance(shape, int) else shape
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         check.refuse("shape", "a tuple of extents such as (2, 3)", shape)
@@ -233,8 +233,8 @@ def array(source: object, device: Device | None = None, ctx: Device | None = Non
         source: a numpy array, an `NDArray`, a list, or anything numpy can read.
         device: where; ``ctx`` is the same by TVM's old name.
     """
-    where = _where("nd.array", device, ctx)
-    values = source if isinstance(source, NDArray) else _values("nd.array", source)
+    where = _where("runtime.array", device, ctx)
+    values = source if isinstance(source, NDArray) else _values("runtime.array", source)
     return empty(values.shape, dtype_name(values.dtype), where).copyfrom(values)
 
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from autotune.errors import TargetError
-from autotune.migration import did_you_mean
 from autotune.target.limits import Limits, limits_of_arch
 from autotune.target.query import cuda_device
+from autotune.utils.names import did_you_mean
 
 Language = Literal["cuda", "c"]
 

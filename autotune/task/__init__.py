@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from autotune.errors import InstantiationError
-from autotune.migration import resolver
-from autotune.task import dispatcher, space, task
+from autotune.task import dispatcher, task
 from autotune.task.axes import VirtualAxis
 from autotune.task.code_hash import attach_code_hash, attach_code_hash_to_arg
 from autotune.task.config_entity import ConfigEntity
@@ -35,6 +34,7 @@ from autotune.task.topi_integration import (
     register_topi_schedule,
 )
 from autotune.task.workload import args_to_workload, serialize_args
+from autotune.utils.names import lent
 
 __all__ = [
     "GLOBAL_SCOPE",
@@ -68,10 +68,11 @@ __all__ = [
     "register_topi_compute",
     "register_topi_schedule",
     "serialize_args",
-    "space",
     "task",
     "template",
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)
+    __getattr__ = lent(
+        __name__, "ApplyHistoryBest extract_from_multiple_program extract_from_program space"
+    )

@@ -10,10 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune.errors import TemplateError
-from autotune.migration import resolver
 from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
@@ -229,7 +228,3 @@ def get_config() -> Config:
     """
     config: Config = DispatchContext.current.query(Target.current(), None)
     return config
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from autotune.errors import SpaceError
-from autotune.migration import did_you_mean
 from autotune.task.annotate_space import AnnotateSpace
 from autotune.task.axes import Axis, VirtualAxis, axis_length, constant
 from autotune.task.constraint import Predicate
@@ -29,6 +28,7 @@ from autotune.task.reorder_space import Chains, ReorderSpace
 from autotune.task.split_space import NO_MAX_FACTOR, SplitFilter, SplitSpace, violation
 from autotune.task.transform_space import TransformSpace
 from autotune.utils.check import Check, shown
+from autotune.utils.names import did_you_mean
 
 _CHECK = Check(SpaceError, "knob")
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from autotune.errors import InstantiationError, SpaceError, TemplateError
-from autotune.migration import did_you_mean
 from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
@@ -20,6 +19,7 @@ from autotune.task.errors import WorkloadError
 from autotune.task.replayed import ReplayedConfig
 from autotune.task.workload import args_to_workload
 from autotune.utils.check import Check
+from autotune.utils.names import did_you_mean
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune.errors import TemplateError
-from autotune.migration import resolver
 from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.dispatcher import DispatchContext, get_config
@@ -163,7 +162,3 @@ def _is_tensor(value: Any) -> bool:
 def _tensor(serialized: tuple[Any, ...]) -> Tensor:
     _, shape, dtype = serialized
     return placeholder(shape, dtype)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,9 +1,6 @@
 """Tensor expressions and schedules."""
 
-from typing import TYPE_CHECKING
-
 from autotune.ir import Cast, IterVar, Range, Var, cast, const
-from autotune.migration import resolver
 from autotune.te.broadcast import broadcast, broadcast_shape, read_broadcast
 from autotune.te.dag import dag_text, post_order
 from autotune.te.declare import check_shape, compute, placeholder, tag_scope
@@ -173,6 +170,3 @@ __all__ = [
     "workload_key",
     "workload_text",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,8 +1,5 @@
 """Operators written as tensor expressions."""
 
-from typing import TYPE_CHECKING
-
-from autotune.migration import resolver
 from autotune.topi import nn, tag, testing, utils
 from autotune.topi.broadcast import (
     add,
@@ -147,6 +144,3 @@ __all__ = [
     "utils",
     "where",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

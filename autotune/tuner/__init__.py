@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from autotune.migration import resolver
 from autotune.tuner import callback
 from autotune.tuner.annealing_tuner import SimulatedAnnealingTuner
 from autotune.tuner.ask_tell import AskTellTuner
@@ -17,6 +16,7 @@ from autotune.tuner.sa_model_optimizer import SimulatedAnnealingOptimizer
 from autotune.tuner.tuner import Tuner
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel
 from autotune.tuner.xgboost_tuner import XGBTuner
+from autotune.utils.names import lent
 
 __all__ = [
     "AskTellTuner",
@@ -41,4 +41,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)
+    __getattr__ = lent(__name__, "gridsearch_tuner metric")

@@ -16,14 +16,12 @@ import os
 from collections.abc import Callable, Sequence
 from io import TextIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.migration import resolver
 from autotune.record import RACE_NOTE, Database, LogWriter, encode
 from autotune.record.paths import log_path
 from autotune.tuner.progress import Watcher, progress_bar
@@ -125,6 +123,3 @@ class Monitor:
 
 
 __all__ = ["Monitor", "log_to_database", "log_to_file", "progress_bar"]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

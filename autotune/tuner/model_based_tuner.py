@@ -7,14 +7,13 @@ optimiser of their own.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.migration import resolver
 from autotune.task import Task
 from autotune.task.radix import IntArray
 from autotune.tuner.points import FloatArray, PointTuner
@@ -197,7 +196,3 @@ def submodular_pick(
                 values.add(value)
                 news -= knobs[:, column] == value
     return chosen
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from autotune.migration import resolver
+from autotune.utils.names import lent
 
 if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)
+    __getattr__ = lent(
+        __name__, "EmptyContext format_si_prefix get_const_int get_const_tuple get_rank"
+    )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from autotune.errors import AutotuneError
-from autotune.migration import did_you_mean
+from autotune.utils.names import did_you_mean
 
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = 120

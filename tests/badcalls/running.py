@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import autotune
-from autotune import callback, nd, record
+from autotune import callback, record, runtime
 from autotune.measure import TimingPolicy, VerifyPolicy
 from autotune.tuner import AutoTuner, GATuner, GridSearchTuner, RandomTuner, XGBTuner
 from tests.badcalls import pools as bad
@@ -233,8 +233,8 @@ RECORDS = [
 ]
 ARRAYS = [
     Api(
-        "nd.array",
-        nd.array,
+        "runtime.array",
+        runtime.array,
         lambda: {"source": [1.0, 2.0]},
         {
             "source": [None, "abc", bad.Odd(), {}, len, [[1], [1, 2]], [None], 1j],
@@ -243,8 +243,8 @@ ARRAYS = [
         {"source": "source"},
     ),
     Api(
-        "nd.empty",
-        nd.empty,
+        "runtime.empty",
+        runtime.empty,
         lambda: {"shape": (2, 3)},
         {
             "shape": [None, "abc", -1, (2, -1), (1.5,), ("a",), bad.Odd(), 1.5, {}],
@@ -254,14 +254,14 @@ ARRAYS = [
     ),
     Api(
         "copyfrom",
-        lambda source: nd.empty((2,)).copyfrom(source),
+        lambda source: runtime.empty((2,)).copyfrom(source),
         lambda: {"source": np.zeros(2)},
         {"source": [None, "abc", bad.Odd(), [1], [[1, 2]], ["a", "b"], len]},
         {"source": "copyfrom"},
     ),
     Api(
         "from_dlpack",
-        nd.from_dlpack,
+        runtime.from_dlpack,
         lambda: {"source": np.zeros(2)},
         {"source": bad.OBJECT},
         {"source": "dlpack"},

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import autotune as tvm
-from autotune import te
+from autotune import tvm
 from autotune.errors import LoweringError
+from autotune.tvm import te
 
 
 def scaled(n=8):

@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import autotune as tvm
-from autotune import te, topi
+import autotune
+from autotune import tvm
 from autotune.errors import (
     AutotuneError,
     ExpressionError,
@@ -14,6 +14,7 @@ from autotune.errors import (
     ScheduleError,
     TargetError,
 )
+from autotune.tvm import te, topi
 
 
 def added(n=64):
@@ -44,8 +45,8 @@ def evaluated(tensor, *pairs):
 def test_a_target_is_made_by_keywords():
     target = tvm.target.Target(target="cuda -arch=sm_80", host="llvm")
     assert (target.kind, str(target.host.kind)) == ("cuda", "llvm")
-    assert tvm.Target(target={"kind": "llvm", "host": "c"}).host.kind == "c"
-    assert tvm.Target(target=target, host="c").host.kind == "c"
+    assert tvm.target.Target(target={"kind": "llvm", "host": "c"}).host.kind == "c"
+    assert tvm.target.Target(target=target, host="c").host.kind == "c"
 
 
 def test_without_a_target_tensor_expressions_are_built_for_the_cpu():
@@ -65,7 +66,9 @@ def test_a_schedule_with_threads_is_not_built_for_the_cpu_by_mistake():
 
 
 def test_a_hand_written_kernel_still_needs_a_target():
-    kernel = tvm.SourceKernel("f", "void f(float* a) {}", [tvm.arg("a", (4,), role="out")])
+    kernel = autotune.SourceKernel(
+        "f", "void f(float* a) {}", [autotune.arg("a", (4,), role="out")]
+    )
     with pytest.raises(TargetError, match="no target"):
         tvm.build(kernel)
 
@@ -264,9 +267,9 @@ def test_a_tvm_error_is_a_runtime_error():
     with pytest.raises(RuntimeError):
         te.placeholder((2.5,))
     with pytest.raises(ValueError, match="unknown kind"):
-        tvm.Target("nosuch")
+        tvm.target.Target("nosuch")
     with pytest.raises(tvm.TVMError):
-        tvm.Target("nosuch")
+        tvm.target.Target("nosuch")
 
 
 def test_a_device_that_tvm_knows_can_be_asked_for():

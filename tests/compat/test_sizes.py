@@ -5,12 +5,12 @@ import ctypes
 import numpy as np
 import pytest
 
-import autotune as tvm
-from autotune import te
+from autotune import tvm
 from autotune.errors import KernelError, LoweringError
 from autotune.measure import MeasureErrorNo
 from autotune.measure.realise import realise
 from autotune.runtime.cpu_executable import CpuExecutable
+from autotune.tvm import autotvm, te
 from tests.compat.test_symbolic_shapes import CPU, GPU, bind, check, copied, floats, vector_add
 
 # Numbers as arguments.
@@ -88,16 +88,16 @@ def test_a_lowered_function_is_found_by_its_name():
 
 
 def test_a_template_with_open_sizes_is_no_trial():
-    @tvm.template("compat/open_sizes")
+    @autotvm.template("compat/open_sizes")
     def template():
-        tvm.get_config().define_knob("k", [1])
-        tvm.get_config().add_flop(1)
+        autotvm.get_config().define_knob("k", [1])
+        autotvm.get_config().add_flop(1)
         a, b, c = vector_add()
         return te.create_schedule(c.op), [a, b, c]
 
-    task = tvm.create("compat/open_sizes", (), "llvm")
+    task = autotvm.create("compat/open_sizes", (), "llvm")
     config = task.config_space.get(0)
-    made = realise(tvm.MeasureInput(task.target, task, config))
+    made = realise(autotvm.MeasureInput(task.target, task, config))
     assert made.error_no == MeasureErrorNo.INSTANTIATION_ERROR
     assert "give n values: tuning needs constant shapes" in made.error_msg
 

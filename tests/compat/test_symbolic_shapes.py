@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import autotune as tvm
-from autotune import te
+from autotune import tvm
+from autotune.tvm import te
 
 CPU, GPU = "llvm", "cuda -emulate"
 RNG = np.random.default_rng(0)
@@ -74,7 +74,7 @@ def test_a_function_is_exported_and_loaded_with_its_sizes(tmp_path):
         schedule = s if target == GPU else te.create_schedule(c.op)
         path = tmp_path / f"add-{target}.so"
         tvm.build(schedule, [a, b, c], target, name="add").export_library(path)
-        loaded = tvm.load_module(path)
+        loaded = tvm.runtime.load_module(path)
         x = floats(100)
         check(loaded, 2 * x, [x, x])
 

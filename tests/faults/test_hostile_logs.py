@@ -30,11 +30,11 @@ from autotune.record import (
     pick_best,
     split_workload,
 )
-from autotune.record.__main__ import main as record_main
 from autotune.task import TASK_TABLE, ConfigEntity, DispatchContext, create, get_config, template
 from autotune.tuner import AutoTuner
 from autotune.tuner.replay import Recording
 from autotune.tuner.resume import earlier
+from autotune.tvm.autotvm.record import main as record_main
 from autotune.utils.visible import visible
 
 NAME = "tests.faults.hostile"

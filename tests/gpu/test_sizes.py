@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import autotune as tvm
-from autotune import te
+from autotune import tvm
 from autotune.errors import KernelError
+from autotune.tvm import te
 from tests.compat.test_symbolic_shapes import bind, chain, check, floats, row_sums, vector_add
 
 

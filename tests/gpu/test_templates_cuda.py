@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import autotune
-from autotune import nd
 from autotune.runtime import cuda
 from autotune.task import create
+from autotune.tvm import nd
 
 pytestmark = pytest.mark.gpu
 

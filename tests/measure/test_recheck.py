@@ -2,11 +2,7 @@
 
 import pytest
 
-import autotune.measure.measure as measure_module
-import autotune.measure.measure_methods as methods_module
 import autotune.task as at
-from autotune import measure
-from autotune.errors import InstantiationError
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, measure_option
 from autotune.measure.recheck import Way, recheck, verdict
 from tests.measure import kernels  # noqa: F401 - registers the templates
@@ -85,10 +81,3 @@ def test_a_way_is_what_a_runner_is_told():
     assert (options.flush, options.graph, options.timing.min_repeat_ms) == (True, False, 5)
     plain, default = LocalRunner(**Way().arguments()).options, LocalRunner().options
     assert plain == default
-
-
-def test_the_names_of_old_scripts_are_the_same_things():
-    for module in (measure_module, methods_module):
-        for name in set(module.__all__) - {"InstantiationError"}:
-            assert getattr(measure, name) is getattr(module, name)
-    assert methods_module.InstantiationError is InstantiationError

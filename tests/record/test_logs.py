@@ -29,8 +29,8 @@ from autotune.record import (
     split_workload,
     write_log,
 )
-from autotune.record.__main__ import main
 from autotune.task import TASK_TABLE
+from autotune.tvm.autotvm.record import main
 from tests.record.records import TVM_ROW, failed, good, make_config, make_input
 
 ROOT = Path(__file__).parent.parent.parent

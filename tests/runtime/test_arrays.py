@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import autotune.runtime as runtime
-from autotune import nd
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel.kernel import ITEM_BYTES
 from autotune.runtime import array, cpu, device, dlpack, empty, from_dlpack
 from autotune.runtime.array import numpy_dtype
 from autotune.target import Target
+from autotune.tvm import nd
 
 
 def values(dtype, shape=(2, 3)):

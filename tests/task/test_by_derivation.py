@@ -7,7 +7,7 @@ import random
 import pytest
 
 from autotune.errors import SpaceError
-from autotune.task.space import ConfigSpace, VirtualAxis
+from autotune.task import ConfigSpace, VirtualAxis
 
 
 def split_sizes(length, policy, num_outputs, max_factor, no_tail):

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.errors import SpaceError
+from autotune.task import ConfigSpace
 from autotune.task.constraint import TracedConstraint
 from autotune.task.filters import constraints_of
 from autotune.task.opaque import OpaqueConstraint
-from autotune.task.space import ConfigSpace
 
 
 def small_space():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autotune.errors import SpaceError
-from autotune.task.space import ConfigSpace
+from autotune.task import ConfigSpace
 
 # A space of 9e8 points is not enumerated by so many calls of a filter.
 MOST_CALLS = 1_000_000

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.errors import SpaceError
-from autotune.task import split_space
-from autotune.task.space import (
+from autotune.task import (
     AnnotateEntity,
     ConfigEntity,
     ConfigSpace,
@@ -17,6 +16,7 @@ from autotune.task.space import (
     ReorderEntity,
     SplitEntity,
     VirtualAxis,
+    split_space,
 )
 
 

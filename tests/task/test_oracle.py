@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.errors import AutotuneError
-from autotune.task.space import ConfigSpace, FallbackConfigEntity, VirtualAxis
+from autotune.task import ConfigSpace, FallbackConfigEntity, VirtualAxis
 
 ORACLE = json.loads((Path(__file__).parent.parent / "data" / "space_oracle.json").read_text())
 SPACES = ORACLE["spaces"]

@@ -6,9 +6,8 @@ import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
 
-from autotune.task import create
+from autotune.task import ConfigSpace, create
 from autotune.task.constraint import TracedConstraint
-from autotune.task.space import ConfigSpace
 from autotune.tuner import AutoTuner
 
 LAYER = (1, 14, 14, 256, 256, 3, 3, 1, 1)

@@ -5,9 +5,9 @@ import logging
 import numpy as np
 
 import autotune as autotvm
-import autotune as tvm
-from autotune import te, topi
+from autotune import tvm
 from autotune.topi.testing import conv2d_nchw_python
+from autotune.tvm import te, topi
 
 PRINTED = """\
 ConfigSpace (len=10454400, range_length=10454400, space_map=

@@ -1,8 +1,5 @@
 """Operators of neural networks."""
 
-from typing import TYPE_CHECKING
-
-from autotune.migration import resolver
 from autotune.topi.nn.conv2d import (
     conv2d,
     conv2d_hwcn,
@@ -61,6 +58,3 @@ __all__ = [
     "softmax",
     "winograd_transform_matrices",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

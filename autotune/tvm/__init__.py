@@ -1,0 +1,94 @@
+"""TVM's names and layout over autotune, for scripts that were written for TVM.
+
+On the import lines of such a script ``tvm`` becomes ``autotune.tvm`` (``import tvm`` becomes
+``from autotune import tvm``), and nothing else changes; ``python -m autotune.tvm script.py`` runs
+one that was not changed at all. Names and adapters only: what they name has its home in autotune,
+and nothing in autotune imports this package. What TVM has and autotune does not says what to use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from autotune.tvm.names import GONE, resolver
+from autotune.utils.names import explain_imports, load
+from autotune.version import __version__
+
+if TYPE_CHECKING:
+    from autotune.driver import build, lower
+    from autotune.errors import AutotuneError as TVMError
+    from autotune.runtime import convert, cpu, cuda, device, gpu
+    from autotune.runtime import device as context
+    from autotune.tvm import (
+        autotvm,
+        contrib,
+        driver,
+        error,
+        nd,
+        runtime,
+        target,
+        te,
+        testing,
+        tir,
+        topi,
+        transform,
+    )
+
+# Public name -> its home; loaded when first used.
+_HOMES = {
+    **{
+        name: f"autotune.tvm.{name}"
+        for name in (
+            "autotvm", "contrib", "driver", "error", "nd", "runtime", "target", "te", "testing",
+            "tir", "topi", "transform",
+        )
+    },
+    "TVMError": "autotune.errors:AutotuneError",
+    "build": "autotune.driver:build",
+    "context": "autotune.runtime:device",
+    "convert": "autotune.runtime:convert",
+    "cpu": "autotune.runtime:cpu",
+    "cuda": "autotune.runtime:cuda",
+    "device": "autotune.runtime:device",
+    "gpu": "autotune.runtime:gpu",
+    "lower": "autotune.driver:lower",
+}  # fmt: skip
+
+__all__ = [
+    "TVMError",
+    "__version__",
+    "autotvm",
+    "build",
+    "context",
+    "contrib",
+    "convert",
+    "cpu",
+    "cuda",
+    "device",
+    "driver",
+    "error",
+    "gpu",
+    "lower",
+    "nd",
+    "runtime",
+    "target",
+    "te",
+    "testing",
+    "tir",
+    "topi",
+    "transform",
+]
+
+_other = resolver(__name__)
+explain_imports(GONE)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use."""
+    value = load(_HOMES[name]) if name in _HOMES else _other(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

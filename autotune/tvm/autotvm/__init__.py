@@ -1,0 +1,79 @@
+"""AutoTVM's names: templates, tasks, tuners, measuring and logs."""
+
+from typing import TYPE_CHECKING
+
+from autotune.measure import (
+    LocalBuilder,
+    LocalRunner,
+    MeasureErrorNo,
+    MeasureInput,
+    MeasureResult,
+    measure_option,
+)
+from autotune.record import apply_history_best
+from autotune.task import (
+    ApplyFixedConfig,
+    ConfigEntity,
+    ConfigSpace,
+    DispatchContext,
+    FallbackContext,
+    Task,
+    create,
+    get_config,
+    register_topi_compute,
+    register_topi_schedule,
+    template,
+)
+from autotune.task import ApplyFixedConfig as apply_fixed_config
+from autotune.task.scope import GLOBAL_SCOPE
+from autotune.tvm.autotvm.tuner import callback
+from autotune.tvm.names import resolver
+
+if TYPE_CHECKING:
+    from autotune.tvm.autotvm import (
+        database,
+        env,
+        feature,
+        measure,
+        record,
+        task,
+        tuner,
+        util,
+        utils,
+    )
+
+__all__ = [
+    "GLOBAL_SCOPE",
+    "ApplyFixedConfig",
+    "ConfigEntity",
+    "ConfigSpace",
+    "DispatchContext",
+    "FallbackContext",
+    "LocalBuilder",
+    "LocalRunner",
+    "MeasureErrorNo",
+    "MeasureInput",
+    "MeasureResult",
+    "Task",
+    "apply_fixed_config",
+    "apply_history_best",
+    "callback",
+    "create",
+    "database",
+    "env",
+    "feature",
+    "get_config",
+    "measure",
+    "measure_option",
+    "record",
+    "register_topi_compute",
+    "register_topi_schedule",
+    "task",
+    "template",
+    "tuner",
+    "util",
+    "utils",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

@@ -1,0 +1,16 @@
+"""AutoTVM's `task`."""
+
+from typing import TYPE_CHECKING
+
+from autotune.record import ApplyHistoryBest
+from autotune.task import *
+from autotune.task import __all__ as _ours
+from autotune.tvm.names import resolver
+
+__all__ = [*_ours, "ApplyHistoryBest", "dispatcher", "task"]
+
+if not TYPE_CHECKING:  # TVM's in place of ours, which have fewer names
+    import autotune.tvm.autotvm.task.dispatcher as dispatcher
+    import autotune.tvm.autotvm.task.task as task
+
+    __getattr__ = resolver(__name__)

@@ -1,0 +1,100 @@
+"""What TVM has and autotune does not, with what to use instead.
+
+Each module of this package that TVM has more in than we do ends with::
+
+    if not TYPE_CHECKING:  # a type checker goes on to report unknown names
+        __getattr__ = resolver(__name__)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from autotune.utils.names import missing
+
+# What to use -> the names, and the modules with all below them, that are gone.
+_GONE = {
+    "models of relay are not read; create each task: autotune.create(name, args, target)": """
+        autotvm.apply_graph_best autotvm.graph_tuner autotvm.task.ApplyGraphBest
+        autotvm.task.TaskExtractEnv autotvm.task.dispatcher.ApplyGraphBest
+        autotvm.task.extract_from_multiple_program autotvm.task.extract_from_program
+        autotvm.task.nnvm_integration autotvm.task.relay_integration
+        autotvm.task.topi_integration.TaskExtractEnv contrib.graph_executor contrib.graph_runtime
+        relax relay""",
+    "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host": """
+        autotvm.RPCRunner autotvm.measure.RPCRunner autotvm.measure.default_module_loader
+        autotvm.measure.measure_methods.RPCRunner autotvm.measure.measure_methods.check_remote
+        autotvm.measure.measure_methods.default_module_loader
+        autotvm.measure.measure_methods.request_remote
+        autotvm.measure.measure_methods.run_through_rpc autotvm.measure.request_remote rpc""",
+    "builders and runners hold their processes themselves; use concurrent.futures for yours": """
+        autotvm.measure.Executor autotvm.measure.LocalExecutor autotvm.measure.executor
+        autotvm.measure.local_executor autotvm.util.pool_map autotvm.utils.pool_map
+        contrib.popen_pool""",
+    "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
+        contrib.cublas contrib.cudnn te.decl_tensor_intrin te.extern te.hybrid te.scan
+        tir.call_intrin tir.decl_buffer tir.ir_builder""",
+    'the targets are "cuda", "llvm" and "c", with options as in Target("cuda -arch=sm_90")': """
+        autotvm.measure.measure_methods.set_cuda_target_arch contrib.ndk ext_dev metal micro
+        opencl rocm target.arm_cpu target.create target.mali target.rocm vulkan""",
+    "tvm.build compiles; nothing else is to be called": """
+        contrib.cc contrib.clang contrib.nvcc""",
+    "options are in tvm.transform.PassContext; schedules have the pragmas of loops": """
+        build_config tir.transform""",
+    "write the schedule as a template, and tune it with autotune.tuner.AutoTuner": """
+        auto_scheduler meta_schedule""",
+    "tvm.lower(s, args) gives the loops, tvm.build(s, args) what can be called": """
+        IRModule contrib.tedd script te.create_prim_func""",
+    "there is no registry of functions; import what you need": "get_global_func register_func",
+    "ready templates are in autotune.templates, operators in autotune.topi": """
+        topi.arm_cpu topi.cuda topi.generic topi.x86""",
+    "it is a method of the space: task.config_space.point2knob, .knob2point": """
+        autotvm.tuner.model_based_tuner.knob2point autotvm.tuner.model_based_tuner.point2knob""",
+    "the process has one scope: set autotvm.env.GLOBAL_SCOPE.silent": """
+        autotvm.env.AutotvmGlobalScope autotvm.env.reset_global_scope""",
+    "TVM moved it in 0.7: write tvm.te.<name>": """
+        all any compute const create_schedule if_then_else max_value min_value placeholder
+        reduce_axis select sum thread_axis var""",
+    "write function.__name__": "autotvm.util.get_func_name autotvm.utils.get_func_name",
+    "built functions take torch tensors and all other DLPack arrays as they are": """
+        contrib.dlpack""",
+    "time_evaluator times; Target('cuda -emulate') finds faults": "contrib.debugger",
+    "use urllib.request.urlretrieve": "contrib.download",
+    "module.export_library(path) and autotune.load_module(path) need no packer": "contrib.tar",
+    "SqliteDatabase(path) keeps records without a server": "autotvm.database.RedisDatabase",
+    "limits of the target are checked before anything is compiled": """
+        autotvm.measure.measure_methods.gpu_verify_pass""",
+    "download a log of TopHub, and pass it to autotune.apply_history_best(path)": """
+        autotvm.tophub""",
+    "use te.compute for the gradient": "te.gradient",
+    "indices are simplified by themselves; expressions are in autotune.ir": "arith",
+    "write tvm.nd": "ndarray",
+}
+GONE = {
+    f"autotune.tvm.{name}": advice for advice, names in _GONE.items() for name in names.split()
+}
+
+
+def resolver(module: str) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a module: modules below it are imported, gone names explained.
+
+    Asking for an attribute that is gone is an AttributeError, so that `hasattr` answers. Of
+    ``from module import name`` Python drops that error with its text, and imports a submodule of
+    the name if the module is a package; so each such module is made one, and the import of a
+    module that is gone is explained too (`autotune.utils.names.Explainer`).
+    """
+    home = sys.modules[module]
+    if not hasattr(home, "__path__"):
+        home.__path__ = []
+
+    def find(name: str) -> Any:
+        full = f"{module}.{name}"
+        if name.startswith("_") or full in GONE or find_spec(full) is None:
+            raise missing(module, name, GONE)
+        return import_module(full)
+
+    return find

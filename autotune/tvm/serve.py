@@ -1,0 +1,63 @@
+"""Serving ``import tvm`` from this package, in one process and the children that it starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from pathlib import Path
+from types import ModuleType
+
+# Holds a package of the name `tvm`, which calls `alias_tvm`.
+_FOLDER = str(Path(__file__).parent / "served")
+
+
+def serve_tvm() -> None:
+    """Let ``import tvm`` find this package, here and in each Python that this process starts.
+
+    It comes before a TVM that may be installed.
+    """
+    sys.path.insert(0, _FOLDER)
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_FOLDER, inherited)))
+
+
+def alias_tvm() -> None:
+    """Make ``tvm`` and all below it other names of the modules of this package."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    sys.modules["tvm"] = import_module("autotune.tvm")
+
+
+class _Finder(MetaPathFinder):
+    """Finds ``tvm.x`` at ``autotune.tvm.x``."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return how to load a module of TVM; None for any other."""
+        if not fullname.startswith("tvm."):
+            return None
+        # Imported here, so that an error names the module as it is looked for.
+        module = import_module(f"autotune.{fullname}")
+        return spec_from_loader(fullname, _Alias(module))
+
+
+class _Alias(Loader):
+    """Loads a module that was imported under another name: the same object."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module itself, not a second one."""
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it is; the import system has replaced its spec."""
+        module.__spec__ = self._spec

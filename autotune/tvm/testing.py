@@ -1,0 +1,111 @@
+"""Comparisons and decorators for scripts that test what they built, as in ``tvm.testing``.
+
+The decorators mark tests for pytest, which has to be installed for them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from autotune.runtime.device import Device, device
+from autotune.target import Target
+from autotune.tvm.names import resolver
+
+Decorator = Callable[[Any], Any]
+# Targets that tests run for, separated by semicolons, instead of all that are usable.
+TARGETS_VARIABLE = "TVM_TEST_TARGETS"
+
+
+def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
+    """Raise AssertionError unless two arrays agree in shape and in value.
+
+    Args:
+        actual: numpy array, `NDArray`, or anything numpy can read.
+        desired: the same, what it should be.
+        rtol: relative tolerance.
+        atol: absolute tolerance.
+    """
+    left, right = (
+        np.asanyarray(a.numpy() if hasattr(a, "numpy") else a) for a in (actual, desired)
+    )
+    if left.shape != right.shape:
+        raise AssertionError(f"shapes differ: {left.shape} and {right.shape}")
+    np.testing.assert_allclose(left, right, rtol=rtol, atol=atol, verbose=True)
+
+
+def device_enabled(target: str | Target) -> bool:
+    """Tell whether kernels can be built for a target and run here."""
+    chosen = Target(target)
+    return chosen.kind in ("llvm", "c", "cuda") and device(chosen).exist
+
+
+def enabled_targets() -> list[tuple[str, Device]]:
+    """Return the targets that can be used here, each with its device.
+
+    The environment variable ``TVM_TEST_TARGETS`` may name fewer, or others.
+    """
+    named = os.environ.get(TARGETS_VARIABLE) or "llvm;cuda"
+    return [(each, device(Target(each))) for each in named.split(";") if device_enabled(each)]
+
+
+def _needs(what: str, exists: Callable[[], bool]) -> Callable[..., Any]:
+    """Return a decorator, to be used with or without parentheses, that may skip a test."""
+
+    def decorate(function: Any = None) -> Any:
+        import pytest
+
+        mark = pytest.mark.skipif(not exists(), reason=f"needs {what}")
+        return mark if function is None else mark(function)
+
+    return decorate
+
+
+requires_cuda = _needs("a CUDA device", lambda: device("cuda").exist)
+requires_gpu = requires_cuda
+requires_llvm = _needs("a CPU", lambda: True)
+
+
+def uses_gpu(function: Any = None) -> Any:
+    """Mark a test as one that uses a GPU if there is one; it runs anyway."""
+
+    def mark(test: Any) -> Any:
+        import pytest
+
+        return pytest.mark.gpu(test)
+
+    return mark if function is None else mark(function)
+
+
+def parametrize_targets(*args: Any) -> Any:
+    """Run a test for several targets; it takes ``target`` (a text) and ``dev``.
+
+    Example::
+
+        @tvm.testing.parametrize_targets("llvm", "cuda")
+        def test_add(target, dev): ...
+
+        @tvm.testing.parametrize_targets  # all that are usable here
+        def test_multiply(target, dev): ...
+    """
+    if len(args) == 1 and callable(args[0]):
+        return _parametrized([name for name, _ in enabled_targets()])(args[0])
+    return _parametrized(list(args) or [name for name, _ in enabled_targets()])
+
+
+def _parametrized(targets: list[str]) -> Decorator:
+    import pytest
+
+    cases = []
+    for each in targets:
+        skip = pytest.mark.skipif(not device_enabled(each), reason=f"{each} is not usable here")
+        where = device(Target(each)) if device_enabled(each) else None
+        cases.append(pytest.param(each, where, marks=[skip], id=str(each)))
+    return pytest.mark.parametrize(("target", "dev"), cases)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

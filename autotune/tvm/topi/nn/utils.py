@@ -1,0 +1,11 @@
+"""TVM's `topi.nn.utils`."""
+
+from typing import TYPE_CHECKING
+
+from autotune.topi.nn.pad import get_pad_tuple
+from autotune.tvm.names import resolver
+
+__all__ = ["get_pad_tuple"]
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)
