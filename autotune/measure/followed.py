@@ -44,9 +44,12 @@ def followed(
 
 
 def tracked(values: Any, dtype: str, work: Work) -> Any:
-    """Return an input of a reference: tracked if it is a float, a copy otherwise."""
+    """Return an input of a reference: tracked if it is an array of floats, a copy otherwise.
+
+    A number that is passed by value is exact, and a reference may need it as a number.
+    """
     name = np.asarray(values).dtype.name
-    if name not in ("float16", "bfloat16", "float32", "float64"):
+    if not np.ndim(values) or name not in ("float16", "bfloat16", "float32", "float64"):
         return values.copy()
     return Tracked(np.asarray(values).astype(np.float64), 0.0, numpy_dtype(dtype), work)
 

@@ -311,10 +311,7 @@ SCRIPT = """
     import sys
     import autotune.task as at
     from autotune.measure import *
-    from tests.measure import (
-    devices,  # noqa: F401 - registers a template
-    kernels,
-)
+    from tests.measure import kernels
     task = at.create("measure_test.faulty", (["loop", "none"],), target="c")
     option = measure_option(LocalBuilder(n_parallel=2), LocalRunner(timeout=60))
     pipeline = Pipeline(task, option)

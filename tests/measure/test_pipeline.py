@@ -321,7 +321,7 @@ def test_a_local_builder_refuses_bad_arguments(arguments, message):
     [
         ({"timeout": -1}, "timeout must be positive"),
         ({"number": 0}, "must be a whole number of at least 1"),
-        ({"module_loader": object()}, "module_loader is for remote devices"),
+        ({"module_loader": object()}, "as it is for remote devices"),
         ({"devices": [0, 0]}, "devices must be distinct"),
         ({"verify": "some"}, "verify: expected"),
     ],
