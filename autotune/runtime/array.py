@@ -150,13 +150,20 @@ class NDArray:
         return self
 
     def copyto(self, target: NDArray | Device) -> NDArray:
-        """Copy to an array, or to a new array on a device; returns that array."""
+        """Copy to an array, or to a new array on a device; returns that array.
+
+        Raises:
+            KernelError: it is neither, or the shapes differ.
+        """
+        expected = "an array or a device, such as autotune.cpu()"
+        Check(KernelError, "copyto").kind("target", target, (NDArray, Device), expected)
         if isinstance(target, Device):
             target = empty(self.shape, self.dtype, target)
         return target.copyfrom(self)
 
     def fill_bytes(self, byte: int) -> None:
-        """Set every byte of the values."""
+        """Set every byte of the values, to one of 0 to 255."""
+        Check(KernelError, "fill_bytes").whole("byte", byte, least=0, most=255)
         memory_of(self.device).fill(self.device, self.pointer, byte, self.nbytes)
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from autotune.kernel import Argument, Scalar
 from autotune.runtime.array import HostArray, NDArray, array, dtype_name, empty, numpy_dtype
 from autotune.runtime.device import Device, cpu
 from autotune.runtime.memory import ALIGNMENT, Block
+from autotune.utils.check import Check, shown
 
 # The first is NaN in every float format and no truth value, the second a number in all of them: an
 # element that was never stored may look right over one of them, but not over both.
@@ -57,9 +59,11 @@ class Buffers:
         inputs: Sequence[HostArray] | None = None,
         seed: int = 0,
     ) -> None:
-        self.args = tuple(args)
+        self.args = _arguments("Buffers", args)
+        Check(KernelError, "Buffers").kind("device", device, Device, "a device")
         self.device = device
-        values = random_inputs(self.args, seed) if inputs is None else list(inputs)
+        values = random_inputs(self.args, seed) if inputs is None else inputs
+        values = list(Check(KernelError, "Buffers").sequence("inputs", values, "a list of arrays"))
         read = [a for a in self.args if a.role != "out"]
         _check_inputs(read, values)
         given = {a.name: value for a, value in zip(read, values, strict=True)}
@@ -215,8 +219,17 @@ def random_inputs(args: Sequence[Argument], seed: int = 0) -> list[HostArray]:
     Floats lie in [-1, 1], integers in [1, 9]: zeros would hide wrong indices and run faster.
     Scalars that have a value get it.
     """
+    Check(KernelError, "random_inputs").whole("seed", seed, least=0)
     rng = np.random.default_rng(seed)
-    return [_random(rng, a) for a in args if a.role != "out"]
+    return [_random(rng, a) for a in _arguments("random_inputs", args) if a.role != "out"]
+
+
+def _arguments(owner: str, args: Any) -> tuple[Argument, ...]:
+    """Return the arguments of a kernel as a tuple."""
+    check, expected = Check(KernelError, owner), "a list of the arguments of a kernel"
+    if not all(isinstance(a, Argument) for a in check.sequence("args", args, expected)):
+        check.refuse("args", expected, args)
+    return tuple(args)
 
 
 def _random(rng: np.random.Generator, argument: Argument) -> HostArray:
@@ -239,7 +252,10 @@ def _check_inputs(read: Sequence[Argument], values: Sequence[HostArray]) -> None
         names = ", ".join(a.name for a in read)
         raise KernelError(f"inputs: expected {len(read)} arrays ({names}), got {len(values)}")
     for argument, value in zip(read, values, strict=True):
-        shape, dtype = tuple(np.shape(value)), dtype_name(np.asarray(value).dtype)
+        try:
+            shape, dtype = tuple(np.shape(value)), dtype_name(np.asarray(value).dtype)
+        except (KernelError, ValueError) as error:
+            raise KernelError(f"input {argument.name!r}: {error}, got {shown(value)}") from error
         if shape != argument.shape or dtype != argument.dtype:
             raise KernelError(
                 f"input {argument.name!r}: expected {argument.dtype}{list(argument.shape)}, "

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from autotune.errors import (
     CompileError,
@@ -34,6 +34,7 @@ from autotune.runtime.resources import parse_ptxas, summary
 from autotune.runtime.user_headers import anchored, user_headers
 from autotune.target import Target
 from autotune.utils import environment
+from autotune.utils.check import Check
 
 CudaCompiler = Literal["nvcc", "nvrtc"]
 # A header or library that is missing now may be there tomorrow: no verdict to remember.
@@ -99,6 +100,7 @@ def compile_kernel(
         use_cache: False neither looks there nor stores.
 
     Raises:
+        KernelError: an argument is of another kind.
         CompileError: the compiler refused the source, which is remembered by the cache; or the
             arguments do not fit what its entries take.
         CompilerMissing: there is no compiler.
@@ -106,6 +108,12 @@ def compile_kernel(
         CompileTimeout: it was killed after ``timeout_s``.
     """
     started = time.perf_counter()
+    check = Check(KernelError, "compile_kernel")
+    check.kind("kernel", kernel, Kernel, "a Kernel")
+    check.kind("target", target, Target, "a Target")
+    check.seconds("timeout_s", timeout_s)
+    check.one_of("compiler", compiler, get_args(CudaCompiler))
+    check.path("out_dir", out_dir)
     kernel = replace(kernel, flags=anchored(kernel.flags)) if kernel.flags else kernel
     if wrong := signature_mismatch(kernel):
         raise CompileError(f"kernel {kernel.name!r}: {wrong}")

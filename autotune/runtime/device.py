@@ -35,6 +35,7 @@ class Device:
     index: int = 0
 
     def __post_init__(self) -> None:
+        Check(DeviceError, "Device").one_of("kind", self.kind, DEVICE_TYPES)
         Check(DeviceError, f"device {self.kind!r}").whole("index", self.index, least=0)
 
     @property
@@ -122,8 +123,10 @@ def device(kind: str | Target, index: int = 0) -> Device:
     """
     name = str(kind)
     if not isinstance(kind, Target) and " " not in name:
-        name, _, digits = name.partition(":")
-        index = int(digits) if digits.isdigit() else index
+        name, colon, digits = name.partition(":")
+        if colon and not (digits.isascii() and digits.isdigit()):
+            Check(DeviceError, "device").refuse("kind", "such as 'cuda' or 'cuda:1'", kind)
+        index = int(digits) if colon else index
     else:
         target = Target(kind)
         name = "cpu" if target.emulate else str(target.kind)

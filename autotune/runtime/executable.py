@@ -11,6 +11,7 @@ from autotune.runtime.array import HostArray, NDArray, empty
 from autotune.runtime.buffers import Buffers
 from autotune.runtime.device import Device
 from autotune.runtime.timing import Sampler, TimeOptions, Timing, take_timing
+from autotune.utils.check import Check
 
 
 class Executable(ABC):
@@ -67,7 +68,8 @@ class Executable(ABC):
 
     def time(self, buffers: Buffers, options: TimeOptions | None = None) -> Timing:
         """Time the kernel on ``buffers``; afterwards outputs hold the last run's values."""
-        chosen = options or TimeOptions()
+        chosen = TimeOptions() if options is None else options
+        Check(KernelError, "time").kind("options", chosen, TimeOptions, "TimeOptions")
         self._check(buffers)
         return take_timing(self.sampler(buffers, chosen), chosen)
 
@@ -82,6 +84,8 @@ class Executable(ABC):
         self.close()
 
     def _check(self, buffers: Buffers) -> None:
+        what = f"kernel {self.kernel.name!r}"
+        Check(KernelError, what).kind("buffers", buffers, Buffers, "the Buffers of allocate()")
         if buffers.device != self.device or buffers.args != self.kernel.args:
             raise KernelError(
                 f"kernel {self.kernel.name!r}: the buffers were made for other arguments or for "

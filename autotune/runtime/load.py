@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable
 
 from autotune.codegen.emulator import emulated
-from autotune.errors import DeviceError
+from autotune.errors import DeviceError, KernelError
 from autotune.kernel import Kernel
 from autotune.runtime.cpu_executable import CpuExecutable
 from autotune.runtime.cuda_executable import CudaExecutable
 from autotune.runtime.device import Device, DeviceKind, device
 from autotune.runtime.executable import Executable
 from autotune.target import Target
+from autotune.utils.check import Check
 
 
 def _emulated(artifact: str, kernel: Kernel, where: Device) -> Executable:
@@ -39,8 +40,12 @@ def load(
         where: the device, or a target whose first device is meant.
 
     Raises:
+        KernelError: an argument is of another kind.
         DeviceError: there is no such device, or it cannot run this file.
     """
+    check = Check(KernelError, "load")
+    check.path("artifact", artifact)
+    check.kind("kernel", kernel, Kernel, "the Kernel that it was compiled from")
     chosen = where if isinstance(where, Device) else device(where)
     suffix = os.path.splitext(artifact)[1]
     loader = _LOADERS.get((suffix, kernel.language, chosen.kind))

@@ -97,11 +97,9 @@ class DeviceModule:
         Raises:
             KernelError: another format is asked for.
         """
-        if fmt not in ("", "cu", self._kernel.language):
-            raise KernelError(
-                f"{self._kernel.name}: the source is kept as {self._kernel.language!r} only, "
-                f"not as {fmt!r}"
-            )
+        if not isinstance(fmt, str) or fmt not in ("", "cu", self._kernel.language):
+            expected = f"empty or {self._kernel.language!r}, as which the source is kept"
+            Check(KernelError, self._kernel.name).refuse("fmt", expected, fmt)
         return self._kernel.source
 
 
@@ -232,9 +230,13 @@ class Module:
         Raises:
             KernelError: it has another name.
         """
-        if name != self.kernel.name:
-            raise KernelError(f"the module has one function, {self.kernel.name!r}, not {name!r}")
+        self._check_name("name", name)
         return self
+
+    def _check_name(self, argument: str, name: str) -> None:
+        if not isinstance(name, str) or name != self.kernel.name:
+            expected = f"{self.kernel.name!r}, the module has one function"
+            Check(KernelError, f"module {self.name}").refuse(argument, expected, name)
 
     def get_function(self, name: str) -> Module:
         """Return the function called ``name``."""
@@ -274,16 +276,18 @@ class Module:
         Raises:
             KernelError: the function or the device is another, or a number is out of range.
         """
-        self[func_name]
-        if dev is not None and dev != self.device:
-            raise KernelError(f"{self.name} runs on {self.device}; time_evaluator was given {dev}")
+        self._check_name("func_name", func_name)
         check = Check(KernelError, "time_evaluator")
+        if dev is not None and dev != self.device:
+            check.refuse("dev", f"{self.device}, where {self.name} runs", dev)
         check.whole("number", number, least=1)
         check.whole("repeat", repeat, least=1)
         check.number("min_repeat_ms", min_repeat_ms, least=0)
         check.number("cooldown_interval_ms", cooldown_interval_ms, least=0)
         check.whole("repeats_to_cooldown", repeats_to_cooldown, least=1)
         check.whole("cache_flush_bytes", cache_flush_bytes, least=0)
+        check.whole("limit_zero_time_iterations", limit_zero_time_iterations, least=0)
+        check.one_of("f_preproc", f_preproc, ("", "cache_flush_cpu_non_first_arg"))
         options = TimeOptions(
             number=number,
             repeat=repeat,
@@ -314,7 +318,7 @@ class Module:
             KernelError: no file can be written there.
         """
         check = Check(KernelError, f"{self.name}: export_library")
-        check.kind("path", path, (str, os.PathLike), "the path of a file")
+        check.path("path", path)
         try:
             self._pack(Path(path))
         except OSError as error:

@@ -10,6 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from autotune.errors import MeasureError
+from autotune.utils.check import Check
+
 # The growth of `number` per step when a repeat is too short; AutoTVM's.
 _GROWTH = 1.618
 # A repeat that takes no measurable time is given this many chances to grow.
@@ -36,6 +39,9 @@ class TimeOptions:
             it cannot hold one.
         give_up_after_s: a run longer than this ends the timing with what it took.
         observe: whether clocks and temperature are read at each sample.
+
+    Raises:
+        MeasureError: a value is out of range.
     """
 
     number: int = 10
@@ -48,6 +54,21 @@ class TimeOptions:
     input_sets: int | None = None
     give_up_after_s: float | None = None
     observe: bool = True
+
+    def __post_init__(self) -> None:
+        check = Check(MeasureError, "TimeOptions")
+        for name in ("number", "repeat", "repeats_to_cooldown"):
+            check.whole(name, getattr(self, name), least=1)
+        for name in ("min_repeat_ms", "cooldown_interval_s"):
+            check.number(name, getattr(self, name), least=0)
+        check.flag("flush_cache", self.flush_cache)
+        check.flag("observe", self.observe)
+        if self.use_graph is not None:
+            check.flag("use_graph", self.use_graph)
+        if self.input_sets is not None:
+            check.whole("input_sets", self.input_sets, least=1)
+        if self.give_up_after_s is not None:
+            check.number("give_up_after_s", self.give_up_after_s, least=0)
 
 
 @dataclass(frozen=True)
@@ -121,7 +142,14 @@ class Sampler(Protocol):
 
 
 def take_timing(sampler: Sampler, options: TimeOptions) -> Timing:
-    """Warm up, take the samples that ``options`` asks for, and sum them up."""
+    """Warm up, take the samples that ``options`` asks for, and sum them up.
+
+    Raises:
+        MeasureError: it is no sampler, or these are no options.
+    """
+    check = Check(MeasureError, "take_timing")
+    check.function("sampler.sample", getattr(sampler, "sample", None), "a number of runs")
+    check.kind("options", options, TimeOptions, "TimeOptions")
     first = sampler.sample(1)
     limit = options.give_up_after_s
     if limit is not None and first > limit:
@@ -173,7 +201,19 @@ def summarize(
     cut_short: bool = False,
     input_sets: int = 1,
 ) -> Timing:
-    """Sum samples up, without those that were taken while the device throttled."""
+    """Sum samples up, without those that were taken while the device throttled.
+
+    Args:
+        samples_s: seconds of one run, by each sample; at least one.
+        number: runs in each sample.
+        clocks: the device at each sample, or nothing.
+        cut_short: see `Timing`.
+        input_sets: see `Timing`.
+
+    Raises:
+        MeasureError: there is no sample, or one is no time.
+    """
+    _check_samples(samples_s, number, clocks)
     states = list(clocks) or [None] * len(samples_s)
     kept = [i for i, state in enumerate(states) if not _is_throttled(state)]
     used = kept or list(range(len(samples_s)))
@@ -193,6 +233,18 @@ def summarize(
         clocks=states[used[-1]],
         input_sets=input_sets,
     )
+
+
+def _check_samples(samples_s: Any, number: Any, clocks: Any) -> None:
+    check, expected = Check(MeasureError, "summarize"), "a list of at least one time in seconds"
+    if not isinstance(samples_s, Sequence) or isinstance(samples_s, str) or not samples_s:
+        check.refuse("samples_s", expected, samples_s)
+    for i, seconds in enumerate(samples_s):
+        check.number(f"samples_s[{i}]", seconds, least=0)
+    check.whole("number", number, least=1)
+    states = check.sequence("clocks", clocks, "a list of clocks")
+    if len(states) not in (0, len(samples_s)):
+        check.refuse("clocks", f"a list of {len(samples_s)}, one for each sample", clocks)
 
 
 def median_interval(samples: Sequence[float], level: float = 0.95) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from autotune.task import Task
 from autotune.task.constraint import BoolArray
 from autotune.tuner.candidates import Candidates, candidates_of, far_points
 from autotune.tuner.history import History
-from autotune.tuner.model_based_tuner import CostModel
+from autotune.tuner.model_based_tuner import CostModel, ModelOptimizer
 from autotune.tuner.points import FloatArray, PointTuner
 from autotune.tuner.resources import report_of
 from autotune.tuner.surrogate import Surrogate, Trials
@@ -44,6 +45,12 @@ RANDOM_EVERY = 40
 LEAST_HISTORY = 8
 
 
+@cache
+def _say_unused(names: str) -> None:
+    """Warn of arguments without effect: once a process."""
+    logger.warning("XGBTuner: no effect: %s; ModelBasedTuner is AutoTVM's own way", names)
+
+
 class XGBTuner(PointTuner):
     """Proposes what a cost model expects to be fast, or does not know well enough.
 
@@ -64,9 +71,11 @@ class XGBTuner(PointTuner):
             return a schedule for that; for source kernels it is "knob" always.
         loss_type: what the trees learn: "reg" (rates), "rank" (their order) or "rank-binary".
         num_threads: threads of the trees; None for one, which is fastest for small models.
-        optimizer: "sa", or any other `ModelOptimizer`'s name, is accepted for AutoTVM scripts.
-        diversity_filter_ratio: accepted for AutoTVM scripts; batches are diverse by themselves.
-        log_interval: accepted for AutoTVM scripts.
+        optimizer: has no effect; AutoTVM scripts say "sa" or give a `ModelOptimizer`, for which
+            `ModelBasedTuner` is. A warning says so when it is not "sa".
+        diversity_filter_ratio: has no effect: batches are diverse by themselves. AutoTVM's scripts
+            say at least 1; a warning says so when it is given.
+        log_interval: has no effect: callbacks report. A warning says so when it is not 50.
         seed: makes the proposals repeatable.
 
     Raises:
@@ -92,6 +101,7 @@ class XGBTuner(PointTuner):
         check.one_of("loss_type", loss_type, ("reg", "rank", "rank-binary"))
         if num_threads is not None:
             check.whole("num_threads", num_threads, least=1)
+        self._check_unused(check, optimizer, diversity_filter_ratio, log_interval)
         self.plan_size, self.feature_type, self.loss_type = plan_size, feature_type, loss_type
         self._threads = num_threads or 1
         self.features = KnobFeatures(self.space)
@@ -108,6 +118,25 @@ class XGBTuner(PointTuner):
         self._near: dict[int, list[int]] = {}
         # Of each candidate in the surrogate's pool: may it be proposed?
         self._open: BoolArray = np.empty(0, dtype=np.bool_)
+
+    @staticmethod
+    def _check_unused(
+        check: Check, optimizer: Any, diversity_filter_ratio: Any, log_interval: Any
+    ) -> None:
+        """Refuse what AutoTVM refuses too, and say once what has no effect."""
+        usual = isinstance(optimizer, str) and optimizer == "sa"
+        if not usual and not isinstance(optimizer, ModelOptimizer):
+            check.refuse("optimizer", "'sa' or a ModelOptimizer", optimizer)
+        if diversity_filter_ratio is not None:
+            check.number("diversity_filter_ratio", diversity_filter_ratio, least=1)
+        check.whole("log_interval", log_interval, least=1)
+        used = {
+            "optimizer": not usual,
+            "diversity_filter_ratio": diversity_filter_ratio is not None,
+            "log_interval": log_interval != 50,
+        }
+        if named := [name for name, given in used.items() if given]:
+            _say_unused(", ".join(named))
 
     # ---- what subclasses of AutoTVM's tuner look at
 

@@ -117,6 +117,9 @@ TUNING = [
             "feature_type": bad.CHOICE,
             "loss_type": bad.CHOICE,
             "num_threads": [c for c in bad.COUNT if c is not None],
+            "optimizer": bad.CHOICE,
+            "diversity_filter_ratio": [0.5, *[c for c in bad.POSITIVE if c is not None]],
+            "log_interval": bad.COUNT,
         },
     ),
     Api(

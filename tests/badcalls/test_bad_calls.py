@@ -11,7 +11,7 @@ import pytest
 
 from autotune.errors import AutotuneError
 from autotune.utils.check import shown
-from tests.badcalls import defining, expressing, operators, running
+from tests.badcalls import defining, expressing, modules, operators, running
 
 APIS = [
     *defining.SPACES,
@@ -21,6 +21,7 @@ APIS = [
     *running.TUNING,
     *running.RECORDS,
     *running.ARRAYS,
+    *modules.MODULES,
     *expressing.EXPRESSIONS,
     *operators.TOPI,
 ]

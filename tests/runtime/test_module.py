@@ -126,9 +126,9 @@ def test_the_time_evaluator_is_tvms(axpy, x):
 
 
 def test_the_time_evaluator_checks_whom_it_is_asked_for(axpy):
-    with pytest.raises(KernelError, match="one function, 'axpy', not 'other'"):
+    with pytest.raises(KernelError, match=r"func_name must be 'axpy', .*got 'other'"):
         axpy.time_evaluator("other", cpu())
-    with pytest.raises(KernelError, match="runs on cpu:0; time_evaluator was given cuda:0"):
+    with pytest.raises(KernelError, match=r"dev must be cpu:0, where axpy runs, got .*cuda"):
         axpy.time_evaluator("axpy", cuda())
 
 
@@ -139,7 +139,7 @@ def test_the_parts_of_a_module_have_tvms_names(axpy):
     assert axpy.imported_modules[0].get_source() == axpy.get_source("c")
     assert axpy.imported_modules[0].type_key == "c"
     assert axpy.resources["code_bytes"] > 0
-    with pytest.raises(KernelError, match="kept as 'c' only, not as 'ptx'"):
+    with pytest.raises(KernelError, match=r"fmt must be empty or .c., .* got .ptx."):
         axpy.get_source("ptx")
     assert repr(axpy) == "Module('axpy', target='c -keys=cpu')"
 
@@ -244,8 +244,8 @@ def test_a_time_evaluator_refuses_numbers_by_name_before_it_is_called(axpy, opti
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (None, "path must be the path of a file, got None"),
-        (3.5, "path must be the path of a file, got 3.5"),
+        (None, "path must be a path, got None"),
+        (3.5, "path must be a path, got 3.5"),
         ("/nonexistent/file", "cannot write /nonexistent/file: No such file"),
         ("/", "cannot write /: Is a directory"),
     ],

@@ -297,3 +297,17 @@ def test_a_base_model_makes_the_first_plan():
 def test_diverse_picks_prefer_new_values():
     knobs = np.array([[0, 0], [0, 0], [1, 1]])
     assert submodular_pick([1.0, 0.9, 0.5], knobs, 2) == [0, 2]
+
+
+def test_what_has_no_effect_is_said_once(caplog):
+    task = create("tests.xgb.gemm", (64,), "c")
+    with caplog.at_level("WARNING", "autotvm"):
+        XGBTuner(task)
+        assert not caplog.records
+        for _ in range(2):
+            XGBTuner(task, diversity_filter_ratio=2.5, log_interval=20)
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        "XGBTuner: no effect: diversity_filter_ratio, log_interval; ModelBasedTuner is AutoTVM's "
+        "own way"
+    ]
