@@ -14,7 +14,14 @@ from typing import Any
 
 from autotune.driver import kernel_hash
 from autotune.errors import SpaceError
-from autotune.measure.types import KERNEL_HASH, MeasureResult
+from autotune.measure.realise import realise
+from autotune.measure.types import (
+    KERNEL_HASH,
+    BuildResult,
+    MeasureErrorNo,
+    MeasureInput,
+    MeasureResult,
+)
 from autotune.record.fields import Pair
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
@@ -60,10 +67,18 @@ def outdated(
         result: the rest of the record.
     """
     told = recorded.code_hash or result.extra.get(KERNEL_HASH)
-    if not told or task.name not in TASK_TABLE:
+    if task.name not in TASK_TABLE:
+        return None
+    target = task.target or Target("c")
+    if result.error_no == MeasureErrorNo.INSTANTIATION_ERROR:
+        # No kernel was made that could have a hash; what is not refused any more is another.
+        now = realise(MeasureInput(target, task, point))
+        refused = isinstance(now, BuildResult) and now.error_no == result.error_no
+        return None if refused else OLDER
+    if not told:
         return None
     try:
-        return differs(recorded, result, task.instantiate(point), task.target or Target("c"))
+        return differs(recorded, result, task.instantiate(point), target)
     except SpaceError as error:
         return Refusal(str(error))
     except Exception:  # the template is the user's; what fails now did not then

@@ -53,6 +53,8 @@ def scale(monkeypatch):
     def scale():
         cfg = get_config()
         cfg.define_knob("unroll", [1, 2, 4])
+        if now.get("refuse"):
+            cfg.raise_error("too many threads")
         return autotune.SourceKernel(
             "f",
             now["text"],
@@ -97,6 +99,16 @@ def test_a_kernel_that_became_wrong_keeps_no_good_record(tmp_path):
     tuner = tuned(log)
     assert tuner.best_config is None
     assert {result.error_no for _, result in list(load_from_file(log))[3:]} == {5}
+
+
+def test_what_was_refused_counts_as_long_as_it_is_refused():
+    task = create(NAME, (), "c")
+    inp = MeasureInput(task.target, task, task.config_space.get(1))
+    refused = [(inp, MeasureResult((), 1, 0.1, 1.0, "too many threads"))]
+    assert earlier(task, refused).trials == []
+    assert len(earlier(task, refused, keep_older=True).trials) == 1
+    now["refuse"] = True
+    assert len(earlier(task, refused).trials) == 1
 
 
 def test_an_option_keeps_them(tmp_path):
