@@ -7,7 +7,7 @@ import tempfile
 import numpy as np
 
 import autotune
-from autotune import nd, runtime
+from autotune import runtime
 from tests.badcalls import pools as bad
 from tests.badcalls.api import Api
 from tests.badcalls.defining import copy_kernel
@@ -31,7 +31,7 @@ def allocated(**given):
 def evaluated(func_name="copy", number=1, **given):
     """Time the kernel, so that what is found out only then counts too."""
     timed = module().time_evaluator(func_name, number=number, **given)
-    return timed(nd.empty((8,)), nd.empty((8,)))
+    return timed(runtime.empty((8,)), runtime.empty((8,)))
 
 
 def timed(buffers=allocated, options=None):
@@ -51,13 +51,13 @@ def compiled():
 ON_DEVICES = [
     Api(
         "copyto",
-        lambda target: nd.empty((2,)).copyto(target),
+        lambda target: runtime.empty((2,)).copyto(target),
         lambda: {"target": autotune.cpu()},
         {"target": [5, None, "cpu", [], np.zeros(2), bad.Odd()]},
     ),
     Api(
         "fill_bytes",
-        lambda byte: nd.empty((2,)).fill_bytes(byte),
+        lambda byte: runtime.empty((2,)).fill_bytes(byte),
         lambda: {"byte": 255},
         {"byte": [*bad.WHOLE, -1, 256]},
     ),
