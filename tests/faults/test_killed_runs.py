@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-KILLS = {"in turn": 20, "in batches": 8}
+KILLS = {"in turn": 14, "in batches": 8}
 SPACE = 160
 # New records after which a run is killed; 0 kills while the workers start.
 MOMENTS = (0, 1, 1, 2, 3, 5)
