@@ -22,6 +22,7 @@ ROWS = [
     {"measure"},
     {"record"},
     {"tuner"},
+    {"auto_scheduler"},
     {"dashboard"},
     {"cli"},
     {"__main__"},

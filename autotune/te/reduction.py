@@ -89,8 +89,10 @@ def comm_reducer(
 
 
 def _custom(fcombine: Any, fidentity: Any, dtypes: tuple[str, ...], single: bool) -> Combiner:
-    lhs = tuple(Var(f"x{i}", dtype) for i, dtype in enumerate(dtypes))
-    rhs = tuple(Var(f"y{i}", dtype) for i, dtype in enumerate(dtypes))
+    x, y = _operand_names(fcombine)
+    suffixes = [""] if single else [f"_{i}" for i in range(len(dtypes))]
+    lhs = tuple(map(Var, [x + each for each in suffixes], dtypes))
+    rhs = tuple(map(Var, [y + each for each in suffixes], dtypes))
     result = fcombine(lhs[0], rhs[0]) if single else fcombine(lhs, rhs)
     identity = fidentity(*dtypes)
     results, identities = _as_tuple(result), _as_tuple(identity)
@@ -106,6 +108,13 @@ def _custom(fcombine: Any, fidentity: Any, dtypes: tuple[str, ...], single: bool
         tuple(cast(as_expr(e), t) for e, t in zip(results, dtypes, strict=True)),
         tuple(cast(as_expr(e), t) for e, t in zip(identities, dtypes, strict=True)),
     )
+
+
+def _operand_names(fcombine: Any) -> tuple[str, str]:
+    """Return what the combiner calls its operands: workload texts show it."""
+    code = getattr(fcombine, "__code__", None)
+    names: list[str] = list(code.co_varnames[: code.co_argcount]) if code is not None else []
+    return (names[0], names[1]) if len(names) == 2 else ("x", "y")
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

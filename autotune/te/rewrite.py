@@ -110,14 +110,14 @@ def make_cache_write(schedule: Schedule, stage: Stage, scope: str) -> tuple[Comp
         [IterVar(Var(f"{each.name}.c", "int32", "data"), each.dom, "data") for each in op.axis]
     )
     mapping: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axis, strict=True)}
-    body = _share_sources(tuple([substitute(each, mapping) for each in op.body]))
+    body = share_sources(tuple([substitute(each, mapping) for each in op.body]))
     cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, axis, body)
     own = tuple([each.var for each in op.axis])
     copies = tuple([ProducerLoad(tensor, own) for tensor in cache.outputs])
     return cache, ComputeOp(op.name, op.tag, {}, op.axis, copies)
 
 
-def _share_sources(body: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def share_sources(body: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Let the outputs of one reduction share its sources again after a rewrite."""
     first = body[0]
     if len(body) == 1 or not isinstance(first, Reduce):
@@ -166,7 +166,7 @@ def inline_stages(schedule: Schedule) -> None:
         if isinstance(op, ComputeOp):
             body = rewriter.rewrite_all(op.body)
             if body is not op.body:
-                schedule.replace_op(stage, _with_body(op, _share_sources(body)))
+                schedule.replace_op(stage, _with_body(op, share_sources(body)))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 The key of a graph of computes is the MD5 of its text and the shapes of its arguments. So records
 that TVM's auto-scheduler wrote are found again for graphs made here, provided that tensors and
-axes have the names that they had there.
+axes have the names that they had there. The text is TVM's to the letter, also in what it leaves
+out: the condition and the first value of a reduction, and the source of one that the user defined.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Any
 
 from autotune.errors import ExpressionError
 from autotune.ir import (
+    Add,
     BinaryOp,
     Call,
     Cast,
     Conditional,
+    Div,
     Expr,
     FloatImm,
     FloorDiv,
@@ -37,11 +40,11 @@ from autotune.ir import (
 from autotune.te.dag import post_order
 from autotune.te.tensor import ComputeOp, Operation, Tensor
 
-ASSIGN = {"sum": "+=", "max": "max=", "min": "min="}
+ASSIGN: dict[type[Expr], str] = {Add: "+=", Max: "max=", Min: "min="}
 CALLED = {Min: "min", Max: "max", FloorDiv: "floordiv", FloorMod: "floormod"}
 # These stand between their operands without blanks.
-TIGHT = {Mul: "*", TruncDiv: "/", TruncMod: "%"}
-SUFFIX = {"float32": "f", "float16": "h"}
+TIGHT: dict[type[Expr], str] = {Mul: "*", Div: "/", TruncDiv: "/"}
+SUFFIX = {"float32": "f", "float16": "h", "float64": ""}
 
 
 def workload_text(tensors: Iterable[Tensor], simple: bool = False) -> str:
@@ -55,25 +58,38 @@ def workload_text(tensors: Iterable[Tensor], simple: bool = False) -> str:
         A = PLACEHOLDER [64, 128]
         C(i, j) += (A[i, k]*B[k, j])
     """
+    return graph_text(post_order(_operations(tensors)), simple)
+
+
+def graph_text(ops: Iterable[Operation], simple: bool = False) -> str:
+    """Return operations as text in the order given; see `workload_text`."""
     lines = []
-    for op in post_order(_operations(tensors)):
+    for op in ops:
         if isinstance(op, ComputeOp):
-            lines += _compute_lines(op, simple)
+            lines += compute_lines(op, simple)
         else:
-            shape = "" if simple else str(list(op.outputs[0].shape))
-            lines.append(f"{op.name} = PLACEHOLDER {shape}")
+            lines.append(f"{op.name} = PLACEHOLDER {'' if simple else _shape(op)}")
     return "\n".join(lines) + "\n"
+
+
+def digest(text: str) -> str:
+    """Return the MD5 of a text in hexadecimal; it is no secret that it keeps."""
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _shape(op: Operation) -> str:
+    """Return the shape of a placeholder; what is not constant is a question mark."""
+    return f"[{', '.join(str(n) if isinstance(n, int) else '?' for n in op.outputs[0].shape)}]"
 
 
 def workload_key(tensors: Sequence[Tensor]) -> str:
     """Return the key of the workload whose inputs and outputs are given, such as ``[A, B, C]``."""
-    digest = hashlib.md5(workload_text(tensors, True).encode(), usedforsecurity=False).hexdigest()
     order = post_order(_operations(tensors))
     given = {tensor.op for tensor in tensors}
     inputs = [op for op in order if not isinstance(op, ComputeOp)]
     outputs = [op for op in order if isinstance(op, ComputeOp) and op in given]
     shapes = [list(tensor.shape) for op in (*inputs, *outputs) for tensor in op.outputs]
-    return json.dumps([digest, *shapes])
+    return json.dumps([digest(workload_text(tensors, simple=True)), *shapes])
 
 
 def _operations(tensors: Iterable[Tensor]) -> list[Operation]:
@@ -83,13 +99,14 @@ def _operations(tensors: Iterable[Tensor]) -> list[Operation]:
     return [op for op in ops if op not in read]
 
 
-def _compute_lines(op: ComputeOp, simple: bool) -> list[str]:
+def compute_lines(op: ComputeOp, simple: bool = False) -> list[str]:
+    """Return the lines of one operation, one for each of its outputs; see `workload_text`."""
     axes = ", ".join(axis.name for axis in op.axis)
     lines = []
-    for tensor, value in zip(op.outputs, op.body, strict=True):
-        head = f"{tensor.name}({axes})"
+    for index, value in enumerate(op.body):
+        head = f"{op.name}({axes})" + (f".v{index}" if len(op.body) > 1 else "")
         if isinstance(value, Reduce):
-            lines.append(f"{head} {_reduction(value)}")
+            lines.append(head + _reduction(value))
         elif simple and isinstance(_as_call(value), Call):
             lines.append(f"{head} = Op(tir.{_as_call(value).name})")
         else:
@@ -98,13 +115,13 @@ def _compute_lines(op: ComputeOp, simple: bool) -> list[str]:
 
 
 def _reduction(node: Reduce) -> str:
-    where = "" if isinstance(node.condition, IntImm) else f" where {_text(node.condition)}"
-    start = f" from {', '.join(map(_text, node.init))}" if node.init else ""
-    if node.combiner.name in ASSIGN:
-        return f"{ASSIGN[node.combiner.name]} {_text(node.sources[0])}{where}{start}"
-    combined = ", ".join(map(_text, node.combiner.result))
-    sources = ", ".join(map(_text, node.sources))
-    return f"= reduce({combined})[{node.value_index}] over {sources}{where}{start}"
+    """Return what follows the name of a reduction; conditions and first values are left out."""
+    combined = node.combiner.result[node.value_index]
+    if type(combined) in ASSIGN:
+        return f" {ASSIGN[type(combined)]} {_text(node.sources[0])}"
+    if isinstance(combined, Select):
+        return f" {_text(combined)}= ({','.join(map(_text, node.sources))})"
+    return f"reduce{_text(combined)}"
 
 
 def _as_call(node: Expr) -> Any:
@@ -145,6 +162,6 @@ def _binary(node: BinaryOp, a: str, b: str) -> str:
     kind = type(node)
     if kind in CALLED:
         return f"{CALLED[kind]}({a}, {b})"
-    if kind in TIGHT or node.symbol == "/":
-        return f"({a}{TIGHT.get(kind, '/')}{b})"
-    return f"({a} {node.symbol} {b})"
+    if kind in TIGHT:
+        return f"({a}{TIGHT[kind]}{b})"
+    return f"({a} {'%' if kind is TruncMod else node.symbol} {b})"

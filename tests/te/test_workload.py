@@ -103,12 +103,12 @@ def test_the_simple_text_leaves_out_shapes_and_the_arguments_of_a_call():
     ("value", "text"),
     [
         (lambda x, i: te.Select(i // 2 == 1, x, 0.5), "select((floordiv(i, 2) == 1), T[i], 0.5f)"),
-        (lambda x, i: TruncMod(i, const(3)), "(i%3)"),
+        (lambda x, i: TruncMod(i, const(3)), "(i % 3)"),
         (lambda x, i: te.min(i % 4, 3), "min(floormod(i, 4), 3)"),
         (lambda x, i: x.astype("float16") + 1e-5, "(float16(T[i]) + 1e-05h)"),
         (lambda x, i: te.any(Not(i < 3), i > 5), "(!(i < 3) || (i > 5))"),
         (lambda x, i: te.const(1, "int64"), "(int64)1"),
-        (lambda x, i: te.const(1.5, "float64"), "(float64)1.5"),
+        (lambda x, i: te.const(1.5, "float64"), "1.5"),
     ],
 )
 def test_the_text_of_a_value(value, text):
@@ -117,20 +117,26 @@ def test_the_text_of_a_value(value, text):
     assert workload_text([b]).splitlines()[-1] == f"B(i) = {text}"
 
 
-def test_conditions_and_beginnings_of_a_reduction_make_a_difference():
-    def graph(**more):
-        t = te.placeholder((8, 4), name="T")
-        k = te.reduce_axis((0, 4), "k")
-        condition = {"where": k > 1} if "where" in more else {}
-        return [te.compute((8,), lambda i: te.sum(t[i, k], axis=k, **(more | condition)), "B")]
-
-    texts = {workload_text(graph(**more)) for more in ({}, {"init": 1.0}, {"where": None})}
-    assert len(texts) == 3
-
-
-def test_a_custom_reduction_prints_its_combiner():
+def test_a_custom_reduction_prints_its_combiner_alone():
     t = te.placeholder((8, 4), name="T")
     k = te.reduce_axis((0, 4), "k")
     product = te.comm_reducer(lambda x, y: x * y, lambda d: te.const(1, d))
     b = te.compute((8,), lambda i: product(t[i, k], axis=k), "B")
-    assert workload_text([b]).splitlines()[-1] == "B(i) = reduce((x0*y0))[0] over T[i, k]"
+    assert workload_text([b]).splitlines()[-1] == "B(i)reduce(x*y)"
+
+
+def test_an_argmax_prints_its_choice_and_its_sources():
+    index = te.placeholder((8, 4), name="I", dtype="int32")
+    value = te.placeholder((8, 4), name="V")
+    k = te.reduce_axis((0, 4), "k")
+
+    def choose(lhs, rhs):
+        larger = lhs[1] >= rhs[1]
+        return te.Select(larger, lhs[0], rhs[0]), te.Select(larger, lhs[1], rhs[1])
+
+    argmax = te.comm_reducer(choose, lambda t0, t1: (te.const(-1, t0), te.min_value(t1)))
+    both = te.compute((8,), lambda i: argmax((index[i, k], value[i, k]), axis=k), "T")
+    assert workload_text(both).splitlines()[-2:] == [
+        "T(i).v0 select((lhs_1 >= rhs_1), lhs_0, rhs_0)= (I[i, k],V[i, k])",
+        "T(i).v1 select((lhs_1 >= rhs_1), lhs_1, rhs_1)= (I[i, k],V[i, k])",
+    ]
