@@ -22,6 +22,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import CodeType
 from typing import Any
 
+from autotune.driver.step_rows import binary_rows
 from autotune.kernel import Kernel, SourceKernel
 from autotune.runtime.user_headers import header_contents
 from autotune.target import Target
@@ -69,7 +70,7 @@ def of_schedule(schedule: Schedule, args: Iterable[Any]) -> str:
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
     computes = dag_text([tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)])
     names = [[tensor.name, list(map(str, tensor.shape)), tensor.dtype] for tensor in tensors]
-    steps = [step.to_json() for step in schedule.steps]
+    steps = binary_rows(schedule)
     return _digest([json.dumps([names, steps], default=str), computes])
 
 

@@ -143,9 +143,8 @@ class _Lister:
         self.numbers: Counter[str] = Counter()
         self.attached: dict[tuple[Stage, IterVar | None], list[Stage]] = {}
         for stage in plan.schedule.stages:
-            if stage in plan.stages and stage.attach_type == "at":
-                place = (stage.attach_stage, stage.attach_iter)
-                self.attached.setdefault(place, []).append(stage)
+            if stage in plan.stages and stage.attachment is not None:
+                self.attached.setdefault(stage.attachment, []).append(stage)
 
     def listed(self) -> LoopNest:
         """Return all loops and accesses."""

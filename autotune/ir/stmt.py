@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from autotune.ir.base import Expr, Node, Var, as_expr
+from autotune.ir.base import Expr, IntImm, Node, Var, as_expr
 
 
 class ForKind(Enum):
@@ -80,7 +80,11 @@ STMT_PRINTER: list[Callable[[Stmt], str]] = [object.__repr__]
 
 
 class For(Stmt):
-    """A loop from 0 to ``extent - 1``; ``thread`` names the thread axis of a bound loop."""
+    """A loop from 0 to ``extent - 1``; ``thread`` names the thread axis of a bound loop.
+
+    ``extent`` is an expression always, as sizes may be known only when the function is called;
+    ``iterations`` is its number where that is a constant.
+    """
 
     __slots__ = ("annotations", "body", "extent", "kind", "thread", "var")
     __match_args__ = ("var", "extent", "kind", "body", "thread", "annotations")
@@ -95,11 +99,20 @@ class For(Stmt):
         annotations: dict[str, Any] | None = None,
     ) -> None:
         self.var = var
-        self.extent = as_expr(extent)
+        self.extent: Expr = as_expr(extent)
         self.kind = kind
         self.body = body
         self.thread = thread
         self.annotations = annotations or {}
+
+    @property
+    def iterations(self) -> int | None:
+        """How often the loop runs; None where that depends on sizes that come with the call."""
+        return self.extent.value if isinstance(self.extent, IntImm) else None
+
+    def with_body(self, body: Stmt) -> For:
+        """Returns the same loop around another body."""
+        return For(self.var, self.extent, self.kind, body, self.thread, self.annotations)
 
 
 class Store(Stmt):

@@ -34,7 +34,6 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.structure import children
-from autotune.lowering.extents import iterations
 from autotune.lowering.ownership import Owner, Slot, owner_of
 from autotune.lowering.plan import Thread
 from autotune.lowering.uses import Uses
@@ -245,14 +244,14 @@ class _Planner:
         self.around.pop()
         # Without a barrier inside, iterations any distance apart may meet.
         step = 1 if flow.has_barrier else None
-        several = stmt.kind is not ForKind.THREAD and iterations(stmt) != 1
+        several = stmt.kind is not ForKind.THREAD and stmt.iterations != 1
         if several and self._races(_Pending(flow.pending), flow.exposed, stmt.var, step):
             body = seq(Barrier("shared"), body)
             pending = flow.pending
             flow = _Flow([], pending, True)
         if body is stmt.body:
             return stmt, flow
-        new = For(stmt.var, stmt.extent, stmt.kind, body, stmt.thread, stmt.annotations)
+        new = stmt.with_body(body)
         return new, flow
 
     def _branch(self, stmt: If) -> tuple[Stmt, _Flow]:

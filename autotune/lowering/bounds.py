@@ -319,8 +319,8 @@ def _thread_axis(stage: Stage, leaf: IterVar) -> IterVar | None:
 
 def _attachment(stage: Stage) -> tuple[Stage, IterVar]:
     """Return the loop that a stage is attached to."""
-    assert stage.attach_iter is not None
-    return stage.attach_stage, stage.attach_iter
+    assert stage.attachment is not None
+    return stage.attachment
 
 
 def _tags_around(stage: Stage) -> set[str]:

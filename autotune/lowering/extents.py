@@ -125,18 +125,13 @@ def axis_extent(simplifier: Simplifier, stage: str, axis: IterVar) -> Extent:
     return as_extent(simplifier.form(extent))
 
 
-def iterations(loop: For) -> int | None:
-    """Return how often a loop runs; None if that is known only when the function is called."""
-    return loop.extent.value if isinstance(loop.extent, IntImm) else None
-
-
 def constant_iterations(loop: For, how: str) -> int:
     """Return how often a loop runs that is carried out in a way that needs to know it.
 
     Raises:
         LoweringError: that is known only when the function is called.
     """
-    found = iterations(loop)
+    found = loop.iterations
     if found is None:
         raise LoweringError(
             f"{how}: loop {loop.var.name!r} runs {loop.extent} times; expected a constant: split "

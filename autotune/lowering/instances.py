@@ -253,4 +253,4 @@ class Templates:
 
 
 def _with_body(loop: For, body: Stmt) -> For:
-    return For(loop.var, loop.extent, loop.kind, body, loop.thread, loop.annotations)
+    return loop.with_body(body)

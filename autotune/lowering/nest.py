@@ -34,9 +34,8 @@ class _Nests:
         self._loads = ReadsToLoads(homes)
         self._attached: dict[tuple[Stage, IterVar], list[Stage]] = {}
         for stage in plan.schedule.stages:
-            if stage in plan.stages and stage.attach_iter is not None:
-                place = (stage.attach_stage, stage.attach_iter)
-                self._attached.setdefault(place, []).append(stage)
+            if stage in plan.stages and stage.attachment is not None:
+                self._attached.setdefault(stage.attachment, []).append(stage)
 
     def attached(self, stage: Stage, leaf: IterVar) -> Sequence[Stage]:
         """Return the stages attached to a loop of a stage, producers first."""

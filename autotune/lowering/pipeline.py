@@ -35,7 +35,7 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.visitor import Rewriter, Visitor
-from autotune.lowering.extents import constant_iterations, iterations, known
+from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.ownership import Slot
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 from autotune.lowering.staging import stage_through_registers
@@ -71,7 +71,7 @@ class _Pipeliner(Rewriter):
         """Turn a marked loop into a pipeline."""
         body = self.rewrite(node.body)
         # How many iterations there are has to be known to fill the slots ahead of them.
-        marks = node.annotations.get(PIPELINE, ()) if iterations(node) is not None else ()
+        marks = node.annotations.get(PIPELINE, ()) if node.iterations is not None else ()
         notes = {key: value for key, value in node.annotations.items() if key != PIPELINE}
         if not marks:
             if body is node.body:
@@ -126,7 +126,7 @@ class _Pipeliner(Rewriter):
             body = seq(If(in_range, staged.load), used, If(in_range, staged.store))
         else:
             body = seq(If(in_range, more), used)
-        rest: Stmt = For(loop.var, loop.extent, loop.kind, body, loop.thread, loop.annotations)
+        rest: Stmt = loop.with_body(body)
         for buffer in staged.buffers if staged is not None else ():
             rest = Allocate(buffer, rest)
         return seq(*first, rest)

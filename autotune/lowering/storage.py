@@ -33,7 +33,7 @@ def _hoist(stmt: Stmt, found: list[Buffer]) -> Stmt:
                 body = _hoist(stmt.body, found)
             if body is stmt.body:
                 return stmt
-            return For(stmt.var, stmt.extent, stmt.kind, body, stmt.thread, stmt.annotations)
+            return stmt.with_body(body)
         case Seq(stmts):
             return seq(*[_hoist(each, found) for each in stmts])
         case If(cond, then, other):

@@ -24,7 +24,6 @@ from autotune.ir.stmt import (
     Store,
     seq,
 )
-from autotune.lowering.extents import iterations
 from autotune.lowering.instances import Templates
 from autotune.lowering.pass_context import PassContext
 
@@ -126,7 +125,7 @@ class _Marker:
 
     def _loop(self, stmt: For, setting: _Setting) -> tuple[Stmt, _Count]:
         body, count = self.visit(stmt.body, setting)
-        extent = iterations(stmt)
+        extent = stmt.iterations
         if extent == 1 or stmt.kind is ForKind.THREAD:
             return body, count
         if extent is None:
@@ -156,4 +155,4 @@ def _inside(loop: For, outer: _Setting) -> _Setting:
 
 
 def _rebuilt(loop: For, body: Stmt) -> For:
-    return For(loop.var, loop.extent, loop.kind, body, loop.thread, loop.annotations)
+    return loop.with_body(body)

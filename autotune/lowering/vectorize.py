@@ -82,7 +82,7 @@ class _Vectorizer:
                     return self._vector_loop(stmt, body)
                 if body is stmt.body:
                     return stmt
-                return For(stmt.var, stmt.extent, stmt.kind, body, stmt.thread, stmt.annotations)
+                return stmt.with_body(body)
             case Seq(stmts):
                 return seq(*[self.visit(each) for each in stmts])
             case If(cond, then, other):
@@ -106,7 +106,7 @@ class _Vectorizer:
         match stmt:
             case For():
                 body = self._pushed(stmt.body, var, extent)
-                return For(stmt.var, stmt.extent, stmt.kind, body, stmt.thread, stmt.annotations)
+                return stmt.with_body(body)
             case Seq(stmts):
                 return seq(*[self._pushed(each, var, extent) for each in stmts])
             case If(cond, then, other) if var not in self.uses.of(cond).vars:

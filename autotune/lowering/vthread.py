@@ -173,7 +173,7 @@ class _Injector:
                 body = self.rewrite(stmt.body, active)
                 if body is stmt.body:
                     return stmt
-                return For(stmt.var, stmt.extent, stmt.kind, body, stmt.thread, stmt.annotations)
+                return stmt.with_body(body)
             case Seq(stmts):
                 return seq(*[self.rewrite(each, active) for each in stmts])
             case Allocate(buffer, body):

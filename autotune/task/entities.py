@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Union
 from autotune.errors import SpaceError
 from autotune.task.errors import KnobValueError
 from autotune.te import thread_axis
-from autotune.utils.math import product
 
 # Position of each annotation in its one-hot code; the order is that of AutoTVM's features.
 ANNOTATIONS = (
@@ -47,11 +46,7 @@ class SplitEntity:
 
         for i in n:  ->  for i.0 in n / (b * c): for i.1 in b: for i.2 in c:   (size [-1, b, c])
         """
-        made = []
-        for position in range(1, len(self.size)):
-            outer, axis = sch[op].split(axis, factor=product(self.size[position:]))
-            made.append(outer)
-        return [*made, axis]
+        return list(sch[op].multi_split(axis, self.size[1:])) if self.size[1:] else [axis]
 
     def __hash__(self) -> int:
         return hash(tuple(self.size))

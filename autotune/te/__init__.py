@@ -64,10 +64,11 @@ from autotune.te.math import (
 )
 from autotune.te.reduction import comm_reducer, max, min, reduce_axis, sum
 from autotune.te.relation import FuseRelation, SingletonRelation, SplitRelation
-from autotune.te.schedule import Schedule, create_schedule, inlined, replay
+from autotune.te.replay import replay, take_step
+from autotune.te.schedule import Schedule, create_schedule, inlined
 from autotune.te.stage import Stage
 from autotune.te.stage_state import IterAttr
-from autotune.te.step import STEPS, Step, step_from_json
+from autotune.te.step import STEPS, Split, Step, step_from_json
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
 from autotune.te.workload import workload_key, workload_text
 
@@ -87,6 +88,7 @@ __all__ = [
     "Schedule",
     "Select",
     "SingletonRelation",
+    "Split",
     "SplitRelation",
     "Stage",
     "Step",
@@ -160,6 +162,7 @@ __all__ = [
     "step_from_json",
     "sum",
     "tag_scope",
+    "take_step",
     "tan",
     "tanh",
     "thread_axis",

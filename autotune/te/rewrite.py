@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from autotune.errors import ScheduleError
 from autotune.ir import (
@@ -35,18 +34,14 @@ from autotune.te.relation import (
     pass_up,
     touched,
 )
-from autotune.te.stage_state import IterAttr, StageState
+from autotune.te.stage_state import IterAttr, Owner, StageState
 from autotune.te.tensor import ComputeOp, Tensor
-
-if TYPE_CHECKING:
-    from autotune.te.schedule import Schedule
-    from autotune.te.stage import Stage
 
 
 class _ReadFrom(Rewriter):
     """Makes reads of one output of a stage reads of another tensor."""
 
-    def __init__(self, schedule: Schedule, stage: Stage, value_index: int, new: Tensor) -> None:
+    def __init__(self, schedule: Owner, stage: StageState, value_index: int, new: Tensor) -> None:
         self.stage_map = schedule.stage_map
         self.stage = stage
         self.value_index = value_index
@@ -65,7 +60,7 @@ def _with_body(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
 
 
 def make_cache_read(
-    schedule: Schedule, stage: Stage, value_index: int, scope: str, readers: Sequence[Stage]
+    schedule: Owner, stage: StageState, value_index: int, scope: str, readers: Sequence[StageState]
 ) -> ComputeOp:
     """Return the copying operation, and make the readers read its output."""
     tensor = stage.op.outputs[value_index]
@@ -95,7 +90,9 @@ def make_cache_read(
     return cache
 
 
-def make_cache_write(schedule: Schedule, stage: Stage, scope: str) -> tuple[ComputeOp, ComputeOp]:
+def make_cache_write(
+    schedule: Owner, stage: StageState, scope: str
+) -> tuple[ComputeOp, ComputeOp]:
     """Return the operation that computes in the cache, and the one that copies from it.
 
     The copy keeps the data axes; the cache gets new ones, called ``i.c``, and the reduction axes.
@@ -133,7 +130,7 @@ def share_sources(body: tuple[Expr, ...]) -> tuple[Expr, ...]:
 class _Inline(Rewriter):
     """Puts the values of inlined stages where these are read."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Owner) -> None:
         self.stage_map = schedule.stage_map
 
     def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
@@ -149,7 +146,7 @@ class _Inline(Rewriter):
         return node if indices is node.indices else ProducerLoad(node.tensor, indices)
 
 
-def inline_stages(schedule: Schedule) -> None:
+def inline_stages(schedule: Owner) -> None:
     """Put the inlined stages of a schedule into their readers."""
     inline = [stage for stage in schedule.stages if stage.attach_type == "inline"]
     for stage in inline:

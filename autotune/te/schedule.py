@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast, overload
 
 from autotune.errors import ScheduleError
 from autotune.ir import IterVar
@@ -11,8 +11,12 @@ from autotune.te.dag import dag_text, post_order
 from autotune.te.rewrite import inline_stages, make_cache_read, make_cache_write, make_rfactor
 from autotune.te.stage import SCOPES, Stage
 from autotune.te.stage_state import StageState
-from autotune.te.step import CacheRead, CacheWrite, Normalize, Rfactor, Step
+from autotune.te.step import CacheRead, CacheWrite, Normalize, Rfactor, Step, derived_key
 from autotune.te.tensor import Operation, Tensor
+
+# One or several things of a graph.
+Place = Tensor | Operation
+Outputs = Place | Sequence[Place]
 
 
 class Schedule:
@@ -25,7 +29,8 @@ class Schedule:
 
     def __init__(self, outputs: Iterable[Operation]) -> None:
         self.outputs: tuple[Operation, ...] = tuple(outputs)
-        self.stages: list[Stage] = [Stage(self, op) for op in post_order(self.outputs)]
+        order = enumerate(post_order(self.outputs))
+        self.stages: list[Stage] = [Stage(self, op, str(i)) for i, op in order]
         self.stage_map: dict[Operation, Stage] = {stage.op: stage for stage in self.stages}
         self._steps: list[Step] = []
         for op in self.outputs:
@@ -44,7 +49,7 @@ class Schedule:
         """Return the stage that computes a tensor, also one of an earlier version of its op."""
         return self[tensor]
 
-    def __getitem__(self, key: Any) -> Stage:
+    def __getitem__(self, key: Tensor | Operation) -> Stage:
         op = key.op if isinstance(key, Tensor) else key
         stage = self.stage_map.get(op) if isinstance(op, Operation) else None
         if stage is None:
@@ -54,6 +59,18 @@ class Schedule:
                 f"{what!r} is no tensor or operation of this schedule, which has {names}"
             )
         return stage
+
+    def stage_by_key(self, key: str) -> Stage:
+        """Returns the stage of a `Stage.key`.
+
+        Raises:
+            ScheduleError: no stage has it; the message says which keys there are.
+        """
+        for stage in self.stages:
+            if stage.key == key:
+                return stage
+        keys = ", ".join(f"{each.key} ({each.name})" for each in self.stages)
+        raise ScheduleError(f"stage {key!r} is none of this schedule, which has {keys}")
 
     def reads_from(self, reader: StageState, source: StageState) -> bool:
         """Tell whether a stage reads another one, directly or through stages between."""
@@ -69,7 +86,7 @@ class Schedule:
                     todo.append(stage)
         return False
 
-    def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+    def cache_read(self, tensor: Tensor, scope: str, readers: Outputs) -> Tensor:
         """Let some stages read a copy of a tensor; return the copy.
 
         for i: B[i] = A[i] + 1  ->  for i: A.shared[i] = A[i]
@@ -77,19 +94,22 @@ class Schedule:
         """
         stage = self[tensor]
         _check_scope("cache_read", tensor.name, scope)
-        several = isinstance(readers, list | tuple)
-        reading = list(dict.fromkeys(self[each] for each in (readers if several else [readers])))
-        step = CacheRead(
-            stage.index, tensor.value_index, scope, tuple(each.index for each in reading)
-        )
+        reading = list(dict.fromkeys(self[each] for each in _listed(readers)))
+        step = CacheRead(stage.key, tensor.value_index, scope, tuple(each.key for each in reading))
         op = make_cache_read(self, stage, tensor.value_index, scope, reading)
         self.record(step)
-        cache = Stage(self, op)
+        cache = Stage(self, op, self._new_key(stage, scope))
         cache.scope = scope
-        self._insert(stage.index + 1, cache)
+        self._insert(self.stages.index(stage) + 1, cache)
         return op.outputs[0]
 
-    def cache_write(self, tensor: Any, scope: str) -> Any:
+    @overload
+    def cache_write(self, tensor: Tensor, scope: str) -> Tensor: ...
+
+    @overload
+    def cache_write(self, tensor: Sequence[Tensor], scope: str) -> Tensor | list[Tensor]: ...
+
+    def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Tensor | list[Tensor]:
         """Compute a tensor in a cache, from which its stage copies; return the cache.
 
         for i, k: C[i] += A[i, k]  ->  for i, k: C.local[i] += A[i, k]
@@ -98,8 +118,8 @@ class Schedule:
         Of an operation with several outputs, give the list of all; a list comes back. It must be
         the first primitive on the stage, as the loops move to the cache.
         """
-        several = isinstance(tensor, list | tuple)
-        tensors = list(tensor) if several else [tensor]
+        several = not isinstance(tensor, Tensor)
+        tensors = [tensor] if isinstance(tensor, Tensor) else list(tensor)
         stage = self[tensors[0]]
         _check_scope("cache_write", stage.name, scope)
         if [self[each] for each in tensors] != [stage] * stage.op.num_outputs:
@@ -108,15 +128,17 @@ class Schedule:
                 "outputs of one operation"
             )
         cache_op, copy_op = make_cache_write(self, stage, scope)
-        self.record(CacheWrite(stage.index, scope))
+        self.record(CacheWrite(stage.key, scope))
         self._replace(stage, copy_op)
-        cache = Stage(self, cache_op)
+        cache = Stage(self, cache_op, self._new_key(stage, scope))
         cache.scope = scope
-        self._insert(stage.index, cache)
+        self._insert(self.stages.index(stage), cache)
         outputs = list(cache_op.outputs)
         return outputs if several and len(outputs) > 1 else outputs[0]
 
-    def rfactor(self, tensor: Any, axis: IterVar, factor_axis: int = 0) -> Any:
+    def rfactor(
+        self, tensor: Tensor | Sequence[Tensor], axis: IterVar, factor_axis: int = 0
+    ) -> Any:
         """Reduce in two: along ``axis`` apart, then over it. Return the tensor in between.
 
         for i:                   for k.inner, i:
@@ -127,18 +149,18 @@ class Schedule:
         ``factor_axis`` is the place of the new dimension, counted from the end if negative. The
         stage of ``tensor`` gets new axes; see ``s[B].op``. Its data axes must be unscheduled.
         """
-        first = tensor[0] if isinstance(tensor, list | tuple) else tensor
+        first = tensor if isinstance(tensor, Tensor) else tensor[0]
         stage = self[first]
         factored = make_rfactor(stage, axis, factor_axis)
         at = stage.position("rfactor", axis)
-        self.record(Rfactor(stage.index, at, factor_axis))
-        factor = Stage(self, factored.factor_op)
+        self.record(Rfactor(stage.key, at, factor_axis))
+        factor = Stage(self, factored.factor_op, self._new_key(stage, "rf"))
         factor.all_iter_vars[:] = factored.all_iter_vars
         factor.leaf_iter_vars[:] = factored.leaf_iter_vars
         factor.relations[:] = factored.relations
         factor.iter_attrs.update(factored.iter_attrs)
         self._replace(stage, factored.final_op)
-        self._insert(stage.index, factor)
+        self._insert(self.stages.index(stage), factor)
         outputs = list(factored.factor_op.outputs)
         return outputs if len(outputs) > 1 else outputs[0]
 
@@ -150,7 +172,7 @@ class Schedule:
 
     def inline_now(self) -> None:
         """Put what is computed inline into the bodies that read it."""
-        self.record(Normalize(0))
+        self.record(Normalize(""))
         inline_stages(self)
 
     def copy(self) -> Schedule:
@@ -166,6 +188,9 @@ class Schedule:
         result._steps = list(self._steps)
         return result
 
+    def _new_key(self, stage: Stage, role: str) -> str:
+        return derived_key({each.key for each in self.stages}, stage.key, role)
+
     def _insert(self, at: int, stage: Stage) -> None:
         self.stages.insert(at, stage)
         self.stage_map[stage.op] = stage
@@ -178,10 +203,10 @@ class Schedule:
         stage.relations = []
         stage.iter_attrs = {}
 
-    def replace_op(self, stage: Stage, op: Operation) -> None:
+    def replace_op(self, stage: StageState, op: Operation) -> None:
         """Give a stage a rewritten operation of the same axes."""
+        self.stage_map[op] = self[stage.op]
         stage.op = op
-        self.stage_map[op] = stage
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):
@@ -209,31 +234,26 @@ def _copy_stage(stage: Stage, schedule: Schedule) -> Stage:
     return new
 
 
-def _check_scope(primitive: str, name: str, scope: Any) -> None:
+def _check_scope(primitive: str, name: str, scope: str) -> None:
     if scope not in SCOPES:
         raise ScheduleError(
             f"{primitive}({name}): expected a scope of {', '.join(SCOPES)}, got {scope!r}"
         )
 
 
-def create_schedule(ops: Any) -> Schedule:
+def _listed(places: Outputs) -> Sequence[Place]:
+    return places if isinstance(places, list | tuple) else [cast(Place, places)]
+
+
+def create_schedule(ops: Outputs) -> Schedule:
     """Make the plain schedule of one or more operations (or tensors) and all they read."""
-    several = isinstance(ops, list | tuple)
-    given = [each.op if isinstance(each, Tensor) else each for each in (ops if several else [ops])]
+    given = [each.op if isinstance(each, Tensor) else each for each in _listed(ops)]
     for op in given:
         if not isinstance(op, Operation):
             raise ScheduleError(f"create_schedule: expected operations or tensors, got {op!r}")
     if not given:
         raise ScheduleError("create_schedule: expected at least one operation")
     return Schedule(dict.fromkeys(given))
-
-
-def replay(ops: Any, steps: Iterable[Step]) -> Schedule:
-    """Return the schedule that taking ``steps`` on the plain schedule of ``ops`` gives."""
-    schedule = create_schedule(ops)
-    for step in steps:
-        step.apply(schedule)
-    return schedule
 
 
 def inlined(schedule: Schedule) -> Schedule:

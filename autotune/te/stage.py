@@ -27,6 +27,14 @@ class Stage(LoopPrimitives):
     """One operation of a schedule and how it is computed; see `StageState` for its fields."""
 
     __slots__ = ()
+    attach_stage: Stage | None
+
+    @property
+    def attachment(self) -> tuple[Stage, IterVar] | None:
+        """The stage and the loop inside which this one is computed; None if it is nowhere."""
+        if self.attach_stage is None or self.attach_iter is None:
+            return None
+        return self.attach_stage, self.attach_iter
 
     def compute_at(self, parent: Stage, scope: IterVar) -> Stage:
         """Compute the stage inside a loop of a stage that reads it, just what is read there.
@@ -50,7 +58,7 @@ class Stage(LoopPrimitives):
                 f"compute_at({self.name}): {parent.name} does not read {self.name}; expected one "
                 "of the stages that do"
             )
-        self.record(ComputeAt, parent.index, at)
+        self.schedule.record(ComputeAt(self.key, parent.key, at))
         self.attach_type = "at"
         self.attach_stage = parent
         self.attach_iter = scope
@@ -69,7 +77,7 @@ class Stage(LoopPrimitives):
                 f"compute_inline({self.name}): it is {what}; expected a compute between others "
                 "that gives one value for each element"
             )
-        self.record(ComputeInline)
+        self.schedule.record(ComputeInline(self.key))
         self._attach("inline")
         return self
 
@@ -81,7 +89,7 @@ class Stage(LoopPrimitives):
           B[i] = ... A[i] ...       B[i] = ... A[i] ...
         """
         self.check_compute("compute_root")
-        self.record(ComputeRoot)
+        self.schedule.record(ComputeRoot(self.key))
         self._attach("root")
         return self
 
@@ -105,7 +113,7 @@ class Stage(LoopPrimitives):
                 f"set_scope({self.name}): an output of the schedule lives in global memory, got "
                 f"{scope!r}; cache_write gives it a cache elsewhere"
             )
-        self.record(SetScope, scope)
+        self.schedule.record(SetScope(self.key, scope))
         self.scope = scope
         return self
 
@@ -130,7 +138,7 @@ class Stage(LoopPrimitives):
                 f"storage_align({self.name}): expected factor >= 1 and 0 <= offset < factor, got "
                 f"factor={factor}, offset={offset}"
             )
-        self.record(StorageAlign, dimension, int(factor), int(offset))
+        self.schedule.record(StorageAlign(self.key, dimension, int(factor), int(offset)))
         self.alignments[dimension] = (int(factor), int(offset))
 
     def double_buffer(self) -> None:
@@ -143,7 +151,7 @@ class Stage(LoopPrimitives):
         """
         self.check_compute("double_buffer")
         self._check_inner("double_buffer")
-        self.record(DoubleBuffer)
+        self.schedule.record(DoubleBuffer(self.key))
         self.double_buffered = True
 
     def async_copy(self, stages: int = 2) -> None:
@@ -166,7 +174,7 @@ class Stage(LoopPrimitives):
             raise ScheduleError(
                 f"async_copy({self.name}): stages must be an int of at least 2, got {stages!r}"
             )
-        self.record(AsyncCopies, stages)
+        self.schedule.record(AsyncCopies(self.key, stages))
         self.pipeline_stages = stages
 
     def _check_inner(self, primitive: str) -> None:
@@ -183,7 +191,7 @@ class Stage(LoopPrimitives):
         """
         self.check_compute("set_store_predicate")
         predicate = as_expr(condition)
-        self.record(SetStorePredicate, condition_text(self, predicate))
+        self.schedule.record(SetStorePredicate(self.key, condition_text(self, predicate)))
         self.store_predicate = predicate
 
     def read_condition(self, text: str) -> Expr:
@@ -208,8 +216,9 @@ class Stage(LoopPrimitives):
         notes = ["root" if isinstance(self.op, ComputeOp) else "placeholder"]
         if self.attach_type == "inline":
             notes = ["inline"]
-        if self.attach_type == "at" and self.attach_iter is not None:
-            notes = [f"at {self.attach_iter.name} of {self.attach_stage.name}"]
+        if self.attachment is not None:
+            parent, axis = self.attachment
+            notes = [f"at {axis.name} of {parent.name}"]
         notes += [self.scope] if self.scope else []
         notes += [f"align {d} to {f} + {o}" for d, (f, o) in sorted(self.alignments.items())]
         notes += ["double buffer"] if self.double_buffered else []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import SupportsIndex, cast
 
 from autotune.errors import ScheduleError
 from autotune.ir import Expr, ForKind, IntImm, IterVar, Range, Var, whole
@@ -11,6 +12,10 @@ from autotune.te.intrinsics import thread_axis
 from autotune.te.relation import FuseRelation, SingletonRelation, SplitRelation, extent_of
 from autotune.te.stage_state import IterAttr, StageState
 from autotune.te.step import Bind, Fuse, Parallel, Pragma, Reorder, Split, Unroll, Vectorize
+from autotune.utils.math import product
+
+# What says how large a part of a loop is.
+Size = SupportsIndex | IntImm
 
 
 class LoopPrimitives(StageState):
@@ -19,7 +24,7 @@ class LoopPrimitives(StageState):
     __slots__ = ()
 
     def split(
-        self, axis: IterVar, factor: Any = None, nparts: Any = None
+        self, axis: IterVar, factor: Size | None = None, nparts: Size | None = None
     ) -> tuple[IterVar, IterVar]:
         """Split one loop in two; ``factor`` is the inner extent, or ``nparts`` the outer one.
 
@@ -27,27 +32,65 @@ class LoopPrimitives(StageState):
           ...                 for i.inner in 0..factor:
                                 ...  # where i.outer * factor + i.inner < n
         """
-        at = self.position("split", axis)
-        self.check_plain("split", axis)
-        if (factor is None) == (nparts is None):
+        self._check_split(axis)
+        if factor is not None and nparts is None:
+            outer, inner = self._split(axis, (_size(axis, "factor", factor),), True)
+        elif nparts is not None and factor is None:
+            outer, inner = self._split(axis, (_size(axis, "nparts", nparts),), False)
+        else:
             raise ScheduleError(
                 f"split({axis.name!r}): expected either factor or nparts, got factor={factor}, "
                 f"nparts={nparts}"
             )
-        by = _size(axis, "factor", factor)
-        parts = _size(axis, "nparts", nparts)
-        self.record(Split, at, by or 0, parts or 0)
-        kind = axis.kind
+        return outer, inner
+
+    def multi_split(
+        self, axis: IterVar, factors: Sequence[Size], from_inner: bool = True
+    ) -> tuple[IterVar, ...]:
+        """Split one loop in several, in one step; return them from outer to inner.
+
+        for i in 0..n:  ->  for i.outer in 0..ceil(n / (a * b)):   # multi_split(i, [a, b])
+          ...                 for i.inner.outer in 0..a:
+                                for i.inner.inner in 0..b:
+                                  ...
+
+        ``factors`` are extents from outer to inner. The one that follows from the loop's own is
+        the outermost; with ``from_inner=False`` it is the innermost, and they are counts of parts.
+        """
+        self._check_split(axis)
+        return self._split(axis, tuple(_size(axis, "a factor", f) for f in factors), from_inner)
+
+    def _check_split(self, axis: IterVar) -> None:
+        self.position("split", axis)
+        self.check_plain("split", axis)
+
+    def _split(
+        self, axis: IterVar, factors: tuple[int, ...], from_inner: bool
+    ) -> tuple[IterVar, ...]:
+        self.schedule.record(Split(self.key, self.position("split", axis), factors, from_inner))
+        parts = []
+        for i, factor in enumerate(factors):
+            if from_inner:
+                outer, axis = self._split_in_two(axis, product(factors[i:]), None)
+            else:
+                outer, axis = self._split_in_two(axis, None, factor)
+            parts.append(outer)
+        return (*parts, axis)
+
+    def _split_in_two(
+        self, axis: IterVar, factor: int | None, nparts: int | None
+    ) -> tuple[IterVar, IterVar]:
+        at, kind = self.position("split", axis), axis.kind
         outer = IterVar(Var(axis.var.name + ".outer", axis.var.dtype, kind), None, kind)
         inner = IterVar(Var(axis.var.name + ".inner", axis.var.dtype, kind), None, kind)
         self.move_attached(axis, inner)
-        self.relations.append(SplitRelation(axis, outer, inner, by, parts))
+        self.relations.append(SplitRelation(axis, outer, inner, factor, nparts))
         self.all_iter_vars += (outer, inner)
         self.leaf_iter_vars[at : at + 1] = (outer, inner)
         self._move_pragmas(axis, outer)
         return outer, inner
 
-    def fuse(self, *axes: Any) -> IterVar:
+    def fuse(self, *axes: IterVar | Sequence[IterVar]) -> IterVar:
         """Make one loop of neighbouring loops, given from outer to inner.
 
         for i in 0..n:      ->  for i.j.fused in 0..n * m:
@@ -55,13 +98,14 @@ class LoopPrimitives(StageState):
 
         One loop stays what it is; of no loops comes a loop of one iteration, outermost.
         """
-        if len(axes) == 1 and isinstance(axes[0], list | tuple):
-            axes = tuple(axes[0])
+        return self._fuse(_listed(axes))
+
+    def _fuse(self, axes: tuple[IterVar, ...]) -> IterVar:
         places = [self.position("fuse", axis) for axis in axes]
         for axis in axes:
             self.check_plain("fuse", axis)
         self._check_fuse(axes, places)
-        self.record(Fuse, tuple(places))
+        self.schedule.record(Fuse(self.key, tuple(places)))
         if not axes:
             single = IterVar(Var("singleton", "int32", "data"), Range(0, 1), "data")
             self.relations.append(SingletonRelation(single))
@@ -117,20 +161,19 @@ class LoopPrimitives(StageState):
         self.reorder(x_outer, y_outer, x_inner, y_inner)
         return x_outer, y_outer, x_inner, y_inner
 
-    def reorder(self, *axes: Any) -> None:
+    def reorder(self, *axes: IterVar | Sequence[IterVar]) -> None:
         """Put the named loops in this order, in the places that they now take together.
 
         for i in 0..n:      ->  for j in 0..m:      # reorder(j, i)
           for j in 0..m:          for i in 0..n:
         """
-        if len(axes) == 1 and isinstance(axes[0], list | tuple):
-            axes = tuple(axes[0])
-        places = [self.position("reorder", axis) for axis in axes]
+        loops = _listed(axes)
+        places = [self.position("reorder", axis) for axis in loops]
         if len(set(places)) < len(places):
-            names = ", ".join(axis.name for axis in axes)
+            names = ", ".join(axis.name for axis in loops)
             raise ScheduleError(f"reorder({names}): expected each loop of {self.name} once")
-        self.record(Reorder, tuple(places))
-        for place, axis in zip(sorted(places), axes, strict=True):
+        self.schedule.record(Reorder(self.key, tuple(places)))
+        for place, axis in zip(sorted(places), loops, strict=True):
             self.leaf_iter_vars[place] = axis
 
     def bind(self, axis: IterVar, thread: IterVar) -> None:
@@ -166,7 +209,7 @@ class LoopPrimitives(StageState):
         virtual = tag == "vthread"
         if not virtual:
             self._check_free(axis, tag)
-        self.record(Bind, at, tag, extent or 0)
+        self.schedule.record(Bind(self.key, at, tag, extent or 0))
         kind = ForKind.VTHREAD if virtual else ForKind.THREAD
         self.iter_attrs[axis] = IterAttr(kind, thread, self.attr(axis).pragmas)
 
@@ -212,7 +255,7 @@ class LoopPrimitives(StageState):
         self._check_data("parallel", axis)
         self._mark(Parallel, axis, ForKind.PARALLEL)
 
-    def pragma(self, axis: IterVar, key: str, value: Any = None) -> None:
+    def pragma(self, axis: IterVar, key: str, value: SupportsIndex | str | None = None) -> None:
         """Give a loop and all inside it a hint.
 
         ``auto_unroll_max_step`` (an int) unrolls inner loops as long as no more statements than
@@ -224,7 +267,7 @@ class LoopPrimitives(StageState):
         """
         at = self.position("pragma", axis)
         setting = _setting(axis, key, value)
-        self.record(Pragma, at, key, setting)
+        self.schedule.record(Pragma(self.key, at, key, setting))
         old = self.attr(axis)
         pragmas = (*[each for each in old.pragmas if each[0] != key], (key, setting))
         self.iter_attrs[axis] = IterAttr(old.kind, old.thread, pragmas)
@@ -240,7 +283,7 @@ class LoopPrimitives(StageState):
             return
         if old.thread is not None:
             self.check_plain(step.tag, axis)
-        self.record(step, at)
+        self.schedule.record(step(self.key, at))
         self.iter_attrs[axis] = IterAttr(kind, None, old.pragmas)
 
     def _check_data(self, primitive: str, axis: IterVar) -> None:
@@ -258,9 +301,13 @@ class LoopPrimitives(StageState):
             self.iter_attrs[new] = IterAttr(ForKind.SERIAL, None, tuple(hints.items()))
 
 
-def _size(axis: IterVar, what: str, value: Any) -> int | None:
-    if value is None:
-        return None
+def _listed(axes: tuple[IterVar | Sequence[IterVar], ...]) -> tuple[IterVar, ...]:
+    """Returns axes that may have been given as one list; anything else is refused later."""
+    first = axes[0] if len(axes) == 1 else axes
+    return cast("tuple[IterVar, ...]", tuple(first) if isinstance(first, list | tuple) else axes)
+
+
+def _size(axis: IterVar, what: str, value: Size) -> int:
     number = whole(value.value if isinstance(value, IntImm) else value)
     if isinstance(number, Expr) or not hasattr(number, "__index__"):
         raise ScheduleError(f"split({axis.name!r}): {what} must be an int, got {value!r}")
@@ -270,7 +317,7 @@ def _size(axis: IterVar, what: str, value: Any) -> int | None:
     return number
 
 
-def _setting(axis: IterVar, key: str, value: Any) -> int | str:
+def _setting(axis: IterVar, key: str, value: SupportsIndex | str | None) -> int | str:
     if isinstance(value, str):
         return value
     if value is None:

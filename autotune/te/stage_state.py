@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 from autotune.errors import ScheduleError
 from autotune.ir import Expr, ForKind, IterVar
 from autotune.te.relation import Relation
 from autotune.te.step import Step
 from autotune.te.tensor import ComputeOp, Operation
-
-if TYPE_CHECKING:
-    from autotune.te.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -27,9 +25,32 @@ class IterAttr:
 PLAIN = IterAttr()
 
 
+class Owner(Protocol):
+    """What a stage, and the rewrites of its operation, ask of the schedule around it."""
+
+    @property
+    def stages(self) -> Sequence[StageState]:
+        """All stages, in the order of computation."""
+
+    @property
+    def stage_map(self) -> Mapping[Operation, StageState]:
+        """The stage of each operation, and of each earlier version of one."""
+
+    def record(self, step: Step) -> None:
+        """Appends a step that has just been taken."""
+
+    def reads_from(self, reader: StageState, source: StageState) -> bool:
+        """Returns whether a stage reads another one, directly or through stages between."""
+
+    def replace_op(self, stage: StageState, op: ComputeOp) -> None:
+        """Gives a stage a rewritten operation of the same axes."""
+
+
 class StageState:
     """One operation of a schedule and how it is to be computed.
 
+    ``key`` names the stage in steps. That of a stage of the plain schedule is its place there,
+    ``"2"``; a stage that a primitive adds is called after the one it serves, ``"2.shared"``.
     ``op`` is the operation as the schedule has rewritten it, ``origin_op`` what the stage began
     with. ``leaf_iter_vars`` are the loops from outermost to innermost; ``relations`` say how they
     come from the axes of ``op``. ``attach_type`` is ``"root"``, ``"inline"`` or ``"at"``; the last
@@ -46,6 +67,7 @@ class StageState:
         "double_buffered",
         "is_output",
         "iter_attrs",
+        "key",
         "leaf_iter_vars",
         "op",
         "origin_op",
@@ -56,8 +78,11 @@ class StageState:
         "store_predicate",
     )
 
-    def __init__(self, schedule: Schedule, op: Operation) -> None:
+    attach_stage: StageState | None
+
+    def __init__(self, schedule: Owner, op: Operation, key: str) -> None:
         self.schedule = schedule
+        self.key = key
         self.op = op
         self.origin_op = op
         self.all_iter_vars: list[IterVar] = [*op.axis, *op.reduce_axis]
@@ -65,7 +90,7 @@ class StageState:
         self.relations: list[Relation] = []
         self.iter_attrs: dict[IterVar, IterAttr] = {}
         self.attach_type = "root"
-        self.attach_stage: Any = None
+        self.attach_stage = None
         self.attach_iter: IterVar | None = None
         self.scope = ""
         self.alignments: dict[int, tuple[int, int]] = {}
@@ -89,14 +114,14 @@ class StageState:
             self.leaf_iter_vars != [*self.op.axis, *self.op.reduce_axis]
         )
 
-    def position(self, primitive: str, axis: Any) -> int:
+    def position(self, primitive: str, axis: object) -> int:
         """Return the place of a leaf axis among the loops; raise if it is none of them."""
         for i, leaf in enumerate(self.leaf_iter_vars):
             if leaf is axis:
                 return i
         raise ScheduleError(f"{primitive}: {self._why_no_leaf(axis)}")
 
-    def _why_no_leaf(self, axis: Any) -> str:
+    def _why_no_leaf(self, axis: object) -> str:
         leaves = ", ".join(leaf.name for leaf in self.leaf_iter_vars)
         if not isinstance(axis, IterVar):
             return f"expected an axis of {self.name} (one of {leaves}), got {axis!r}"
@@ -125,17 +150,8 @@ class StageState:
             )
         return self.op
 
-    def record(self, cls: type[Step], *values: Any) -> None:
-        """Append a step on this stage to the schedule's steps."""
-        self.schedule.record(cls(self.index, *values))
-
-    @property
-    def index(self) -> int:
-        """The place of the stage in its schedule."""
-        return self.schedule.stages.index(self)  # type: ignore[arg-type]
-
-    def attached(self) -> list[Any]:
-        """Return the stages that are computed inside a loop of this one."""
+    def attached(self) -> list[StageState]:
+        """Returns the stages that are computed inside a loop of this one."""
         return [each for each in self.schedule.stages if each.attach_stage is self]
 
     def move_attached(self, old: IterVar, new: IterVar) -> None:

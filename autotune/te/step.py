@@ -1,22 +1,25 @@
 """Schedule steps: what a schedule is made of, as plain frozen data.
 
-A step names a stage by its position among the schedule's stages, and an axis by its position
-among the stage's leaf axes, both as they were when the step was taken. So a list of steps prints,
-compares, goes through JSON, and replays on any graph of the same shape.
+A step names a stage by its `Stage.key`, which the stage keeps for life, and an axis by its
+position among the stage's leaf axes as they were when the step was taken. So a list of steps
+prints, compares, goes through JSON, and replays on any graph of the same shape; and a step may be
+put in or left out without changing what later steps say about other stages.
+
+Steps are data and know no schedule: `autotune.te.replay` takes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+import itertools
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, cast
 
 from autotune.errors import ScheduleError
-from autotune.te.intrinsics import thread_axis
 
-if TYPE_CHECKING:
-    from autotune.te.schedule import Schedule
-    from autotune.te.stage import Stage
+# What a field of a step holds, and what stands for it in JSON.
+Value = int | str | None | tuple[int | str | None, ...]
+Plain = int | str | None | list[int | str | None]
 
 # tag -> class, filled by the subclasses of `Step` themselves.
 STEPS: dict[str, type[Step]] = {}
@@ -27,49 +30,51 @@ class Step:
     """Base of all steps; ``tag`` names the class in JSON, ``stage`` is the stage it changes."""
 
     tag: ClassVar[str] = ""
-    stage: int
+    stage: str
 
     def __init_subclass__(cls) -> None:
         STEPS[cls.tag] = cls
 
-    def apply(self, schedule: Schedule) -> None:
-        """Take the step on a schedule by calling the primitive that records it."""
-        raise NotImplementedError
+    def values(self) -> list[Value]:
+        """Returns the fields in order."""
+        return [getattr(self, each.name) for each in fields(self)]
 
-    def to_json(self) -> list[Any]:
-        """Return ``[tag, field, ...]``, ready for `json.dumps`."""
-        values = [getattr(self, each.name) for each in fields(self)]
-        return [self.tag, *(list(v) if isinstance(v, tuple) else v for v in values)]
+    def to_json(self) -> list[Plain]:
+        """Returns ``[tag, field, ...]``, ready for `json.dumps`."""
+        return [self.tag, *(list(v) if isinstance(v, tuple) else v for v in self.values())]
 
     def __str__(self) -> str:
         shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self)]
         return f"{type(self).__name__}({', '.join(shown)})"
 
-    def _stage(self, schedule: Schedule) -> Stage:
-        if self.stage >= len(schedule.stages):
-            raise ScheduleError(f"{self}: the schedule has only {len(schedule.stages)} stages")
-        return schedule.stages[self.stage]
-
-
-def _leaf(step: Step, stage: Stage, position: int) -> Any:
-    if position >= len(stage.leaf_iter_vars):
-        raise ScheduleError(f"{step}: {stage.name} has only {len(stage.leaf_iter_vars)} axes")
-    return stage.leaf_iter_vars[position]
-
 
 @dataclass(frozen=True)
 class Split(Step):
-    """One axis became two; of ``factor`` and ``nparts``, the one not given is 0."""
+    """One axis became several, whose extents from outer to inner are ``factors`` and one more.
+
+    That one follows from the extent of the axis: it is the outermost with ``from_inner``, else the
+    innermost. A factor may be open, None, in a step that a search has yet to `fill`.
+    """
 
     tag: ClassVar[str] = "split"
     axis: int
-    factor: int
-    nparts: int
+    factors: tuple[int | None, ...]
+    from_inner: bool = True
 
-    def apply(self, schedule: Schedule) -> None:
-        """Split the axis."""
-        stage = self._stage(schedule)
-        stage.split(_leaf(self, stage, self.axis), self.factor or None, self.nparts or None)
+    @property
+    def is_open(self) -> bool:
+        """Whether any factor has yet to be chosen; such a step cannot be taken."""
+        return None in self.factors
+
+    def fill(self, factors: Sequence[int]) -> Split:
+        """Returns the step with ``factors`` in the places of its open ones, in order."""
+        if len(factors) != self.factors.count(None):
+            raise ScheduleError(
+                f"{self}: expected {self.factors.count(None)} factors for its open places, got "
+                f"{list(factors)}"
+            )
+        chosen = iter(factors)
+        return replace(self, factors=tuple(next(chosen) if f is None else f for f in self.factors))
 
 
 @dataclass(frozen=True)
@@ -79,11 +84,6 @@ class Fuse(Step):
     tag: ClassVar[str] = "fuse"
     axes: tuple[int, ...]
 
-    def apply(self, schedule: Schedule) -> None:
-        """Fuse the axes."""
-        stage = self._stage(schedule)
-        stage.fuse(*[_leaf(self, stage, i) for i in self.axes])
-
 
 @dataclass(frozen=True)
 class Reorder(Step):
@@ -91,11 +91,6 @@ class Reorder(Step):
 
     tag: ClassVar[str] = "reorder"
     axes: tuple[int, ...]
-
-    def apply(self, schedule: Schedule) -> None:
-        """Reorder the axes."""
-        stage = self._stage(schedule)
-        stage.reorder(*[_leaf(self, stage, i) for i in self.axes])
 
 
 @dataclass(frozen=True)
@@ -106,12 +101,6 @@ class Bind(Step):
     axis: int
     thread: str
     extent: int
-
-    def apply(self, schedule: Schedule) -> None:
-        """Bind the axis."""
-        stage = self._stage(schedule)
-        thread = thread_axis(self.extent or None, self.thread)
-        stage.bind(_leaf(self, stage, self.axis), thread)
 
 
 @dataclass(frozen=True)
@@ -127,11 +116,6 @@ class Unroll(Annotate):
 
     tag: ClassVar[str] = "unroll"
 
-    def apply(self, schedule: Schedule) -> None:
-        """Unroll the axis."""
-        stage = self._stage(schedule)
-        stage.unroll(_leaf(self, stage, self.axis))
-
 
 @dataclass(frozen=True)
 class Vectorize(Annotate):
@@ -139,22 +123,12 @@ class Vectorize(Annotate):
 
     tag: ClassVar[str] = "vectorize"
 
-    def apply(self, schedule: Schedule) -> None:
-        """Vectorize the axis."""
-        stage = self._stage(schedule)
-        stage.vectorize(_leaf(self, stage, self.axis))
-
 
 @dataclass(frozen=True)
 class Parallel(Annotate):
     """A loop is shared out to the threads of a CPU."""
 
     tag: ClassVar[str] = "parallel"
-
-    def apply(self, schedule: Schedule) -> None:
-        """Make the axis parallel."""
-        stage = self._stage(schedule)
-        stage.parallel(_leaf(self, stage, self.axis))
 
 
 @dataclass(frozen=True)
@@ -166,24 +140,14 @@ class Pragma(Step):
     key: str
     value: int | str
 
-    def apply(self, schedule: Schedule) -> None:
-        """Set the hint."""
-        stage = self._stage(schedule)
-        stage.pragma(_leaf(self, stage, self.axis), self.key, self.value)
-
 
 @dataclass(frozen=True)
 class ComputeAt(Step):
     """A stage is computed inside a loop of another stage."""
 
     tag: ClassVar[str] = "compute_at"
-    target: int
+    target: str
     axis: int
-
-    def apply(self, schedule: Schedule) -> None:
-        """Attach the stage."""
-        target = schedule.stages[self.target]
-        self._stage(schedule).compute_at(target, _leaf(self, target, self.axis))
 
 
 @dataclass(frozen=True)
@@ -192,20 +156,12 @@ class ComputeInline(Step):
 
     tag: ClassVar[str] = "compute_inline"
 
-    def apply(self, schedule: Schedule) -> None:
-        """Inline the stage."""
-        self._stage(schedule).compute_inline()
-
 
 @dataclass(frozen=True)
 class ComputeRoot(Step):
     """A stage is computed in loops of its own."""
 
     tag: ClassVar[str] = "compute_root"
-
-    def apply(self, schedule: Schedule) -> None:
-        """Give the stage loops of its own."""
-        self._stage(schedule).compute_root()
 
 
 @dataclass(frozen=True)
@@ -215,13 +171,7 @@ class CacheRead(Step):
     tag: ClassVar[str] = "cache_read"
     output: int
     scope: str
-    readers: tuple[int, ...]
-
-    def apply(self, schedule: Schedule) -> None:
-        """Insert the copy."""
-        tensor = self._stage(schedule).op.outputs[self.output]
-        readers = [schedule.stages[i].op for i in self.readers]
-        schedule.cache_read(tensor, self.scope, readers)
+    readers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -231,10 +181,6 @@ class CacheWrite(Step):
     tag: ClassVar[str] = "cache_write"
     scope: str
 
-    def apply(self, schedule: Schedule) -> None:
-        """Insert the cache."""
-        schedule.cache_write(list(self._stage(schedule).op.outputs), self.scope)
-
 
 @dataclass(frozen=True)
 class Rfactor(Step):
@@ -243,12 +189,6 @@ class Rfactor(Step):
     tag: ClassVar[str] = "rfactor"
     axis: int
     factor_axis: int
-
-    def apply(self, schedule: Schedule) -> None:
-        """Factor the reduction."""
-        stage = self._stage(schedule)
-        tensor = stage.op.outputs[0]
-        schedule.rfactor(tensor, _leaf(self, stage, self.axis), self.factor_axis)
 
 
 @dataclass(frozen=True)
@@ -260,21 +200,12 @@ class StorageAlign(Step):
     factor: int
     offset: int
 
-    def apply(self, schedule: Schedule) -> None:
-        """Align the dimension."""
-        stage = self._stage(schedule)
-        stage.storage_align(stage.op.axis[self.dimension], self.factor, self.offset)
-
 
 @dataclass(frozen=True)
 class DoubleBuffer(Step):
     """A stage got two buffers: one is filled while the other is read."""
 
     tag: ClassVar[str] = "double_buffer"
-
-    def apply(self, schedule: Schedule) -> None:
-        """Give the stage two buffers."""
-        self._stage(schedule).double_buffer()
 
 
 @dataclass(frozen=True)
@@ -284,10 +215,6 @@ class AsyncCopies(Step):
     tag: ClassVar[str] = "async_copy"
     stages: int
 
-    def apply(self, schedule: Schedule) -> None:
-        """Make the copies asynchronous."""
-        self._stage(schedule).async_copy(self.stages)
-
 
 @dataclass(frozen=True)
 class SetScope(Step):
@@ -295,10 +222,6 @@ class SetScope(Step):
 
     tag: ClassVar[str] = "set_scope"
     scope: str
-
-    def apply(self, schedule: Schedule) -> None:
-        """Set the scope."""
-        self._stage(schedule).set_scope(self.scope)
 
 
 @dataclass(frozen=True)
@@ -308,35 +231,30 @@ class SetStorePredicate(Step):
     tag: ClassVar[str] = "set_store_predicate"
     condition: str
 
-    def apply(self, schedule: Schedule) -> None:
-        """Set the condition."""
-        stage = self._stage(schedule)
-        stage.set_store_predicate(stage.read_condition(self.condition))
-
 
 @dataclass(frozen=True)
 class Normalize(Step):
-    """Inlined stages were put into their readers; ``stage`` is 0 and means nothing."""
+    """Inlined stages were put into their readers; ``stage`` is empty."""
 
     tag: ClassVar[str] = "normalize"
 
-    def apply(self, schedule: Schedule) -> None:
-        """Put the inlined stages into their readers."""
-        schedule.inline_now()
+
+def derived_key(taken: Container[str], key: str, role: str) -> str:
+    """Returns the key of a stage that is added to serve another one, such as ``"2.shared"``."""
+    first = f"{key}.{role}"
+    keys = itertools.chain([first], (f"{first}.{i}" for i in itertools.count(1)))
+    return next(each for each in keys if each not in taken)
 
 
-def step_from_json(row: Iterable[Any]) -> Step:
-    """Return the step that `Step.to_json` wrote."""
+def step_from_json(row: Iterable[Plain]) -> Step:
+    """Returns the step that `Step.to_json` wrote."""
     tag, *values = row
-    cls = STEPS.get(tag)
+    cls = STEPS.get(cast(str, tag))
     if cls is None:
         raise ScheduleError(f"step {tag!r} is unknown; expected one of {', '.join(STEPS)}")
     wanted = [each.name for each in fields(cls)]
     if len(values) != len(wanted):
         raise ScheduleError(f"step {tag!r}: expected {', '.join(wanted)}, got {values}")
-    return _make(cls, [tuple(v) if isinstance(v, list) else v for v in values])
-
-
-def _make(cls: Any, values: list[Any]) -> Step:
-    step: Step = cls(*values)
-    return step
+    given = [tuple(v) if isinstance(v, list) else v for v in values]
+    make = cast(Callable[..., Step], cls)
+    return make(*given)

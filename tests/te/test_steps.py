@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import autotune
 from autotune import te
 from autotune.errors import ScheduleError
 from tests.te.graphs import chain, matmul, padded_convolution, row_sum
@@ -75,8 +76,8 @@ def test_a_step_prints_what_it_does():
     _, _, c = matmul()
     s = te.create_schedule(c.op)
     s[c].split(c.op.axis[1], 8)
-    assert str(s.steps[0]) == "Split(stage=2, axis=1, factor=8, nparts=0)"
-    assert s.steps[0].to_json() == ["split", 2, 1, 8, 0]
+    assert str(s.steps[0]) == "Split(stage='2', axis=1, factors=(8,), from_inner=True)"
+    assert s.steps[0].to_json() == ["split", "2", 1, [8], True]
 
 
 def test_a_failed_primitive_leaves_no_step():
@@ -116,16 +117,16 @@ def test_tensors_of_one_name_do_not_make_different_graphs_equal():
 def test_an_unknown_step_is_refused():
     with pytest.raises(ScheduleError, match="step 'splat' is unknown; expected one of split"):
         te.step_from_json(["splat", 1])
-    with pytest.raises(ScheduleError, match="step 'split': expected stage, axis, factor, nparts"):
+    with pytest.raises(ScheduleError, match="step 'split': expected stage, axis, factors, "):
         te.step_from_json(["split", 1])
 
 
 def test_a_step_for_another_graph_says_what_is_missing():
     _, _, c = matmul()
-    with pytest.raises(ScheduleError, match=r"Split\(stage=9.* has only 3 stages"):
-        te.replay(c, [te.step_from_json(["split", 9, 0, 2, 0])])
-    with pytest.raises(ScheduleError, match=r"Unroll\(stage=2, axis=7\): C has only 3 axes"):
-        te.replay(c, [te.step_from_json(["unroll", 2, 7])])
+    with pytest.raises(ScheduleError, match=r"Split\(stage='9'.*is none of .* 2 \(C\)"):
+        te.replay(c, [te.step_from_json(["split", "9", 0, [2], True])])
+    with pytest.raises(ScheduleError, match=r"Unroll\(stage='2', axis=7\): C has only 3 axes"):
+        te.replay(c, [te.step_from_json(["unroll", "2", 7])])
 
 
 def test_the_text_of_a_schedule_shows_stages_and_loops():
@@ -219,3 +220,74 @@ def test_replay_of_any_schedule_gives_an_equal_one(moves):
     copied = s.copy()
     assert copied == s
     assert str(copied) == str(s)
+
+
+def test_a_stage_keeps_its_key_while_others_are_put_before_it():
+    _, _, c = matmul()
+    s = te.create_schedule(c.op)
+    key = s[c].key
+    local = s.cache_write(c, "local")
+    first = s.cache_read(c.op.input_tensors[0], "shared", [local])
+    again = s.cache_read(c.op.input_tensors[0], "shared", [first])
+    assert s[c].key == key == "2"
+    assert [s[each].key for each in (local, first, again)] == ["2.local", "0.shared", "0.shared.1"]
+    assert s.stage_by_key("2.local") is s[local]
+
+
+def test_steps_on_other_stages_hold_when_a_step_that_adds_a_stage_is_left_out():
+    _, _, c = matmul()
+    s = te.create_schedule(c.op)
+    s.cache_read(c.op.input_tensors[0], "shared", [c])
+    s[c].split(c.op.axis[0], 8)
+    fewer = te.replay(c, s.steps[1:])
+    assert len(fewer.stages) == len(s.stages) - 1
+    assert [axis.name for axis in fewer[c].leaf_iter_vars] == ["i.outer", "i.inner", "j", "k"]
+
+
+@pytest.mark.parametrize("from_inner", [True, False])
+def test_a_split_in_several_is_one_step_and_the_loops_of_splits_in_two(from_inner):
+    _, _, c = matmul()
+    s = te.create_schedule(c.op)
+    loops = s[c].multi_split(c.op.axis[0], [2, 4], from_inner)
+    assert len(s.steps) == 1
+    two = te.create_schedule(c.op)
+    _, rest = two[c].split(c.op.axis[0], **({"factor": 8} if from_inner else {"nparts": 2}))
+    two[c].split(rest, **({"factor": 4} if from_inner else {"nparts": 4}))
+    assert str(s) == str(two)
+    assert [axis.name for axis in loops] == [
+        axis.name for axis in two[c].leaf_iter_vars[: len(loops)]
+    ]
+    assert str(autotune.lower(s, [*c.op.input_tensors, c])) == str(
+        autotune.lower(two, [*c.op.input_tensors, c])
+    )
+
+
+def test_what_is_attached_to_a_split_loop_moves_to_its_innermost_part():
+    *_, c, d = chain()
+    s = te.create_schedule(d.op)
+    s[c].compute_at(s[d], d.op.axis[0])
+    *_, inner = s[d].multi_split(d.op.axis[0], [2, 2])
+    assert s[c].attachment == (s[d], inner)
+
+
+def test_an_open_split_is_filled_before_it_is_taken():
+    _, _, c = matmul()
+    step = te.Split("2", 0, (None, 4))
+    assert step.is_open
+    assert te.step_from_json(json.loads(json.dumps(step.to_json()))) == step
+    with pytest.raises(ScheduleError, match=r"has open factors; Split\.fill"):
+        te.replay(c, [step])
+    with pytest.raises(ScheduleError, match=r"expected 1 factors .* got \[2, 3\]"):
+        step.fill([2, 3])
+    filled = step.fill([2])
+    assert filled == te.Split("2", 0, (2, 4))
+    assert te.replay(c, [filled]).steps == (filled,)
+
+
+@pytest.mark.parametrize("factor", [0, -1, 2.5, "8", None])
+def test_a_factor_that_is_no_positive_number_is_refused(factor):
+    _, _, c = matmul()
+    s = te.create_schedule(c.op)
+    with pytest.raises(ScheduleError, match=r"split\('i'\): a factor must be"):
+        s[c].multi_split(c.op.axis[0], [2, factor])
+    assert s.steps == ()

@@ -1,0 +1,65 @@
+"""Steps of a schedule in the form that hashes in logs are made of.
+
+It names stages by their places at the time, and splits a loop in two at a time. Logs have been
+written with such hashes, so this form stays as it is whatever `autotune.te.step` becomes.
+"""
+
+from __future__ import annotations
+
+from autotune.te import Schedule, post_order
+from autotune.te.step import (
+    CacheRead,
+    CacheWrite,
+    ComputeAt,
+    Normalize,
+    Plain,
+    Rfactor,
+    Split,
+    Step,
+    derived_key,
+)
+from autotune.utils.math import product
+
+Row = list[Plain]
+
+
+def binary_rows(schedule: Schedule) -> list[Row]:
+    """Returns the steps of a schedule, one or more rows each."""
+    order = [str(i) for i in range(len(post_order(schedule.outputs)))]
+    rows: list[Row] = []
+    for step in schedule.steps:
+        rows += _rows(step, order)
+        _add_stage(step, order)
+    return rows
+
+
+def _rows(step: Step, order: list[str]) -> list[Row]:
+    at = 0 if isinstance(step, Normalize) else order.index(step.stage)
+    match step:
+        case Split():
+            return [[step.tag, at, *split] for split in _splits(step)]
+        case ComputeAt(_, target, axis):
+            return [[step.tag, at, order.index(target), axis]]
+        case CacheRead(_, output, scope, readers):
+            return [[step.tag, at, output, scope, [order.index(key) for key in readers]]]
+        case _:
+            return [[step.tag, at, *step.to_json()[2:]]]
+
+
+def _splits(step: Split) -> list[tuple[int, int, int]]:
+    """Returns axis, factor and nparts of each split in two; the one not given is 0."""
+    factors = [factor for factor in step.factors if factor is not None]
+    if step.from_inner:
+        return [(step.axis + i, product(factors[i:]), 0) for i in range(len(factors))]
+    return [(step.axis + i, 0, factor) for i, factor in enumerate(factors)]
+
+
+def _add_stage(step: Step, order: list[str]) -> None:
+    """Adds the stage that a step makes, where it makes one."""
+    match step:
+        case CacheRead(stage, _, scope):
+            order.insert(order.index(stage) + 1, derived_key(order, stage, scope))
+        case CacheWrite(stage, scope):
+            order.insert(order.index(stage), derived_key(order, stage, scope))
+        case Rfactor(stage):
+            order.insert(order.index(stage), derived_key(order, stage, "rf"))
