@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -60,6 +61,11 @@ class ComputeDAG:
         """Return the MD5 of the simple text, as TVM's workload keys have it."""
         return digest(self.text(simple=True))
 
+    def workload_key(self) -> str:
+        """Return the key of records: the hash, and the shapes of all inputs and outputs."""
+        shapes = [[_constant(n) for n in tensor.shape] for tensor in self.tensors]
+        return json.dumps([self.hash_key(), *shapes])
+
     def __str__(self) -> str:
         lines = self.text().splitlines()
         return "".join(_cut(line) + "\n" for line in lines)
@@ -94,6 +100,15 @@ def _checked(tensors: Any) -> tuple[Tensor, ...]:
             f"got {[each.name for each in given]}"
         )
     return given
+
+
+def _constant(extent: Any) -> int:
+    if not isinstance(extent, int):
+        raise ExpressionError(
+            f"workload_key: expected constant shapes, got the extent {extent}; call the workload "
+            "with numbers"
+        )
+    return extent
 
 
 def _cut(line: str) -> str:

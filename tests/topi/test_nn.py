@@ -107,6 +107,15 @@ def test_winograd_is_a_convolution(tile, size, padding):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("tile", "size", "padding"), [(2, 3, 1), (4, 3, 1), (3, 2, 1)])
+def test_winograd_in_layout_nhwc_is_a_convolution(tile, size, padding):
+    check(
+        lambda x, w: topi.nn.conv2d_winograd_nhwc(x, w, 1, padding, tile_size=tile),
+        lambda x, w: testing.conv2d_nhwc_python(x, w, 1, padding),
+        (2, 9, 7, 2), (size, size, 2, 3),
+    )  # fmt: skip
+
+
 def test_winograd_takes_filters_transformed_ahead():
     (x, w), arrays = inputs((1, 2, 7, 7), (3, 2, 3, 3))
     ahead = evaluate(topi.nn.conv2d_winograd_weight_transform(w, 4), [(w, arrays[1])])
@@ -213,6 +222,7 @@ def test_activations_and_scale_shift():
             "kernel must be of 5 input channels.*got 3",
         ),
         (lambda x, w: topi.nn.conv2d_winograd_nchw(x, w, 2, 0), "stride must be .* at most 1"),
+        (lambda x, w: topi.nn.conv2d_winograd_nhwc(x, w, 2, 0), "square filters of 2x2 to 8x8"),
         (lambda x, w: topi.nn.dense(x, w), "data must be a tensor of 2 dimensions"),
         (lambda x, w: topi.nn.pool2d(x, 9, 1), "does not fit"),
         (lambda x, w: topi.nn.pool2d(x, 2, 0), "stride must be a whole number of at least 1"),

@@ -27,6 +27,7 @@ from autotune.topi.nn.winograd import (
     conv2d_winograd_weight_transform,
     winograd_transform_matrices,
 )
+from autotune.topi.nn.winograd_nhwc import conv2d_winograd_nhwc
 
 __all__ = [
     "adaptive_pool",
@@ -38,6 +39,7 @@ __all__ = [
     "conv2d_nchw",
     "conv2d_nhwc",
     "conv2d_winograd_nchw",
+    "conv2d_winograd_nhwc",
     "conv2d_winograd_weight_transform",
     "dense",
     "depthwise_conv2d_nchw",

@@ -19,6 +19,7 @@ from autotune.topi.arguments import (
     text,
     value_of_element,
 )
+from autotune.topi.utils import axis_names
 from autotune.utils.check import Check, is_whole
 
 Padding = int | str | Sequence[int]
@@ -52,6 +53,18 @@ def pad(
     for side, given in (("pad_before", before), ("pad_after", after)):
         if len(given) != data.ndim:
             asks("pad").refuse(side, f"{data.ndim} paddings, one for each dimension", given)
+    return padded(data, before, after, pad_value, name, axis_names(data.ndim, "i"))
+
+
+def padded(
+    data: Tensor,
+    before: Sequence[int],
+    after: Sequence[int],
+    pad_value: Any,
+    name: str,
+    axes: list[str],
+) -> Tensor:
+    """Do what `pad` does, with the given names for its axes."""
     shape = [n + b + a for n, b, a in zip(data.shape, before, after, strict=True)]
     value = te.const(pad_value, data.dtype) if isinstance(pad_value, int | float) else pad_value
 
@@ -65,7 +78,7 @@ def pad(
         element = data(*[x - b if b else x for x, b in zip(i, before, strict=True)])
         return te.if_then_else(te.all(*inside), element, value) if inside else element
 
-    result: Tensor = te.compute(shape, body, name, f"{tag.INJECTIVE},pad")
+    result: Tensor = te.compute(shape, body, name, f"{tag.INJECTIVE},pad", varargs_names=axes)
     return result
 
 

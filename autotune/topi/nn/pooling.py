@@ -50,7 +50,7 @@ def pool2d(
     padded = data
     if any(slide.before or slide.after for slide in window.slides.values()):
         outside = te.min_value(data.dtype) if pool_type == "max" else 0
-        padded = window.pad(data, layout, "pad_temp", outside)
+        padded = window.pad(data, layout, "pad_temp", outside, axes="ax")
     shape = ordered(layout, out)
     pooled = _pooled(padded, layout, window, shape, pool_type, "pool")
     if pool_type == "max":
@@ -72,7 +72,7 @@ def pool2d(
         divisor = te.const(count, data.dtype) if isinstance(count, int) else None
         return pooled(*i) / (count.astype(data.dtype) if divisor is None else divisor)
 
-    result: Tensor = te.compute(shape, average, "tensor", tag.ELEMWISE, varargs_names=_NAMES)
+    result: Tensor = te.compute(shape, average, "pool_avg", tag.ELEMWISE, varargs_names=_NAMES)
     return result
 
 
@@ -103,7 +103,9 @@ def adaptive_pool(
         )
         return pooled(*i) / Mul(rows, columns)
 
-    result: Tensor = te.compute(shape, average, "tensor", tag.ELEMWISE, varargs_names=_NAMES)
+    result: Tensor = te.compute(
+        shape, average, "adaptive_pool_avg", tag.ELEMWISE, varargs_names=_NAMES
+    )
     return result
 
 
@@ -129,7 +131,9 @@ def _pooled(
         read = {**at, **window.places(at, element)}
         return reducer(padded(*ordered(layout, read)), axis=list(element.values()))
 
-    result: Tensor = te.compute(shape, body, "tensor", f"{kind}_{name}", varargs_names=_NAMES)
+    result: Tensor = te.compute(
+        shape, body, f"{kind}_{name}", f"{kind}_{name}", varargs_names=_NAMES
+    )
     return result
 
 

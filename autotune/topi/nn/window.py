@@ -15,8 +15,8 @@ from autotune import te
 from autotune.errors import ExpressionError
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, pair
-from autotune.topi.nn.pad import Padding, get_pad_tuple, pad
-from autotune.topi.utils import static_shape
+from autotune.topi.nn.pad import Padding, get_pad_tuple, padded
+from autotune.topi.utils import axis_names, static_shape
 
 T = TypeVar("T")
 
@@ -83,11 +83,16 @@ class Window:
             )
         return found
 
-    def pad(self, data: Tensor, layout: str, name: str, value: Any = 0.0) -> Tensor:
-        """Surround images with as much as the window may read beyond them."""
+    def pad(
+        self, data: Tensor, layout: str, name: str, value: Any = 0.0, axes: str = "i"
+    ) -> Tensor:
+        """Surround images with as much as the window may read beyond them.
+
+        ``axes`` is what the names of its axes begin with; they enter workload keys.
+        """
         before = [self.slides[a].before if a in self.slides else 0 for a in layout]
         after = [self.slides[a].after if a in self.slides else 0 for a in layout]
-        return pad(data, before, after, value, name)
+        return padded(data, before, after, value, name, axis_names(data.ndim, axes))
 
     def rounded_up(self) -> Window:
         """Let windows reach beyond the padding, so that every element is in one."""

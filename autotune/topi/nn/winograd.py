@@ -21,8 +21,8 @@ from autotune.utils.check import Check, is_whole
 
 Matrix = list[list[Fraction]]
 # Sizes of filters and of tiles: beyond them the transforms lose too many digits.
-_SIZES = (2, 8)
-_TILE, _KERNEL = integer(1, 8), integer(*_SIZES)
+SIZES = (2, 8)
+_TILE, _KERNEL = integer(1, 8), integer(*SIZES)
 
 
 def _numbers(check: Check, name: str, value: Any) -> Any:
@@ -37,12 +37,15 @@ def _numbers(check: Check, name: str, value: Any) -> Any:
 
 
 def _points(number: int) -> list[Fraction]:
-    """Return interpolation points of small size, which keep rounding errors small."""
+    """Return interpolation points of small size, which keep rounding errors small.
+
+    The first five are TVM's, in its order, as it enters the keys of workloads.
+    """
 
     def sequence() -> Any:
-        yield Fraction(0)
-        for size in count(1):
-            for value in dict.fromkeys((Fraction(size), Fraction(1, size))):
+        yield from map(Fraction, ("0", "-1", "1", "1/2", "-2", "-1/2", "2"))
+        for size in count(3):
+            for value in (Fraction(size), Fraction(1, size)):
                 yield value
                 yield -value
 
@@ -79,6 +82,8 @@ def transform_fractions(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]
         for other in others:
             scale *= point - other
             polynomial = _times_linear(polynomial, other)
+        if i == 0 and scale < 0:  # TVM's choice of a sign that cancels
+            scale, polynomial = -scale, [-value for value in polynomial]
         filters.append([value / scale for value in powers(point, kernel)])
         columns.append([*polynomial, Fraction(0)])
     everything = [Fraction(1)]
@@ -94,19 +99,20 @@ def transform_fractions(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]
 def const_matrix(
     matrix: Sequence[Sequence[Any]], dtype: str, name: str = "const_matrix"
 ) -> Tensor:
-    """Make a tensor of known numbers, for unrolled loops to fold."""
+    """Make a tensor of known numbers, for unrolled loops to fold.
 
-    cells = ((i, j, float(x)) for i, row in enumerate(matrix) for j, x in enumerate(row))
-    numbers = {(i, j): x for i, j, x in cells if x}
+    Its value is spelled as TVM spells it, so that workload keys are those of its logs.
+    """
+    shape = (len(matrix), len(matrix[0]))
 
     def body(i: Any, j: Any) -> Any:
         value: Any = te.const(0.0, dtype)
-        for (row, column), number in numbers.items():
-            here = te.all(i == row, j == column)
-            value = te.Select(here, te.const(number, dtype), value)
+        for row, numbers in enumerate(matrix):
+            for column, number in enumerate(numbers):
+                here = te.all(te.indexmod(i, shape[0]) == row, te.indexmod(j, shape[1]) == column)
+                value = te.Select(here, te.const(float(number), dtype), value)
         return value
 
-    shape = (len(matrix), len(matrix[0]))
     result: Tensor = te.compute(shape, body, name=name, attrs={"const_matrix": True})
     return result
 
@@ -133,7 +139,7 @@ def conv2d_winograd_weight_transform(kernel: Tensor, tile_size: int) -> Tensor:
     """Transform filters [out, in, k, k] to [alpha, alpha, out, in] ahead of time."""
     what = "conv2d_winograd_weight_transform"
     co, ci, kh, kw = static_shape(what, "kernel", kernel, 4)
-    if kh != kw or not is_whole(kh, *_SIZES):
+    if kh != kw or not is_whole(kh, *SIZES):
         asks(what).refuse("kernel", "square filters of 2x2 to 8x8", kernel)
     alpha = tile_size + kh - 1
     _, _, g = winograd_transform_matrices(tile_size, kh, kernel.dtype)
@@ -180,7 +186,7 @@ def conv2d_winograd_nchw(
     alpha, other, co, own_ci = static_shape(what, "kernel", weight, 4)
     check_channels(what, ci, own_ci)
     k, m = alpha - tile_size + 1, tile_size
-    if alpha != other or not is_whole(k, *_SIZES):
+    if alpha != other or not is_whole(k, *SIZES):
         asks(what).refuse("kernel", f"filters transformed for tile_size {m}", kernel)
     window = Window.of(what, {"H": k, "W": k}, stride, padding, dilation)
     for slide in window.slides.values():

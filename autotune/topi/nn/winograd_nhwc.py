@@ -1,0 +1,173 @@
+"""Winograd's convolution in layout NHWC, written for the auto-scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from autotune import te
+from autotune.te.tensor import Tensor
+from autotune.topi.arguments import asks, dtype_or_none, flag, integer, takes, tensor
+from autotune.topi.nn.pad import Padding, pad
+from autotune.topi.nn.window import Window, check_channels
+from autotune.topi.nn.winograd import SIZES, winograd_transform_matrices
+from autotune.topi.utils import static_shape
+from autotune.utils.check import is_whole
+
+_WHAT = "conv2d_winograd_nhwc"
+# Names of axes that index constant matrices: the auto-scheduler unrolls them.
+CONSTANT_INDICES = "auto_scheduler_simplify_const_tensor_indices"
+
+
+@takes(out_dtype=dtype_or_none, pre_computed=flag, tile_size=integer(1, 8))
+def conv2d_winograd_nhwc(
+    data: Tensor,
+    kernel: Tensor,
+    stride: Any,
+    padding: Padding,
+    dilation: Any = 1,
+    out_dtype: str | None = None,
+    pre_computed: bool = False,
+    tile_size: int = 4,
+) -> Tensor:
+    """Convolve as `conv2d_nhwc` does, with fewer multiplications; stride and dilation are 1.
+
+    Args:
+        data: [batch, height, width, in].
+        kernel: [k, k, in, out], or with ``pre_computed`` the transformed filters
+            [tile_size + k - 1, tile_size + k - 1, out, in].
+        stride: must be 1.
+        padding: see `get_pad_tuple`.
+        dilation: must be 1.
+        out_dtype: dtype of products and sums; by default that of the data.
+        pre_computed: whether the filters are transformed already.
+        tile_size: outputs of one tile in each direction.
+    """
+    batch, height, width, ci = static_shape(_WHAT, "data", data, 4)
+    tensor(asks(_WHAT), "kernel", kernel)
+    weight = kernel if pre_computed else _transformed(kernel, tile_size)
+    alpha, other, co, own_ci = static_shape(_WHAT, "kernel", weight, 4)
+    check_channels(_WHAT, ci, own_ci)
+    k = alpha - tile_size + 1
+    if alpha != other or not is_whole(k, *SIZES):
+        asks(_WHAT).refuse("kernel", f"filters transformed for tile_size {tile_size}", kernel)
+    window = Window.of(_WHAT, {"H": k, "W": k}, stride, padding, dilation)
+    for slide in window.slides.values():
+        asks(_WHAT).whole("stride", slide.stride, most=1)
+        asks(_WHAT).whole("dilation", slide.dilation, most=1)
+    out = window.output(_WHAT, {"H": height, "W": width})
+    tiles = _Tiles(batch, -(-out["H"] // tile_size), -(-out["W"] // tile_size), tile_size)
+    top, left = (window.slides[letter].before for letter in "HW")
+    bottom = (tiles.rows - 1) * tile_size + alpha - height - top
+    right = (tiles.columns - 1) * tile_size + alpha - width - left
+    padded = pad(data, [0, top, left, 0], [0, max(bottom, 0), max(right, 0), 0], name="data_pad")
+    dtype = out_dtype or data.dtype
+    a, b, _ = winograd_transform_matrices(tile_size, k, dtype)
+    packed = _packed(padded, b, tiles, ci)
+    product = _product(packed, weight, tiles, dtype)
+    inverse = _inverse(product, a, tiles)
+    result: Tensor = te.compute(
+        (batch, out["H"], out["W"], co),
+        lambda n, h, w, co: inverse[
+            te.indexmod(h, tile_size), te.indexmod(w, tile_size), tiles.index(n, h, w), co
+        ],
+        name="conv2d_winograd",
+        tag="conv2d_winograd_nhwc",
+    )
+    return result
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """The tiles of an output: ``rows`` times ``columns`` an image, ``size`` wide and high."""
+
+    batch: int
+    rows: int
+    columns: int
+    size: int
+
+    @property
+    def number(self) -> int:
+        """All tiles of all images."""
+        return self.batch * self.rows * self.columns
+
+    def corner(self, p: Any) -> tuple[Any, Any, Any]:
+        """Return the image of tile ``p``, and its first row and column."""
+        row = te.indexmod(te.indexdiv(p, self.columns), self.rows)
+        column = te.indexmod(p, self.columns)
+        return te.indexdiv(p, self.rows * self.columns), row * self.size, column * self.size
+
+    def index(self, n: Any, h: Any, w: Any) -> Any:
+        """Return the tile that an output belongs to."""
+        row, column = te.indexdiv(h, self.size), te.indexdiv(w, self.size)
+        return n * self.rows * self.columns + row * self.columns + column
+
+
+def _transformed(kernel: Tensor, tile_size: int) -> Tensor:
+    """Transform filters [k, k, in, out]."""
+    kh, kw, ci, co = static_shape(_WHAT, "kernel", kernel, 4)
+    if kh != kw or not is_whole(kh, *SIZES):
+        asks(_WHAT).refuse("kernel", "square filters of 2x2 to 8x8", kernel)
+    alpha = tile_size + kh - 1
+    _, _, g = winograd_transform_matrices(tile_size, kh, kernel.dtype)
+    r_kh, r_kw = te.reduce_axis((0, kh), "r_kh"), te.reduce_axis((0, kw), "r_kw")
+    result: Tensor = te.compute(
+        (alpha, alpha, co, ci),
+        lambda eps, nu, co, ci: te.sum(
+            kernel[r_kh, r_kw, ci, co] * g[eps, r_kh] * g[nu, r_kw], axis=[r_kh, r_kw]
+        ),
+        name="kernel_pack",
+    )
+    return result
+
+
+def _packed(padded: Tensor, b: Tensor, tiles: _Tiles, channels: int) -> Tensor:
+    """Transform the tiles of the data."""
+    alpha = b.shape[0]
+
+    def element(eps: Any, nu: Any, p: Any, ci: Any) -> Any:
+        n, row, column = tiles.corner(p)
+        return padded[n, row + eps, column + nu, ci]
+
+    shape = (alpha, alpha, tiles.number, channels)
+    tile = te.compute(shape, element, name="input_tile")
+    r_a, r_b = te.reduce_axis((0, alpha), "r_a"), te.reduce_axis((0, alpha), "r_b")
+    result: Tensor = te.compute(
+        shape,
+        lambda eps, nu, p, ci: te.sum(
+            tile[r_a, r_b, p, ci] * b[r_a, eps] * b[r_b, nu], axis=[r_a, r_b]
+        ),
+        name="data_pack",
+        attrs={CONSTANT_INDICES: ["eps", "nu", "r_a", "r_b"]},
+    )
+    return result
+
+
+def _product(packed: Tensor, weight: Tensor, tiles: _Tiles, dtype: str) -> Tensor:
+    """Multiply data and filters for each point of the transform."""
+    alpha, _, channels = weight.shape[:3]
+    ci = te.reduce_axis((0, weight.shape[3]), "ci")
+    result: Tensor = te.compute(
+        (alpha, alpha, tiles.number, channels),
+        lambda eps, nu, p, co: te.sum(
+            packed[eps, nu, p, ci].astype(dtype) * weight[eps, nu, co, ci].astype(dtype), axis=[ci]
+        ),
+        name="bgemm",
+        attrs={"layout_free_placeholders": [weight]},
+    )
+    return result
+
+
+def _inverse(product: Tensor, a: Tensor, tiles: _Tiles) -> Tensor:
+    """Transform the products back to tiles of the output."""
+    alpha, size = a.shape
+    r_a, r_b = te.reduce_axis((0, alpha), "r_a"), te.reduce_axis((0, alpha), "r_b")
+    result: Tensor = te.compute(
+        (size, size, tiles.number, product.shape[3]),
+        lambda vh, vw, p, co: te.sum(
+            product[r_a, r_b, p, co] * a[r_a, vh] * a[r_b, vw], axis=[r_a, r_b]
+        ),
+        name="inverse",
+        attrs={CONSTANT_INDICES: ["vh", "vw", "r_a", "r_b"]},
+    )
+    return result
