@@ -15,6 +15,7 @@ ROWS = [
     {"kernel"},
     {"te"},
     {"topi"},
+    {"workload"},
     {"task", "lowering"},
     {"codegen", "features"},
     {"runtime", "cost_model"},

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autotune.errors import CompilerMissing
@@ -20,6 +20,7 @@ from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureResult
 from autotune.measure.worker import StartFailed, Worker
 from autotune.utils import environment
 from autotune.utils.children import ChildDied, ChildTimeout
+from autotune.workload import Reference
 
 logger = logging.getLogger("autotvm")
 
@@ -41,10 +42,12 @@ class Order:
     Attributes:
         job: what a worker is sent.
         timeout_s: seconds until the worker is killed over it; pauses do not count.
+        reference: how the right answer comes about; it stays here, and goes into the result.
     """
 
     job: BuildJob
     timeout_s: float
+    reference: Reference
 
 
 class BuildPool:
@@ -83,9 +86,11 @@ class BuildPool:
         """Process ids of the workers that live."""
         return [pid for worker in self._workers if (pid := worker.pid) is not None]
 
-    def put(self, job: BuildJob, timeout_s: float, future: Future[Built]) -> None:
+    def put(
+        self, job: BuildJob, timeout_s: float, future: Future[Built], reference: Reference
+    ) -> None:
         """Queue a job, and start one more worker if there is room for one."""
-        pending = Pending(Order(job, timeout_s), future)
+        pending = Pending(Order(job, timeout_s, reference), future)
         with self._changing:
             if self._lost is not None:
                 pending.fail(self._lost)
@@ -156,7 +161,8 @@ class BuildPool:
                 reply["message"] = case.verdict(reply["message"])
                 break
             worker.rest(case.pause_s)
-        return _result(order.job, reply, time.perf_counter() - self._paused() - started)
+        seconds = time.perf_counter() - self._paused() - started
+        return replace(_result(order.job, reply, seconds), reference=order.reference)
 
     def _is_to_blame(self, case: Case, reply: dict[str, Any]) -> bool:
         """Take note of a crash; return whether the job is to blame for it.

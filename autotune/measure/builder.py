@@ -12,12 +12,11 @@ from concurrent.futures import Future
 from typing import Any, Literal
 
 from autotune.errors import MeasureError
-from autotune.kernel import Kernel
 from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.base import Builder, runs_on_host, target_of
 from autotune.measure.build_job import BuildJob
 from autotune.measure.build_pool import BuildPool
-from autotune.measure.realise import realise
+from autotune.measure.realise import Realised, realise
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.runtime.toolchain import host_toolchain, nvcc_toolchain
 from autotune.task import Task
@@ -78,7 +77,7 @@ class LocalBuilder(Builder):
         self.compiler = compiler
         self.cache = cache
         # What the input gave that `refusal` was asked about last.
-        self._realised: tuple[MeasureInput, Kernel | BuildResult] | None = None
+        self._realised: tuple[MeasureInput, Realised | BuildResult] | None = None
         self._pool = BuildPool(self.n_parallel, tmp_dir)
         # Scripts never close builders; the pool must then end with the builder.
         weakref.finalize(self, self._pool.close)
@@ -110,21 +109,22 @@ class LocalBuilder(Builder):
     def submit(self, measure_input: MeasureInput) -> Future[BuildResult | MeasureResult]:
         """Run the template now, and queue what it gives for compiling."""
         known, self._realised = self._realised, None
-        kernel = known[1] if known and known[0] is measure_input else realise(measure_input)
+        made = known[1] if known and known[0] is measure_input else realise(measure_input)
         future: Future[BuildResult | MeasureResult] = Future()
-        if isinstance(kernel, BuildResult):
-            future.set_result(kernel)
+        if isinstance(made, BuildResult):
+            future.set_result(made)
         else:
             pausable = runs_on_host(measure_input.target)
             job = BuildJob(
-                kernel=kernel,
+                kernel=made.kernel,
                 target=str(measure_input.target),
                 timeout_s=self.timeout * (_PAUSE_SLACK if pausable else 1),
                 compiler=self.compiler,
                 out_dir=self._pool.folder,
                 use_cache=self.cache,
             )
-            self._pool.put(job, self.timeout + (0 if pausable else _GRACE_S), future)
+            timeout_s = self.timeout + (0 if pausable else _GRACE_S)
+            self._pool.put(job, timeout_s, future, made.reference)
         return future
 
     def build(

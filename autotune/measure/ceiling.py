@@ -10,7 +10,7 @@ from autotune.measure.jobs import CeilingJob, RunJob
 from autotune.measure.stations import Station
 from autotune.runtime import Timing
 from autotune.runtime.roofline import Ceilings
-from autotune.task import Task
+from autotune.workload import Workload
 
 logger = logging.getLogger("autotvm")
 
@@ -21,16 +21,16 @@ _DISPROVED = 1.25
 
 
 class Roofline:
-    """Compares trials of one task with the ceilings of their devices.
+    """Compares trials of one workload with the ceilings of their devices.
 
-    Only for templates that declare both operations and bytes; the ceilings are measured in the
+    Only for workloads that declare both operations and bytes; the ceilings are measured in the
     process that owns the device, when the first trial asks, and found on disk ever after.
     """
 
-    def __init__(self, task: Task) -> None:
-        self._name = task.name
-        self._flop = float(task.flop or 0)
-        self._bytes = float(task.bytes or 0)
+    def __init__(self, workload: Workload) -> None:
+        self._name = workload.name
+        self._flop = float(workload.flop or 0)
+        self._bytes = float(workload.bytes or 0)
         self._ceilings: dict[int, Ceilings | None] = {}
 
     def fraction(self, station: Station, job: RunJob, timing: Timing) -> float | None:

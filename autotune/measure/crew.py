@@ -148,7 +148,7 @@ class Crew:
         if built.kernel is None:
             raise MeasureError("a build result without a kernel cannot be run")
         with self._oracle_lock:
-            data = self._oracle.data(inp, built.kernel, check != "never")
+            data = self._oracle.data(inp, built.kernel, check != "never", built.reference)
         return RunJob(
             artifact=built.artifact,
             kernel=built.kernel,

@@ -1,41 +1,51 @@
-"""From a configuration to a kernel: the part of a build that runs in the caller's process."""
+"""From a candidate to a kernel: the part of a build that runs in the caller's process."""
 
 from __future__ import annotations
 
 import time
 import traceback
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from autotune.driver import kernel_hash, kernel_of
 from autotune.errors import AutotuneError
 from autotune.kernel import Kernel, launch_violation
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput
+from autotune.workload import Reference
 
 
-def realise(measure_input: MeasureInput) -> Kernel | BuildResult:
-    """Run the template and lower what it returns.
+@dataclass(frozen=True)
+class Realised:
+    """A candidate as it is built and judged.
 
-    A configuration that its template, the schedule or the target refuses gives a `BuildResult`
-    with `MeasureErrorNo.INSTANTIATION_ERROR` and the reason; nothing is compiled then.
+    Attributes:
+        kernel: what is compiled.
+        reference: how the right answer comes about.
+    """
+
+    kernel: Kernel
+    reference: Reference
+
+
+def realise(measure_input: MeasureInput) -> Realised | BuildResult:
+    """Let the workload realise a candidate, and lower what it returns.
+
+    A candidate that its workload, the schedule or the target refuses gives a `BuildResult` with
+    `MeasureErrorNo.INSTANTIATION_ERROR` and the reason; nothing is compiled then.
     """
     started = time.perf_counter()
-    target, task, config = measure_input
+    target, workload, candidate = measure_input
     try:
-        refused = _config_errors(config)
-        if not refused:
-            output = task.instantiate(config)
-            kernel = kernel_of(output, target)
-            kernel = replace(kernel, kernel_hash=kernel_hash(output, target) or "")
-            refused = _config_errors(config) or launch_violation(kernel, target.limits) or ""
-            refused = refused or _open_sizes(kernel)
+        made = workload.realise(candidate)
+        kernel = kernel_of(made.what, target)
+        kernel = replace(kernel, kernel_hash=kernel_hash(made.what, target) or "")
+        refused = launch_violation(kernel, target.limits) or _open_sizes(kernel)
     except AutotuneError as error:
         refused = f"{type(error).__name__}: {error}"
     except Exception:  # the user's template is a border: its failure is this trial's
         return _failed(MeasureErrorNo.COMPILE_HOST, _last_lines(), started)
     if refused:
         return _failed(MeasureErrorNo.INSTANTIATION_ERROR, refused, started)
-    return kernel
+    return Realised(kernel, made.reference)
 
 
 def _open_sizes(kernel: Kernel) -> str:
@@ -44,10 +54,6 @@ def _open_sizes(kernel: Kernel) -> str:
         return ""
     names = ", ".join(kernel.sizes.names)
     return f"{kernel.name}: give {names} values: tuning needs constant shapes"
-
-
-def _config_errors(config: Any) -> str:
-    return "; ".join(map(str, getattr(config, "errors", ())))
 
 
 def _failed(number: MeasureErrorNo, message: str, started: float) -> BuildResult:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from autotune.kernel.kernel import Kernel
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
+from autotune.workload import Reference
 
 
 def median(samples: Sequence[float]) -> float:
@@ -50,11 +51,20 @@ class MeasureErrorNo(IntEnum):
 
 
 class MeasureInput(NamedTuple):
-    """One trial asked for: this configuration of this task on this target."""
+    """One trial asked for: this configuration of this task on this target.
+
+    The names are AutoTVM's. The task is any `autotune.workload.Workload`, the configuration any
+    `Candidate` of it; measuring, races and logs know no more of them than that.
+    """
 
     target: Target
     task: Task
     config: ConfigEntity
+
+    @property
+    def key(self) -> str:
+        """The key of what is tried, among all of its workload."""
+        return self.config.key
 
 
 class MeasureResult(NamedTuple):
@@ -131,6 +141,8 @@ class BuildResult:
         error_msg: the compiler's own text.
         time_cost: seconds spent building; near 0 on a cache hit.
         code_hash: hash of the machine code and launches; equal hashes need one measurement.
+        reference: how the right answer comes about; None where the builder does not tell, and the
+            input is asked.
     """
 
     artifact: str
@@ -140,6 +152,7 @@ class BuildResult:
     error_msg: str = ""
     time_cost: float = 0.0
     code_hash: str = ""
+    reference: Reference | None = field(default=None, repr=False, compare=False)
 
     def mark(self, result: MeasureResult) -> MeasureResult:
         """Note in a result which kernel it is of, so that no other is taken for it later."""

@@ -14,22 +14,21 @@ import numpy as np
 
 from autotune.errors import MeasureError
 from autotune.kernel import Argument, Kernel
-from autotune.measure.base import target_of
 from autotune.measure.expected import Expected, expected
 from autotune.measure.followed import followed
 from autotune.measure.jobs import Check
 from autotune.measure.naive import naive_outputs
-from autotune.measure.realise import realise
+from autotune.measure.realise import Realised, realise
 from autotune.measure.rounding import EPSILON
 from autotune.measure.scratch import Scratch
 from autotune.measure.stations import Station
 from autotune.measure.tolerance import Limit, Tolerance, reduction_length, tolerance
-from autotune.measure.types import MeasureInput
+from autotune.measure.types import BuildResult, MeasureInput
 from autotune.measure.values import Array, read_values
 from autotune.runtime import random_inputs
 from autotune.runtime.array import numpy_dtype
-from autotune.task import Task
 from autotune.utils.check import Check as ArgumentCheck
+from autotune.workload import Called, Computed, NoReference, Reference, Workload
 
 logger = logging.getLogger("autotvm")
 
@@ -37,8 +36,6 @@ When = Literal["never", "best", "always"]
 
 # Part of the trials that ``verify="sample"`` checks besides the best.
 SAMPLE = 0.1
-# Configurations tried for one that can be run at all.
-_LOOKED_AT = 8
 # Outputs of more bytes are compared as ``verify="sample"`` does: their reference takes six times
 # as much memory while it is made, and each comparison reads two and a half times as much.
 HUGE_BYTES = 1 << 28
@@ -50,7 +47,7 @@ class VerifyPolicy:
 
     Attributes:
         best: check whatever is faster than all before it, and what comes near it.
-        sample: part of the other trials that is checked, from 0 to 1; chosen by the configuration,
+        sample: part of the other trials that is checked, from 0 to 1; chosen by the candidate,
             so that a repeated run checks the same ones. A tenth at most where the outputs are
             larger than `HUGE_BYTES`.
         rtol, atol: allowed difference, relative and absolute, in place of and besides what fits
@@ -82,7 +79,7 @@ class VerifyPolicy:
 
     def sampled(self, measure_input: MeasureInput, output_bytes: int = 0) -> bool:
         """Whether this trial is checked even if it is not the best."""
-        text = f"{measure_input.task.name} {measure_input.config.index}"
+        text = f"{measure_input.task.name} {measure_input.key}"
         return zlib.crc32(text.encode()) < self.share(output_bytes) * 2**32
 
     def check(self, measure_input: MeasureInput, kernel: Kernel) -> When:
@@ -148,7 +145,7 @@ class Data:
 
 
 class Oracle:
-    """Inputs of one task and what its reference makes of them, computed once and kept in files.
+    """Inputs of one workload and what its reference makes of them, made once and kept in files.
 
     The files are removed by `close`.
 
@@ -173,16 +170,23 @@ class Oracle:
         self._numbers = itertools.count()
         self._station: Station | None = None
 
-    def data(self, measure_input: MeasureInput, kernel: Kernel, expected: bool = True) -> Data:
-        """Return the files for a kernel of this task.
+    def data(
+        self,
+        measure_input: MeasureInput,
+        kernel: Kernel,
+        expected: bool = True,
+        reference: Reference | None = None,
+    ) -> Data:
+        """Return the files for a kernel of this workload.
 
-        Configurations of one task nearly always have the same arguments; a template whose
+        Candidates of one workload nearly always have the same arguments; a template whose
         arguments change (packed layouts) gets one set for each.
 
         Args:
             measure_input: a trial.
             kernel: what it runs.
             expected: whether its outputs will be compared; the reference is not called otherwise.
+            reference: how the right answer comes about; None asks the candidate, if need be.
 
         Raises:
             MeasureError: the reference fails or gives other outputs than the kernel has.
@@ -194,16 +198,21 @@ class Oracle:
             self._inputs[args] = tuple(self._write(value) for value in self._values(kernel))
         if not expected:
             return Data(self._inputs[args], ())
-        known = self._known[args] = self._expected(measure_input, kernel, self._inputs[args])
+        if reference is None:
+            reference = _asked(measure_input)
+        workload, inputs = measure_input.task, self._inputs[args]
+        known = self._known[args] = self._expected(workload, reference, kernel, inputs)
         return known
 
-    def look_ahead(self, task: Task) -> None:
-        """Compute what `data` will be asked for, if all kernels of a task have one signature."""
-        for index in range(min(_LOOKED_AT, len(task.config_space))):
-            inp = MeasureInput(target_of(task), task, task.config_space.get(index))
-            kernel = realise(inp)
-            if isinstance(kernel, Kernel):
-                self.data(inp, kernel)
+    def look_ahead(self, workload: Workload) -> None:
+        """Compute what `data` will be asked for, if all kernels of it have one signature."""
+        if workload.target is None:
+            return
+        for candidate in workload.examples():
+            inp = MeasureInput(workload.target, workload, candidate)  # type: ignore[arg-type]
+            made = realise(inp)
+            if isinstance(made, Realised):
+                self.data(inp, made.kernel, reference=made.reference)
                 return
 
     def _values(self, kernel: Kernel) -> list[Array]:
@@ -218,43 +227,42 @@ class Oracle:
         return [_fitting("ref_input", a, value) for a, value in pairs if a.role != "out"]
 
     def _expected(
-        self, measure_input: MeasureInput, kernel: Kernel, inputs: tuple[str, ...]
+        self, workload: Workload, reference: Reference, kernel: Kernel, inputs: tuple[str, ...]
     ) -> Data:
-        """Ask the task's own reference, that of its kernel, or its plain loops."""
-        task = measure_input.task
-        output = task.instantiate(measure_input.config)
-        tensors = output[1] if isinstance(output, tuple) else ()
-        reference = getattr(task, "reference", None) or getattr(output, "reference", None)
-        if reference is not None:
-            pairs = zip(inputs, kernel.inputs, strict=True)
-            # Indexed by nothing, scalars become numbers; arrays stay as they are.
-            values = [read_values(path, a.dtype)[()] for path, a in pairs]
-            made = self._called(reference, values, kernel, measure_input)
-            return self._checked(inputs, kernel, made)
-        if not tensors:
-            return self._unverified(task.name, inputs, "its kernels have no reference")
-        try:
-            folder, sums = self._scratch.path, self._policy.sums
-            plain = naive_outputs(tensors, inputs, folder, sums, self._started)
-        except MeasureError as error:
-            return self._unverified(task.name, inputs, error)
-        return self._checked(inputs, kernel, plain)
+        """Call a reference, or run the plain loops of what is to be computed."""
+        match reference:
+            case Called(function):
+                pairs = zip(inputs, kernel.inputs, strict=True)
+                # Indexed by nothing, scalars become numbers; arrays stay as they are.
+                values = [read_values(path, a.dtype)[()] for path, a in pairs]
+                made = self._called(function, values, kernel, workload)
+                return self._checked(inputs, kernel, made)
+            case Computed(tensors):
+                try:
+                    folder, sums = self._scratch.path, self._policy.sums
+                    plain = naive_outputs(tensors, inputs, folder, sums, self._started)
+                except MeasureError as error:
+                    return self._unverified(workload.name, inputs, error)
+                return self._checked(inputs, kernel, plain)
+            case NoReference():
+                reason = "its kernels have no reference"
+                return self._unverified(workload.name, inputs, reason)
 
     def _called(
         self,
         reference: Callable[..., Any],
         values: Sequence[Array],
         kernel: Kernel,
-        measure_input: MeasureInput,
+        workload: Workload,
     ) -> list[Expected]:
         """Follow a reference; if that is impossible, allow what fits the lengths of sums."""
-        task, sums = measure_input.task, self._policy.sums
+        sums = self._policy.sums
         with suppress(Exception, SystemExit):  # whatever it is, the reference itself will tell
             return followed(reference, values, kernel, sums)
-        made = _called(reference, [value.copy() for value in values], kernel, task.name)
+        made = _called(reference, [value.copy() for value in values], kernel, workload.name)
         found = []
         for argument, value in zip(kernel.outputs, made, strict=True):
-            length = reduction_length(task.flop, argument, kernel.inputs)
+            length = reduction_length(workload.flop, argument, kernel.inputs)
             limits = tolerance(argument.dtype, length, sums).expected(value)
             # Devices compare values of one dtype, whatever numpy made of them.
             made_of = expected(value, limits.bounds, argument.dtype)
@@ -295,6 +303,18 @@ class Oracle:
         self._inputs.clear()
         self._known.clear()
         self._scratch.remove()
+
+
+def _asked(measure_input: MeasureInput) -> Reference:
+    """Return what a candidate says of the right answer, for builders that do not pass it on.
+
+    Raises:
+        MeasureError: it cannot be made again.
+    """
+    made = realise(measure_input)
+    if isinstance(made, BuildResult):
+        raise MeasureError(f"{measure_input.task.name}: no reference: {made.error_msg}")
+    return made.reference
 
 
 def _called(

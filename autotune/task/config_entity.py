@@ -70,6 +70,15 @@ class ConfigEntity(Knobs):
         return offered[position(self.index, name, self._entity_map[name], offered)]
 
     @property
+    def key(self) -> str:
+        """Its index, in decimal digits: the name that logs have for a point."""
+        return str(int(self.index))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that stands in logs."""
+        return self.to_json_dict()
+
+    @property
     def recorded(self) -> Mapping[str, Entity]:
         """The choices as they were given, before they were looked up."""
         return self._entity_map

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from autotune.errors import InstantiationError, SpaceError, TemplateError
 from autotune.target import Target
+from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import (
     ApplyConfig,
@@ -21,6 +23,7 @@ from autotune.task.dispatcher import (
     get_config,
 )
 from autotune.task.errors import WorkloadError
+from autotune.task.json_form import plain
 from autotune.task.knobs import Knobs
 from autotune.task.template import (
     TASK_TABLE,
@@ -44,7 +47,10 @@ from autotune.task.workload import (
 )
 from autotune.te import FlopError as FlopCalculationError
 from autotune.te import Schedule, compute_flop
+from autotune.workload import NO_REFERENCE, Called, Computed, Realisation, Reference
 
+# Points looked at for an example.
+_EXAMPLES = 8
 # Plain data that a template returns only by mistake.
 _NO_KERNEL = (bool, int, float, str, bytes, dict, set, tuple, list)
 
@@ -75,6 +81,11 @@ class Task:
         self.kwargs: dict[str, Any] = {}
         self.target = _target(target)
         self.target_host = _target(target_host)
+
+    @property
+    def key(self) -> str:
+        """The name and the arguments as text, the same in every process."""
+        return json.dumps([self.name, self.args], default=plain)
 
     @property
     def workload(self) -> Workload:
@@ -156,6 +167,24 @@ class Task:
             raise InstantiationError("; ".join(config.errors))
         return output
 
+    def realise(self, candidate: Any) -> Realisation:
+        """Run the template with a point of its space; see `instantiate` for what is raised.
+
+        The right answer is what `reference` of the task says, where the user has set one, else
+        that of the kernel, else that of the computes.
+        """
+        if getattr(candidate, "errors", ()):
+            raise InstantiationError("; ".join(map(str, candidate.errors)))
+        output = self.instantiate(candidate)
+        own = getattr(self, "reference", None)
+        return Realisation(output, Called(own) if own is not None else _reference(output))
+
+    def examples(self) -> Iterator[ConfigEntity]:
+        """Return the first points of the space that are valid."""
+        space = self.config_space
+        first = range(min(_EXAMPLES, space.range_length))
+        return (space.get(index) for index in first if space.is_index_valid(index))
+
     def _on_target(self) -> Target:
         target = self.target or Target.current()
         if target is None:
@@ -233,6 +262,14 @@ def _check_output(name: str, output: Any) -> None:
             f"template {name!r}: expected it to return a SourceKernel or (schedule, [tensors]), "
             f"got {output!r}"
         )
+
+
+def _reference(output: Any) -> Reference:
+    """Return what a template's output says of the right answer."""
+    if isinstance(output, (tuple, list)):
+        return Computed(tuple(output[1])) if len(output) == 2 and output[1] else NO_REFERENCE
+    function = getattr(output, "reference", None)
+    return NO_REFERENCE if function is None else Called(function)
 
 
 def _schedule(output: Any) -> Any:

@@ -56,7 +56,7 @@ class StatedBuilder(LocalBuilder):
     def one(self, inp):
         path = Path(self.folder, f"{inp.config.index}.cubin")
         path.write_text(" ".join(map(str, self.seconds[inp.config.index])))
-        return BuildResult(artifact=str(path), kernel=realise(inp))
+        return BuildResult(artifact=str(path), kernel=realise(inp).kernel)
 
 
 class StatedStation:

@@ -92,7 +92,7 @@ def test_the_plain_loops_compute_what_numpy_does():
     inp = MeasureInput(task.target, task, task.config_space.get(2))
     oracle = Oracle()
     try:
-        data = oracle.data(inp, realise(inp))
+        data = oracle.data(inp, realise(inp).kernel)
         a, b = (read_values(path, "float32") for path in data.inputs)
         assert np.allclose(
             read_values(data.checks[0].path, "float32"), a @ b, rtol=1e-5, atol=1e-5
@@ -104,7 +104,7 @@ def test_the_plain_loops_compute_what_numpy_does():
 def test_what_cannot_be_verified_is_said_aloud(monkeypatch, caplog, tmp_path):
     task = task_of()
     inp = MeasureInput(task.target, task, task.config_space.get(0))
-    kernel = realise(inp)
+    kernel = realise(inp).kernel
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho no such luck >&2\nexit 1\n")
     broken.chmod(0o755)

@@ -26,7 +26,7 @@ class Runs:
 @pytest.fixture
 def trials(tmp_path):
     inputs = stated_inputs(2)
-    kernel = realise(inputs[0])
+    kernel = realise(inputs[0]).kernel
     return [(inp, BuildResult(str(Path(tmp_path, "k")), kernel, code_hash="c")) for inp in inputs]
 
 

@@ -241,7 +241,7 @@ def broken(reference):
     task = at.create("measure_test.mix", ("float32",), target="c")
     inp = MeasureInput(task.target, task, task.config_space.get(0))
     task.reference = reference
-    return inp, realise(inp)
+    return inp, realise(inp).kernel
 
 
 @pytest.mark.parametrize(

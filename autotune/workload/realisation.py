@@ -1,0 +1,50 @@
+"""What a candidate of a workload turned out to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.te import Tensor
+
+
+@dataclass(frozen=True)
+class Called:
+    """A function that takes the values of the inputs and returns those of the outputs."""
+
+    function: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Tensors whose computes say what is right: the arguments of the kernel, in order."""
+
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class NoReference:
+    """Nobody says what is right: answers are not compared."""
+
+
+Reference = Called | Computed | NoReference
+NO_REFERENCE = NoReference()
+
+
+@dataclass(frozen=True)
+class Realisation:
+    """What is built for a candidate, and all that making it has told.
+
+    Attributes:
+        what: a `SourceKernel`, a schedule with its arguments, or whatever else
+            `autotune.driver.kernel_of` makes a kernel of.
+        reference: how the right answer comes about.
+        flop: operations of one run, as the candidate counts them; 0 where it does not.
+        bytes: bytes one run moves at least; 0 where it does not say.
+    """
+
+    what: Any
+    reference: Reference = NO_REFERENCE
+    flop: float = 0.0
+    bytes: float = 0.0

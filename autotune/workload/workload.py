@@ -1,0 +1,59 @@
+"""What is computed, on what: all that is measured together and can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, Protocol
+
+from autotune.target import Target
+from autotune.workload.candidate import Candidate
+from autotune.workload.realisation import Realisation
+
+
+class Workload(Hashable, Protocol):
+    """Work for a target. A template with its arguments is one (`Task`), a te graph another.
+
+    Equal workloads are the same work on the same target: what was measured of one holds for the
+    other. Nothing of one changes while it is measured.
+    """
+
+    @property
+    def name(self) -> str:
+        """A short name, for messages."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """Names the work among all others, on any target; the same in every process."""
+        ...
+
+    @property
+    def target(self) -> Target | None:
+        """What kernels are built for; None where nothing can be measured."""
+        ...
+
+    @property
+    def flop(self) -> float:
+        """Floating-point operations of one run; 0 where they are unknown."""
+        ...
+
+    @property
+    def bytes(self) -> float:
+        """Bytes that one run must move at least; 0 where they are unknown."""
+        ...
+
+    def realise(self, candidate: Any) -> Realisation:
+        """Return what a candidate of this workload is, ready to be lowered and built.
+
+        Called in the thread that asks for a measurement, once a trial; neither the workload nor
+        the candidate changes by it.
+
+        Raises:
+            InstantiationError: the candidate is impossible, or breaks a limit of the target.
+            AutotuneError: it is none of this workload.
+        """
+        ...
+
+    def examples(self) -> Iterable[Candidate]:
+        """Return a few candidates, from which what all have in common is made ahead of time."""
+        ...
