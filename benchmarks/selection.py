@@ -25,8 +25,8 @@ from unittest import mock
 
 import autotune.task as at
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, measure_option
-from autotune.measure.choose import Candidate, choose, tie_set
-from autotune.measure.race import race
+from autotune.measure.final.choose import Candidate, choose, tie_set
+from autotune.measure.final.race import race
 from autotune.tuner import RandomTuner
 from benchmarks.throughput import CUDA_SIZE, SIZE
 

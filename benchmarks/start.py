@@ -79,7 +79,7 @@ class Stopwatch:
 
 def watch_device(watch: Stopwatch) -> None:
     """Add up what the processes that own devices did for trials."""
-    from autotune.measure.stations import Rest, Station
+    from autotune.measure.run.stations import Rest, Station
 
     run = Station.run
 
@@ -119,7 +119,7 @@ class Arrivals:
 
 def watched() -> Stopwatch:
     """Return a stopwatch over what the calling thread does for a run."""
-    import autotune.measure.builder as builder
+    import autotune.measure.build.builder as builder
     import autotune.tuner.loop as loop
     from autotune.measure import Pipeline
     from autotune.task import ConfigSpace

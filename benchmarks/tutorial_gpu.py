@@ -169,8 +169,8 @@ def tutorial_template(
 def timed(module: Module, arrays: Sequence[np.ndarray], expected: np.ndarray) -> dict[str, float]:
     """Check a built function and time it three times over; return microseconds and error."""
     device = module.device
-    on_device = [autotune.runtime.array(a, device) for a in arrays]
-    out = autotune.runtime.array(np.full(expected.shape, np.nan, "float32"), device)
+    on_device = [autotune.runtime.arrays.array(a, device) for a in arrays]
+    out = autotune.runtime.arrays.array(np.full(expected.shape, np.nan, "float32"), device)
     module(*on_device, out)
     error = np.linalg.norm(out.numpy() - expected) / np.linalg.norm(expected)
     evaluator = module.time_evaluator(

@@ -31,10 +31,10 @@ import numpy as np
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError
 from autotune.kernel import Kernel, SourceKernel
-from autotune.measure.inspection import Inspection
+from autotune.measure.check.inspection import Inspection
+from autotune.measure.check.verify import Oracle
+from autotune.measure.run.values import read_values
 from autotune.measure.types import MeasureInput
-from autotune.measure.values import read_values
-from autotune.measure.verify import Oracle
 from autotune.runtime import Buffers, compile_kernel, device, load
 from autotune.target import Target
 from autotune.task import create

@@ -18,6 +18,7 @@ ROWS = [
     {"workload"},
     {"task", "lowering"},
     {"codegen", "features"},
+    {"emulator"},
     {"runtime", "cost_model"},
     {"driver"},
     {"measure"},
@@ -32,7 +33,7 @@ ROWS = [
 ]
 # The one package each outside library is imported from.
 DOORS = {
-    "pycuda": {"runtime/cuda_driver.py", "runtime/pycuda_nvcc.py"},
+    "pycuda": {"runtime/nvidia/driver.py", "runtime/compile/pycuda_nvcc.py"},
     "xgboost": {"cost_model/xgb.py"},
     "tornado": {"dashboard/server.py"},
     "rich": {"tuner/progress_drawn.py", "cli/tables.py"},

@@ -21,8 +21,8 @@ import autotune
 from autotune.cli.demo_rivals import libraries, plain_loops
 from autotune.cli.tables import Table
 from autotune.driver import build
-from autotune.measure.host import HostMeter, HostWatch
-from autotune.measure.race_rounds import race_rounds
+from autotune.measure.run.host import HostMeter, HostWatch
+from autotune.measure.run.race_rounds import race_rounds
 from autotune.record import apply_history_best
 from autotune.runtime import Module, Timing, random_inputs
 from autotune.runtime.timing import Sampler, TimeOptions

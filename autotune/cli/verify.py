@@ -10,7 +10,7 @@ import click
 from autotune.cli.modules import import_templates
 from autotune.cli.tables import say
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
-from autotune.measure.recheck import Recheck, Way, recheck
+from autotune.measure.final.recheck import Recheck, Way, recheck
 from autotune.measure.types import MeasureErrorNo
 from autotune.record import best_of_each, load_from_file
 from autotune.record.current import current_only

@@ -24,7 +24,7 @@ from typing import Any
 
 from autotune.driver.step_rows import binary_rows
 from autotune.kernel import Kernel, SourceKernel
-from autotune.runtime.user_headers import header_contents
+from autotune.runtime.compile.user_headers import header_contents
 from autotune.target import Target
 from autotune.te import Schedule, Tensor
 from autotune.te.dag import dag_text

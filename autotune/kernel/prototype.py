@@ -2,7 +2,7 @@
 
 For messages that name parameters before anything is compiled. Whatever is not understood (a type
 of the user's own, a macro with arguments, a function defined twice) is left to the compilers: see
-`autotune.codegen.packed`, `autotune.runtime.cubin` and the emulator's ``signature.h``.
+`autotune.codegen.packed`, `autotune.runtime.compile.cubin` and the emulator's ``signature.h``.
 """
 
 from __future__ import annotations

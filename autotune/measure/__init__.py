@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from autotune.measure.base import Builder, Runner
-from autotune.measure.builder import LocalBuilder
+from autotune.measure.build.builder import LocalBuilder
+from autotune.measure.check.verify import VerifyPolicy
 from autotune.measure.option import create_measure_batch, measure_option
 from autotune.measure.pipeline import Pipeline
-from autotune.measure.runner import LocalRunner
-from autotune.measure.timing import TimingPolicy
+from autotune.measure.run.runner import LocalRunner
+from autotune.measure.run.timing import TimingPolicy
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.measure.verify import VerifyPolicy
 from autotune.utils.names import lent
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from autotune.errors import MeasureError
 from autotune.measure.batcher import Batcher
-from autotune.measure.gate import HostGate
+from autotune.measure.run.gate import HostGate
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime import Timing, summarize
 from autotune.target import Target

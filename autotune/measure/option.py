@@ -7,9 +7,9 @@ from typing import Any
 
 from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner
-from autotune.measure.builder import LocalBuilder
+from autotune.measure.build.builder import LocalBuilder
 from autotune.measure.pipeline import Pipeline
-from autotune.measure.runner import LocalRunner
+from autotune.measure.run.runner import LocalRunner
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.task import Task
 

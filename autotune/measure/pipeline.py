@@ -14,7 +14,7 @@ from typing import Any
 
 from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner, runs_on_host, target_of
-from autotune.measure.gate import HostGate
+from autotune.measure.run.gate import HostGate
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.task import Task
 

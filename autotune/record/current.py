@@ -14,7 +14,7 @@ from typing import Any
 
 from autotune.driver import kernel_hash
 from autotune.errors import SpaceError
-from autotune.measure.realise import realise
+from autotune.measure.build.realise import realise
 from autotune.measure.types import (
     KERNEL_HASH,
     BuildResult,

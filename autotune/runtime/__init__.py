@@ -1,10 +1,10 @@
 """Arrays, compiled kernels, and the devices they run on."""
 
-from autotune.runtime.array import NDArray, array, empty, from_dlpack
-from autotune.runtime.buffers import Buffers, random_inputs
-from autotune.runtime.build_cache import BuildCache
-from autotune.runtime.compile import BuildOutput, compile_kernel
-from autotune.runtime.convert import convert
+from autotune.runtime.arrays.array import NDArray, array, empty, from_dlpack
+from autotune.runtime.arrays.buffers import Buffers, random_inputs
+from autotune.runtime.arrays.convert import convert
+from autotune.runtime.compile.build_cache import BuildCache
+from autotune.runtime.compile.cached import BuildOutput, compile_kernel
 from autotune.runtime.device import Device, cpu, cuda, device, gpu
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load

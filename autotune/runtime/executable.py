@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from autotune.errors import KernelError
 from autotune.kernel import Constant, Kernel
-from autotune.runtime.array import HostArray, NDArray, empty
-from autotune.runtime.buffers import Buffers
+from autotune.runtime.arrays.array import HostArray, NDArray, empty
+from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.device import Device
 from autotune.runtime.timing import Sampler, TimeOptions, Timing, take_timing
 from autotune.utils.check import Check

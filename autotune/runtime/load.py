@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from autotune.codegen.emulator import emulated
+from autotune.emulator import emulated
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel import Kernel
-from autotune.runtime.cpu_executable import CpuExecutable
-from autotune.runtime.cuda_executable import CudaExecutable
 from autotune.runtime.device import Device, DeviceKind, device
 from autotune.runtime.executable import Executable
+from autotune.runtime.host.executable import CpuExecutable
+from autotune.runtime.nvidia.executable import CudaExecutable
 from autotune.target import Target
 from autotune.utils.check import Check
 

@@ -16,14 +16,14 @@ import numpy as np
 from autotune.errors import KernelError
 from autotune.kernel import Kernel, Scalar, launch_violation
 from autotune.kernel.entry import identifier
-from autotune.runtime.bind import bind
-from autotune.runtime.buffers import Buffers
-from autotune.runtime.compile import compile_kernel
+from autotune.runtime.arrays.bind import bind
+from autotune.runtime.arrays.buffers import Buffers
+from autotune.runtime.arrays.sizes import with_sizes
+from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.device import Device, device
 from autotune.runtime.executable import Executable
 from autotune.runtime.export import pack, unpack
 from autotune.runtime.load import load
-from autotune.runtime.sizes import with_sizes
 from autotune.runtime.timing import TimeOptions, Timing
 from autotune.target import Target
 from autotune.utils.check import Check

@@ -25,12 +25,12 @@ import numpy as np
 from autotune.errors import CompileError, KernelError
 from autotune.kernel import Kernel
 from autotune.runtime import roofline_kernels
-from autotune.runtime.compile import compile_kernel
-from autotune.runtime.cuda_driver import driver_version
+from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.toolchain import host_cpu
 from autotune.runtime.device import Device
 from autotune.runtime.load import load
+from autotune.runtime.nvidia.driver import driver_version
 from autotune.runtime.timing import TimeOptions
-from autotune.runtime.toolchain import host_cpu
 from autotune.target import Target
 from autotune.utils import environment
 from autotune.utils.files import read_own, write_atomically

@@ -1,7 +1,7 @@
 """The end of a run: the best trials once more, side by side.
 
 Trials are measured minutes apart, so the fastest of them is partly the luckiest. Those within
-`CLOSE` of it run again interleaved (`autotune.measure.race`), together with the default
+`CLOSE` of it run again interleaved (`autotune.measure.final.race`), together with the default
 configuration, and among those that noise does not tell apart a fixed rule chooses.
 """
 
@@ -19,8 +19,8 @@ from autotune.measure import (
     MeasureInput,
     MeasureResult,
 )
-from autotune.measure.race import race
-from autotune.measure.timing import CLOSE, costs_of, recorded
+from autotune.measure.final.race import race
+from autotune.measure.run.timing import CLOSE, costs_of, recorded
 from autotune.task import Task, default_config
 
 Pair = tuple[MeasureInput, MeasureResult]

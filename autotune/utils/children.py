@@ -132,7 +132,7 @@ class Child:
 
     Example::
 
-        child = Child("autotune.measure.build_worker")
+        child = Child("autotune.measure.build.worker")
         child.send(job)
         reply = child.receive(timeout_s=10)
     """

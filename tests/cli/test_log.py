@@ -15,7 +15,7 @@ from autotune.cli.log_plot import curve
 from autotune.cli.main import main
 from autotune.errors import RecordError
 from autotune.measure import MeasureResult
-from autotune.measure.timing import costs_of, recorded
+from autotune.measure.run.timing import costs_of, recorded
 from autotune.record import encode, load_from_file, to_dataframe
 from autotune.runtime import summarize
 from tests.record.records import TVM_ROW, failed, good, make_config, make_input

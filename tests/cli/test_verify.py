@@ -21,7 +21,7 @@ from autotune.measure import (
     MeasureResult,
     measure_option,
 )
-from autotune.measure.recheck import Recheck
+from autotune.measure.final.recheck import Recheck
 from autotune.record import encode
 from autotune.tuner import GridSearchTuner, callback
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.codegen import kernel_of_function, kernel_of_schedule
-from autotune.codegen.emulator import run_emulated
+from autotune.emulator import run_emulated
 from autotune.errors import InstantiationError, LoweringError
 from autotune.ir import (
     Add,

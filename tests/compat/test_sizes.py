@@ -8,8 +8,8 @@ import pytest
 from autotune import tvm
 from autotune.errors import KernelError, LoweringError
 from autotune.measure import MeasureErrorNo
-from autotune.measure.realise import realise
-from autotune.runtime.cpu_executable import CpuExecutable
+from autotune.measure.build.realise import realise
+from autotune.runtime.host.executable import CpuExecutable
 from autotune.tvm import autotvm, te
 from tests.compat.test_symbolic_shapes import CPU, GPU, bind, check, copied, floats, vector_add
 

@@ -7,7 +7,7 @@ import autotune.driver as driver
 import autotune.te as te
 from autotune.errors import InstantiationError, KernelError, TargetError
 from autotune.kernel import SourceKernel, arg
-from autotune.runtime.toolchain import find_nvcc
+from autotune.runtime.compile.toolchain import find_nvcc
 from autotune.target import Target
 
 DOUBLE = SourceKernel(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.codegen.emulator import run_emulated
+from autotune.emulator import run_emulated
 from autotune.errors import CompileError, DeviceError, KernelError
 from autotune.kernel import SourceKernel, arg
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.codegen.emulator import (
+from autotune.emulator import (
     EmulatedKernel,
     compile_emulated,
     emulated,

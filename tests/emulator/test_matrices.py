@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.codegen.emulator import run_emulated
+from autotune.emulator import run_emulated
 from autotune.kernel import SourceKernel, arg
 
 TEXT = """

@@ -12,5 +12,5 @@ def own_cache(tmp_path_factory):
 @pytest.fixture
 def hasty(monkeypatch):
     """Try again at once what was killed or could not be started, and a few times only."""
-    monkeypatch.setattr("autotune.measure.blame.ATTEMPTS", 3)
-    monkeypatch.setattr("autotune.measure.blame.PAUSES_S", (0.0,) * 7)
+    monkeypatch.setattr("autotune.measure.process.blame.ATTEMPTS", 3)
+    monkeypatch.setattr("autotune.measure.process.blame.PAUSES_S", (0.0,) * 7)

@@ -92,7 +92,7 @@ def test_trials_under_way_when_no_worker_can_be_started(task, option, log, monke
         raise OSError("no more processes")
 
     def break_down(tuner, inputs, results):
-        monkeypatch.setattr("autotune.measure.worker.Worker._launched", refuse)
+        monkeypatch.setattr("autotune.measure.process.worker.Worker._launched", refuse)
         for pid in runner.pids:
             os.kill(pid, signal.SIGKILL)
 

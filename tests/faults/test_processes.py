@@ -220,7 +220,7 @@ def scarce(monkeypatch, times, module):
             raise BlockingIOError(11, "Resource temporarily unavailable")
         return Child(name, *args)
 
-    monkeypatch.setattr("autotune.measure.worker.Child", start)
+    monkeypatch.setattr("autotune.measure.process.worker.Child", start)
 
 
 @pytest.mark.parametrize("module", ["run_worker", "build_worker"])
@@ -254,7 +254,7 @@ def test_compiling_goes_on_with_the_workers_that_can_be_started(monkeypatch, cap
             raise BlockingIOError(11, "Resource temporarily unavailable")
         return Child(name, *args)
 
-    monkeypatch.setattr("autotune.measure.worker.Child", start)
+    monkeypatch.setattr("autotune.measure.process.worker.Child", start)
     task = faulty("none")
     builder.set_task(task, {})
     results = builder.build(inputs_of(task, range(4)))

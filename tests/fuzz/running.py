@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.codegen.emulator import compile_emulated
+from autotune.emulator import compile_emulated
 from autotune.errors import CompileError
 
 WORKER = Path(__file__).with_name("worker.py")

@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from autotune.codegen.emulator import EmulatedKernel, GuardedBuffer
+from autotune.emulator import EmulatedKernel, GuardedBuffer
 from autotune.errors import DeviceError
 
 DTYPES = {"float16": np.float16, "bool": np.bool_}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tests.golden.cases  # noqa: F401  (registers the cases)
-from autotune.codegen.emulator import EmulatedKernel, compile_emulated
+from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.runtime import random_inputs
-from autotune.runtime.array import numpy_dtype
+from autotune.runtime.arrays.array import numpy_dtype
 from autotune.te import PlaceholderOp
 from tests.golden.case import CASES
 from tests.golden.test_golden import TEXTS, built

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from autotune.runtime import cuda_driver
+from autotune.runtime.nvidia import driver as cuda_driver
 from autotune.target.query import cuda_device_count
 
 

@@ -9,7 +9,7 @@ import pytest
 import autotune.task as at
 from autotune.kernel import SourceKernel, arg, workspace
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
-from autotune.measure.race import race
+from autotune.measure.final.race import race
 from autotune.target.query import cuda_device_count
 
 pytestmark = pytest.mark.gpu

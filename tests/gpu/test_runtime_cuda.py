@@ -9,19 +9,11 @@ import pytest
 from autotune.errors import CompileError, CompilerMissing, CompileTimeout, DeviceError, KernelError
 from autotune.kernel import SourceKernel, arg, call, workspace
 from autotune.kernel.kernel import ITEM_BYTES
-from autotune.runtime import (
-    array,
-    compile_kernel,
-    cpu,
-    cuda,
-    cuda_compilers,
-    cuda_driver,
-    dlpack,
-    empty,
-    from_dlpack,
-    load,
-)
-from autotune.runtime.array import numpy_dtype
+from autotune.runtime import array, compile_kernel, cpu, cuda, empty, from_dlpack, load
+from autotune.runtime.arrays import dlpack
+from autotune.runtime.arrays.array import numpy_dtype
+from autotune.runtime.compile.cached import cuda_compilers
+from autotune.runtime.nvidia import driver as cuda_driver
 from autotune.target import Target
 
 pytestmark = pytest.mark.gpu
@@ -155,7 +147,7 @@ def test_torch_shares_device_memory_both_ways():
 
 def test_nvcc_through_pycuda_gives_what_nvcc_gives(tmp_path, monkeypatch):
     through = compile_kernel(add(), DEVICE, out_dir=tmp_path, use_cache=False)
-    monkeypatch.setattr("autotune.runtime.pycuda_nvcc.has_pycuda", lambda: False)
+    monkeypatch.setattr("autotune.runtime.compile.pycuda_nvcc.has_pycuda", lambda: False)
     direct = compile_kernel(add(), DEVICE, out_dir=tmp_path, use_cache=False)
     assert through.code_hash == direct.code_hash
     assert through.resources == direct.resources

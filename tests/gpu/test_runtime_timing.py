@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from autotune.kernel import SourceKernel, arg
-from autotune.runtime import TimeOptions, ceilings_of, compile_kernel, cuda, load, nvml, roofline
-from autotune.runtime.cuda_driver import activated, driver
-from autotune.runtime.cuda_executable import rotation
+from autotune.runtime import TimeOptions, ceilings_of, compile_kernel, cuda, load, roofline
+from autotune.runtime.nvidia import nvml
+from autotune.runtime.nvidia.driver import activated, driver
+from autotune.runtime.nvidia.executable import rotation
 from autotune.target import Target
 from autotune.target.query import cuda_device
 

@@ -7,8 +7,8 @@ import autotune.task as at
 from autotune.kernel import SourceKernel, arg
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
 from autotune.runtime import device
-from autotune.runtime.array import array, numpy_dtype
-from autotune.runtime.inspector import Inspector
+from autotune.runtime.arrays.array import array, numpy_dtype
+from autotune.runtime.arrays.inspector import Inspector
 
 pytestmark = pytest.mark.gpu
 

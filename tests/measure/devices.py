@@ -8,9 +8,9 @@ import numpy as np
 import autotune.task as at
 from autotune.kernel import SourceKernel, arg
 from autotune.measure import Builder, BuildResult, LocalBuilder, LocalRunner, MeasureInput
-from autotune.measure.jobs import RaceJob
-from autotune.measure.realise import realise
-from autotune.measure.worker import StartFailed
+from autotune.measure.build.realise import realise
+from autotune.measure.process.worker import StartFailed
+from autotune.measure.run.jobs import RaceJob
 from autotune.runtime import summarize
 from autotune.runtime.timing import Clocks
 

@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from autotune.measure import blame
-from autotune.measure.blame import (
+from autotune.measure.process import blame
+from autotune.measure.process.blame import (
     ATTEMPTS,
     PAUSES_S,
     Case,

@@ -7,9 +7,9 @@ import pytest
 
 from autotune import te, topi
 from autotune.errors import MeasureError
-from autotune.measure.compare import mismatch
-from autotune.measure.expected import expected
-from autotune.measure.naive import naive_outputs
+from autotune.measure.check.compare import mismatch
+from autotune.measure.check.expected import expected
+from autotune.measure.check.naive import naive_outputs
 from autotune.te import math as te_math
 from tests.topi.evaluate import evaluate
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from autotune.kernel import SourceKernel, arg
-from autotune.measure.ceiling import Roofline
-from autotune.measure.jobs import RunJob
-from autotune.measure.timing import TimingPolicy
+from autotune.measure.run.ceiling import Roofline
+from autotune.measure.run.jobs import RunJob
+from autotune.measure.run.timing import TimingPolicy
 from autotune.runtime import Ceilings, summarize
 
 MIB = 1 << 20

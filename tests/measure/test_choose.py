@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import MeasureError
-from autotune.measure.choose import LEAST_TIE, MOST_TIE, Candidate, choose, tie_set
+from autotune.measure.final.choose import LEAST_TIE, MOST_TIE, Candidate, choose, tie_set
 
 
 def candidates(*rows):

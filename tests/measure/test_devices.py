@@ -9,7 +9,7 @@ import pytest
 
 from autotune.errors import MeasureError
 from autotune.measure import VerifyPolicy, measure_option
-from autotune.measure.race import race
+from autotune.measure.final.race import race
 from autotune.tuner import GridSearchTuner
 from tests.measure.devices import (
     StatedBuilder,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import autotune
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
 from autotune.measure.base import usable_cores
-from autotune.measure.host import (
+from autotune.measure.run.host import (
     HostMeter,
     HostUse,
     HostWatch,

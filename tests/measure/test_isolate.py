@@ -64,7 +64,7 @@ def test_what_a_kernel_leaves_behind_ends_with_its_trial(tmp_path, leaving):
 # Where a process is not given the orphans of its descendants, the group alone ends them.
 ALONE = """
     import os, signal, sys, time
-    from autotune.measure.isolate import in_fork
+    from autotune.measure.process.isolate import in_fork
     from autotune.utils.child import Port
     requests, asking = os.pipe()
     told, replies = os.pipe()
@@ -146,7 +146,7 @@ def test_a_kernel_cannot_speak_for_its_worker(answer):
 
 KEEPS = """
     import os
-    from autotune.measure.isolate import in_fork
+    from autotune.measure.process.isolate import in_fork
     from autotune.utils.child import Port
     requests, asking = os.pipe()
     told, replies = os.pipe()

@@ -25,11 +25,11 @@ from autotune.measure import (
     Pipeline,
     measure_option,
 )
-from autotune.measure.build_pool import BARE
-from autotune.measure.calibration import Calibration
-from autotune.measure.jobs import RunJob
-from autotune.measure.race import race
-from autotune.measure.timing import TimingPolicy
+from autotune.measure.build.pool import BARE
+from autotune.measure.final.race import race
+from autotune.measure.run.calibration import Calibration
+from autotune.measure.run.jobs import RunJob
+from autotune.measure.run.timing import TimingPolicy
 from autotune.utils import environment
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder, PlainRunner
@@ -308,7 +308,7 @@ def test_a_process_that_compiles_loads_neither_arrays_nor_templates():
         for name in ("autotune", *{BARE!r}):
             bare = sys.modules[name] = types.ModuleType(name)
             bare.__path__ = ["/".join([{str(package)!r}, *name.split(".")[1:]])]
-        import autotune.measure.build_worker
+        import autotune.measure.build.worker
         print(*sorted({{"numpy", "jinja2", "pycuda"}} & set(sys.modules)))
     """
     done = subprocess.run(

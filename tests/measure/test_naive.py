@@ -15,9 +15,9 @@ from autotune.measure import (
     Pipeline,
     measure_option,
 )
-from autotune.measure.realise import realise
-from autotune.measure.values import read_values
-from autotune.measure.verify import Oracle
+from autotune.measure.build.realise import realise
+from autotune.measure.check.verify import Oracle
+from autotune.measure.run.values import read_values
 
 
 @at.template("measure_test.matmul")

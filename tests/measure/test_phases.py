@@ -4,8 +4,8 @@ import threading
 from types import SimpleNamespace
 
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
-from autotune.measure.dispatch import Dispatch
-from autotune.measure.stations import Rest, Station
+from autotune.measure.run.dispatch import Dispatch
+from autotune.measure.run.stations import Rest, Station
 from autotune.tuner import GridSearchTuner
 from tests.measure.devices import StatedStation
 from tests.tuner.test_screening import task_of

@@ -9,8 +9,8 @@ import pytest
 
 import autotune.task as at
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
-from autotune.measure.gate import HostGate
-from autotune.measure.race import race
+from autotune.measure.final.race import race
+from autotune.measure.run.gate import HostGate
 from tests.measure import kernels  # noqa: F401 - registers the templates
 
 # A compiler that notes the time as often as it can, and so shows when it was running.

@@ -4,7 +4,7 @@ import pytest
 
 import autotune.task as at
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, measure_option
-from autotune.measure.recheck import Way, recheck, verdict
+from autotune.measure.final.recheck import Way, recheck, verdict
 from tests.measure import kernels  # noqa: F401 - registers the templates
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from autotune.measure import rounding
-from autotune.measure.rounding import drift, growth, growth_of_sizes, unit
+from autotune.measure.check import rounding
+from autotune.measure.check.rounding import drift, growth, growth_of_sizes, unit
 
 
 def test_a_unit_is_half_the_distance_between_neighbours_on_both_sides():

@@ -5,11 +5,11 @@ import subprocess
 import sys
 import time
 
-from autotune.measure.scratch import Scratch
+from autotune.measure.process.scratch import Scratch
 
 LEAVE = """
 import os, sys
-from autotune.measure.scratch import Scratch
+from autotune.measure.process.scratch import Scratch
 kept = Scratch("left", sys.argv[1])
 print(kept.path, flush=True)
 os.kill(os.getpid(), 9)

@@ -7,8 +7,8 @@ import pytest
 
 from autotune.errors import MeasureError
 from autotune.measure import BuildResult, MeasureErrorNo, MeasureResult
-from autotune.measure.realise import realise
-from autotune.measure.sharing import Sharing
+from autotune.measure.build.realise import realise
+from autotune.measure.run.sharing import Sharing
 from tests.measure.devices import stated_inputs
 
 

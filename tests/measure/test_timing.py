@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.measure import MeasureResult
-from autotune.measure.race_rounds import race_rounds
-from autotune.measure.timing import (
+from autotune.measure.run.race_rounds import race_rounds
+from autotune.measure.run.timing import (
     TimingPolicy,
     costs_of,
     half_width,

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from autotune.kernel import arg
-from autotune.measure import compare
-from autotune.measure.expected import Expected
-from autotune.measure.tolerance import Extent, Limit, Tolerance, reduction_length, tolerance
+from autotune.measure.check import compare
+from autotune.measure.check.expected import Expected
+from autotune.measure.check.tolerance import Extent, Limit, Tolerance, reduction_length, tolerance
 
 TYPES = {
     "float16": np.float16,

@@ -4,11 +4,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from autotune.measure.compare import mismatch
-from autotune.measure.expected import expected
-from autotune.measure.followed import stored, tracked
-from autotune.measure.tracked import Tracked
-from autotune.measure.work import NotTracked, Work
+from autotune.measure.check.compare import mismatch
+from autotune.measure.check.expected import expected
+from autotune.measure.check.followed import stored, tracked
+from autotune.measure.check.tracked import Tracked
+from autotune.measure.check.work import NotTracked, Work
 from tests.measure.test_tolerance import honest, in_turn, mistakes, products
 
 RNG = np.random.default_rng(0)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from autotune.kernel import SourceKernel, arg
-from autotune.measure.jobs import Check, RunJob
-from autotune.measure.timing import CLOSE, TimingPolicy
-from autotune.measure.trial import Bench, _must_check, run_job
+from autotune.measure.run.jobs import Check, RunJob
+from autotune.measure.run.timing import CLOSE, TimingPolicy
+from autotune.measure.run.trial import Bench, _must_check, run_job
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import compile_kernel, cpu, summarize
 from autotune.target import Target

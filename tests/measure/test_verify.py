@@ -19,10 +19,10 @@ from autotune.measure import (
     VerifyPolicy,
     measure_option,
 )
-from autotune.measure.expected import Expected
-from autotune.measure.realise import realise
-from autotune.measure.values import read_values
-from autotune.measure.verify import Oracle, verify_policy
+from autotune.measure.build.realise import realise
+from autotune.measure.check.expected import Expected
+from autotune.measure.check.verify import Oracle, verify_policy
+from autotune.measure.run.values import read_values
 
 SOURCE = """
 void mix(const TYPE *x, TYPE *state, TYPE *y) {

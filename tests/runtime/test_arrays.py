@@ -7,8 +7,9 @@ import pytest
 import autotune.runtime as runtime
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel.kernel import ITEM_BYTES
-from autotune.runtime import array, cpu, device, dlpack, empty, from_dlpack
-from autotune.runtime.array import numpy_dtype
+from autotune.runtime import array, cpu, device, empty, from_dlpack
+from autotune.runtime.arrays import dlpack
+from autotune.runtime.arrays.array import numpy_dtype
 from autotune.target import Target
 from autotune.tvm import nd
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from autotune.runtime.build_cache import BuildCache, Entry
+from autotune.runtime.compile.build_cache import BuildCache, Entry
 
 
 def key(i):
@@ -106,7 +106,7 @@ def test_many_processes_share_a_folder_without_seeing_half_an_entry(tmp_path):
     program = """
 import sys
 from pathlib import Path
-from autotune.runtime.build_cache import BuildCache, Entry
+from autotune.runtime.compile.build_cache import BuildCache, Entry
 cache, seed = BuildCache(Path(sys.argv[1]), max_bytes=60_000), int(sys.argv[2])
 for i in range(150):
     key = f"{(i * 7 + seed) % 24:02x}" * 32

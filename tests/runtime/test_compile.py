@@ -10,7 +10,7 @@ import pytest
 from autotune.errors import CompileError, CompilerCrashed, CompilerMissing, CompileTimeout
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import BuildCache, compile_kernel
-from autotune.runtime.elf import sections
+from autotune.runtime.compile.elf import sections
 from autotune.target import Target
 
 C = Target("c")

@@ -6,8 +6,8 @@ import pytest
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel import Kernel, SourceKernel, arg, call, workspace
 from autotune.runtime import Buffers, TimeOptions, compile_kernel, cpu, load
-from autotune.runtime.buffers import sets_beyond
-from autotune.runtime.cpu_executable import l2_bytes
+from autotune.runtime.arrays.buffers import sets_beyond
+from autotune.runtime.host.executable import l2_bytes
 from autotune.target import Target
 
 N = 1000

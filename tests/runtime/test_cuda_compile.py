@@ -15,11 +15,11 @@ from autotune.errors import (
 )
 from autotune.kernel import SourceKernel, arg, call
 from autotune.runtime import compile_kernel, cuda, load
-from autotune.runtime.cuda_compilers import find_nvrtc, nvrtc_recipe
-from autotune.runtime.elf import code_bytes, sections
-from autotune.runtime.nvrtc_flags import flag_arch, nvrtc_flags
-from autotune.runtime.resources import parse_ptxas, summary
-from autotune.runtime.toolchain import find_nvcc
+from autotune.runtime.compile.cuda_compilers import find_nvrtc, nvrtc_recipe
+from autotune.runtime.compile.elf import code_bytes, sections
+from autotune.runtime.compile.nvrtc_flags import flag_arch, nvrtc_flags
+from autotune.runtime.compile.resources import parse_ptxas, summary
+from autotune.runtime.compile.toolchain import find_nvcc
 from autotune.target import Target
 from autotune.target.query import cuda_device_count
 
@@ -168,7 +168,7 @@ def test_where_lines_come_from_is_no_code(tmp_path):
 
 
 def test_without_nvrtc_the_message_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr("autotune.runtime.cuda_compilers._wheel_roots", list)
+    monkeypatch.setattr("autotune.runtime.compile.cuda_compilers._wheel_roots", list)
     monkeypatch.setattr("autotune.utils.environment.toolkit_roots", lambda: [tmp_path])
     with pytest.raises(CompilerMissing, match=r"autotune\[nvrtc\]"):
         compile_kernel(reverse(), SM90, out_dir=tmp_path, compiler="nvrtc")
@@ -221,7 +221,7 @@ def test_another_nvrtc_or_other_headers_compile_anew(tmp_path, monkeypatch):
     for path in (library, header):
         path.parent.mkdir()
         path.write_text("release 1")
-    monkeypatch.setattr("autotune.runtime.cuda_compilers.find_nvrtc", lambda: library)
+    monkeypatch.setattr("autotune.runtime.compile.cuda_compilers.find_nvrtc", lambda: library)
     identities = [nvrtc_recipe(reverse(), SM90).identity]
     assert f"--include-path={header.parent}" in identities[0]
     for path in (library, header):
@@ -301,8 +301,8 @@ def test_what_is_no_cubin_is_refused(tmp_path, monkeypatch):
         "open(sys.argv[sys.argv.index('-o') + 1], 'w').write('// PTX')\n"
     )
     fake.chmod(0o755)
-    monkeypatch.setattr("autotune.runtime.toolchain.find_nvcc", lambda: str(fake))
-    monkeypatch.setattr("autotune.runtime.pycuda_nvcc.has_pycuda", lambda: False)
+    monkeypatch.setattr("autotune.runtime.compile.toolchain.find_nvcc", lambda: str(fake))
+    monkeypatch.setattr("autotune.runtime.compile.pycuda_nvcc.has_pycuda", lambda: False)
     with pytest.raises(
         CompileError, match=r"wrote no cubin: not a 64-bit.*ask for another output"
     ):

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.kernel import arg
-from autotune.measure.compare import mismatch
-from autotune.measure.expected import Expected
+from autotune.measure.check.compare import mismatch
+from autotune.measure.check.expected import Expected
 from autotune.runtime import cpu
-from autotune.runtime.array import array, numpy_dtype
-from autotune.runtime.buffers import GUARD, Buffers
-from autotune.runtime.inspector import Inspector
+from autotune.runtime.arrays.array import array, numpy_dtype
+from autotune.runtime.arrays.buffers import GUARD, Buffers
+from autotune.runtime.arrays.inspector import Inspector
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16",
           "int32", "uint32", "int64", "uint64", "bool"]  # fmt: skip

@@ -12,8 +12,9 @@ import pytest
 
 from autotune.errors import CompileError, CompilerMissing, CompileTimeout
 from autotune.kernel import SourceKernel, arg
-from autotune.runtime import compile_kernel, nvrtc
-from autotune.runtime.cuda_compilers import find_nvrtc
+from autotune.runtime import compile_kernel
+from autotune.runtime.compile.cached import nvrtc
+from autotune.runtime.compile.cuda_compilers import find_nvrtc
 from autotune.target import Target
 
 SOURCE = 'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= FACTOR; }'

@@ -14,9 +14,9 @@ import pytest
 from autotune.errors import CompilerMissing
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import compile_kernel
-from autotune.runtime.cuda_compilers import find_nvrtc
-from autotune.runtime.elf import sections
-from autotune.runtime.toolchain import nvcc_toolchain
+from autotune.runtime.compile.cuda_compilers import find_nvrtc
+from autotune.runtime.compile.elf import sections
+from autotune.runtime.compile.toolchain import nvcc_toolchain
 from autotune.target import Target
 from autotune.task import create
 

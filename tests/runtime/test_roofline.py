@@ -6,9 +6,9 @@ import pytest
 
 from autotune.errors import KernelError
 from autotune.runtime import Ceilings, TimeOptions, ceilings_of, cpu, percent_of_ceiling, roofline
+from autotune.runtime.compile.toolchain import find_nvcc
 from autotune.runtime.load import load
 from autotune.runtime.roofline_kernels import for_cpu, for_cuda
-from autotune.runtime.toolchain import find_nvcc
 from autotune.target import Target
 
 KNOWN = Ceilings(

@@ -9,7 +9,7 @@ from autotune.errors import CompileError, KernelError
 from autotune.kernel import SourceKernel, arg, call, constant, workspace
 from autotune.kernel.kernel import ITEM_BYTES
 from autotune.runtime import TimeOptions, array, load_module
-from autotune.runtime.array import numpy_dtype
+from autotune.runtime.arrays.array import numpy_dtype
 
 TARGETS = ["c", "cuda -emulate"]
 # The same loop as a C function and as a CUDA kernel of one block.

@@ -14,10 +14,10 @@ import autotune.driver as driver
 from autotune.errors import CompileError, CompilerMissing
 from autotune.kernel import SourceKernel, arg, call, constant, workspace
 from autotune.runtime import compile_kernel, load_module
-from autotune.runtime.cubin import check_cubin, parameter_sizes
-from autotune.runtime.cuda_compilers import find_nvrtc
-from autotune.runtime.elf import symbol_sizes
-from autotune.runtime.toolchain import find_nvcc
+from autotune.runtime.compile.cubin import check_cubin, parameter_sizes
+from autotune.runtime.compile.cuda_compilers import find_nvrtc
+from autotune.runtime.compile.elf import symbol_sizes
+from autotune.runtime.compile.toolchain import find_nvcc
 from autotune.target import Target
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from autotune.errors import CompilerMissing
 from autotune.kernel import SourceKernel, arg
-from autotune.runtime import compile_kernel, toolchain
-from autotune.runtime.toolchain import find_nvcc, host_toolchain, nvcc_toolchain
+from autotune.runtime import compile_kernel
+from autotune.runtime.compile.cached import toolchain
+from autotune.runtime.compile.toolchain import find_nvcc, host_toolchain, nvcc_toolchain
 from autotune.target import Target
 
 
@@ -72,7 +73,9 @@ def test_a_host_compiler_replaced_behind_a_wrapper_compiles_anew(tmp_path, monke
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 def test_an_nvcc_replaced_behind_a_wrapper_compiles_anew(tmp_path, monkeypatch):
     version = wrapper(tmp_path / "nvcc", find_nvcc())
-    monkeypatch.setattr("autotune.runtime.toolchain.find_nvcc", lambda: str(tmp_path / "nvcc"))
+    monkeypatch.setattr(
+        "autotune.runtime.compile.toolchain.find_nvcc", lambda: str(tmp_path / "nvcc")
+    )
     version.write_text("release 1")
     assert [cached("cuda", "cuda -arch=sm_90", tmp_path) for _ in range(2)] == [False, True]
     version.write_text("release 2")

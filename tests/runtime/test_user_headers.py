@@ -6,9 +6,9 @@ import pytest
 
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import compile_kernel
-from autotune.runtime.flags import Flag, expanded, parsed
-from autotune.runtime.toolchain import find_nvcc
-from autotune.runtime.user_headers import anchored, header_contents, user_headers
+from autotune.runtime.compile.flags import Flag, expanded, parsed
+from autotune.runtime.compile.toolchain import find_nvcc
+from autotune.runtime.compile.user_headers import anchored, header_contents, user_headers
 from autotune.target import Target
 
 SOURCE = """

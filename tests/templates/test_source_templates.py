@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from autotune.codegen.emulator import run_emulated
+from autotune.emulator import run_emulated
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target

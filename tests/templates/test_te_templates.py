@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autotune.codegen import kernel_of_schedule
-from autotune.codegen.emulator import run_emulated
+from autotune.emulator import run_emulated
 from autotune.target import Target
 from autotune.task import FallbackConfigEntity, create
 from autotune.topi import testing

@@ -7,7 +7,7 @@ import pytest
 
 import autotune
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, measure_option
-from autotune.measure.timing import CLOSE
+from autotune.measure.run.timing import CLOSE
 from autotune.record import LogReader, apply_history_best, encode, load_from_file
 from autotune.target import Target
 from autotune.tuner import GridSearchTuner, callback

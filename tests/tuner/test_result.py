@@ -8,8 +8,8 @@ import pytest
 import autotune
 from autotune.errors import MeasureError, TunerError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
-from autotune.measure.choose import Candidate, choose
-from autotune.measure.race import RaceResult
+from autotune.measure.final.choose import Candidate, choose
+from autotune.measure.final.race import RaceResult
 from autotune.runtime import summarize
 from autotune.task import create, default_config, get_config, template
 from autotune.tuner import GridSearchTuner, RandomTuner, TuneResult, callback

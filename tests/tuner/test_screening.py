@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-import autotune.measure.builder as builder
+import autotune.measure.build.builder as builder
 from autotune.errors import TunerError
 from autotune.kernel import SourceKernel, arg
 from autotune.measure import (

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from autotune.runtime.array import NDArray, array, empty, from_dlpack
+from autotune.runtime.arrays.array import NDArray, array, empty, from_dlpack
 from autotune.runtime.device import cpu, cuda, device, gpu
 from autotune.tvm.names import resolver
 

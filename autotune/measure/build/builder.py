@@ -1,0 +1,176 @@
+"""Building on this machine, in processes that can be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Literal
+
+from autotune.errors import MeasureError
+from autotune.measure.arguments import check_number, check_timeout
+from autotune.measure.base import Builder, runs_on_host, target_of
+from autotune.measure.build.job import BuildJob
+from autotune.measure.build.pool import BuildPool
+from autotune.measure.build.realise import Realised, realise
+from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.runtime.compile.toolchain import host_toolchain, nvcc_toolchain
+from autotune.task import Task
+from autotune.utils import environment
+from autotune.utils.check import Check
+
+logger = logging.getLogger("autotvm")
+
+# A compiler is killed by its worker; the worker itself is killed when it does not manage that.
+_GRACE_S = 2.0
+# Pauses do not count as compiling, but the worker's own clock does not know of them.
+_PAUSE_SLACK = 4.0
+
+
+class LocalBuilder(Builder):
+    """Builds candidates on this machine.
+
+    The template runs and is lowered in the caller's process and thread; compiling happens in
+    ``n_parallel`` worker processes, started on first use and kept. What compiled once is found in
+    the cache on disk.
+
+    Args:
+        timeout: seconds one compilation may take; it is then killed with all it started.
+        n_parallel: worker processes; by default one a core.
+        build_kwargs: accepted for AutoTVM scripts; limits are read from the target itself.
+        build_func: ``"default"``.
+        do_fork: accepted for AutoTVM scripts; workers are never forked.
+        runtime: accepted for AutoTVM scripts.
+        compiler: of CUDA kernels, ``"nvcc"`` or ``"nvrtc"``.
+        cache: False compiles everything anew and remembers nothing.
+        tmp_dir: where artifacts are kept while they are measured; by default a new folder where
+            the system keeps such, removed by `close`.
+
+    Raises:
+        MeasureError: an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        timeout: float = 10,
+        n_parallel: int | None = None,
+        build_kwargs: dict[str, Any] | None = None,
+        build_func: str = "default",
+        do_fork: bool = False,
+        runtime: object = None,
+        compiler: Literal["nvcc", "nvrtc"] = "nvcc",
+        cache: bool = True,
+        tmp_dir: str | None = None,
+    ) -> None:
+        _check(timeout, n_parallel, build_func, compiler)
+        check = Check(MeasureError, "LocalBuilder")
+        check.kind("build_kwargs", build_kwargs or {}, Mapping, "a dict")
+        check.flag("cache", cache)
+        if tmp_dir is not None:
+            check.path("tmp_dir", tmp_dir)
+        super().__init__(timeout, n_parallel)
+        self.user_build_kwargs = dict(build_kwargs or {})
+        self.compiler = compiler
+        self.cache = cache
+        # What the input gave that `refusal` was asked about last.
+        self._realised: tuple[MeasureInput, Realised | BuildResult] | None = None
+        self._pool = BuildPool(self.n_parallel, tmp_dir)
+        # Scripts never close builders; the pool must then end with the builder.
+        weakref.finalize(self, self._pool.close)
+
+    def set_task(self, task: Task, build_kwargs: dict[str, Any] | None = None) -> None:
+        """Prepare for a task.
+
+        Raises:
+            CompilerMissing: nothing here compiles for the task's target.
+        """
+        super().set_task(task, {**(build_kwargs or {}), **self.user_build_kwargs})
+        if self.cache and (refused := environment.refused_cache()):
+            _warn(refused)
+        if runs_on_host(target_of(task)):
+            host_toolchain()
+        elif self.compiler == "nvcc":
+            nvcc_toolchain()
+
+    def refusal(self, measure_input: MeasureInput) -> BuildResult | None:
+        """Run the template now; a following `submit` of the same input does not run it again."""
+        outcome = realise(measure_input)
+        self._realised = (measure_input, outcome)
+        if isinstance(outcome, BuildResult) and (
+            outcome.error_no == MeasureErrorNo.INSTANTIATION_ERROR
+        ):
+            return outcome
+        return None
+
+    def submit(self, measure_input: MeasureInput) -> Future[BuildResult | MeasureResult]:
+        """Run the template now, and queue what it gives for compiling."""
+        known, self._realised = self._realised, None
+        made = known[1] if known and known[0] is measure_input else realise(measure_input)
+        future: Future[BuildResult | MeasureResult] = Future()
+        if isinstance(made, BuildResult):
+            future.set_result(made)
+        else:
+            pausable = runs_on_host(measure_input.target)
+            job = BuildJob(
+                kernel=made.kernel,
+                target=str(measure_input.target),
+                timeout_s=self.timeout * (_PAUSE_SLACK if pausable else 1),
+                compiler=self.compiler,
+                out_dir=self._pool.folder,
+                use_cache=self.cache,
+            )
+            timeout_s = self.timeout + (0 if pausable else _GRACE_S)
+            self._pool.put(job, timeout_s, future, made.reference)
+        return future
+
+    def build(
+        self, measure_inputs: Sequence[MeasureInput]
+    ) -> Sequence[BuildResult | MeasureResult]:
+        """Build a batch and wait for it."""
+        return [future.result() for future in [self.submit(inp) for inp in measure_inputs]]
+
+    def discard(self, build_result: BuildResult) -> None:
+        """Remove an artifact; a long run would fill the disk otherwise."""
+        with contextlib.suppress(OSError):
+            os.unlink(build_result.artifact)
+
+    def pause(self) -> None:
+        """Stop all compiling where it stands."""
+        self._pool.pause()
+
+    def resume(self) -> None:
+        """Go on compiling."""
+        self._pool.resume()
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers that live; each leads a process group."""
+        return self._pool.pids
+
+    def close(self) -> None:
+        """Kill the workers and remove the artifacts; the next `submit` starts anew."""
+        super().close()
+        self._pool.close()
+
+
+@functools.cache
+def _warn(message: str) -> None:
+    """Say something once."""
+    logger.warning("%s", message)
+
+
+def _check(timeout: float, n_parallel: int | None, build_func: str, compiler: str) -> None:
+    check_timeout("LocalBuilder", timeout)
+    if n_parallel is not None:
+        check_number("LocalBuilder", "n_parallel", n_parallel, 1, whole=True)
+    if build_func != "default":
+        raise MeasureError(
+            f"LocalBuilder: build_func must be 'default', got {build_func!r}; kernels are built "
+            "as shared objects or cubins only"
+        )
+    if compiler not in ("nvcc", "nvrtc"):
+        raise MeasureError(f"LocalBuilder: compiler must be nvcc or nvrtc, got {compiler!r}")

@@ -1,0 +1,269 @@
+"""The processes that compile for one builder, and who is to blame when they do not."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import re
+import threading
+import time
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, replace
+from typing import Any
+
+from autotune.errors import CompilerMissing
+from autotune.measure.build.job import BuildJob
+from autotune.measure.process.blame import Case, Memory, killed_from_outside
+from autotune.measure.process.pending import Pending
+from autotune.measure.process.scratch import Scratch
+from autotune.measure.process.worker import StartFailed, Worker
+from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureResult
+from autotune.utils import environment
+from autotune.utils.children import ChildDied, ChildTimeout
+from autotune.workload import Reference
+
+logger = logging.getLogger("autotvm")
+
+_MODULE = "autotune.measure.build.worker"
+# Compiling needs neither arrays nor code generation, whose imports take longer than a compilation.
+BARE = tuple(
+    f"autotune.{name}" for name in ("measure", "runtime", "kernel", "codegen", "emulator")
+)
+# In the words of the C library, as compilers and Python pass them on.
+_NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
+
+Built = BuildResult | MeasureResult
+
+
+@dataclass(frozen=True)
+class Order:
+    """One compilation asked for.
+
+    Attributes:
+        job: what a worker is sent.
+        timeout_s: seconds until the worker is killed over it; pauses do not count.
+        reference: how the right answer comes about; it stays here, and goes into the result.
+    """
+
+    job: BuildJob
+    timeout_s: float
+    reference: Reference
+
+
+class BuildPool:
+    """The worker processes of one builder, a thread each, and the folder of its artifacts.
+
+    A worker that cannot be started leaves, and the others do its work. When the last one left, all
+    work fails with the reason.
+
+    Args:
+        size: most workers.
+        tmp_dir: where the folder is made; by default where the system keeps such.
+    """
+
+    def __init__(self, size: int, tmp_dir: str | None) -> None:
+        self._size = size
+        self._scratch = Scratch("build", tmp_dir)
+        self._orders: queue.SimpleQueue[Pending[Order] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._workers: list[Worker] = []
+        # Held by whoever starts a process and, from another thread, during a pause.
+        self._starting = threading.Lock()
+        self._paused_at = 0.0
+        self._paused_s = 0.0
+        self._memory = Memory()
+        self._changing = threading.Lock()
+        self._serving = 0
+        self._lost: StartFailed | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder for artifacts and for the compilers' own temporary files."""
+        return str(self._scratch.path)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers that live."""
+        return [pid for worker in self._workers if (pid := worker.pid) is not None]
+
+    def put(
+        self, job: BuildJob, timeout_s: float, future: Future[Built], reference: Reference
+    ) -> None:
+        """Queue a job, and start one more worker if there is room for one."""
+        pending = Pending(Order(job, timeout_s, reference), future)
+        with self._changing:
+            if self._lost is not None:
+                pending.fail(self._lost)
+                return
+            self._orders.put(pending)
+            if len(self._threads) < self._size:
+                self._add_worker()
+
+    def _add_worker(self) -> None:
+        # The folder of temporary files goes with the run; a cache that is among them must not.
+        cache, temporary = environment.cache_dir(), self._scratch.folder("tmp")
+        variables = {"TMPDIR": str(temporary), "AUTOTUNE_CACHE_DIR": str(cache)}
+        worker = Worker(_MODULE, {}, self._starting, variables, BARE)
+        thread = threading.Thread(target=self._serve, args=(worker,), daemon=True)
+        self._workers.append(worker)
+        self._threads.append(thread)
+        self._serving += 1
+        thread.start()
+
+    def _serve(self, worker: Worker) -> None:
+        while (pending := self._orders.get()) is not None:
+            if not pending.begin():
+                continue
+            try:
+                pending.future.set_result(self._built(worker, pending.work))
+            except StartFailed as error:
+                self._leave(pending, error)
+                break
+            except CancelledError:  # the process was ended over it
+                pending.drop()
+            except BaseException as error:  # handed to whoever waits for the result
+                pending.future.set_exception(error)
+        worker.close()
+
+    def _leave(self, pending: Pending[Order], error: StartFailed) -> None:
+        """Go without a worker, or without any."""
+        with self._changing:
+            self._serving -= 1
+            if self._serving:
+                self._orders.put(pending)
+                some = f"{self._serving} worker{'s' if self._serving > 1 else ''}"
+                logger.warning("compiling goes on with %s: %s", some, error)
+                return
+            self._lost = error
+        pending.fail(error)
+        for waiting in self._waiting():
+            waiting.fail(error)
+
+    def _built(self, worker: Worker, order: Order) -> BuildResult:
+        """Compile; what was killed or found no room is done again.
+
+        Compilers run beside a worker, so when either dies of something else than the source the
+        job is rarely to blame, see `autotune.measure.process.blame`.
+
+        Raises:
+            StartFailed: there is no worker and none could be started.
+            WorkerEnded: the pool is being closed.
+            MeasureError: the disk stays full.
+        """
+        case = Case(self._memory)
+        while True:
+            worker.start()
+            started = time.perf_counter() - self._paused()
+            reply = self._asked(worker, order)
+            if reply.get("error") != "crashed":
+                break
+            if self._is_to_blame(case, reply):
+                reply["message"] = case.verdict(reply["message"])
+                break
+            worker.rest(case.pause_s)
+        seconds = time.perf_counter() - self._paused() - started
+        return replace(_result(order.job, reply, seconds), reference=order.reference)
+
+    def _is_to_blame(self, case: Case, reply: dict[str, Any]) -> bool:
+        """Take note of a crash; return whether the job is to blame for it.
+
+        Raises:
+            MeasureError: the disk stays full.
+        """
+        full = self._scratch.lacks_room()
+        if full is None and not _NO_ROOM.search(reply["message"]):
+            return case.killed() if reply.get("killed") else case.struck()
+        if not case.lacked():
+            return False
+        if full is not None:
+            raise full
+        return True  # it alone takes more than there is
+
+    def _asked(self, worker: Worker, order: Order) -> dict[str, Any]:
+        try:
+            return worker.ask(order.job, order.timeout_s, paused_s=self._paused)
+        except ChildTimeout:
+            message = f"compiling took longer than {order.timeout_s:g} s and was killed"
+            return {"error": "timeout", "message": message}
+        except ChildDied as error:
+            message = f"the process that compiled died: {error}"
+            outside = killed_from_outside(error.exit_code)
+            return {"error": "crashed", "message": message, "killed": outside}
+
+    def _paused(self) -> float:
+        """Seconds of pauses so far; a running one counts as it goes."""
+        at = self._paused_at
+        return self._paused_s + (time.perf_counter() - at if at else 0.0)
+
+    def pause(self) -> None:
+        """Stop all workers and compilers where they stand."""
+        self._starting.acquire()
+        for worker in self._workers:
+            worker.pause()
+        self._paused_at = time.perf_counter()
+
+    def resume(self) -> None:
+        """Let them go on."""
+        self._paused_s += time.perf_counter() - self._paused_at
+        self._paused_at = 0.0
+        for worker in self._workers:
+            worker.resume()
+        self._starting.release()
+
+    def close(self) -> None:
+        """Kill the workers, cancel what was not done, and remove the folder."""
+        threads, self._threads = self._threads, []
+        workers, self._workers = self._workers, []
+        for waiting in self._waiting():
+            waiting.drop()
+        for _ in threads:
+            self._orders.put(None)
+        for worker in workers:
+            worker.end()
+        for thread in threads:
+            thread.join()
+        # What was put back meanwhile.
+        for waiting in self._waiting():
+            waiting.drop()
+        self._orders = queue.SimpleQueue()
+        self._serving, self._lost = 0, None
+        self._scratch.remove()
+
+    def _waiting(self) -> list[Pending[Order]]:
+        """Take all that nobody works at out of the queue."""
+        taken: list[Pending[Order]] = []
+        while True:
+            try:
+                pending = self._orders.get_nowait()
+            except queue.Empty:
+                return taken
+            if pending is not None:
+                taken.append(pending)
+
+
+def _result(job: BuildJob, reply: dict[str, Any], seconds: float) -> BuildResult:
+    kind = reply.get("error")
+    if kind is None:
+        return BuildResult(
+            artifact=str(reply["artifact"]),
+            kernel=job.kernel,
+            resources=dict(reply["resources"]),
+            time_cost=seconds,
+            code_hash=str(reply["code_hash"]),
+        )
+    if kind == "missing":
+        raise CompilerMissing(reply["message"])
+    cuda = job.kernel.language == "cuda"
+    refused = MeasureErrorNo.COMPILE_DEVICE if cuda else MeasureErrorNo.COMPILE_HOST
+    numbers = {
+        "timeout": MeasureErrorNo.BUILD_TIMEOUT,
+        "compile": refused,
+        "crashed": refused,
+    }
+    return BuildResult(
+        artifact="",
+        kernel=job.kernel,
+        error_no=numbers.get(kind, MeasureErrorNo.UNKNOWN_ERROR),
+        error_msg=str(reply["message"]),
+        time_cost=seconds,
+    )

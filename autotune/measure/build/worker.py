@@ -1,0 +1,68 @@
+"""The child process that compiles: one kernel after another, until its parent ends.
+
+Started by `autotune.measure.build.pool`. A compiler that hangs is killed here. One that crashed is
+told apart from one that refused the source: the parent asks again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from autotune.errors import (
+    AutotuneError,
+    CompilerCrashed,
+    CompilerMissing,
+    CompileTimeout,
+)
+from autotune.measure.build.job import BuildJob
+from autotune.runtime.compile.cached import compile_kernel
+from autotune.target import Target
+from autotune.utils.child import Port, error_text
+
+_NICENESS = 10
+
+
+def main(port: Port) -> None:
+    """Serve build jobs; the first message is a greeting.
+
+    Compilers give way to the process that measures, whose launches must not wait for a core.
+    """
+    os.nice(_NICENESS)
+    port.watch()
+    port.receive()
+    port.send({})
+    while True:
+        port.send(_reply(port.receive()))
+
+
+def _reply(job: BuildJob) -> dict[str, Any]:
+    try:
+        output = compile_kernel(
+            job.kernel,
+            Target(job.target),
+            timeout_s=job.timeout_s,
+            compiler=job.compiler,
+            out_dir=job.out_dir,
+            use_cache=job.use_cache,
+        )
+    except CompileTimeout as error:
+        return {"error": "timeout", "message": str(error)}
+    except CompilerMissing as error:
+        return {"error": "missing", "message": str(error)}
+    except CompilerCrashed as error:
+        return {"error": "crashed", "message": str(error), "killed": error.killed}
+    except AutotuneError as error:
+        return {"error": "compile", "message": str(error)}
+    except MemoryError as error:
+        return {"error": "crashed", "message": f"out of memory while compiling: {error}"}
+    except OSError as error:  # no more descriptors, processes or room on the disk
+        return {"error": "crashed", "message": f"{type(error).__name__}: {error}"}
+    except Exception as error:  # a process border: the parent turns it into a failed trial
+        return {"error": "unknown", "message": error_text(error)}
+    return {
+        "artifact": output.artifact,
+        "resources": output.resources,
+        "code_hash": output.code_hash,
+        "cached": output.cached,
+    }

@@ -1,0 +1,109 @@
+"""Compares what a kernel wrote with what was expected, and says how they differ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.measure.check.expected import Expected, chunks
+from autotune.measure.run.values import Array
+
+# How far the root mean square of n errors is from that of many, in parts of 1 / sqrt(n).
+_UNCERTAIN = 2.0
+Doubles = npt.NDArray[np.float64]
+
+
+def mismatch(name: str, got: Array, expected: Expected) -> str | None:
+    """Describe how ``got`` differs from what was expected, or return None if it does not."""
+    if got.shape != expected.values.shape:
+        return f"{name}: shape {got.shape}, the reference has {expected.values.shape}"
+    found = _found(got, expected)
+    basis = f" {expected.basis}" if expected.basis else ""
+    if found.wrong:
+        place = ", ".join(str(int(i)) for i in np.unravel_index(found.at, got.shape))
+        left, right = _plain(got), _plain(expected.values)
+        bound = 0.0 if expected.bounds is None else float(np.ravel(expected.bounds)[found.at])
+        return (
+            f"{name}: {found.wrong} of {got.size} elements differ from the reference, "
+            f"worst at [{place}]: got {_shown(left[found.at])}, "
+            f"expected {_shown(right[found.at])} (allowed: {bound:.2g}{basis})"
+        )
+    limit = most_spread(expected.spread, found.counted)
+    if found.root_mean_square > limit:
+        return (
+            f"{name}: differs from the reference by {found.root_mean_square:.2g} of what is "
+            "allowed for an element in the root mean square, as if terms were missing (allowed: "
+            f"{limit:.2g}{basis})"
+        )
+    return None
+
+
+def most_spread(spread: float, count: int) -> float:
+    """Return what the root mean square of ``count`` errors may be, relative to their bounds."""
+    return min(1.0, spread * (1 + _UNCERTAIN / math.sqrt(count))) if count else 1.0
+
+
+@dataclass(frozen=True)
+class _Found:
+    """How many elements are wrong, the place of the worst, and the spread of the error.
+
+    ``counted`` are the elements that have a bound, over which the root mean square goes.
+    """
+
+    wrong: int
+    at: int
+    counted: int
+    root_mean_square: float
+
+
+def _found(got: Array, expected: Expected) -> _Found:
+    left, right = _plain(got), _plain(expected.values)
+    bounds = None if expected.bounds is None else np.ravel(expected.bounds)
+    wrong = at = counted = 0
+    largest, squares = -1.0, 0.0
+    for part in chunks(left.size):
+        error = _error(left[part], right[part])
+        bound = 0.0 if bounds is None else bounds[part].astype(np.float64)
+        beyond = error > bound
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = error / np.maximum(bound, 1e-300)
+        if beyond.any():
+            here = int(np.argmax(np.where(beyond, ratio, -1.0)))
+            if ratio[here] > largest:
+                largest, at = float(ratio[here]), part.start + here
+            wrong += int(np.count_nonzero(beyond))
+        usual = np.isfinite(ratio) & (bound > 0) & np.isfinite(bound)
+        squares += float(np.sum(np.square(ratio[usual])))
+        counted += int(np.count_nonzero(usual))
+    return _Found(wrong, at, counted, math.sqrt(squares / counted) if counted else 0.0)
+
+
+def _plain(values: Array) -> Array:
+    """Return the values in one row; truth values as bytes, for a byte that is neither 0 nor 1."""
+    row = np.ravel(values)
+    return row.view(np.uint8) if row.dtype == np.bool_ else row
+
+
+def _shown(value: np.generic) -> str:
+    return str(value) if value.dtype.kind in "iu" else f"{float(value):.8g}"
+
+
+def _error(left: Array, right: Array) -> Doubles:
+    """Return how far values are apart; infinitely where only one of them is a number.
+
+    Neighbours among large integers are one number in double precision: those are told apart as
+    they are.
+    """
+    got, wanted = left.astype(np.float64), right.astype(np.float64)
+    with np.errstate(all="ignore"):
+        error = np.abs(got - wanted)
+    if left.dtype.kind in "iu" and right.dtype.kind in "iu":
+        return np.where(left != right, np.maximum(error, 1.0), 0.0)
+    odd = ~np.isfinite(error)
+    if odd.any():
+        same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        error[odd] = np.where(same[odd], 0.0, np.inf)
+    return error

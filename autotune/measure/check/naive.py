@@ -1,0 +1,90 @@
+"""Expected outputs of a tensor expression and their error bounds, computed once in plain loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import AutotuneError, MeasureError
+from autotune.measure.check.bounded_loops import BoundedKernel, bounded_kernel
+from autotune.measure.check.expected import Expected, expected
+from autotune.measure.run.jobs import Greeting, ReferenceJob
+from autotune.measure.run.stations import Station
+from autotune.measure.run.values import read_values
+from autotune.runtime import compile_kernel
+from autotune.target import Target
+from autotune.te import ComputeOp
+
+_TIMEOUT_S = 120.0
+
+
+def naive_outputs(
+    tensors: Sequence[Any],
+    inputs: Sequence[str],
+    folder: Path,
+    sums: str | None = None,
+    started: Callable[[Station], None] = lambda station: None,
+) -> list[Expected]:
+    """Compute the outputs among ``tensors`` in a process of their own.
+
+    Args:
+        tensors: what the template returned besides the schedule: the arguments, in order.
+        inputs: files with the values of the arguments that are read.
+        folder: for temporary files.
+        sums: dtype in which kernels keep their sums; by default that of the expression.
+        started: called with what owns the process, which may be ended from any thread.
+
+    Raises:
+        MeasureError: they cannot be computed; the message says why.
+    """
+    outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
+    reference = bounded_kernel(tensors, sums)
+    values = _run(reference, inputs, folder, started)
+    made = []
+    for tensor, (value, bound) in zip(outputs, reference.outputs, strict=True):
+        error = None if bound is None else values[bound]
+        made.append(expected(values[value], error, tensor.dtype))
+    return made
+
+
+def _run(
+    reference: BoundedKernel,
+    inputs: Sequence[str],
+    folder: Path,
+    started: Callable[[Station], None],
+) -> list[Any]:
+    kernel = reference.kernel
+    folder = folder / "reference"
+    try:
+        built = compile_kernel(kernel, Target("c"), timeout_s=_TIMEOUT_S, out_dir=folder)
+        given = tuple(
+            _widened(path, a.dtype, folder / f"{a.name}.npy")
+            for path, a in zip(inputs, kernel.inputs, strict=True)
+        )
+    except (AutotuneError, OSError) as error:
+        raise MeasureError(f"the plain loops cannot be built: {error}") from error
+    outputs = tuple(str(folder / f"{a.name}.npy") for a in kernel.outputs)
+    job = ReferenceJob(built.artifact, kernel, _TIMEOUT_S, given, outputs)
+    station = Station(Greeting("c", 0, isolated=True), None, str(folder))
+    started(station)
+    try:
+        reply = station.run(job)
+    finally:
+        station.worker.close()
+    if reply["error_no"]:
+        raise MeasureError(f"the plain loops failed: {reply['message']}")
+    return [read_values(path, a.dtype) for path, a in zip(outputs, kernel.outputs, strict=True)]
+
+
+def _widened(path: str, dtype: str, place: Path) -> str:
+    """Return a file with the same values in the dtype that the loops read."""
+    values = np.load(path, mmap_mode="r", allow_pickle=False)
+    if values.dtype.kind == "V":
+        values = read_values(path, "bfloat16")
+    if values.dtype == np.dtype(dtype):
+        return path
+    np.save(place, values.astype(dtype), allow_pickle=False)
+    return str(place)

@@ -1,0 +1,354 @@
+"""Verification: inputs, expected outputs, and which trials are checked."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from autotune.errors import MeasureError
+from autotune.kernel import Argument, Kernel
+from autotune.measure.build.realise import Realised, realise
+from autotune.measure.check.expected import Expected, expected
+from autotune.measure.check.followed import followed
+from autotune.measure.check.naive import naive_outputs
+from autotune.measure.check.rounding import EPSILON
+from autotune.measure.check.tolerance import Limit, Tolerance, reduction_length, tolerance
+from autotune.measure.process.scratch import Scratch
+from autotune.measure.run.jobs import Check
+from autotune.measure.run.stations import Station
+from autotune.measure.run.values import Array, read_values
+from autotune.measure.types import BuildResult, MeasureInput
+from autotune.runtime import random_inputs
+from autotune.runtime.arrays.array import numpy_dtype
+from autotune.utils.check import Check as ArgumentCheck
+from autotune.workload import Called, Computed, NoReference, Reference, Workload
+
+logger = logging.getLogger("autotvm")
+
+When = Literal["never", "best", "always"]
+
+# Part of the trials that ``verify="sample"`` checks besides the best.
+SAMPLE = 0.1
+# Outputs of more bytes are compared as ``verify="sample"`` does: their reference takes six times
+# as much memory while it is made, and each comparison reads two and a half times as much.
+HUGE_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class VerifyPolicy:
+    """Which trials are compared with the reference, and how closely.
+
+    Attributes:
+        best: check whatever is faster than all before it, and what comes near it.
+        sample: part of the other trials that is checked, from 0 to 1; chosen by the candidate,
+            so that a repeated run checks the same ones. A tenth at most where the outputs are
+            larger than `HUGE_BYTES`.
+        rtol, atol: allowed difference, relative and absolute, in place of and besides what fits
+            the computation. ``rtol`` is relative to an element or to the root mean square of the
+            output, whichever is larger.
+        sums: dtype in which kernels keep their sums. By default what a tensor expression says, and
+            for kernels written by hand float32 where results are shorter than that.
+    """
+
+    best: bool = True
+    sample: float = 1.0
+    rtol: float | None = None
+    atol: float | None = None
+    sums: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.sums is not None and self.sums not in EPSILON:
+            names = ", ".join(EPSILON)
+            raise MeasureError(f"VerifyPolicy: sums must be one of {names}, got {self.sums!r}")
+        check = ArgumentCheck(MeasureError, "VerifyPolicy")
+        check.number("sample", self.sample, 0, 1)
+        for name in ("rtol", "atol"):
+            if getattr(self, name) is not None:
+                check.number(name, getattr(self, name), least=0)
+
+    def share(self, output_bytes: int) -> float:
+        """Return the part of the trials that is checked even if they are not the best."""
+        return min(self.sample, SAMPLE) if output_bytes > HUGE_BYTES else self.sample
+
+    def sampled(self, measure_input: MeasureInput, output_bytes: int = 0) -> bool:
+        """Whether this trial is checked even if it is not the best."""
+        text = f"{measure_input.task.name} {measure_input.key}"
+        return zlib.crc32(text.encode()) < self.share(output_bytes) * 2**32
+
+    def check(self, measure_input: MeasureInput, kernel: Kernel) -> When:
+        """Return when a trial is checked."""
+        if self.sampled(measure_input, _output_bytes(kernel)):
+            return "always"
+        return "best" if self.best else "never"
+
+    def told(self, kernel: Kernel) -> dict[str, Any]:
+        """Return what a record keeps of which trials were checked: nothing where all were."""
+        if self.share(_output_bytes(kernel)) >= 1:
+            return {}
+        return {"verify": "sample" if self.best or self.sample else "none"}
+
+    def fitting(self, found: Expected) -> Expected:
+        """Put the user's own tolerances in place of what fits the computation, or besides it."""
+        if self.rtol is not None:
+            allowed = Tolerance(Limit(self.rtol), atol=self.atol or 0.0)
+            return allowed.expected(found.values)
+        if not self.atol:
+            return found
+        bounds = np.zeros(1, np.float32) if found.bounds is None else found.bounds
+        more = np.broadcast_to(bounds + np.float32(self.atol), found.values.shape)
+        return replace(found, bounds=np.ascontiguousarray(more))
+
+
+def _output_bytes(kernel: Kernel) -> int:
+    return sum(a.bytes for a in kernel.outputs)
+
+
+ALL = VerifyPolicy()
+SOME = VerifyPolicy(sample=SAMPLE)
+NONE = VerifyPolicy(best=False, sample=0.0)
+
+
+def verify_policy(choice: VerifyPolicy | bool | str | float) -> VerifyPolicy:
+    """Read the ``verify=`` argument of a runner: a policy, a bool, a word, or a share."""
+    if isinstance(choice, VerifyPolicy):
+        return choice
+    if isinstance(choice, bool):
+        return ALL if choice else NONE
+    if choice in ("all", "sample"):
+        return ALL if choice == "all" else SOME
+    if isinstance(choice, (int, float)) and 0 <= choice <= 1:
+        return VerifyPolicy(sample=float(choice))
+    raise MeasureError(
+        f"verify: expected True, False, 'all', 'sample', a share from 0 to 1 or a VerifyPolicy, "
+        f"got {choice!r}"
+    )
+
+
+@dataclass(frozen=True)
+class Data:
+    """Files with the values of the arguments that are read, and of those that are written.
+
+    Attributes:
+        inputs: in the order of the kernel's arguments.
+        checks: of the outputs in that order; empty where nobody knows, or nobody asked.
+    """
+
+    inputs: tuple[str, ...]
+    checks: tuple[Check, ...]
+
+
+class Oracle:
+    """Inputs of one workload and what its reference makes of them, made once and kept in files.
+
+    The files are removed by `close`.
+
+    Args:
+        seed: of the random inputs.
+        ref_input: values of all arguments in order, in place of random ones.
+        policy: how closely outputs must agree.
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        ref_input: Sequence[Array] | None = None,
+        policy: VerifyPolicy = ALL,
+    ) -> None:
+        self._seed = seed
+        self._ref_input = ref_input
+        self._policy = policy
+        self._scratch = Scratch("data")
+        self._inputs: dict[tuple[Argument, ...], tuple[str, ...]] = {}
+        self._known: dict[tuple[Argument, ...], Data] = {}
+        self._numbers = itertools.count()
+        self._station: Station | None = None
+
+    def data(
+        self,
+        measure_input: MeasureInput,
+        kernel: Kernel,
+        expected: bool = True,
+        reference: Reference | None = None,
+    ) -> Data:
+        """Return the files for a kernel of this workload.
+
+        Candidates of one workload nearly always have the same arguments; a template whose
+        arguments change (packed layouts) gets one set for each.
+
+        Args:
+            measure_input: a trial.
+            kernel: what it runs.
+            expected: whether its outputs will be compared; the reference is not called otherwise.
+            reference: how the right answer comes about; None asks the candidate, if need be.
+
+        Raises:
+            MeasureError: the reference fails or gives other outputs than the kernel has.
+        """
+        args = kernel.args
+        if args in self._known:
+            return self._known[args]
+        if args not in self._inputs:
+            self._inputs[args] = tuple(self._write(value) for value in self._values(kernel))
+        if not expected:
+            return Data(self._inputs[args], ())
+        if reference is None:
+            reference = _asked(measure_input)
+        workload, inputs = measure_input.task, self._inputs[args]
+        known = self._known[args] = self._expected(workload, reference, kernel, inputs)
+        return known
+
+    def look_ahead(self, workload: Workload) -> None:
+        """Compute what `data` will be asked for, if all kernels of it have one signature."""
+        if workload.target is None:
+            return
+        for candidate in workload.examples():
+            inp = MeasureInput(workload.target, workload, candidate)  # type: ignore[arg-type]
+            made = realise(inp)
+            if isinstance(made, Realised):
+                self.data(inp, made.kernel, reference=made.reference)
+                return
+
+    def _values(self, kernel: Kernel) -> list[Array]:
+        if self._ref_input is None:
+            return random_inputs(kernel.args, self._seed)
+        if len(self._ref_input) != len(kernel.args):
+            raise MeasureError(
+                f"ref_input: kernel {kernel.name!r} has {len(kernel.args)} arguments, "
+                f"got {len(self._ref_input)} arrays"
+            )
+        pairs = zip(kernel.args, self._ref_input, strict=True)
+        return [_fitting("ref_input", a, value) for a, value in pairs if a.role != "out"]
+
+    def _expected(
+        self, workload: Workload, reference: Reference, kernel: Kernel, inputs: tuple[str, ...]
+    ) -> Data:
+        """Call a reference, or run the plain loops of what is to be computed."""
+        match reference:
+            case Called(function):
+                pairs = zip(inputs, kernel.inputs, strict=True)
+                # Indexed by nothing, scalars become numbers; arrays stay as they are.
+                values = [read_values(path, a.dtype)[()] for path, a in pairs]
+                made = self._called(function, values, kernel, workload)
+                return self._checked(inputs, kernel, made)
+            case Computed(tensors):
+                try:
+                    folder, sums = self._scratch.path, self._policy.sums
+                    plain = naive_outputs(tensors, inputs, folder, sums, self._started)
+                except MeasureError as error:
+                    return self._unverified(workload.name, inputs, error)
+                return self._checked(inputs, kernel, plain)
+            case NoReference():
+                reason = "its kernels have no reference"
+                return self._unverified(workload.name, inputs, reason)
+
+    def _called(
+        self,
+        reference: Callable[..., Any],
+        values: Sequence[Array],
+        kernel: Kernel,
+        workload: Workload,
+    ) -> list[Expected]:
+        """Follow a reference; if that is impossible, allow what fits the lengths of sums."""
+        sums = self._policy.sums
+        with suppress(Exception, SystemExit):  # whatever it is, the reference itself will tell
+            return followed(reference, values, kernel, sums)
+        made = _called(reference, [value.copy() for value in values], kernel, workload.name)
+        found = []
+        for argument, value in zip(kernel.outputs, made, strict=True):
+            length = reduction_length(workload.flop, argument, kernel.inputs)
+            limits = tolerance(argument.dtype, length, sums).expected(value)
+            # Devices compare values of one dtype, whatever numpy made of them.
+            made_of = expected(value, limits.bounds, argument.dtype)
+            found.append(replace(limits, values=made_of.values, bounds=made_of.bounds))
+        return found
+
+    def _checked(self, inputs: tuple[str, ...], kernel: Kernel, made: Sequence[Expected]) -> Data:
+        checks = []
+        for argument, one in zip(kernel.outputs, made, strict=True):
+            allowed = self._policy.fitting(one)
+            bounds = "" if allowed.bounds is None else self._write(allowed.bounds)
+            values = self._write(allowed.values)
+            checks.append(Check(argument.name, values, bounds, allowed.spread, allowed.basis))
+        return Data(inputs, tuple(checks))
+
+    def _unverified(self, name: str, inputs: tuple[str, ...], reason: object) -> Data:
+        logger.warning("task %s: results are not verified: %s", name, reason)
+        return Data(inputs, ())
+
+    def _write(self, value: Array) -> str:
+        try:
+            path = self._scratch.path / f"{next(self._numbers)}.npy"
+            np.save(path, value, allow_pickle=False)
+        except OSError as error:
+            raise MeasureError(
+                f"cannot write reference data to {self._scratch.path}: {error}; "
+                "free space there or set TMPDIR"
+            ) from error
+        return str(path)
+
+    def _started(self, station: Station) -> None:
+        self._station = station
+
+    def close(self) -> None:
+        """Remove the files, and end the process that computes them, if one does."""
+        if self._station is not None:
+            self._station.end()
+        self._inputs.clear()
+        self._known.clear()
+        self._scratch.remove()
+
+
+def _asked(measure_input: MeasureInput) -> Reference:
+    """Return what a candidate says of the right answer, for builders that do not pass it on.
+
+    Raises:
+        MeasureError: it cannot be made again.
+    """
+    made = realise(measure_input)
+    if isinstance(made, BuildResult):
+        raise MeasureError(f"{measure_input.task.name}: no reference: {made.error_msg}")
+    return made.reference
+
+
+def _called(
+    reference: Callable[..., Any], inputs: Sequence[Array], kernel: Kernel, name: str
+) -> list[Array]:
+    """Call a reference and check what it gives."""
+    try:
+        made = reference(*inputs)
+    except (Exception, SystemExit) as error:  # the user's: it is told in its own words
+        raise MeasureError(
+            f"task {name!r}: its reference failed: {type(error).__name__}: {error}"
+        ) from error
+    made = made if isinstance(made, (tuple, list)) else (made,)
+    if len(made) != len(kernel.outputs):
+        raise MeasureError(
+            f"task {name!r}: its reference returned {len(made)} arrays, "
+            f"the kernel writes {len(kernel.outputs)}"
+        )
+    pairs = zip(kernel.outputs, made, strict=True)
+    return [_fitting("reference", a, value, cast=False) for a, value in pairs]
+
+
+def _fitting(what: str, argument: Argument, value: Any, cast: bool = True) -> Array:
+    array = np.asarray(value)
+    if array.shape != argument.shape:
+        raise MeasureError(
+            f"{what}: argument {argument.name!r} has shape {argument.shape}, got {array.shape}"
+        )
+    if array.dtype == numpy_dtype("bfloat16"):
+        array = array.astype(np.float32)  # files forget its name
+    if array.dtype.kind not in "biuf":
+        raise MeasureError(
+            f"{what}: argument {argument.name!r} is {argument.dtype}, got {array.dtype} values, "
+            "which are not real numbers"
+        )
+    # `ascontiguousarray` would make a row of a number.
+    return np.asarray(array, numpy_dtype(argument.dtype) if cast else None, order="C")

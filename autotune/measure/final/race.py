@@ -1,0 +1,167 @@
+"""The final race: the best candidates once more, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.measure.base import Builder, Runner, runs_on_host, target_of
+from autotune.measure.final.choose import Candidate, choose, tie_set
+from autotune.measure.run.timing import scaled
+from autotune.measure.types import BuildResult, MeasureInput
+from autotune.runtime import Timing, summarize
+
+Pair = tuple[MeasureInput, BuildResult]
+
+# A race on a CPU is run in so many processes. Where a process finds its memory makes one candidate
+# faster or slower than in the next by a percent, however often it is timed there.
+_HEATS = 12
+
+
+@dataclass(frozen=True)
+class RaceResult:
+    """How a race ended.
+
+    Attributes:
+        winner: the input chosen by the fixed rule of `autotune.measure.final.choose`.
+        candidates: what every finalist did, in the order given; those that failed to build are
+            missing.
+        tied: indices of the configurations that are as fast as the fastest.
+        timings: for each candidate, its timing on each device.
+    """
+
+    winner: MeasureInput
+    candidates: tuple[Candidate, ...]
+    tied: tuple[int, ...]
+    timings: tuple[tuple[Timing, ...], ...]
+
+    def certificate(self) -> dict[str, Any]:
+        """Return the proof of the choice as plain data, for the winner's record."""
+        return {
+            "tied": list(self.tied),
+            "candidates": [
+                {
+                    "index": c.index,
+                    "seconds": c.seconds,
+                    "medians": [t.median for t in timings],
+                    "ci95": [list(t.ci95) for t in timings],
+                    "noise_floor": [t.noise_floor for t in timings],
+                    "samples": [len(t.samples_s) for t in timings],
+                }
+                for c, timings in zip(self.candidates, self.timings, strict=True)
+            ],
+        }
+
+
+def race(
+    measure_inputs: Sequence[MeasureInput],
+    measure_option: Mapping[str, Any],
+    *,
+    rounds: int = 60,
+    least_s: float = 2e-3,
+    incumbent: int | None = None,
+) -> RaceResult:
+    """Time finalists interleaved, on every device of the runner, and choose the winner.
+
+    Each round times every finalist once, in an order drawn anew, so that a drifting clock or a
+    warming chip favours nobody. On a CPU the rounds are spread over several processes.
+
+    Args:
+        measure_inputs: the finalists, of one task.
+        measure_option: who builds and runs.
+        rounds: samples of each finalist.
+        least_s: least duration of one sample.
+        incumbent: index of an earlier winner, which keeps its place as long as it ties.
+
+    Raises:
+        MeasureError: no finalist could be built, or the race could not be run.
+    """
+    if not measure_inputs:
+        raise MeasureError("race: there are no finalists")
+    builder: Builder = measure_option["builder"]
+    runner: Runner = measure_option["runner"]
+    task = measure_inputs[0].task
+    if runner.task is not task:
+        runner.set_task(task)
+        builder.set_task(task, runner.get_build_kwargs())
+    built = builder.build(measure_inputs)
+    pairs: list[Pair] = [
+        (inp, result)
+        for inp, result in zip(measure_inputs, built, strict=True)
+        if isinstance(result, BuildResult) and result.ok
+    ]
+    if not pairs:
+        raise MeasureError(f"race: no finalist could be built; the first says: {built[0]}")
+    place, starters = _starters(pairs)
+    heats = min(_HEATS, rounds) if runs_on_host(target_of(task)) else 1
+    shares = [rounds // heats + (i < rounds % heats) for i in range(heats)]
+
+    def raced(device: int | None) -> list[Timing]:
+        each = [runner.race(starters, share, least_s, device) for share in shares]
+        return [_together(timings) for timings in zip(*each, strict=True)]
+
+    timings = [[one[i] for i in place] for one in map(raced, runner.race_devices())]
+    candidates = _joined(pairs, timings)
+    winner = choose(candidates, incumbent)
+    return RaceResult(
+        winner=pairs[candidates.index(winner)][0],
+        candidates=tuple(candidates),
+        tied=tuple(c.index for c in tie_set(candidates)),
+        timings=tuple(zip(*timings, strict=True)),
+    )
+
+
+def _starters(pairs: Sequence[Pair]) -> tuple[list[int], list[Pair]]:
+    """Return those that race, and for each finalist which of them runs its code.
+
+    Equal code under different knobs runs once: it must not be told apart by noise.
+    """
+    runs: dict[object, int] = {}
+    place: list[int] = []
+    starters: list[Pair] = []
+    for inp, built in pairs:
+        args = built.kernel.args if built.kernel is not None else ()
+        key = (built.code_hash, args) if built.code_hash else object()
+        if key not in runs:
+            runs[key] = len(starters)
+            starters.append((inp, built))
+        place.append(runs[key])
+    return place, starters
+
+
+def _together(heats: Sequence[Timing]) -> Timing:
+    """Return what several heats say of one candidate."""
+    if len(heats) == 1:
+        return heats[0]
+    samples = [sample for one in heats for sample in one.samples_s]
+    return summarize(samples, heats[0].number, input_sets=heats[0].input_sets)
+
+
+def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[Candidate]:
+    """Join what all devices say: each counts by its own ratios, by the clock of the first."""
+    best = [min(t.median for t in one) for one in timings]
+    scales = [best[0] / one for one in best]
+    candidates = []
+    for i, (inp, built) in enumerate(pairs):
+        row = [scaled(one[i], scale) for one, scale in zip(timings, scales, strict=True)]
+        candidates.append(
+            Candidate(
+                index=inp.config.index,
+                seconds=_mean([t.median for t in row]),
+                low=_mean([t.ci95[0] for t in row]),
+                high=_mean([t.ci95[1] for t in row]),
+                registers=built.resources.get("registers", 0),
+                shared_bytes=built.resources.get("shared_bytes", 0),
+            )
+        )
+    return candidates
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the geometric mean; 0 when a value is unknown."""
+    if len(values) == 1 or min(values) <= 0:
+        return min(values)
+    return math.exp(math.fsum(map(math.log, values)) / len(values))

@@ -1,0 +1,1 @@
+"""Processes that do the work, and what happens when one of them dies."""

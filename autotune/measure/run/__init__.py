@@ -1,0 +1,1 @@
+"""From an artifact to times: devices, the processes that own them, and what disturbs a time."""

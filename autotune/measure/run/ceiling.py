@@ -1,0 +1,79 @@
+"""How near a trial comes to what its device can do."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from autotune.kernel import Scalar
+from autotune.measure.run.jobs import CeilingJob, RunJob
+from autotune.measure.run.stations import Station
+from autotune.runtime import Timing
+from autotune.runtime.roofline import Ceilings
+from autotune.workload import Workload
+
+logger = logging.getLogger("autotvm")
+
+# Measuring the rates of a device compiles and times some fifty kernels, once in its life.
+_TIMEOUT_S = 300.0
+# A ceiling that is passed by more than its own error is none.
+_DISPROVED = 1.25
+
+
+class Roofline:
+    """Compares trials of one workload with the ceilings of their devices.
+
+    Only for workloads that declare both operations and bytes; the ceilings are measured in the
+    process that owns the device, when the first trial asks, and found on disk ever after.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self._name = workload.name
+        self._flop = float(workload.flop or 0)
+        self._bytes = float(workload.bytes or 0)
+        self._ceilings: dict[int, Ceilings | None] = {}
+
+    def fraction(self, station: Station, job: RunJob, timing: Timing) -> float | None:
+        """Return which part of its device's ceiling a trial reaches, or None if unknown.
+
+        Called in the thread of the station.
+        """
+        if not (self._flop and self._bytes and timing.median):
+            return None
+        if station.device not in self._ceilings:
+            self._ceilings[station.device] = _measured(station)
+        ceilings = self._ceilings[station.device]
+        if ceilings is None:
+            return None
+        part = self._floor_s(ceilings, job, timing) / timing.median
+        if part <= _DISPROVED:
+            return part
+        # Nor was it any for the trials before; those to come shall not be compared with it.
+        self._ceilings[station.device] = None
+        logger.warning(
+            "%s: a trial reached %.0f%% of the device's ceiling, which is none for it then; "
+            "records carry no part of it from here on. Check add_flop and add_bytes: they count "
+            "what every kernel of the task must do. Or the kernel uses units of the device that "
+            "were not measured, such as matrix units on float32",
+            self._name, 100 * part,
+        )  # fmt: skip
+        return None
+
+    def _floor_s(self, ceilings: Ceilings, job: RunJob, timing: Timing) -> float:
+        # Matrix units multiply narrow numbers and add them to wide ones: the fastest type counts.
+        arrays = [a for a in job.kernel.args if not isinstance(a, Scalar)]
+        rated = [a.dtype for a in arrays if a.dtype in ceilings.flops]
+        dtype = max(rated, key=lambda name: ceilings.flops[name], default="")
+        flop = self._flop if dtype else 0.0
+        # What is declared may be less than the arguments, where a kernel reads parts of them.
+        touched = min(self._bytes, sum(a.bytes for a in arrays))
+        working_set = math.inf if job.flush else touched * timing.input_sets
+        return ceilings.floor_s(flop, self._bytes, dtype, working_set)
+
+
+def _measured(station: Station) -> Ceilings | None:
+    reply = station.run(CeilingJob(_TIMEOUT_S))
+    if reply["error_no"]:
+        logger.warning("records carry no part of the ceiling: %s", reply["message"])
+        return None
+    return Ceilings.from_json(reply["ceilings"])

@@ -1,0 +1,167 @@
+"""A queue of work, and for each device a thread that takes from it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.measure.process.pending import Pending
+from autotune.measure.process.worker import StartFailed
+from autotune.measure.run.stations import Rest, Station
+
+logger = logging.getLogger("autotvm")
+
+# What a thread may still be at when its process is gone is the user's own reference, which nobody
+# can interrupt and nobody shall wait for.
+_JOIN_S = 2.0
+_LOOK_S = 0.05
+
+Work = Callable[[Station], Any]
+
+
+_Entry = Pending[Work]
+
+
+class Dispatch:
+    """Hands each piece of work to the first device that is free.
+
+    A device whose process cannot be started leaves, and the others do its work. When the last one
+    left, all work fails with the reason.
+
+    Args:
+        stations: the devices; their processes are started at once.
+        rest: taken after each piece of work.
+        at_end: called by each thread that `close` ended, which it may have outlasted.
+    """
+
+    def __init__(
+        self, stations: Sequence[Station], rest: Rest, at_end: Callable[[], None]
+    ) -> None:
+        self._stations = tuple(stations)
+        self._rest = rest
+        self._at_end = at_end
+        self._entries: deque[_Entry] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._left: dict[int, MeasureError] = {}
+        self._threads = [
+            threading.Thread(target=self._serve, args=(station,), daemon=True)
+            for station in self._stations
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the processes that own a device now."""
+        return [pid for station in self._stations if (pid := station.pid) is not None]
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The devices that have not left."""
+        return tuple(s.device for s in self._stations if s.device not in self._left)
+
+    def put(self, work: Work, device: int | None = None) -> Future[Any]:
+        """Queue work for one device, or for whichever is free first."""
+        entry = _Entry(work, Future(), device)
+        with self._changed:
+            lost = self._why_never(device)
+            if lost is None and not self._closing:
+                self._entries.append(entry)
+                self._changed.notify_all()
+                return entry.future
+        if lost is None:
+            entry.drop()
+        else:
+            entry.fail(lost)
+        return entry.future
+
+    def _why_never(self, device: int | None) -> MeasureError | None:
+        """Return why nobody will do work for ``device``, or None."""
+        able = [s.device for s in self._stations if device in (None, s.device)]
+        if not able:
+            return MeasureError(f"device {device} is not one of those that measure")
+        if any(one not in self._left for one in able):
+            return None
+        return self._left[able[-1]]
+
+    def _serve(self, station: Station) -> None:
+        # Started while the first trials compile; what goes wrong, the first trial will meet again.
+        with suppress(Exception):
+            station.start()
+        while (entry := self._next(station)) is not None:
+            if not entry.begin():
+                continue
+            before = station.busy_s
+            try:
+                result = entry.work(station)
+            except StartFailed as error:
+                self._leave(station, entry, error)
+                break
+            except CancelledError:  # the process was ended over it
+                entry.drop()
+                continue
+            except BaseException as error:  # handed to whoever waits for the result
+                entry.future.set_exception(error)
+                continue
+            entry.future.set_result(result)
+            self._rest.after(station.busy_s - before)
+        station.close()
+        if self._closing:
+            self._at_end()
+
+    def _next(self, station: Station) -> _Entry | None:
+        """Wait for the oldest entry that this device may do; None when all is over."""
+        with self._changed:
+            while not self._closing:
+                for entry in self._entries:
+                    if entry.device in (None, station.device):
+                        self._entries.remove(entry)
+                        return entry
+                self._changed.wait()
+        return None
+
+    def _leave(self, station: Station, entry: _Entry, error: StartFailed) -> None:
+        """Go without a device: what only it could do fails, the rest is for the others."""
+        with self._changed:
+            if self._closing:
+                entry.drop()
+                return
+            self._left[station.device] = error
+            waiting = [entry, *self._entries]
+            failed = [e for e in waiting if self._why_never(e.device) is not None]
+            self._entries = deque(e for e in waiting if e not in failed)
+            self._changed.notify_all()
+        if self.devices:
+            logger.warning("measuring goes on without device %d: %s", station.device, error)
+        for one in failed:
+            one.fail(error)
+
+    def close(self) -> None:
+        """Kill the processes and drop what waits."""
+        with self._changed:
+            self._closing = True
+            waiting, self._entries = self._entries, deque()
+            self._changed.notify_all()
+        for entry in waiting:
+            entry.drop()
+        self._rest.end()
+        for station in self._stations:
+            station.end()
+        deadline = time.monotonic() + _JOIN_S
+        for thread, station in zip(self._threads, self._stations, strict=True):
+            if thread is not threading.current_thread():
+                _await(thread, station, deadline)
+
+
+def _await(thread: threading.Thread, station: Station, deadline: float) -> None:
+    """Wait for a thread until the deadline, but in any case for the process of its device."""
+    while thread.is_alive() and (station.pid is not None or time.monotonic() < deadline):
+        thread.join(_LOOK_S)

@@ -1,0 +1,108 @@
+"""What is sent to the processes that run kernels: frozen data, text and numbers only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from autotune.kernel.kernel import Kernel
+from autotune.measure.run.timing import TimingPolicy
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """The first message to a run worker: where it runs.
+
+    Attributes:
+        target: what the kernels are built for.
+        device: index of the device.
+        isolated: whether each trial gets a forked process (kernels that share our address space).
+        memory_bytes: most memory a forked trial may map; 0 for no limit.
+        restored: environment variables that were changed for the worker itself, and the values
+            its trials shall find; None removes one.
+    """
+
+    target: str
+    device: int
+    isolated: bool
+    memory_bytes: int = 0
+    restored: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    """Expected output and how close to it is right; see `measure.check.expected.Expected`.
+
+    Attributes:
+        name: of the argument.
+        path: file of the expected values, in the dtype of the argument.
+        bounds: file of what each element may be off; empty where none may.
+        spread, basis: as of `Expected`.
+    """
+
+    name: str
+    path: str
+    bounds: str = ""
+    spread: float = 1.0
+    basis: str = ""
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """Load an artifact, time it, and check what it computes.
+
+    Attributes:
+        inputs: files with the values of the arguments that are read, in order.
+        checks: expected outputs; empty when nothing is known.
+        check: ``"never"``, ``"best"`` (when it is faster than `best_s`) or ``"always"``.
+        best_s: seconds of the best candidate so far.
+    """
+
+    artifact: str
+    kernel: Kernel
+    timeout_s: float
+    timing: TimingPolicy
+    inputs: tuple[str, ...]
+    checks: tuple[Check, ...]
+    check: Literal["never", "best", "always"]
+    best_s: float | None = None
+    flush: bool = False
+    graph: bool | None = None
+
+
+@dataclass(frozen=True)
+class RaceJob:
+    """Time several artifacts in turn, round by round.
+
+    Attributes:
+        rounds: samples of each.
+        least_s: least duration of a sample.
+        seed: of the order within each round.
+    """
+
+    runs: tuple[RunJob, ...]
+    rounds: int
+    least_s: float
+    timeout_s: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class ReferenceJob:
+    """Run an artifact once and write its outputs to files."""
+
+    artifact: str
+    kernel: Kernel
+    timeout_s: float
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CeilingJob:
+    """Measure what the device can do, or find it on disk."""
+
+    timeout_s: float
+
+
+Job = RunJob | RaceJob | ReferenceJob | CeilingJob

@@ -1,0 +1,284 @@
+"""Running on this machine, in one replaceable process for each device."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from autotune.errors import MeasureError
+from autotune.measure.arguments import check_number, check_timeout
+from autotune.measure.base import Runner, runs_on_host, target_of
+from autotune.measure.check.verify import Oracle, VerifyPolicy, verify_policy
+from autotune.measure.run.crew import Crew, RunOptions
+from autotune.measure.run.gate import HostGate
+from autotune.measure.run.host import HostMeter
+from autotune.measure.run.jobs import Greeting
+from autotune.measure.run.stations import Station
+from autotune.measure.run.timing import TimingPolicy
+from autotune.measure.run.values import Array
+from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
+from autotune.runtime import Timing
+from autotune.task import Task
+from autotune.utils.check import Check
+
+
+class LocalRunner(Runner):
+    """Runs candidates on devices of this machine.
+
+    Each device is owned by one process, which is replaced when a kernel crashes it, poisons its
+    context or hangs; that costs the one trial. On a CPU each trial has a process of its own, and
+    builders stand still while it is timed.
+
+    Args:
+        timeout: seconds that loading, timing and checking one candidate may take together.
+        number: runs of one sample; by default 4.
+        repeat: samples at least, by default 3; candidates near the best get more.
+        min_repeat_ms: least duration of a sample, by default 0; `number` grows until it is
+            reached.
+        cooldown_interval: seconds a device rests after a trial; never longer than it was timed,
+            because what loads a kernel and compares its results does not heat the device.
+        enable_cpu_cache_flush: time with cold caches on a CPU.
+        module_loader: accepted as None for AutoTVM scripts.
+        device: index of the device.
+        devices: indices of several devices of this host; they share the work.
+        use_graph: time replays of a CUDA graph, without launch overhead; by default that is done
+            for kernels so short that launching them would be what is timed.
+        flush_l2: time with a cold L2 cache on a GPU.
+        verify: which results are compared with the reference: True or ``"all"`` (each; outputs of
+            more than 256 MiB as ``"sample"`` says), ``"sample"`` (whatever is or comes near a new
+            best and a tenth of the others; records say so), a share of the others from 0 to 1,
+            False, or a `VerifyPolicy`.
+        ref_input: values of all arguments in place of random ones.
+        seed: of the random inputs.
+        memory_bytes: memory a CPU kernel may map; by default all the machine has, 0 for no limit.
+        timing: the finer points of timing; `number`, `repeat` and `min_repeat_ms` override it
+            where they are given.
+
+    Raises:
+        MeasureError: an argument is out of range.
+    """
+
+    # What owns a device. Tests put doubles here.
+    station: ClassVar[type[Station]] = Station
+
+    def __init__(
+        self,
+        timeout: float = 10,
+        number: int | None = None,
+        repeat: int | None = None,
+        min_repeat_ms: float | None = None,
+        cooldown_interval: float = 0.1,
+        enable_cpu_cache_flush: bool = False,
+        module_loader: None = None,
+        *,
+        device: int = 0,
+        devices: Sequence[int] | None = None,
+        use_graph: bool | None = None,
+        flush_l2: bool = False,
+        verify: VerifyPolicy | bool | str | float = True,
+        ref_input: Sequence[Array] | None = None,
+        seed: int = 0,
+        memory_bytes: int | None = None,
+        timing: TimingPolicy | None = None,
+    ) -> None:
+        fine = _fine(timing, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
+        _check(timeout, fine, cooldown_interval, module_loader)
+        check_number("LocalRunner", "seed", seed, 0, whole=True)
+        check = Check(MeasureError, "LocalRunner")
+        if memory_bytes is not None:
+            check.whole("memory_bytes", memory_bytes, least=0)
+        check.flag("enable_cpu_cache_flush", enable_cpu_cache_flush)
+        check.flag("flush_l2", flush_l2)
+        check.flag("use_graph", bool(use_graph) if use_graph is None else use_graph)
+        if ref_input is not None:
+            check.sequence("ref_input", ref_input, "a list of arrays")
+        self.devices = _chosen([device] if devices is None else devices)
+        super().__init__(timeout, len(self.devices))
+        self.ref_input = ref_input
+        self.seed = seed
+        self.memory_bytes = _physical_bytes() if memory_bytes is None else memory_bytes
+        self.options = RunOptions(
+            timeout_s=timeout,
+            timing=fine,
+            flush=enable_cpu_cache_flush or flush_l2,
+            graph=use_graph,
+            verify=verify_policy(verify),
+            cooldown_s=cooldown_interval,
+        )
+        self._host = HostMeter()
+        self._crew: Crew | None = None
+        self._crew_lock = threading.Lock()
+        self._gate: HostGate | None = None
+
+    def set_task(self, task: Task) -> None:
+        """Prepare for a task; what was known of the one before is dropped."""
+        super().set_task(task)
+        self._host = HostMeter()
+        self.close()
+
+    @property
+    def host_note(self) -> str:
+        """What else the host was at while kernels of the task were timed on it, in words."""
+        return self._host.note
+
+    def share_host(self, gate: HostGate | None) -> None:
+        """Time kernels on this host inside ``gate.quiet()``."""
+        self._gate = gate
+
+    def start(self) -> None:
+        """Start the processes that own the devices, and do not wait for them.
+
+        Raises:
+            DeviceError: there is no such device.
+        """
+        self._running()
+
+    def get_build_kwargs(self) -> dict[str, Any]:
+        """Return the limits of the device, under AutoTVM's names."""
+        if self.task is None or target_of(self.task).language != "cuda":
+            return {}
+        limits = target_of(self.task).limits
+        names = ("max_thread_x", "max_thread_y", "max_thread_z")
+        checks = {
+            "max_shared_memory_per_block": limits.shared_bytes,
+            "max_threads_per_block": limits.threads_per_block,
+            **dict(zip(names, limits.block_dim, strict=True)),
+        }
+        return {"checks": {"gpu": checks}}
+
+    def submit(
+        self, measure_input: MeasureInput, build_result: BuildResult
+    ) -> Future[MeasureResult]:
+        """Queue one candidate for the next device that is free."""
+        return self._running().sharing.submit(measure_input, build_result)
+
+    def run(
+        self, measure_inputs: Sequence[MeasureInput], build_results: Sequence[BuildResult]
+    ) -> Sequence[MeasureResult]:
+        """Run a batch and wait for it."""
+        pairs = zip(measure_inputs, build_results, strict=True)
+        return [future.result() for future in [self.submit(i, b) for i, b in pairs]]
+
+    def race_devices(self) -> Sequence[int | None]:
+        """Return all devices that are at work: a winner must win on each."""
+        return self._running().devices or self.devices
+
+    def race(
+        self,
+        candidates: Sequence[tuple[MeasureInput, BuildResult]],
+        rounds: int,
+        least_s: float,
+        device: int | None = None,
+    ) -> list[Timing]:
+        """Time built candidates in turn on one device.
+
+        Raises:
+            MeasureError: the race cannot be run; the message says why.
+        """
+        return self._running().race(candidates, rounds, least_s, device)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the processes that own a device now."""
+        crew = self._crew
+        return [] if crew is None else crew.pids
+
+    def _running(self) -> Crew:
+        """Return the one crew; builders and the caller ask for it from threads of their own."""
+        with self._crew_lock:
+            if self._crew is None:
+                self._crew = crew = self._made()
+                # Scripts never close runners; the crew must then end with the runner.
+                self._at_end = weakref.finalize(self, crew.close)
+            return self._crew
+
+    def _made(self) -> Crew:
+        if self.task is None:
+            raise MeasureError("LocalRunner: set_task(task) comes before running anything")
+        greetings = [self._greeting(self.task, device) for device in self.devices]
+        kind, gate = self.station, self._gate
+        for greeting in greetings:
+            kind.require(greeting)
+        oracle = Oracle(self.seed, self.ref_input, self.options.verify)
+        return Crew(
+            self.options,
+            greetings,
+            lambda greeting, folder: kind(greeting, gate, folder),
+            oracle,
+            self.task,
+            self._host,
+        )
+
+    def _greeting(self, task: Task, device: int) -> Greeting:
+        isolated = runs_on_host(target_of(task))
+        if isolated and device != 0:
+            raise MeasureError(
+                f"LocalRunner: target {task.target} runs on the CPU, which is device 0; "
+                f"got device {device}"
+            )
+        limit = self.memory_bytes if isolated else 0
+        return Greeting(str(task.target), device, isolated, limit)
+
+    def close(self) -> None:
+        """Kill the processes and remove the reference data; the next `submit` starts anew.
+
+        What is submitted while the processes end is cancelled: a device never has two of them.
+        """
+        super().close()
+        crew = self._crew
+        if crew is None:
+            return
+        self._at_end.detach()
+        try:
+            crew.close()
+        finally:
+            with self._crew_lock:
+                self._crew = None if self._crew is crew else self._crew
+
+
+def _physical_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _fine(timing: TimingPolicy | None, **given: Any) -> TimingPolicy:
+    """Return the policy with whatever is given besides it."""
+    if timing is not None:
+        Check(MeasureError, "LocalRunner").kind("timing", timing, TimingPolicy, "a TimingPolicy")
+    return replace(
+        timing or TimingPolicy(),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+
+
+def _chosen(devices: object) -> tuple[int, ...]:
+    """Return the devices asked for as plain numbers."""
+    if isinstance(devices, str) or not isinstance(devices, Iterable):
+        raise MeasureError(f"LocalRunner: devices must be a list of numbers, got {devices!r}")
+    chosen = tuple(devices)
+    for device in chosen:
+        check_number("LocalRunner", "device", device, 0, whole=True)
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise MeasureError(
+            f"LocalRunner: devices must be distinct, and one at least, got {list(chosen)}"
+        )
+    return tuple(int(device) for device in chosen)
+
+
+def _check(
+    timeout: float, timing: TimingPolicy, cooldown_interval: float, module_loader: object
+) -> None:
+    check_timeout("LocalRunner", timeout)
+    for name in ("number", "repeat"):
+        check_number("LocalRunner", name, getattr(timing, name), 1, whole=True)
+    check_number("LocalRunner", "min_repeat_ms", timing.min_repeat_ms, 0, whole=False)
+    check_number("LocalRunner", "cooldown_interval", cooldown_interval, 0, whole=False)
+    if module_loader is not None:
+        raise MeasureError(
+            "LocalRunner: module_loader must be None, as it is for remote devices, which do not "
+            f"exist here; got {module_loader!r}"
+        )

@@ -1,0 +1,218 @@
+"""One trial on a device, in the process that owns it: load, time, check."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import AutotuneError
+from autotune.kernel.kernel import Argument
+from autotune.measure.check.inspection import Inspection
+from autotune.measure.run.host import HostWatch
+from autotune.measure.run.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
+from autotune.measure.run.race_rounds import race_rounds
+from autotune.measure.run.timing import CLOSE, take_samples
+from autotune.measure.run.values import read_values
+from autotune.measure.types import MeasureErrorNo
+from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions, Timing, load
+from autotune.runtime.arrays.inspector import Inspector
+from autotune.runtime.roofline import ceilings_of
+
+Speak = Callable[[str], None]
+Reply = dict[str, Any]
+
+
+class Bench:
+    """What stays on a device between trials: the values of the arguments.
+
+    Args:
+        device: where trials run.
+
+    Attributes:
+        fresh: whether no kernel has run on the buffers yet. In a process that forks for each trial
+            they stay fresh, whatever the forks do.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._key: tuple[object, ...] = ()
+        self._buffers: Buffers | None = None
+        self._inspection: Inspection | None = None
+        self._inspector: Inspector | None = None
+        self.fresh = True
+
+    def inspection(self, job: RunJob) -> Inspection:
+        """Return what tells right from wrong for trials with these inputs and checks."""
+        buffers = self.buffers(job.kernel.args, job.inputs)
+        if self._inspection is None or not self._inspection.fits(buffers, job.checks):
+            self._inspection = None
+            if not self.fresh:
+                self.forget()
+                buffers = self.buffers(job.kernel.args, job.inputs)
+            self._inspection = Inspection(buffers, job.checks, self.inspector())
+        return self._inspection
+
+    def inspector(self) -> Inspector:
+        """Return what compares arrays on this device."""
+        self._inspector = self._inspector or Inspector(self.device)
+        return self._inspector
+
+    def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
+        """Return buffers that hold the values in these files; kept until others are asked for."""
+        key = (args, inputs)
+        if self._buffers is None or key != self._key:
+            self._buffers = None
+            read = [a for a in args if a.role != "out"]
+            values = [read_values(p, a.dtype) for p, a in zip(inputs, read, strict=True)]
+            self._buffers, self._key = Buffers(args, self.device, values), key
+            self.fresh = True
+        return self._buffers
+
+    def sampler(self, executable: Executable, buffers: Buffers, options: TimeOptions) -> Sampler:
+        """Return what times ``executable``.
+
+        Its threads run where the system puts them, or where the user's environment binds them
+        (``OMP_PROC_BIND``): as they do when the kernel is called from a program.
+        """
+        self.fresh = False
+        return executable.sampler(buffers, options)
+
+    def watch(self) -> HostWatch:
+        """Return what looks at the host while something is timed, if it is timed there."""
+        return HostWatch(self.device.kind == "cpu")
+
+    def forget(self) -> None:
+        """Drop the buffers: a wild store may have hit them."""
+        self._buffers = self._inspection = None
+
+
+class Phases:
+    """Seconds of a trial by what was done: all of it is the way to a few samples.
+
+    Attributes:
+        seconds: by phase; "time" is how long the device was at work to be timed.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def end(self, phase: str) -> None:
+        """Count the time since the phase before for this one."""
+        now = time.perf_counter()
+        self.seconds[phase], self._last = now - self._last, now
+
+
+def run_job(bench: Bench, job: Job, speak: Speak) -> Reply:
+    """Do one job and say what came of it; a failure of the device is an answer as well."""
+    try:
+        match job:
+            case RunJob():
+                return _trial(bench, job, speak)
+            case RaceJob():
+                return _race(bench, job, speak)
+            case ReferenceJob():
+                return _reference(bench, job)
+            case CeilingJob():
+                speak("quiet")
+                return {"error_no": 0, "ceilings": asdict(ceilings_of(bench.device))}
+    except MemoryError as error:
+        return failure(f"out of memory: {error}")
+    except (AutotuneError, OSError) as error:
+        return failure(str(error))
+
+
+def failure(message: str, number: int = MeasureErrorNo.RUNTIME_DEVICE) -> Reply:
+    """Return the reply of a trial that failed."""
+    return {"error_no": int(number), "message": message}
+
+
+def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
+    phases = Phases()
+    if job.check != "never":
+        bench.inspection(job)  # while nobody has touched the inputs
+    buffers = bench.buffers(job.kernel.args, job.inputs)
+    unshared = bench.fresh
+    phases.end("inputs")
+    with load(job.artifact, job.kernel, bench.device) as executable:
+        options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)
+        sampler = bench.sampler(executable, buffers, options)
+        phases.end("load")
+        speak("quiet")
+        phases.end("quiet")
+        with bench.watch() as watch:
+            timing = take_samples(sampler, job.timing, job.best_s)
+        phases.end("time")
+        wrong = None
+        checked = _must_check(job, timing)
+        if checked:
+            speak("done")
+            wrong = _wrong(bench, job, executable, unshared)
+        phases.end("check")
+    phases.end("unload")
+    spent = {"phases": phases.seconds}
+    if wrong:
+        return failure(wrong, MeasureErrorNo.WRONG_ANSWER) | spent
+    use = watch.use.to_json()
+    return {
+        "error_no": 0,
+        "timing": timing.to_json(),
+        "verified": checked and bool(job.checks),
+        "host": use,
+        **spent,
+    }
+
+
+def _must_check(job: RunJob, timing: Timing) -> bool:
+    """Whether to compare: whatever may yet turn out to be the best is a possible winner."""
+    if job.check == "never":
+        return False
+    return job.check == "always" or job.best_s is None or timing.median <= CLOSE * job.best_s
+
+
+def _wrong(bench: Bench, job: RunJob, executable: Executable, unshared: bool) -> str | None:
+    """Compare with the reference; say what is wrong, if anything.
+
+    A candidate is not blamed for inputs that another one overwrote: where they changed and many
+    trials share them, they are made anew and it runs again. ``unshared`` inputs it changed itself.
+    """
+    found = bench.inspection(job).run(executable)
+    if (found.overwritten or found.outside) and not unshared:
+        bench.forget()
+        found = bench.inspection(job).run(executable)
+    if found.overwritten or found.outside:
+        bench.forget()
+    return found.message
+
+
+def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
+    executables = []
+    try:
+        samplers = []
+        for run in job.runs:
+            executable = load(run.artifact, run.kernel, bench.device)
+            executables.append(executable)
+            buffers = bench.buffers(run.kernel.args, run.inputs)
+            options = TimeOptions(flush_cache=run.flush, use_graph=run.graph)
+            samplers.append(bench.sampler(executable, buffers, options))
+        speak("quiet")
+        with bench.watch() as watch:
+            timings = race_rounds(samplers, job.rounds, job.least_s, job.seed)
+    finally:
+        for executable in executables:
+            executable.close()
+    rows = [timing.to_json() for timing in timings]
+    return {"error_no": 0, "timings": rows, "host": watch.use.to_json()}
+
+
+def _reference(bench: Bench, job: ReferenceJob) -> Reply:
+    buffers = bench.buffers(job.kernel.args, job.inputs)
+    with load(job.artifact, job.kernel, bench.device) as executable:
+        executable.run(buffers)
+        for path, values in zip(job.outputs, buffers.read(), strict=True):
+            np.save(path, values, allow_pickle=False)
+    return {"error_no": 0}

@@ -1,0 +1,150 @@
+"""The child process that owns a device: one trial after another, until its parent ends.
+
+Started by `autotune.measure.run.runner`. On a CPU every trial runs in a fork of this process, see
+`autotune.measure.process.isolate`. On a GPU trials run in this process, which owns the context;
+after an error that may have poisoned the context it says so and ends, and the parent starts
+another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import tempfile
+
+from autotune.errors import AutotuneError, CompilerCrashed, CompileTimeout
+from autotune.measure.process.blame import killed_from_outside
+from autotune.measure.process.isolate import Died, ForkFailed, in_fork
+from autotune.measure.run.jobs import CeilingJob, Greeting, Job, RaceJob, RunJob
+from autotune.measure.run.trial import Bench, Reply, Speak, failure, run_job
+from autotune.measure.types import MeasureErrorNo
+from autotune.runtime import device, empty, summarize
+from autotune.runtime.host.executable import rotation
+from autotune.runtime.host.host_helper import host_helper
+from autotune.target import Target
+from autotune.utils.child import Port, adopt, error_text
+
+# Set to 1 for this process, so that numpy starts no threads in it: it forks.
+QUIET_NUMPY = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+_HARMLESS = (MeasureErrorNo.NO_ERROR, MeasureErrorNo.WRONG_ANSWER)
+
+
+def main(port: Port) -> None:
+    """Greet, then serve run jobs."""
+    greeting: Greeting = port.receive()
+    tempfile.gettempdir()  # settles where temporary files go, before the user's own is restored
+    try:
+        chosen = device(Target(greeting.target), greeting.device)
+        bench = Bench(chosen)
+        serve = _serve_forks if greeting.isolated else _serve_here
+        if greeting.isolated:
+            adopt()
+            _warm_up()
+        else:
+            port.watch()
+            _open(bench)
+    except CompileTimeout as error:
+        port.send({"error": str(error)})
+        return
+    except (CompilerCrashed, OSError, MemoryError) as error:
+        port.send({"error": f"{type(error).__name__}: {error}", "passing": True})
+        return
+    except AutotuneError as error:
+        port.send({"error": str(error)})
+        return
+    # They were for this process, which has read them by now; kernels shall find the user's own.
+    for name, value in greeting.restored:
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    port.send({})
+    serve(port, bench, greeting)
+
+
+def _open(bench: Bench) -> None:
+    """Make the context and what compares floats now, so that no trial pays for it."""
+    empty((1,), "int8", bench.device)
+    with contextlib.suppress(AutotuneError):  # the first trial will say why
+        bench.inspector().prepare("float32")
+
+
+def _warm_up() -> None:
+    """Load what every fork would otherwise load anew."""
+    host_helper()
+    summarize([1.0, 2.0, 3.0], 1).to_json()
+
+
+def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
+    while True:
+        job: Job = port.receive()
+
+        def trial(speak: Speak, job: Job = job) -> Reply:
+            _limit_memory(greeting.memory_bytes)
+            return _guarded(bench, job, speak)
+
+        _prepare(bench, job)
+        try:
+            outcome = in_fork(port, job.timeout_s, trial)
+        except ForkFailed as error:
+            port.send({"unable": str(error)})
+        else:
+            port.send(_death(outcome) if isinstance(outcome, Died) else outcome)
+
+
+def _prepare(bench: Bench, job: Job) -> None:
+    """Load the inputs before forking, so that every trial finds them in memory."""
+    first = job.runs[0] if isinstance(job, RaceJob) else job
+    if isinstance(first, CeilingJob):
+        return
+    with contextlib.suppress(AutotuneError, OSError, MemoryError):  # the trial will say why
+        buffers = bench.buffers(first.kernel.args, first.inputs)
+        buffers.grow(rotation(buffers))
+        if isinstance(job, RunJob) and job.check != "never":
+            bench.inspection(job)
+
+
+def _serve_here(port: Port, bench: Bench, greeting: Greeting) -> None:
+    def speak(event: str) -> None:
+        """Nothing on the host disturbs what a GPU times."""
+
+    while True:
+        reply = _guarded(bench, port.receive(), speak)
+        leaving = reply["error_no"] not in _HARMLESS and not _healthy(bench)
+        port.send({**reply, "leaving": leaving})
+        if leaving:
+            os._exit(0)
+
+
+def _healthy(bench: Bench) -> bool:
+    """Whether the context still works after a failure; most errors of the device poison it."""
+    bench.forget()
+    try:
+        empty((1,), "int8", bench.device).numpy()
+    except Exception:  # whatever it is, this process is of no more use
+        return False
+    return True
+
+
+def _guarded(bench: Bench, job: Job, speak: Speak) -> Reply:
+    try:
+        return run_job(bench, job, speak)
+    except Exception as error:  # a process border: the parent turns it into a failed trial
+        if type(error).__module__.startswith("pycuda"):
+            return failure(f"{type(error).__name__}: {error}")
+        return failure(error_text(error), MeasureErrorNo.UNKNOWN_ERROR)
+
+
+def _death(died: Died) -> Reply:
+    if died.timed_out:
+        return failure(f"the kernel {died.how}", MeasureErrorNo.RUN_TIMEOUT)
+    was = "was " if died.how.startswith("killed") else ""
+    reply = failure(f"the process of the trial {was}{died.how}")
+    return {**reply, "killed": killed_from_outside(died.exit_code)}
+
+
+def _limit_memory(most_bytes: int) -> None:
+    if most_bytes:
+        resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))

@@ -1,0 +1,1 @@
+"""Arrays on devices, and how what a caller passes becomes what a kernel takes."""

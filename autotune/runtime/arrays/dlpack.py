@@ -1,0 +1,229 @@
+"""DLPack capsules, made and taken by hand with ctypes.
+
+The layouts are those of dlpack.h. Memory is lent versioned to those who ask for it - numpy lets
+only such memory be written - and unversioned, as all libraries know it, to the others; it is taken
+unversioned. numpy's own exchange knows neither CUDA nor bfloat16, so one path serves all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from typing import Any
+
+from autotune.errors import KernelError
+from autotune.kernel.kernel import ITEM_BYTES
+from autotune.runtime.arrays.memory import Block
+from autotune.runtime.device import DEVICE_TYPES, Device
+from autotune.utils.math import product
+
+
+class _DLDevice(ctypes.Structure):
+    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
+
+
+class _DLDataType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", _DLDevice),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DLDataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _DLManagedTensor(ctypes.Structure):
+    pass
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_DLManagedTensor))
+_DLManagedTensor._fields_ = [
+    ("dl_tensor", _DLTensor),
+    ("manager_ctx", ctypes.c_void_p),
+    ("deleter", _Deleter),
+]
+
+
+class _DLManagedTensorVersioned(ctypes.Structure):
+    pass
+
+
+_VersionedDeleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_DLManagedTensorVersioned))
+_DLManagedTensorVersioned._fields_ = [
+    ("major", ctypes.c_uint32),
+    ("minor", ctypes.c_uint32),
+    ("manager_ctx", ctypes.c_void_p),
+    ("deleter", _VersionedDeleter),
+    ("flags", ctypes.c_uint64),
+    ("dl_tensor", _DLTensor),
+]
+
+_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
+# Pinned host memory and managed memory are as good as host and device memory.
+_CUDA_HOST, _CUDA_MANAGED = 3, 13
+_ON_CPU = (DEVICE_TYPES["cpu"], _CUDA_HOST)
+_ON_CUDA = (DEVICE_TYPES["cuda"], _CUDA_MANAGED)
+# CUDA's legacy default stream in DLPack's numbering; our kernels run after what is queued there.
+_LEGACY_STREAM = 1
+_FRESH, _USED, _VERSIONED = b"dltensor", b"used_dltensor", b"dltensor_versioned"
+
+_api = ctypes.pythonapi
+_CapsuleDestructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_new_capsule = _api.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, _CapsuleDestructor]
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", _api)
+)
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", _api)
+)
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_SetName", _api)
+)
+# In a destructor the capsule is being freed: it is passed as an address, never as an object.
+_dying_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", _api)
+)
+_dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", _api)
+)
+
+# What is lent, by the address of its header, until the borrower gives it back.
+_lent: dict[int, tuple[Any, ...]] = {}
+
+
+def _give_back(managed: Any) -> None:
+    _lent.pop(ctypes.addressof(managed.contents), None)
+
+
+def _drop_capsule(capsule: int) -> None:
+    # A capsule that was taken has another name, and its taker calls the deleter.
+    for name in (_FRESH, _VERSIONED):
+        if _dying_is_valid(capsule, name):
+            _lent.pop(_dying_pointer(capsule, name), None)
+
+
+_deleter, _versioned_deleter = _Deleter(_give_back), _VersionedDeleter(_give_back)
+_destructor = _CapsuleDestructor(_drop_capsule)
+
+
+def export(
+    owner: object,
+    pointer: int,
+    shape: tuple[int, ...],
+    dtype: str,
+    device: Device,
+    versioned: bool = False,
+) -> object:
+    """Return a capsule that lends ``pointer``; ``owner`` lives until it is given back."""
+    managed: Any = _DLManagedTensorVersioned(major=1) if versioned else _DLManagedTensor()
+    managed.deleter = _versioned_deleter if versioned else _deleter
+    extents = (ctypes.c_int64 * len(shape))(*shape)
+    # numpy refuses absent strides together with zero dimensions; dense ones suit everybody.
+    steps = (ctypes.c_int64 * len(shape))(*_dense_strides(shape))
+    tensor = managed.dl_tensor
+    tensor.data = pointer
+    tensor.device = _DLDevice(device.device_type, device.index)
+    tensor.ndim = len(shape)
+    tensor.dtype = _DLDataType(_CODES[dtype.rstrip("0123456789")], ITEM_BYTES[dtype] * 8, 1)
+    tensor.shape, tensor.strides = extents, steps
+    address = ctypes.addressof(managed)
+    _lent[address] = (managed, extents, steps, owner)
+    return _new_capsule(address, _VERSIONED if versioned else _FRESH, _destructor)
+
+
+def adopt(source: Any) -> tuple[Device, tuple[int, ...], str, Block]:
+    """Take the memory of another library's array: its device, shape, dtype and bytes.
+
+    Raises:
+        KernelError: it cannot be used as it is; the message says why.
+    """
+    capsule = _capsule_of(source)
+    if not _is_valid(capsule, _FRESH):
+        raise KernelError("from_dlpack: the capsule was used before; ask its owner for a new one")
+    address = _pointer_of(capsule, _FRESH)
+    managed = _DLManagedTensor.from_address(address)
+    tensor = managed.dl_tensor
+    device, shape, dtype = _device(tensor), tuple(tensor.shape[: tensor.ndim]), _dtype(tensor)
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
+    if strides is not None and not _is_dense(shape, strides):
+        raise KernelError(
+            f"from_dlpack: shape {shape} with strides {strides} is not dense row-major; "
+            "pass a contiguous copy"
+        )
+    _rename(capsule, _USED)
+    owner = _Borrowed()
+    weakref.finalize(owner, _release, address)
+    size = product(shape) * ITEM_BYTES[dtype]
+    return device, shape, dtype, Block((tensor.data or 0) + tensor.byte_offset, size, owner)
+
+
+class _Borrowed:
+    """Lives as long as borrowed memory is used; its end gives the memory back."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _release(address: int) -> None:
+    managed = _DLManagedTensor.from_address(address)
+    # A null deleter means that there is nothing to free (dlpack.h).
+    if ctypes.cast(managed.deleter, ctypes.c_void_p).value:
+        managed.deleter(ctypes.byref(managed))
+
+
+def _capsule_of(source: Any) -> Any:
+    if not hasattr(source, "__dlpack__"):
+        if type(source).__name__ == "PyCapsule":
+            return source
+        raise KernelError(
+            f"from_dlpack: expected an array with __dlpack__, got {type(source).__name__}"
+        )
+    try:
+        if source.__dlpack_device__()[0] == DEVICE_TYPES["cuda"]:
+            return source.__dlpack__(stream=_LEGACY_STREAM)
+        return source.__dlpack__()
+    except (BufferError, RuntimeError, TypeError) as error:
+        # Each library has its own words: torch for tensors that require grad, numpy for
+        # read-only arrays and its byte orders.
+        raise KernelError(
+            f"from_dlpack: {type(source).__name__} does not lend its memory: {error}"
+        ) from error
+
+
+def _device(tensor: _DLTensor) -> Device:
+    number = tensor.device.device_type
+    if number in _ON_CPU:
+        return Device("cpu")
+    if number in _ON_CUDA:
+        return Device("cuda", tensor.device.device_id)
+    raise KernelError(f"from_dlpack: arrays on DLPack device type {number} cannot be used")
+
+
+def _dtype(tensor: _DLTensor) -> str:
+    code, bits, lanes = tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes
+    names = [name for name, number in _CODES.items() if number == code]
+    name = names[0] if names else ""
+    dtype = name if name == "bool" else f"{name}{bits}"
+    if lanes != 1 or dtype not in ITEM_BYTES:
+        raise KernelError(
+            f"from_dlpack: elements of DLPack code {code}, {bits} bits, {lanes} lanes are unknown"
+        )
+    return dtype
+
+
+def _dense_strides(shape: tuple[int, ...]) -> list[int]:
+    return [product(shape[i + 1 :]) for i in range(len(shape))]
+
+
+def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    dense = _dense_strides(shape)
+    return 0 in shape or all(
+        n == 1 or s == d for n, s, d in zip(shape, strides, dense, strict=True)
+    )

@@ -1,0 +1,234 @@
+"""Compile one kernel to an artifact, or find it already compiled."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from autotune.errors import (
+    CompileError,
+    CompilerCrashed,
+    CompilerMissing,
+    CompileTimeout,
+    KernelError,
+)
+from autotune.kernel.entry import identifier, plain_name
+from autotune.kernel.kernel import Kernel
+from autotune.kernel.signature import signature_mismatch
+from autotune.runtime.compile.build_cache import BuildCache, Entry
+from autotune.runtime.compile.compilers import Recipe, c_recipe, emulated_recipe
+from autotune.runtime.compile.cubin import check_cubin
+from autotune.runtime.compile.cuda_compilers import nvcc_recipe, nvrtc_recipe
+from autotune.runtime.compile.elf import code_bytes, code_hash
+from autotune.runtime.compile.resources import parse_ptxas, summary
+from autotune.runtime.compile.user_headers import anchored, user_headers
+from autotune.target import Target
+from autotune.utils import environment
+from autotune.utils.check import Check
+
+CudaCompiler = Literal["nvcc", "nvrtc"]
+# A header or library that is missing now may be there tomorrow: no verdict to remember.
+_NOT_FOUND = re.compile(r"No such file|(cannot|could not) open source file|cannot find -l")
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class BuildOutput:
+    """What came of one compilation.
+
+    Attributes:
+        artifact: path of the cubin or shared object.
+        resources: largest need of a launch: registers, shared_bytes (static and dynamic),
+            spill_bytes, spill_store_bytes, spill_load_bytes, stack_bytes, code_bytes. A shared
+            object has code_bytes only.
+        log: what the compiler printed; from the cache as well.
+        entries: the needs of each entry point.
+        code_hash: equal for kernels whose machine code, launches and arguments are equal.
+        cached: whether no compiler was run.
+        seconds: how long this call took.
+    """
+
+    artifact: str
+    resources: dict[str, int]
+    log: str
+    entries: dict[str, dict[str, int]] = field(default_factory=dict)
+    code_hash: str = ""
+    cached: bool = False
+    seconds: float = 0.0
+
+
+# What compiles a kernel, by its language, whether it is emulated, and the compiler asked for.
+_RECIPES: dict[tuple[str, bool, str], Callable[[Kernel, Target], Recipe]] = {
+    ("c", False, "nvcc"): c_recipe,
+    ("c", False, "nvrtc"): c_recipe,
+    ("cuda", False, "nvcc"): nvcc_recipe,
+    ("cuda", False, "nvrtc"): nvrtc_recipe,
+    ("cuda", True, "nvcc"): emulated_recipe,
+    ("cuda", True, "nvrtc"): emulated_recipe,
+}
+
+
+def compile_kernel(
+    kernel: Kernel,
+    target: Target,
+    *,
+    timeout_s: float = 60.0,
+    compiler: CudaCompiler = "nvcc",
+    out_dir: str | os.PathLike[str],
+    cache: BuildCache | None = None,
+    use_cache: bool = True,
+) -> BuildOutput:
+    """Compile ``kernel`` for ``target`` into ``out_dir``.
+
+    Args:
+        kernel: what to compile.
+        target: for which architecture.
+        timeout_s: seconds after which the compiler and its children are killed.
+        compiler: of CUDA kernels; C always goes to the host compiler.
+        out_dir: folder the artifact is put in, under a new name; it is made if missing.
+        cache: where compiled kernels are kept; by default this user's.
+        use_cache: False neither looks there nor stores.
+
+    Raises:
+        KernelError: an argument is of another kind.
+        CompileError: the compiler refused the source, which is remembered by the cache; or the
+            arguments do not fit what its entries take.
+        CompilerMissing: there is no compiler.
+        CompilerCrashed: the compiler was killed, or memory or disk were full.
+        CompileTimeout: it was killed after ``timeout_s``.
+    """
+    started = time.perf_counter()
+    check = Check(KernelError, "compile_kernel")
+    check.kind("kernel", kernel, Kernel, "a Kernel")
+    check.kind("target", target, Target, "a Target")
+    check.seconds("timeout_s", timeout_s)
+    check.one_of("compiler", compiler, get_args(CudaCompiler))
+    check.path("out_dir", out_dir)
+    kernel = replace(kernel, flags=anchored(kernel.flags)) if kernel.flags else kernel
+    if wrong := signature_mismatch(kernel):
+        raise CompileError(f"kernel {kernel.name!r}: {wrong}")
+    recipe = _recipe(kernel, target, compiler)
+    store = (cache or _users_cache(environment.cache_dir())) if use_cache else None
+    key = _key(recipe)
+    entry = store.get(key) if store else None
+    cached = entry is not None
+    if entry is None:
+        entry = _compile(kernel, recipe, timeout_s)
+        if store:
+            store.put(key, entry)
+    if entry.error:
+        raise CompileError(entry.error + _unnamed(kernel))
+    names = check_cubin(kernel, entry.artifact) if recipe.suffix == ".cubin" else {}
+    return BuildOutput(
+        artifact=_place(entry.artifact, Path(out_dir), identifier(kernel.name), recipe.suffix),
+        resources=summary(entry.entries, kernel, names) | {"code_bytes": entry.code_bytes},
+        log=entry.log,
+        entries=entry.entries,
+        code_hash=_launched(entry.code_hash, kernel),
+        cached=cached,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _unnamed(kernel: Kernel) -> str:
+    """Say which entry points the source does not even name; what the compiler says is obscure."""
+    entries = dict.fromkeys(plain_name(one.entry) for one in kernel.calls)
+    missing = [e for e in entries if not re.search(rf"\b{re.escape(e)}\b", kernel.source)]
+    return f"\n[the source has no function {', '.join(missing)}]" if missing else ""
+
+
+def _recipe(kernel: Kernel, target: Target, compiler: str) -> Recipe:
+    make = _RECIPES.get((kernel.language, target.emulate, compiler))
+    if make is None or kernel.language != target.language:
+        raise KernelError(
+            f"kernel {kernel.name!r}: nothing compiles language {kernel.language!r} with "
+            f"{compiler!r} for target {target}"
+        )
+    return make(kernel, target)
+
+
+@functools.cache
+def _users_cache(folder: Path) -> BuildCache:
+    """Return one cache object for each folder: it remembers how much room there is."""
+    return BuildCache(folder / "build")
+
+
+def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> Entry:
+    """Run the recipe; a refusal of the source is a result as well."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="autotune-build-") as folder:
+            log = recipe.compile(Path(folder), timeout_s)
+            artifact = _artifact(kernel, Path(folder, "out" + recipe.suffix), log)
+    except (CompilerMissing, CompilerCrashed, CompileTimeout):
+        raise
+    except CompileError as error:
+        if _NOT_FOUND.search(str(error)):
+            raise
+        return Entry(b"", error=str(error))
+    except OSError as error:
+        raise CompilerCrashed(
+            f"kernel {kernel.name!r}: cannot compile in {tempfile.gettempdir()}: {error}; "
+            "free space there or set TMPDIR"
+        ) from error
+    return Entry(
+        artifact,
+        log=log,
+        entries=parse_ptxas(log),
+        code_hash=code_hash(artifact),
+        code_bytes=code_bytes(artifact),
+    )
+
+
+def _artifact(kernel: Kernel, path: Path, log: str) -> bytes:
+    """Return what the compiler wrote.
+
+    Raises:
+        CompilerCrashed: nothing, though it reports success; no verdict on the source.
+    """
+    artifact = path.read_bytes() if path.exists() else b""
+    if not artifact:
+        raise CompilerCrashed(
+            f"kernel {kernel.name!r}: the compiler reports success but wrote no {path.suffix}; "
+            f"is it the compiler, and do its flags ask for another output? "
+            f"It says: {log.strip() or 'nothing'}"
+        )
+    return artifact
+
+
+def _launched(machine_code: str, kernel: Kernel) -> str:
+    """Digest the machine code together with all that decides how it is run."""
+    facts = (machine_code, kernel.calls, kernel.args, kernel.workspace)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _place(artifact: bytes, folder: Path, name: str, suffix: str) -> str:
+    """Write the artifact under a name that no other process or call uses."""
+    path = folder / f"{name}-{os.getpid()}-{next(_numbers)}{suffix}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(artifact)
+    except OSError as error:
+        raise CompilerCrashed(
+            f"kernel {name!r}: cannot write {path}: {error}; free space or choose another folder"
+        ) from error
+    return str(path)
+
+
+def _key(recipe: Recipe) -> str:
+    """Digest everything that decides what the compiler makes of the kernel."""
+    kernel = recipe.kernel
+    variables = sorted(environment.compiler_variables().items())
+    facts = [recipe.identity, variables, user_headers(kernel.source, kernel.flags)]
+    digest = hashlib.sha256(json.dumps(facts).encode())
+    digest.update(kernel.source.encode())
+    return digest.hexdigest()

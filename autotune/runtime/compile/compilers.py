@@ -1,0 +1,126 @@
+"""How a kernel's text becomes an artifact: one recipe for each language and compiler.
+
+A recipe is found before anything runs, and names all that decides its result; so the cache can
+answer without a compiler being started.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autotune.codegen.packed import packed_calls
+from autotune.emulator.build import emulated
+from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
+from autotune.kernel.kernel import Kernel
+from autotune.runtime.compile.toolchain import Toolchain, crashed, host_cpu, host_toolchain, killed
+from autotune.target import Target
+from autotune.utils.command import Completed, run
+
+# The same in text of ours around the source, where the "file" says what it is about.
+_OUR_ERROR = re.compile(r"^autotune: (.*?)(?::\d+|\(\d+\))+: error: (.*\S)", re.MULTILINE)
+_ASSERTION = re.compile(r"static assertion failed(: | with )")
+# What a compiler, a linker or NVRTC says first of what is wrong: "kernel.cu(3): error: ...".
+_FIRST_ERROR = re.compile(
+    r"^(?:.*?\berror\s*:|nvcc fatal\s*:|ptxas fatal\s*:"
+    r"|.*?: (?=undefined reference|cannot find))(.*\S)",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One way to compile one kernel.
+
+    Attributes:
+        kernel: whose text is compiled: the kernel asked for, or what the emulator makes of it.
+        identity: everything besides the source that decides the result: compiler, version, flags,
+            architecture. Part of the cache key.
+        suffix: of the artifact.
+        compile: called with an empty folder and the seconds left; writes ``out`` + suffix into the
+            folder and returns what the compiler printed, or raises `CompileError`.
+    """
+
+    kernel: Kernel
+    identity: tuple[str, ...]
+    suffix: str
+    compile: Callable[[Path, float], str]
+
+
+def c_recipe(kernel: Kernel, target: Target) -> Recipe:
+    """Compile C with the host compiler to a shared object for this very CPU."""
+    toolchain = host_toolchain()
+    flags = ("-x", "c", "-O3", *toolchain.flags, "-shared", "-fPIC", *kernel.flags)
+    callable_ = replace(kernel, source=kernel.source + packed_calls(kernel))
+    return _host_recipe(callable_, toolchain, flags, "kernel.c")
+
+
+def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
+    """Compile a CUDA kernel for the CPU: the emulator makes C++ of it."""
+    toolchain = host_toolchain(cxx=True)
+    on_host = emulated(kernel, target.arch)
+    flags = ("-x", "c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-pthread", *on_host.flags)
+    return _host_recipe(on_host, toolchain, flags, "kernel.cc")
+
+
+def _host_recipe(
+    kernel: Kernel, toolchain: Toolchain, flags: tuple[str, ...], name: str
+) -> Recipe:
+    def compile_in(folder: Path, timeout_s: float) -> str:
+        (folder / name).write_text(kernel.source, "utf-8")
+        # A linker that drops what nobody asked for yet must see libraries after the source.
+        libraries = [flag for flag in flags if flag.startswith("-l")]
+        argv = [*toolchain.command, *flags, "-o", "out.so", name, *libraries, "-lm"]
+        return run_compiler(kernel.name, argv, folder, timeout_s)
+
+    cpu = host_cpu() if any(flag.endswith("=native") for flag in flags) else ""
+    identity = ("host", *toolchain.command, toolchain.version, cpu, *flags)
+    return Recipe(kernel, identity, ".so", compile_in)
+
+
+def run_in(argv: list[str], folder: Path, timeout_s: float, stdin: str | None = None) -> Completed:
+    """Run a compiler in ``folder``; what it leaves behind when it is killed is there too.
+
+    It speaks English, by which `crashed` understands it.
+    """
+    return run(argv, timeout_s, folder, stdin, {"TMPDIR": str(folder), "LC_ALL": "C"})
+
+
+def run_compiler(name: str, argv: list[str], folder: Path, timeout_s: float) -> str:
+    """Run a compiler for kernel ``name`` in ``folder`` and return what it printed.
+
+    Raises:
+        CompileError: it refused the source.
+        CompileTimeout, CompilerCrashed: it did not end in time, or not of its own will.
+    """
+    started = time.monotonic()
+    completed = run_in(argv, folder, timeout_s)
+    check_compiler(name, argv, completed, time.monotonic() - started)
+    return completed.output
+
+
+def check_compiler(name: str, argv: list[str], completed: Completed, seconds: float) -> None:
+    """Raise the error that fits how a compiler ended; see `run_compiler`."""
+    if completed.timed_out:
+        raise CompileTimeout(
+            f"kernel {name!r}: {Path(argv[0]).name} was killed after {seconds:.1f} s; "
+            "give the builder a longer timeout or the template a smaller unroll"
+        )
+    if completed.returncode == 0:
+        return
+    text = f"kernel {name!r}: {Path(argv[0]).name} failed"
+    # Summaries show the first line only.
+    if match := _OUR_ERROR.search(completed.output):
+        text += f": {match[1]}: {_ASSERTION.sub('', match[2])}"
+    elif match := _FIRST_ERROR.search(completed.output):
+        text += f": {_ASSERTION.sub('', match[1].strip())}"
+    text += f"\n{completed.output.strip()}"
+    text += f"\n[command: {shlex.join(argv)}]"
+    if crashed(completed):
+        status = f"[exit status {completed.returncode}]"
+        raise CompilerCrashed(f"{text}\n{status}", killed(completed))
+    raise CompileError(text)

@@ -1,0 +1,130 @@
+"""The user's own headers: part of what decides a compilation, though not of the source.
+
+Those are the headers found along the flags that name folders or files, and along the variables
+that do; and what they include in turn. Headers of the system and of the toolkit are covered by
+the compiler's version. An ``#include`` may name its header by a macro, so every macro that stands
+for the name of a file is taken for an include. Limit: names that macros put together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from functools import lru_cache
+
+from autotune.runtime.compile.flags import Flag, expanded, parsed
+from autotune.utils import environment
+
+_INCLUDE = re.compile(
+    rb'^[ \t]*#[ \t]*(?:include(?:_next)?|import|embed|define[ \t]+\w+)[ \t]*[<"]([^>"\n]+)[>"]',
+    re.MULTILINE,
+)
+# A macro that a flag defines as the name of a file.
+_DEFINED = re.compile(r'\w+=[<"]([^>"\n]+)[>"]')
+_FOLDERS = (
+    "--include-path", "--include-directory", "--system-include", "-isystem", "-iquote",
+    "-idirafter", "-I",
+)  # fmt: skip
+_FILES = ("--pre-include", "-include", "-imacros")
+_MACROS = ("--define-macro", "-D")
+
+
+def anchored(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the flags with the headers' folders and files absolute, and files of flags read.
+
+    Compilers run in a folder of their own, where relative names would mean nothing.
+    """
+    found = parsed(expanded(flags), (*_FOLDERS, *_FILES))
+    return tuple(word for flag in found for word in _absolute(flag).words)
+
+
+def _absolute(flag: Flag) -> Flag:
+    # A file that is not here may be found along the folders, as one that is included.
+    if flag.name in _FILES and not os.path.exists(flag.value):
+        return flag
+    if not flag.value or flag.name not in (*_FOLDERS, *_FILES):
+        return flag
+    return Flag(flag.name, flag.between, os.path.abspath(flag.value))
+
+
+def user_headers(source: str, flags: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return path and digest of each of the user's headers that a source includes.
+
+    A name is looked for in every folder, not only in the first that has it, and beside the file
+    that includes it: a header that starts to hide another is noticed as well.
+    """
+    folders, named = _searched((*flags, *environment.compiler_flags()))
+    folders += environment.include_folders()
+    return sorted(_found(source, folders, named).items())
+
+
+def _found(source: str, folders: list[str], named: list[str]) -> dict[str, str]:
+    """Return path and digest of what a source includes, and of what is read before it."""
+    # The source itself has no folder: it is compiled in one that is empty but for it.
+    pending = [(name, "/") for name in (*named, *_included(source.encode()))]
+    tried: set[str] = set()
+    found: dict[str, str] = {}
+    while pending:
+        name, beside = pending.pop()
+        for folder in (beside, *folders):
+            path = os.path.join(folder, name)
+            header = None if path in tried else _header(path)
+            tried.add(path)
+            if header is not None:
+                found[path] = header[0]
+                # The folder without links, so that a detour (../lib/a.h) is not taken twice.
+                around = os.path.realpath(os.path.dirname(path))
+                pending += [(inner, around) for inner in header[1]]
+    return found
+
+
+def header_contents(source: str, flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return digests of the headers that a source finds along its own flags, and the other flags.
+
+    Nothing of it depends on where the headers are, nor on variables of this machine.
+    """
+    flags = anchored(flags)
+    parts = parsed(flags, (*_FOLDERS, *_FILES))
+    others = [word for one in parts if one.name not in (*_FOLDERS, *_FILES) for word in one.words]
+    return sorted(set(_found(source, *_searched(flags)).values())), others
+
+
+def _searched(flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return the folders that flags name, and the files that they have read."""
+    folders: list[str] = []
+    files: list[str] = []
+    for flag in parsed(expanded(flags), (*_FOLDERS, *_FILES, *_MACROS)):
+        # nvcc takes several, divided by commas; for others a comma belongs to the name.
+        values = dict.fromkeys((flag.value, *flag.value.split(",")))
+        if flag.name in _FOLDERS:
+            folders += values
+        elif flag.name in _FILES:
+            files += values
+        elif flag.name in _MACROS and (name := _DEFINED.fullmatch(flag.value)):
+            files.append(name[1])
+    return folders, files
+
+
+def _header(path: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return digest and includes of a header, or None where there is none."""
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        return _read(path, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+    except (OSError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _read(path: str, *_version: int) -> tuple[str, tuple[str, ...]]:
+    """Read a header once for each time it was changed; libraries of templates have hundreds."""
+    with open(path, "rb") as file:
+        text = file.read()
+    return hashlib.sha256(text).hexdigest(), tuple(_included(text))
+
+
+def _included(text: bytes) -> list[str]:
+    return [os.fsdecode(name) for name in _INCLUDE.findall(text)]

@@ -1,0 +1,197 @@
+"""Kernels on the CPU: loaded into this process, called and timed through the C helper."""
+
+from __future__ import annotations
+
+import _ctypes
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from autotune.codegen.packed import filler_name, packed_name
+from autotune.errors import DeviceError
+from autotune.kernel import Kernel
+from autotune.runtime.arrays.array import NDArray
+from autotune.runtime.arrays.buffers import Buffers, sets_beyond
+from autotune.runtime.device import Device
+from autotune.runtime.executable import Executable
+from autotune.runtime.host.host_helper import (
+    CallStruct,
+    RangeStruct,
+    RunStruct,
+    host_helper,
+)
+from autotune.runtime.timing import Clocks, TimeOptions
+
+_MOST_SETS = 16
+
+
+class CpuExecutable(Executable):
+    """A shared object in this process.
+
+    Args:
+        artifact: path of the shared object.
+        kernel: what it was compiled from.
+        device: a CPU.
+
+    Raises:
+        DeviceError: it cannot be loaded, or an entry point is missing.
+    """
+
+    def __init__(self, artifact: str, kernel: Kernel, device: Device) -> None:
+        super().__init__(kernel, device)
+        self._helper = host_helper()
+        try:
+            self._library = ctypes.CDLL(artifact)
+        except OSError as error:
+            # Where it lies differs from trial to trial: behind the line that failures share.
+            why = str(error).removeprefix(f"{artifact}: ")
+            raise DeviceError(
+                f"kernel {kernel.name!r}: cannot be loaded: {why}\n[file: {artifact}]"
+            ) from error
+        self._entries = [self._entry(one.entry) for one in kernel.calls]
+        self._filler = self._library[filler_name(kernel)] if kernel.constants else None
+        # A caller that keeps its arrays need not have them prepared anew for each call.
+        self._last: tuple[tuple[int, ...] | None, Any] = (None, None)
+        # The emulator says here what it saw go wrong: a race, a barrier not all threads reach.
+        self._fault: Any = getattr(self._library, "autotune_fault", None)
+        if self._fault is not None:
+            self._fault.restype = ctypes.c_char_p
+
+    def _entry(self, name: str) -> int:
+        try:
+            function = getattr(self._library, packed_name(name))
+        except AttributeError:
+            raise DeviceError(
+                f"kernel {self.kernel.name!r}: the library has no entry {name!r}; define "
+                f"`void {name}(...)`, not static"
+            ) from None
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+    def call(self, arrays: Sequence[NDArray]) -> None:
+        """Run once."""
+        self.fill_constants(arrays)
+        where = tuple(one.pointer for one in arrays)
+        if where != self._last[0]:
+            self._last = where, self.prepared([arrays])
+        self._helper.autotune_run(self._last[1])
+        self.check_fault()
+
+    def fill_constants(self, arrays: Sequence[NDArray]) -> None:
+        """Copy to the variables of the library."""
+        if self._filler is not None:
+            addresses = [one.pointer for one in self.constants(arrays)]
+            self._filler((ctypes.c_void_p * len(addresses))(*addresses))
+
+    def check_fault(self) -> None:
+        """Raise what an emulated kernel did wrong since the last look.
+
+        Raises:
+            DeviceError: with the emulator's report.
+        """
+        message = self._fault() if self._fault is not None else None
+        if message:
+            raise DeviceError(f"kernel {self.kernel.name!r}: {message.decode('utf-8', 'replace')}")
+
+    def prepared(self, sets: Sequence[Sequence[NDArray]]) -> ctypes.Array[RunStruct]:
+        """Return what the helper needs to run on each of ``sets``; it keeps nothing alive."""
+        return (RunStruct * len(sets))(*(self._prepared(arrays) for arrays in sets))
+
+    def _prepared(self, arrays: Sequence[NDArray]) -> RunStruct:
+        calls = (CallStruct * len(self._entries))()
+        for one, entry, pointers in zip(calls, self._entries, self.arguments(arrays), strict=True):
+            one.entry = entry
+            one.args = (ctypes.c_void_p * len(pointers))(*pointers)
+        zeroed = [self.workspaces[w.name] for w in self.kernel.workspace if w.zero]
+        return RunStruct(
+            n_calls=len(calls),
+            n_zero=len(zeroed),
+            n_args=len(arrays),
+            calls=calls,
+            zero=_ranges(zeroed),
+            args=_ranges(arrays),
+        )
+
+    def sampler(self, buffers: Buffers, options: TimeOptions) -> CpuSampler:
+        """Return what takes single samples."""
+        return CpuSampler(self, buffers, options)
+
+    def close(self) -> None:
+        """Unload the library; the executable cannot be used any more."""
+        super().close()
+        if self._entries:
+            self._entries = []
+            self._filler = None
+            self._fault = None
+            _ctypes.dlclose(self._library._handle)
+
+
+def rotation(buffers: Buffers) -> int:
+    """Return how many sets of arguments it takes for a run to find its own evicted from L2."""
+    return sets_beyond(buffers.bytes, l2_bytes(), _MOST_SETS)
+
+
+@cache
+def l2_bytes() -> int:
+    """Return the size of the second cache of a core, 0 where the system does not tell."""
+    try:
+        text = Path("/sys/devices/system/cpu/cpu0/cache/index2/size").read_text("ascii")
+        return int(text.strip().removesuffix("K")) << 10
+    except (OSError, ValueError):
+        return 0
+
+
+class CpuSampler:
+    """Times with the monotonic clock around runs, which the helper makes without Python.
+
+    Runs go round several sets of arguments where one would stay in the caches of a core: in a
+    program, others compute between two runs.
+    """
+
+    def __init__(self, executable: CpuExecutable, buffers: Buffers, options: TimeOptions) -> None:
+        self.input_sets = options.input_sets or rotation(buffers)
+        buffers.grow(self.input_sets)
+        if self.input_sets > 1:
+            buffers.poison()  # the first store to a page is dear, the more so in a fork
+        executable.fill_constants(buffers.sets[0])
+        self._executable = executable
+        self._buffers = buffers
+        self._helper = host_helper()
+        self._flush = options.flush_cache
+        # Twice, so that a sample can begin with any set and find the following ones behind it.
+        self._once = executable.prepared(buffers.sets[: self.input_sets])
+        self._runs = (RunStruct * (2 * self.input_sets))(*self._once, *self._once)
+        # Goes on from sample to sample, or a sample of few runs would always find warm sets.
+        self._turn = 0
+
+    def sample(self, number: int) -> float:
+        """Run ``number`` times: in one go, or one by one where each needs a fresh start."""
+        if self._flush or self._buffers.has_inout:
+            seconds = sum(self._single(self._take(1)) for _ in range(number))
+        else:
+            runs = ctypes.byref(self._runs[self._take(number)])
+            seconds = self._helper.autotune_time(runs, self.input_sets, number)
+        self._executable.check_fault()
+        return float(seconds)
+
+    def _take(self, number: int) -> int:
+        """Return whose turn it is, and let so many sets have theirs."""
+        first = self._turn
+        self._turn = (first + number) % self.input_sets
+        return first
+
+    def _single(self, index: int) -> float:
+        self._buffers.restore(index)
+        one = ctypes.byref(self._runs[index])
+        if self._flush:
+            self._helper.autotune_flush(one)
+        return float(self._helper.autotune_time(one, 1, 1))
+
+    def clocks(self) -> Clocks | None:
+        """Return None: no portable counter tells."""
+        return None
+
+
+def _ranges(arrays: Sequence[NDArray]) -> ctypes.Array[RangeStruct]:
+    return (RangeStruct * len(arrays))(*(RangeStruct(a.pointer, a.nbytes) for a in arrays))

@@ -1,0 +1,150 @@
+"""The door to PyCUDA's driver: contexts, memory, modules and events.
+
+PyCUDA is an extra, and cannot be imported where there is no driver; this module can, and then
+says what is missing to whoever asks for a device. Work is done in the primary context of the
+device, the one that torch, cupy and jax use, so that arrays are shared without copying. A context
+is made current for each piece of work and put back after it, so any thread may come.
+
+Every failure of the driver leaves here as a `DeviceError` with the driver's own words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+import weakref
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from autotune.errors import DeviceError
+from autotune.runtime.arrays.memory import Block, register_memory
+from autotune.runtime.device import Device
+from autotune.target.query import cuda_device_count
+
+_missing = ""
+try:
+    from pycuda import driver as driver
+except ImportError as error:
+    driver: Any = None  # type: ignore[no-redef]
+    _missing = str(error)
+
+_context_lock = threading.Lock()
+
+
+def has_pycuda() -> bool:
+    """Return whether PyCUDA can be used, which also takes a driver."""
+    return driver is not None
+
+
+# ---- contexts ----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def activated(index: int) -> Iterator[None]:
+    """Make the primary context of device ``index`` current, and turn driver errors into ours.
+
+    Raises:
+        DeviceError: there is no such device or no PyCUDA, or the driver failed inside the block.
+    """
+    context = _context(index)
+    try:
+        context.push()
+    except driver.Error as error:
+        raise DeviceError(f"cuda:{index}: {error}") from error
+    try:
+        yield
+    except driver.Error as error:
+        raise DeviceError(f"cuda:{index}: {error}") from error
+    finally:
+        driver.Context.pop()
+
+
+def _context(index: int) -> Any:
+    with _context_lock:
+        return _retained(index)
+
+
+@cache
+def _retained(index: int) -> Any:
+    if index >= cuda_device_count():
+        raise DeviceError(
+            f"cuda:{index}: there is no such device; {cuda_device_count()} are visible"
+        )
+    if driver is None:
+        raise DeviceError(
+            f"cuda:{index}: PyCUDA cannot be used ({_missing}); install it with "
+            "`pip install 'autotune[cuda]'`"
+        )
+    try:
+        driver.init()
+        return driver.Device(index).retain_primary_context()
+    except driver.Error as error:
+        raise DeviceError(f"cuda:{index}: no context could be made: {error}") from error
+
+
+def driver_version() -> str:
+    """Return the version of CUDA that the driver speaks, such as ``"13000"``."""
+    _context(0)
+    return str(driver.get_driver_version())
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+
+class _Allocation:
+    """Owns device memory; its end frees it, in whatever thread that comes."""
+
+    __slots__ = ("__weakref__", "raw")
+
+    def __init__(self, raw: Any, index: int) -> None:
+        self.raw = raw
+        weakref.finalize(self, _free, raw, index)
+
+
+def _free(raw: Any, index: int) -> None:
+    # After a fault the context takes nothing any more, not even memory back.
+    with contextlib.suppress(DeviceError), activated(index):
+        raw.free()
+
+
+class CudaMemory:
+    """The memory of CUDA devices."""
+
+    def allocate(self, device: Device, size: int) -> Block:
+        """Return uninitialised bytes; the driver aligns them to at least 256."""
+        with activated(device.index):
+            raw = driver.mem_alloc(max(1, size))
+        return Block(int(raw), size, _Allocation(raw, device.index))
+
+    def to_host(self, device: Device, host: int, pointer: int, size: int) -> None:
+        """Copy to the host, after all queued work."""
+        with activated(device.index):
+            driver.memcpy_dtoh(host_view(host, size), pointer)
+
+    def from_host(self, device: Device, pointer: int, host: int, size: int) -> None:
+        """Copy from the host."""
+        with activated(device.index):
+            driver.memcpy_htod(pointer, host_view(host, size))
+
+    def copy(self, device: Device, target: int, source: int, size: int) -> None:
+        """Copy within a device."""
+        with activated(device.index):
+            driver.memcpy_dtod(target, source, size)
+            driver.Context.synchronize()
+
+    def fill(self, device: Device, pointer: int, byte: int, size: int) -> None:
+        """Set every byte."""
+        with activated(device.index):
+            driver.memset_d8(pointer, byte, size)
+            driver.Context.synchronize()
+
+
+def host_view(address: int, size: int) -> memoryview:
+    """Return host memory as something PyCUDA can copy from and to."""
+    return memoryview((ctypes.c_ubyte * size).from_address(address))
+
+
+if driver is not None:
+    register_memory("cuda", CudaMemory())
