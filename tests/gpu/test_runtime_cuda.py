@@ -12,7 +12,7 @@ from autotune.kernel.kernel import ITEM_BYTES
 from autotune.runtime import array, compile_kernel, cpu, cuda, empty, from_dlpack, load
 from autotune.runtime.arrays import dlpack
 from autotune.runtime.arrays.array import numpy_dtype
-from autotune.runtime.compile.cached import cuda_compilers
+from autotune.runtime.compile import cuda_compilers
 from autotune.runtime.nvidia import driver as cuda_driver
 from autotune.target import Target
 

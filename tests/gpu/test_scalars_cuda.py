@@ -8,7 +8,7 @@ import autotune.driver as driver
 from autotune.errors import CompilerMissing
 from autotune.kernel import SourceKernel, arg, call, constant, workspace
 from autotune.runtime import TimeOptions, array, cuda
-from autotune.runtime.compile.cached import cuda_compilers
+from autotune.runtime.compile import cuda_compilers
 from tests.measure.test_scalars import measured
 from tests.runtime.test_scalars import (  # noqa: F401  (run again, on the target below)
     axpy,

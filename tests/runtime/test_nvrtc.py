@@ -13,7 +13,7 @@ import pytest
 from autotune.errors import CompileError, CompilerMissing, CompileTimeout
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import compile_kernel
-from autotune.runtime.compile.cached import nvrtc
+from autotune.runtime.compile import nvrtc
 from autotune.runtime.compile.cuda_compilers import find_nvrtc
 from autotune.target import Target
 

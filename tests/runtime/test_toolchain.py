@@ -9,7 +9,7 @@ import pytest
 from autotune.errors import CompilerMissing
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import compile_kernel
-from autotune.runtime.compile.cached import toolchain
+from autotune.runtime.compile import toolchain
 from autotune.runtime.compile.toolchain import find_nvcc, host_toolchain, nvcc_toolchain
 from autotune.target import Target
 

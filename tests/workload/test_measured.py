@@ -55,7 +55,7 @@ def test_steps_are_built_run_and_compared_with_the_computes(workload):
 
 
 def test_steps_that_do_not_fit_cost_their_own_trial(workload):
-    bad = ScheduleSteps((Split(stage=9, axis=0, factor=4, nparts=0),))
+    bad = ScheduleSteps((Split(stage=9, axis=0, factors=(4,)),))
     option = measure_option(LocalBuilder(n_parallel=1), LocalRunner(number=1, repeat=1))
     with Pipeline(workload, option) as line:
         line.submit([MeasureInput(workload.target, workload, bad)])

@@ -47,7 +47,7 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
     def compile_in(folder: Path, timeout_s: float) -> str:
         started = time.monotonic()
         # Not at the top: it takes longer to import than NVRTC to compile a kernel.
-        from autotune.runtime.compile.cached import pycuda_nvcc
+        from autotune.runtime.compile import pycuda_nvcc
 
         if pycuda_nvcc.has_pycuda():
             argv, completed, cubin = pycuda_nvcc.nvcc_through_pycuda(
