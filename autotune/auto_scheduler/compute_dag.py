@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
+from autotune.auto_scheduler.access import AccessAnalyzer
+from autotune.auto_scheduler.flop import count_flop
 from autotune.auto_scheduler.relink import linked_ops
 from autotune.auto_scheduler.topology import outputs_of
 from autotune.errors import ExpressionError
@@ -52,6 +54,16 @@ class ComputeDAG:
     def outputs(self) -> tuple[Operation, ...]:
         """The operations that nobody reads, in topological order."""
         return outputs_of(self.tensors)
+
+    @cached_property
+    def access(self) -> AccessAnalyzer:
+        """How the operations read each other."""
+        return AccessAnalyzer(self.ops)
+
+    @cached_property
+    def flop_ct(self) -> float:
+        """The number of arithmetic operations; -1 where it cannot be told."""
+        return count_flop(self.ops)
 
     def text(self, simple: bool = False) -> str:
         """Return one line an operation; ``simple`` is the form whose hash makes workload keys."""

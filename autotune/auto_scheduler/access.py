@@ -1,0 +1,193 @@
+"""How the operations of a graph read each other, and what may be done with them because of it.
+
+The rules are those of TVM's access analyzer; Ansor (Zheng et al., OSDI 2020, section 4.1) says
+what its sketches use them for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from autotune.auto_scheduler.reads import (
+    CONSTANT_INDICES,
+    has_branch,
+    has_expensive_call,
+    index_pattern,
+    reads_of,
+    shifted_equal,
+)
+from autotune.ir import Expr, IntImm
+from autotune.ir.structure import variables
+from autotune.te.relation import extent_of
+from autotune.te.tensor import ComputeOp, Operation
+
+Indices = tuple[Expr, ...]
+NOTHING: frozenset[Operation] = frozenset()
+
+
+@dataclass(frozen=True)
+class AccessFacts:
+    """What the body of one operation allows.
+
+    Attributes:
+        simple: each index that it reads at is a constant, or one of its axes, perhaps shifted.
+        strictly_inlineable: it is cheap, and reads elementwise or broadcasts.
+        needs_tiling: it reads elements several times, so that tiles of it are worth keeping.
+    """
+
+    simple: bool
+    strictly_inlineable: bool
+    needs_tiling: bool
+
+
+class AccessAnalyzer:
+    """The facts about a graph; an operation stands for all tensors that it produces.
+
+    Args:
+        ops: the operations, each after those that it reads.
+
+    Attributes:
+        reads: operation -> what it reads -> the indices at which it does, one tuple a read.
+        readers: operation -> those that read it.
+    """
+
+    def __init__(self, ops: Sequence[Operation]) -> None:
+        self.ops = tuple(ops)
+        self.reads: dict[Operation, dict[Operation, list[Indices]]] = {}
+        self.readers: dict[Operation, list[Operation]] = {op: [] for op in ops}
+        for op in ops:
+            self.reads[op] = reads_of(op)
+            for source in self.reads[op]:
+                self.readers[source].append(op)
+        self._facts: dict[Operation, AccessFacts] = {}
+
+    def is_output(self, op: Operation) -> bool:
+        """Whether no other operation reads it."""
+        return not self.readers[op]
+
+    def is_simple_access(self, op: Operation) -> bool:
+        """Whether all its reads are at constants or at its own axes, perhaps shifted."""
+        return self._fact(op).simple
+
+    def is_strictly_inlineable(self, op: Operation) -> bool:
+        """Whether it costs next to nothing to compute it anew at each read."""
+        return self._fact(op).strictly_inlineable
+
+    def needs_multi_level_tiling(self, op: Operation) -> bool:
+        """Whether it reads elements several times."""
+        return self._fact(op).needs_tiling
+
+    def consumers(self, op: Operation, inlined: Container[Operation] = NOTHING) -> list[Operation]:
+        """Return who reads an operation, looking through those that are inlined."""
+        return _reached(op, self.readers, inlined)
+
+    def producers(self, op: Operation, inlined: Container[Operation] = NOTHING) -> list[Operation]:
+        """Return what an operation reads, looking through those that are inlined."""
+        return _reached(op, self.reads, inlined)
+
+    def direct_producers(self, op: Operation) -> list[Operation]:
+        """Return what the body of an operation reads."""
+        return list(self.reads[op])
+
+    def elementwise_match(self, op: Operation, target: Operation) -> bool:
+        """Whether ``target`` reads ``op`` elementwise, by a chain of single readers."""
+        while op is not target:
+            readers = self.readers[op]
+            if len(readers) != 1 or not self._is_elementwise(readers[0], op):
+                return False
+            op = readers[0]
+        return True
+
+    def num_common_outer_iterators(self, op: Operation, target: Operation) -> int:
+        """Return how many leading axes two operations share, over all paths between them."""
+        found = [*self._paths(op, target), *self._paths(target, op)]
+        return min(found, default=0)
+
+    def _paths(self, op: Operation, target: Operation) -> Iterable[int]:
+        todo = [(op, len(op.outputs[0].shape))]
+        while todo:
+            reached, common = todo.pop()
+            if reached is target:
+                yield common
+                continue
+            for reader in self.readers[reached]:
+                todo.append((reader, min(common, self._common[reader, reached])))
+
+    @cached_property
+    def _common(self) -> dict[tuple[Operation, Operation], int]:
+        """Of a reader and what it reads: the number of leading axes that they share."""
+        return {
+            (op, source): _common_axes(op, source, indices)
+            for op in self.ops
+            for source, indices in self.reads[op].items()
+        }
+
+    def _is_elementwise(self, reader: Operation, op: Operation) -> bool:
+        if not isinstance(op, ComputeOp) or not isinstance(reader, ComputeOp):
+            return False
+        shapes = {tensor.shape for each in (op, reader) for tensor in each.outputs}
+        if len(shapes) > 1:
+            return False
+        patterns = [index_pattern(reader, each) for each in self.reads[reader][op]]
+        return all(each is not None and each.is_identity for each in patterns)
+
+    def _fact(self, op: Operation) -> AccessFacts:
+        if op not in self._facts:
+            self._facts[op] = self._find(op)
+        return self._facts[op]
+
+    def _find(self, op: Operation) -> AccessFacts:
+        if not isinstance(op, ComputeOp):
+            return AccessFacts(True, False, False)
+        patterns = [index_pattern(op, each) for some in self.reads[op].values() for each in some]
+        known = [each for each in patterns if each is not None]
+        simple = len(known) == len(patterns)
+        in_order = simple and all(each.same_order and not each.repeats for each in known)
+        cheap = not has_branch(op) and not has_expensive_call(op)
+        inlineable = not self.reads[op] or (in_order and cheap)
+        return AccessFacts(simple, inlineable, self._needs_tiling(op))
+
+    def _needs_tiling(self, op: ComputeOp) -> bool:
+        if CONSTANT_INDICES in op.attrs:
+            return False
+        wide = {axis.var for axis in op.axis if extent_of(axis) != 1}
+        missing = 0
+        for accesses in self.reads[op].values():
+            used = {var for indices in accesses for index in indices for var in variables(index)}
+            missing += bool(wide - used)
+        return missing >= 2 or (missing >= 1 and bool(op.reduce_axis))
+
+
+def _reached(
+    op: Operation,
+    edges: dict[Operation, dict[Operation, list[Indices]]] | dict[Operation, list[Operation]],
+    inlined: Container[Operation],
+) -> list[Operation]:
+    found: dict[Operation, None] = {}
+    todo = list(reversed(list(edges[op])))
+    while todo:
+        each = todo.pop()
+        if each in inlined:
+            todo.extend(reversed(list(edges[each])))
+        else:
+            found[each] = None
+    return list(found)
+
+
+def _common_axes(op: Operation, source: Operation, accesses: Iterable[Indices]) -> int:
+    """Return how many leading axes of an operation index the same ones of what it reads."""
+    common = min(len(op.axis), len(source.outputs[0].shape))
+    for indices in accesses:
+        for i in range(common):
+            same_extent = _extent(op, i) == _extent(source, i)
+            if not same_extent or not shifted_equal(op.axis[i].var, indices[i]):
+                common = i
+                break
+    return common
+
+
+def _extent(op: Operation, i: int) -> object:
+    extent = op.outputs[0].shape[i]
+    return extent.value if isinstance(extent, IntImm) else extent

@@ -1,0 +1,96 @@
+"""How one operation reads another: at which indices, and how these relate to its own axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from autotune.ir import Add, Call, Conditional, Expr, IntImm, ProducerLoad, Sub, Var
+from autotune.ir.structure import walk
+from autotune.te.tensor import ComputeOp, Operation
+
+# Attribute of an operation: names of axes that index constant matrices.
+CONSTANT_INDICES = "auto_scheduler_simplify_const_tensor_indices"
+_EXPENSIVE = ("exp",)
+
+
+@dataclass(frozen=True)
+class IndexPattern:
+    """The axes of a reader that index what it reads, dimension by dimension.
+
+    Attributes:
+        axes: for each index that is not constant, the number of the axis.
+        count: how many axes the reader has.
+    """
+
+    axes: tuple[int, ...]
+    count: int
+
+    @property
+    def same_order(self) -> bool:
+        """Whether the axes stand in the order that the reader has them in."""
+        return all(a <= b for a, b in pairwise(self.axes))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether one axis indexes two dimensions."""
+        return len(set(self.axes)) < len(self.axes)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether each axis is there, once, and in order."""
+        return self.axes == tuple(range(self.count))
+
+
+def reads_of(op: Operation) -> dict[Operation, list[tuple[Expr, ...]]]:
+    """Return what an operation reads, in order of first use, and the indices of each read."""
+    found: dict[Operation, list[tuple[Expr, ...]]] = {tensor.op: [] for tensor in op.input_tensors}
+    for node in _nodes(op):
+        if isinstance(node, ProducerLoad):
+            found[node.tensor.op].append(node.indices)
+    return found
+
+
+def index_pattern(reader: Operation, indices: Sequence[Expr]) -> IndexPattern | None:
+    """Return which axes of ``reader`` the indices are, or None if one is something else."""
+    axes = []
+    for index in indices:
+        if isinstance(index, IntImm):
+            continue
+        fitting = (i for i, axis in enumerate(reader.axis) if shifted_equal(axis.var, index))
+        axis = next(fitting, None)
+        if axis is None:
+            return None
+        axes.append(axis)
+    return IndexPattern(tuple(axes), len(reader.axis))
+
+
+def shifted_equal(var: Var, index: Expr) -> bool:
+    """Whether an index is a variable plus or minus a constant."""
+    match index:
+        case Var():
+            return index is var
+        case Add(a, b):
+            return (a is var and isinstance(b, IntImm)) or (b is var and isinstance(a, IntImm))
+        case Sub(a, b):
+            return a is var and isinstance(b, IntImm)
+        case _:
+            return False
+
+
+def has_branch(op: ComputeOp) -> bool:
+    """Whether its value depends on a condition."""
+    return any(isinstance(node, Conditional) for node in _nodes(op))
+
+
+def has_expensive_call(op: ComputeOp) -> bool:
+    """Whether it calls a function that should not be computed anew at each read."""
+    return any(isinstance(node, Call) and node.name in _EXPENSIVE for node in _nodes(op))
+
+
+def _nodes(op: Operation) -> list[object]:
+    if not isinstance(op, ComputeOp):
+        return []
+    first = op.body[:1] if op.reduce_axis else op.body
+    return [node for value in first for node in walk(value)]
