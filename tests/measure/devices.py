@@ -11,6 +11,7 @@ from autotune.measure import Builder, BuildResult, LocalBuilder, LocalRunner, Me
 from autotune.measure.build.realise import realise
 from autotune.measure.process.worker import StartFailed
 from autotune.measure.run.jobs import RaceJob
+from autotune.measure.run.replies import Raced, Ran
 from autotune.runtime import summarize
 from autotune.runtime.timing import Clocks
 
@@ -89,15 +90,15 @@ class StatedStation:
         self.start()
         self.jobs.append(job)
         if isinstance(job, RaceJob):
-            return {"error_no": 0, "timings": [self.timing(r, job.rounds) for r in job.runs]}
+            return Raced(tuple(self.timing(r, job.rounds) for r in job.runs))
         timing = self.timing(job, 3)
-        new_best = job.best_s is None or timing["median"] < job.best_s
+        new_best = job.best_s is None or timing.median < job.best_s
         checked = job.check == "always" or (job.check == "best" and new_best)
-        return {"error_no": 0, "timing": timing, "verified": checked}
+        return Ran(timing, checked)
 
     def timing(self, job, samples):
         seconds = float(Path(job.artifact).read_text().split()[self.device])
-        return summarize([seconds] * samples, 1, [CLOCKS] * samples).to_json()
+        return summarize([seconds] * samples, 1, [CLOCKS] * samples)
 
     def end(self):
         pass

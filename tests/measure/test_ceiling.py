@@ -1,7 +1,6 @@
 """Which part of the ceiling a trial is said to reach, from ceilings that are made up."""
 
 import logging
-from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +8,9 @@ import pytest
 from autotune.kernel import SourceKernel, arg
 from autotune.measure.run.ceiling import Roofline
 from autotune.measure.run.jobs import RunJob
+from autotune.measure.run.replies import Failed, Rated
 from autotune.measure.run.timing import TimingPolicy
+from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import Ceilings, summarize
 
 MIB = 1 << 20
@@ -34,8 +35,8 @@ class Device:
     def run(self, job):
         self.asked += 1
         if self.error:
-            return {"error_no": 4, "message": self.error}
-        return {"error_no": 0, "ceilings": asdict(CEILINGS)}
+            return Failed(MeasureErrorNo.RUNTIME_DEVICE, self.error)
+        return Rated(CEILINGS)
 
 
 def roofline(flop=1.0, moved_bytes=1.0):

@@ -12,6 +12,8 @@ import pytest
 import autotune.task as at
 from autotune.kernel import SourceKernel, arg
 from autotune.measure import LocalBuilder, LocalRunner, MeasureErrorNo, MeasureInput
+from autotune.measure.run.replies import Ran, to_json
+from autotune.runtime import summarize
 from tests.faults.test_faults import gone
 
 LEAVES_C = """
@@ -107,11 +109,7 @@ void forges(float *y) {
   y[0] = 7.0f;
 }
 """
-TIMING = {
-    "samples_s": [1e-9] * 3, "number": 1, "median": 1e-9, "ci95": [1e-9, 1e-9],
-    "noise_floor": 0.0, "clocks": None,
-}  # fmt: skip
-DONE = {"error_no": 0, "timing": TIMING, "verified": True}
+DONE = to_json(Ran(summarize([1e-9] * 3, 1), verified=True))
 
 
 @at.template("measure_test.forges")

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.run.dispatch import Dispatch
+from autotune.measure.run.replies import Ran
 from autotune.measure.run.stations import Rest, Station
 from autotune.tuner import GridSearchTuner
 from tests.measure.devices import StatedStation
@@ -51,8 +52,8 @@ def test_a_reply_says_what_its_time_went_into(monkeypatch):
     monkeypatch.setattr(Station, "run", noted)
     option = measure_option(LocalBuilder(n_parallel=1), LocalRunner(number=1, cooldown_interval=0))
     GridSearchTuner(task_of(n=2, allowed=2)).tune(2, option, finalists=0)
-    trials = [(r, b) for r, b in zip(replies, busy, strict=True) if "timing" in r]
+    trials = [(r, b) for r, b in zip(replies, busy, strict=True) if isinstance(r, Ran)]
     assert trials
     for reply, seconds in trials:
-        assert list(reply["phases"]) == ["inputs", "load", "quiet", "time", "check", "unload"]
-        assert seconds == reply["phases"]["time"] > 0
+        assert list(reply.phases) == ["inputs", "load", "quiet", "time", "check", "unload"]
+        assert seconds == reply.phases["time"] > 0

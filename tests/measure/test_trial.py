@@ -5,6 +5,7 @@ import pytest
 
 from autotune.kernel import SourceKernel, arg
 from autotune.measure.run.jobs import Check, RunJob
+from autotune.measure.run.replies import Failed
 from autotune.measure.run.timing import CLOSE, TimingPolicy
 from autotune.measure.run.trial import Bench, _must_check, run_job
 from autotune.measure.types import MeasureErrorNo
@@ -48,8 +49,10 @@ class Trials:
             best_s=best_s,
         )
         reply = run_job(bench or self.bench, job, lambda event: None)
-        assert reply["error_no"] in (0, MeasureErrorNo.WRONG_ANSWER), reply
-        return reply.get("message", "verified" if reply.get("verified") else "not checked")
+        if isinstance(reply, Failed):
+            assert reply.error_no == MeasureErrorNo.WRONG_ANSWER, reply
+            return reply.message
+        return "verified" if reply.verified else "not checked"
 
 
 @pytest.fixture

@@ -1,9 +1,13 @@
-"""What is sent to the processes that compile: frozen data, text and numbers only."""
+"""What is sent to the processes that compile, and what they answer: frozen data.
+
+A child may have gone mad, so nothing of an answer is believed before `reply_of` has read it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
 from autotune.kernel.kernel import Kernel
 
@@ -18,3 +22,61 @@ class BuildJob:
     compiler: Literal["nvcc", "nvrtc"]
     out_dir: str
     use_cache: bool = True
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel was compiled.
+
+    Attributes:
+        artifact: path of the file.
+        resources: what the compiler says of registers, spills and shared memory.
+        code_hash: of the machine code and the launches.
+    """
+
+    artifact: str
+    resources: Mapping[str, int]
+    code_hash: str
+
+
+Reason = Literal["refused", "timeout", "crashed", "missing", "unknown"]
+
+
+@dataclass(frozen=True)
+class NotCompiled:
+    """A kernel was not compiled.
+
+    Attributes:
+        reason: the compiler refused the source, took too long, crashed, or is missing.
+        message: in the compiler's own words where it said any.
+        killed: of a crash, whether something else may have killed the compiler.
+    """
+
+    reason: Reason
+    message: str
+    killed: bool = False
+
+
+BuildReply = Compiled | NotCompiled
+
+
+def to_json(reply: BuildReply) -> dict[str, Any]:
+    """Return a reply as plain data."""
+    return {"reply": type(reply).__name__, **asdict(reply)}
+
+
+def reply_of(data: Any) -> BuildReply:
+    """Read what `to_json` wrote.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    try:
+        if data["reply"] == "Compiled":
+            resources = {str(name): int(value) for name, value in data["resources"].items()}
+            return Compiled(str(data["artifact"]), resources, str(data["code_hash"]))
+        if data["reply"] == "NotCompiled" and data["reason"] in get_args(Reason):
+            return NotCompiled(data["reason"], str(data["message"]), bool(data["killed"]))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"no reply of a process that compiles: {data!r}") from error
+    raise ValueError(f"no reply of a process that compiles: {data!r}")

@@ -9,10 +9,9 @@ import threading
 import time
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
-from typing import Any
 
 from autotune.errors import CompilerMissing
-from autotune.measure.build.job import BuildJob
+from autotune.measure.build.job import BuildJob, BuildReply, Compiled, NotCompiled, reply_of
 from autotune.measure.process.blame import Case, Memory, killed_from_outside
 from autotune.measure.process.pending import Pending
 from autotune.measure.process.scratch import Scratch
@@ -66,7 +65,7 @@ class BuildPool:
         self._scratch = Scratch("build", tmp_dir)
         self._orders: queue.SimpleQueue[Pending[Order] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._workers: list[Worker] = []
+        self._workers: list[Worker[BuildReply]] = []
         # Held by whoever starts a process and, from another thread, during a pause.
         self._starting = threading.Lock()
         self._paused_at = 0.0
@@ -103,14 +102,14 @@ class BuildPool:
         # The folder of temporary files goes with the run; a cache that is among them must not.
         cache, temporary = environment.cache_dir(), self._scratch.folder("tmp")
         variables = {"TMPDIR": str(temporary), "AUTOTUNE_CACHE_DIR": str(cache)}
-        worker = Worker(_MODULE, {}, self._starting, variables, BARE)
+        worker = Worker(_MODULE, {}, reply_of, self._starting, variables, BARE)
         thread = threading.Thread(target=self._serve, args=(worker,), daemon=True)
         self._workers.append(worker)
         self._threads.append(thread)
         self._serving += 1
         thread.start()
 
-    def _serve(self, worker: Worker) -> None:
+    def _serve(self, worker: Worker[BuildReply]) -> None:
         while (pending := self._orders.get()) is not None:
             if not pending.begin():
                 continue
@@ -139,7 +138,7 @@ class BuildPool:
         for waiting in self._waiting():
             waiting.fail(error)
 
-    def _built(self, worker: Worker, order: Order) -> BuildResult:
+    def _built(self, worker: Worker[BuildReply], order: Order) -> BuildResult:
         """Compile; what was killed or found no room is done again.
 
         Compilers run beside a worker, so when either dies of something else than the source the
@@ -155,40 +154,39 @@ class BuildPool:
             worker.start()
             started = time.perf_counter() - self._paused()
             reply = self._asked(worker, order)
-            if reply.get("error") != "crashed":
+            if isinstance(reply, Compiled) or reply.reason != "crashed":
                 break
             if self._is_to_blame(case, reply):
-                reply["message"] = case.verdict(reply["message"])
+                reply = replace(reply, message=case.verdict(reply.message))
                 break
             worker.rest(case.pause_s)
         seconds = time.perf_counter() - self._paused() - started
         return replace(_result(order.job, reply, seconds), reference=order.reference)
 
-    def _is_to_blame(self, case: Case, reply: dict[str, Any]) -> bool:
+    def _is_to_blame(self, case: Case, crash: NotCompiled) -> bool:
         """Take note of a crash; return whether the job is to blame for it.
 
         Raises:
             MeasureError: the disk stays full.
         """
         full = self._scratch.lacks_room()
-        if full is None and not _NO_ROOM.search(reply["message"]):
-            return case.killed() if reply.get("killed") else case.struck()
+        if full is None and not _NO_ROOM.search(crash.message):
+            return case.killed() if crash.killed else case.struck()
         if not case.lacked():
             return False
         if full is not None:
             raise full
         return True  # it alone takes more than there is
 
-    def _asked(self, worker: Worker, order: Order) -> dict[str, Any]:
+    def _asked(self, worker: Worker[BuildReply], order: Order) -> BuildReply:
         try:
             return worker.ask(order.job, order.timeout_s, paused_s=self._paused)
         except ChildTimeout:
             message = f"compiling took longer than {order.timeout_s:g} s and was killed"
-            return {"error": "timeout", "message": message}
+            return NotCompiled("timeout", message)
         except ChildDied as error:
             message = f"the process that compiled died: {error}"
-            outside = killed_from_outside(error.exit_code)
-            return {"error": "crashed", "message": message, "killed": outside}
+            return NotCompiled("crashed", message, killed_from_outside(error.exit_code))
 
     def _paused(self) -> float:
         """Seconds of pauses so far; a running one counts as it goes."""
@@ -241,29 +239,28 @@ class BuildPool:
                 taken.append(pending)
 
 
-def _result(job: BuildJob, reply: dict[str, Any], seconds: float) -> BuildResult:
-    kind = reply.get("error")
-    if kind is None:
+def _result(job: BuildJob, reply: BuildReply, seconds: float) -> BuildResult:
+    if isinstance(reply, Compiled):
         return BuildResult(
-            artifact=str(reply["artifact"]),
+            artifact=reply.artifact,
             kernel=job.kernel,
-            resources=dict(reply["resources"]),
+            resources=dict(reply.resources),
             time_cost=seconds,
-            code_hash=str(reply["code_hash"]),
+            code_hash=reply.code_hash,
         )
-    if kind == "missing":
-        raise CompilerMissing(reply["message"])
+    if reply.reason == "missing":
+        raise CompilerMissing(reply.message)
     cuda = job.kernel.language == "cuda"
     refused = MeasureErrorNo.COMPILE_DEVICE if cuda else MeasureErrorNo.COMPILE_HOST
     numbers = {
         "timeout": MeasureErrorNo.BUILD_TIMEOUT,
-        "compile": refused,
+        "refused": refused,
         "crashed": refused,
     }
     return BuildResult(
         artifact="",
         kernel=job.kernel,
-        error_no=numbers.get(kind, MeasureErrorNo.UNKNOWN_ERROR),
-        error_msg=str(reply["message"]),
+        error_no=numbers.get(reply.reason, MeasureErrorNo.UNKNOWN_ERROR),
+        error_msg=reply.message,
         time_cost=seconds,
     )

@@ -7,7 +7,6 @@ told apart from one that refused the source: the parent asks again.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from autotune.errors import (
     AutotuneError,
@@ -15,7 +14,7 @@ from autotune.errors import (
     CompilerMissing,
     CompileTimeout,
 )
-from autotune.measure.build.job import BuildJob
+from autotune.measure.build.job import BuildJob, BuildReply, Compiled, NotCompiled, to_json
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.target import Target
 from autotune.utils.child import Port, error_text
@@ -33,10 +32,10 @@ def main(port: Port) -> None:
     port.receive()
     port.send({})
     while True:
-        port.send(_reply(port.receive()))
+        port.send(to_json(_reply(port.receive())))
 
 
-def _reply(job: BuildJob) -> dict[str, Any]:
+def _reply(job: BuildJob) -> BuildReply:
     try:
         output = compile_kernel(
             job.kernel,
@@ -47,22 +46,17 @@ def _reply(job: BuildJob) -> dict[str, Any]:
             use_cache=job.use_cache,
         )
     except CompileTimeout as error:
-        return {"error": "timeout", "message": str(error)}
+        return NotCompiled("timeout", str(error))
     except CompilerMissing as error:
-        return {"error": "missing", "message": str(error)}
+        return NotCompiled("missing", str(error))
     except CompilerCrashed as error:
-        return {"error": "crashed", "message": str(error), "killed": error.killed}
+        return NotCompiled("crashed", str(error), error.killed)
     except AutotuneError as error:
-        return {"error": "compile", "message": str(error)}
+        return NotCompiled("refused", str(error))
     except MemoryError as error:
-        return {"error": "crashed", "message": f"out of memory while compiling: {error}"}
+        return NotCompiled("crashed", f"out of memory while compiling: {error}")
     except OSError as error:  # no more descriptors, processes or room on the disk
-        return {"error": "crashed", "message": f"{type(error).__name__}: {error}"}
+        return NotCompiled("crashed", f"{type(error).__name__}: {error}")
     except Exception as error:  # a process border: the parent turns it into a failed trial
-        return {"error": "unknown", "message": error_text(error)}
-    return {
-        "artifact": output.artifact,
-        "resources": output.resources,
-        "code_hash": output.code_hash,
-        "cached": output.cached,
-    }
+        return NotCompiled("unknown", error_text(error))
+    return Compiled(output.artifact, output.resources, output.code_hash)

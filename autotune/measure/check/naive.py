@@ -12,6 +12,7 @@ from autotune.errors import AutotuneError, MeasureError
 from autotune.measure.check.bounded_loops import BoundedKernel, bounded_kernel
 from autotune.measure.check.expected import Expected, expected
 from autotune.measure.run.jobs import Greeting, ReferenceJob
+from autotune.measure.run.replies import Computed, why_not
 from autotune.measure.run.stations import Station
 from autotune.measure.run.values import read_values
 from autotune.runtime import compile_kernel
@@ -74,8 +75,8 @@ def _run(
         reply = station.run(job)
     finally:
         station.worker.close()
-    if reply["error_no"]:
-        raise MeasureError(f"the plain loops failed: {reply['message']}")
+    if not isinstance(reply, Computed):
+        raise MeasureError(f"the plain loops failed: {why_not(reply)}")
     return [read_values(path, a.dtype) for path, a in zip(outputs, kernel.outputs, strict=True)]
 
 

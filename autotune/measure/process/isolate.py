@@ -24,9 +24,9 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
+from autotune.measure.process.died import Died
 from autotune.utils.child import Port, die_with_parent
 from autotune.utils.children import ChildDied, FrameReader, describe_exit, write_frame
 from autotune.utils.command import end_children
@@ -38,25 +38,11 @@ _SECRET_BYTES = 16
 # pipe does not tell: what it forked may hold it open, and a kernel may close it and go on.
 _FIRST_LOOK_S = 0.05
 _EXIT_S = 1e-3
+_PROCESS = "the process of the trial"
 
 
 class ForkFailed(Exception):
     """The system gave no process for a trial."""
-
-
-@dataclass(frozen=True)
-class Died:
-    """How a trial ended that gave no answer.
-
-    Attributes:
-        how: in words.
-        timed_out: whether it was killed because it took too long.
-        exit_code: of its process, negative for a signal; None when that was not waited for.
-    """
-
-    how: str
-    timed_out: bool = False
-    exit_code: int | None = None
 
 
 def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], Any]) -> Any:
@@ -200,7 +186,9 @@ class _Watch:
             elif self._died:
                 return self._died
             elif left_s <= 0:
-                return Died(f"ran longer than {timeout_s:g} s and was killed", timed_out=True)
+                return Died(
+                    f"the kernel ran longer than {timeout_s:g} s and was killed", timed_out=True
+                )
             else:
                 pause_s *= 2
                 self._died = self._ended()
@@ -218,11 +206,12 @@ class _Watch:
         if not pid:
             return None
         code = os.waitstatus_to_exitcode(status)
-        return Died(describe_exit(code), exit_code=code)
+        was = "was " if code < 0 else ""
+        return Died(f"{_PROCESS} {was}{describe_exit(code)}", exit_code=code)
 
     def _message(self) -> Any:
         """Return the next message that has arrived whole, if any; `Died` when it is forged."""
-        forged = Died("wrote to a descriptor that it did not open")
+        forged = Died(f"{_PROCESS} wrote to a descriptor that it did not open")
         try:
             payload = self._frames.take()
             if payload is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from autotune.errors import MeasureError
 from autotune.measure.process.blame import Case, killed_from_outside
@@ -13,7 +13,8 @@ from autotune.utils.children import Child, ChildDied, ChildTimeout
 
 _START_TIMEOUT_S = 120.0
 
-Event = Callable[[dict[str, Any]], None]
+Event = Callable[[str], None]
+Reply = TypeVar("Reply")
 
 
 class StartFailed(MeasureError):
@@ -40,7 +41,7 @@ def _no_pause() -> float:
     return 0.0
 
 
-class Worker:
+class Worker(Generic[Reply]):
     """Answers one job after another through a child that is started on first use.
 
     `ask` belongs to one thread; `end`, `pause` and `resume` may come from any.
@@ -50,6 +51,7 @@ class Worker:
             dictionary, sent when it is ready to work. It holds ``"error"`` when it cannot, and
             ``"passing"`` when the next attempt may do better.
         hello: what the child must know before the first job.
+        read: makes a reply of what the child sent, or raises ValueError if it is none.
         starting: held while a child is started, so that none comes to life during a pause.
         environment: variables added to the child's environment.
         bare: packages whose ``__init__`` the child does without, see `Child`.
@@ -59,6 +61,7 @@ class Worker:
         self,
         module: str,
         hello: object,
+        read: Callable[[Any], Reply],
         starting: threading.Lock | None = None,
         environment: dict[str, str] | None = None,
         bare: Sequence[str] = ("autotune.measure",),
@@ -67,6 +70,7 @@ class Worker:
         self._environment = environment
         self._bare = bare
         self._hello = hello
+        self._read = read
         self._starting = starting or threading.Lock()
         self._child: Child | None = None
         self._over = threading.Event()
@@ -79,13 +83,13 @@ class Worker:
         timeout_s: float,
         event: Event | None = None,
         paused_s: Callable[[], float] = _no_pause,
-    ) -> dict[str, Any]:
+    ) -> Reply:
         """Hand a job to the child and wait for its reply.
 
         Args:
             job: pickled to the child.
             timeout_s: most seconds between two messages of the child.
-            event: called with each message that has a ``"event"`` key and is no reply.
+            event: called with the name of each event of which the child tells before it replies.
             paused_s: seconds the child was paused since the beginning of time; they do not count.
 
         Raises:
@@ -96,9 +100,10 @@ class Worker:
         """
         try:
             child = self._sent(job)
-            while "event" in (reply := _receive(child, timeout_s, paused_s)):
+            while "event" in (message := _receive(child, timeout_s, paused_s)):
                 if event is not None:
-                    event(reply)
+                    event(str(message["event"]))
+            reply = self._understood(message)
         except BaseException as error:
             self.close()
             if self._over.is_set() and isinstance(error, (ChildDied, ChildTimeout)):
@@ -106,6 +111,12 @@ class Worker:
             raise
         self.answered += 1
         return reply
+
+    def _understood(self, message: dict[str, Any]) -> Reply:
+        try:
+            return self._read(message)
+        except ValueError as error:
+            raise ChildDied(f"it sent garbage: {error}") from error
 
     def tell(self, message: object) -> None:
         """Send a message in answer to an event; a child that just died is noticed by `ask`."""

@@ -7,6 +7,7 @@ import math
 
 from autotune.kernel import Scalar
 from autotune.measure.run.jobs import CeilingJob, RunJob
+from autotune.measure.run.replies import Rated, why_not
 from autotune.measure.run.stations import Station
 from autotune.runtime import Timing
 from autotune.runtime.roofline import Ceilings
@@ -73,7 +74,7 @@ class Roofline:
 
 def _measured(station: Station) -> Ceilings | None:
     reply = station.run(CeilingJob(_TIMEOUT_S))
-    if reply["error_no"]:
-        logger.warning("records carry no part of the ceiling: %s", reply["message"])
-        return None
-    return Ceilings.from_json(reply["ceilings"])
+    if isinstance(reply, Rated):
+        return reply.ceilings
+    logger.warning("records carry no part of the ceiling: %s", why_not(reply))
+    return None

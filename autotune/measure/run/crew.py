@@ -13,18 +13,19 @@ from typing import Any, Literal
 
 from autotune.errors import MeasureError
 from autotune.measure.check.verify import NONE, Oracle, VerifyPolicy
+from autotune.measure.process.died import Died
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.run.calibration import Calibration
 from autotune.measure.run.ceiling import Roofline
 from autotune.measure.run.dispatch import Dispatch
-from autotune.measure.run.host import HostMeter, HostUse
+from autotune.measure.run.host import HostMeter
 from autotune.measure.run.jobs import Greeting, RaceJob, RunJob
+from autotune.measure.run.replies import Done, Failed, Raced, Ran, why_not
 from autotune.measure.run.sharing import Sharing
 from autotune.measure.run.stations import Rest, Station
 from autotune.measure.run.timing import TimingPolicy, costs_of, recorded, scaled
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.runtime import Timing
-from autotune.runtime.timing import Clocks
 from autotune.task import Task
 
 # A race times many candidates many times; each gets this much of what one trial may take.
@@ -119,11 +120,10 @@ class Crew:
         timeout_s = self._options.timeout_s * _RACE_SHARE * max(1, len(runs))
         job = RaceJob(runs, rounds, least_s, timeout_s, seed=len(runs))
         reply = self._dispatch.put(lambda station: station.run(job), device).result()
-        if reply["error_no"]:
-            raise MeasureError(f"the race of {len(runs)} candidates failed: {reply['message']}")
-        timings = [timing_of(data) for data in reply["timings"]]
-        self._note_host(reply, timings)
-        return timings
+        if not isinstance(reply, Raced):
+            raise MeasureError(f"the race of {len(runs)} candidates failed: {why_not(reply)}")
+        self._host.add(reply.host, reply.timings)
+        return list(reply.timings)
 
     def _best_on(self, device: int) -> float | None:
         """Return the best so far by the clock of a device, or None when it cannot be told."""
@@ -133,10 +133,6 @@ class Crew:
     def _note(self, seconds: float) -> None:
         with self._best_lock:
             self._best_s = min(self._best_s, seconds)
-
-    def _note_host(self, reply: dict[str, Any], timings: Sequence[Timing]) -> None:
-        if "host" in reply:
-            self._host.add(HostUse(**reply["host"]), timings)
 
     def _job(
         self,
@@ -170,21 +166,18 @@ class Crew:
         started = time.perf_counter()
         reply = station.run(job)
         seconds = built.time_cost + time.perf_counter() - started
-        if reply["error_no"]:
-            failed = {"resources": built.resources} if built.resources else {}
-            return MeasureResult(
-                (), reply["error_no"], seconds, time.time(), reply["message"], failed
-            )
-        timing = timing_of(reply["timing"])
-        self._note_host(reply, [timing])
+        if not isinstance(reply, Ran):
+            return _failed(reply, built, seconds)
+        timing = reply.timing
+        self._host.add(reply.host, [timing])
         factor = self._calibration.factor(
-            station.device, job, timing.median, lambda anchor: _replied(station.run(anchor))
+            station.device, job, timing.median, lambda anchor: _median(station.run(anchor))
         )
         fraction = self._roofline.fraction(station, job, timing)
         timing = scaled(timing, factor)
         if not timing.cut_short:
             self._note(timing.median)
-        extra = _extra(timing, built, bool(reply["verified"])) | self._how
+        extra = _extra(timing, built, reply.verified) | self._how
         extra |= verify.told(job.kernel)
         if fraction is not None:
             extra["roofline"] = fraction
@@ -206,17 +199,16 @@ class Crew:
         self._scratch.remove()
 
 
-def timing_of(data: dict[str, Any]) -> Timing:
-    """Read a timing that crossed a process border as JSON."""
-    clocks = data["clocks"]
-    if clocks is not None:
-        clocks = Clocks(**{**clocks, "slowed_by": tuple(clocks["slowed_by"])})
-    samples, interval = tuple(data["samples_s"]), tuple(data["ci95"])
-    return Timing(**{**data, "samples_s": samples, "ci95": interval, "clocks": clocks})
+def _failed(reply: Done | Failed | Died, built: BuildResult, seconds: float) -> MeasureResult:
+    """Return the result of a trial that did not run to its end."""
+    unknown = MeasureErrorNo.UNKNOWN_ERROR
+    number = reply.error_no if isinstance(reply, (Failed, Died)) else unknown
+    extra = {"resources": built.resources} if built.resources else {}
+    return MeasureResult((), number, seconds, time.time(), why_not(reply), extra)
 
 
-def _replied(reply: dict[str, Any]) -> float | None:
-    return None if reply["error_no"] else timing_of(reply["timing"]).median
+def _median(reply: Done | Failed | Died) -> float | None:
+    return reply.timing.median if isinstance(reply, Ran) else None
 
 
 def _how_timed(options: RunOptions) -> dict[str, Any]:

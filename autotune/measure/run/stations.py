@@ -7,14 +7,14 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 from autotune.measure.process.blame import Case, Memory, killed_from_outside
+from autotune.measure.process.died import Died
 from autotune.measure.process.worker import StartFailed, Worker
 from autotune.measure.run.gate import HostGate
 from autotune.measure.run.jobs import Greeting, Job
+from autotune.measure.run.replies import Done, Failed, Ran, Reply, Unable, reply_of
 from autotune.measure.run.worker import QUIET_NUMPY
-from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import device
 from autotune.runtime.arrays.memory import memory_of
 from autotune.target import Target
@@ -48,7 +48,7 @@ class Station:
         changed = {**dict.fromkeys(QUIET_NUMPY, "1"), "TMPDIR": folder}
         restored = tuple((name, os.environ.get(name)) for name in changed)
         greeting = replace(greeting, restored=restored)
-        self.worker = Worker(_MODULE, greeting, environment=changed, bare=_BARE)
+        self.worker = Worker(_MODULE, greeting, reply_of, environment=changed, bare=_BARE)
 
     @staticmethod
     def require(greeting: Greeting) -> None:
@@ -76,7 +76,7 @@ class Station:
         """Kill the process; the next job starts another."""
         self.worker.close()
 
-    def run(self, job: Job) -> dict[str, Any]:
+    def run(self, job: Job) -> Done | Failed | Died:
         """Do a job; whatever happens to the process becomes part of the reply.
 
         A job whose process somebody else may have ended is done again, see
@@ -89,20 +89,19 @@ class Station:
         case = Case(self._memory)
         while True:
             started = time.perf_counter()
-            reply = self._attempt(job)
-            # What loads, compares and fails leaves a device cool; a race is timing throughout.
-            timed = reply.get("phases", {}).get("time")
-            self.busy_s += time.perf_counter() - started if timed is None else timed
-            if "unable" in reply:
+            reply, blameless = self._attempt(job)
+            self.busy_s += _timed_s(reply, time.perf_counter() - started)
+            if isinstance(reply, Unable):
                 if case.lacked():
-                    raise StartFailed(f"{reply['unable']} ({case.tries} attempts)")
-            elif not reply.pop("blameless"):
+                    raise StartFailed(f"{reply.message} ({case.tries} attempts)")
+            elif not (isinstance(reply, Died) and blameless):
                 return reply
             elif case.killed():
-                return {**reply, "message": case.verdict(reply["message"])}
+                return replace(reply, message=case.verdict(reply.message))
             self.worker.rest(case.pause_s)
 
-    def _attempt(self, job: Job) -> dict[str, Any]:
+    def _attempt(self, job: Job) -> tuple[Reply, bool]:
+        """Do a job once; say whether somebody else may be to blame for how it ended."""
         grace_s = _GRACE_S if self._isolated else 0.0
         with ExitStack() as quiet:
             try:
@@ -110,22 +109,19 @@ class Station:
                     job, job.timeout_s + grace_s, lambda event: self._on_event(event, quiet)
                 )
             except ChildTimeout:
-                return {
-                    "error_no": int(MeasureErrorNo.RUN_TIMEOUT),
-                    "message": f"ran longer than {job.timeout_s:g} s and was killed",
-                    "blameless": False,
-                }
+                how = f"ran longer than {job.timeout_s:g} s and was killed"
+                return Died(how, timed_out=True), False
             except ChildDied as error:
-                return {
-                    "error_no": int(MeasureErrorNo.RUNTIME_DEVICE),
-                    "message": f"the process that runs kernels died: {error}",
-                    "blameless": self._blameless(error),
-                }
-        if reply.get("leaving"):
+                how = f"the process that runs kernels died: {error}"
+                return Died(how, exit_code=error.exit_code), self._blameless(error)
+        outside = isinstance(reply, Died) and killed_from_outside(reply.exit_code)
+        printed = self.worker.take_output()
+        if isinstance(reply, (Failed, Died)) and printed:
+            # The C library's own words, or the kernel's.
+            reply = replace(reply, message=f"{reply.message}\nit printed: {printed}")
+        if isinstance(reply, Failed) and reply.leaving:
             self.worker.close()
-        if "unable" in reply:
-            return reply
-        return {**self._with_output(reply), "blameless": bool(reply.get("killed"))}
+        return reply, outside
 
     def _blameless(self, death: ChildDied) -> bool:
         """Whether something else than the job may have ended the process.
@@ -135,20 +131,22 @@ class Station:
         """
         return self._isolated or self.worker.answered > 0 or killed_from_outside(death.exit_code)
 
-    def _on_event(self, event: dict[str, Any], quiet: ExitStack) -> None:
-        if event["event"] == "quiet":
+    def _on_event(self, event: str, quiet: ExitStack) -> None:
+        if event == "quiet":
             if self._gate is not None:
                 quiet.enter_context(self._gate.quiet())
             self.worker.tell("go")
         else:
             quiet.close()
 
-    def _with_output(self, reply: dict[str, Any]) -> dict[str, Any]:
-        """Add what a failed kernel printed last: the C library's own words, or the kernel's."""
-        output = self.worker.take_output()
-        if reply["error_no"] and output:
-            reply["message"] = f"{reply['message']}\nit printed: {output}"
-        return reply
+
+def _timed_s(reply: Reply, all_s: float) -> float:
+    """Return how long a device was at work, of the seconds that a job took in all.
+
+    What loads, compares and fails leaves a device cool; a race is timing throughout.
+    """
+    phases = reply.phases if isinstance(reply, (Ran, Failed)) else {}
+    return phases.get("time", all_s)
 
 
 class Rest:

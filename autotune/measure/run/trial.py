@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from autotune.measure.check.inspection import Inspection
 from autotune.measure.run.host import HostWatch
 from autotune.measure.run.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.run.race_rounds import race_rounds
+from autotune.measure.run.replies import Computed, Failed, Raced, Ran, Rated, Reply
 from autotune.measure.run.timing import CLOSE, take_samples
 from autotune.measure.run.values import read_values
 from autotune.measure.types import MeasureErrorNo
@@ -23,7 +22,6 @@ from autotune.runtime.arrays.inspector import Inspector
 from autotune.runtime.roofline import ceilings_of
 
 Speak = Callable[[str], None]
-Reply = dict[str, Any]
 
 
 class Bench:
@@ -119,16 +117,16 @@ def run_job(bench: Bench, job: Job, speak: Speak) -> Reply:
                 return _reference(bench, job)
             case CeilingJob():
                 speak("quiet")
-                return {"error_no": 0, "ceilings": asdict(ceilings_of(bench.device))}
+                return Rated(ceilings_of(bench.device))
     except MemoryError as error:
         return failure(f"out of memory: {error}")
     except (AutotuneError, OSError) as error:
         return failure(str(error))
 
 
-def failure(message: str, number: int = MeasureErrorNo.RUNTIME_DEVICE) -> Reply:
-    """Return the reply of a trial that failed."""
-    return {"error_no": int(number), "message": message}
+def failure(message: str) -> Failed:
+    """Return the reply of a trial that failed on its device."""
+    return Failed(MeasureErrorNo.RUNTIME_DEVICE, message)
 
 
 def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
@@ -154,17 +152,9 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
             wrong = _wrong(bench, job, executable, unshared)
         phases.end("check")
     phases.end("unload")
-    spent = {"phases": phases.seconds}
     if wrong:
-        return failure(wrong, MeasureErrorNo.WRONG_ANSWER) | spent
-    use = watch.use.to_json()
-    return {
-        "error_no": 0,
-        "timing": timing.to_json(),
-        "verified": checked and bool(job.checks),
-        "host": use,
-        **spent,
-    }
+        return Failed(MeasureErrorNo.WRONG_ANSWER, wrong, phases=phases.seconds)
+    return Ran(timing, checked and bool(job.checks), watch.use, phases.seconds)
 
 
 def _must_check(job: RunJob, timing: Timing) -> bool:
@@ -205,8 +195,7 @@ def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
     finally:
         for executable in executables:
             executable.close()
-    rows = [timing.to_json() for timing in timings]
-    return {"error_no": 0, "timings": rows, "host": watch.use.to_json()}
+    return Raced(tuple(timings), watch.use)
 
 
 def _reference(bench: Bench, job: ReferenceJob) -> Reply:
@@ -215,4 +204,4 @@ def _reference(bench: Bench, job: ReferenceJob) -> Reply:
         executable.run(buffers)
         for path, values in zip(job.outputs, buffers.read(), strict=True):
             np.save(path, values, allow_pickle=False)
-    return {"error_no": 0}
+    return Computed()

@@ -12,12 +12,15 @@ import contextlib
 import os
 import resource
 import tempfile
+from dataclasses import replace
+from typing import Any
 
 from autotune.errors import AutotuneError, CompilerCrashed, CompileTimeout
-from autotune.measure.process.blame import killed_from_outside
-from autotune.measure.process.isolate import Died, ForkFailed, in_fork
+from autotune.measure.process.died import Died
+from autotune.measure.process.isolate import ForkFailed, in_fork
 from autotune.measure.run.jobs import CeilingJob, Greeting, Job, RaceJob, RunJob
-from autotune.measure.run.trial import Bench, Reply, Speak, failure, run_job
+from autotune.measure.run.replies import Failed, Reply, Unable, to_json
+from autotune.measure.run.trial import Bench, Speak, failure, run_job
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import device, empty, summarize
 from autotune.runtime.host.executable import rotation
@@ -27,8 +30,6 @@ from autotune.utils.child import Port, adopt, error_text
 
 # Set to 1 for this process, so that numpy starts no threads in it: it forks.
 QUIET_NUMPY = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
-_HARMLESS = (MeasureErrorNo.NO_ERROR, MeasureErrorNo.WRONG_ANSWER)
 
 
 def main(port: Port) -> None:
@@ -81,17 +82,17 @@ def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
     while True:
         job: Job = port.receive()
 
-        def trial(speak: Speak, job: Job = job) -> Reply:
+        def trial(speak: Speak, job: Job = job) -> dict[str, Any]:
             _limit_memory(greeting.memory_bytes)
-            return _guarded(bench, job, speak)
+            return to_json(_guarded(bench, job, speak))
 
         _prepare(bench, job)
         try:
             outcome = in_fork(port, job.timeout_s, trial)
         except ForkFailed as error:
-            port.send({"unable": str(error)})
+            port.send(to_json(Unable(str(error))))
         else:
-            port.send(_death(outcome) if isinstance(outcome, Died) else outcome)
+            port.send(to_json(outcome) if isinstance(outcome, Died) else outcome)
 
 
 def _prepare(bench: Bench, job: Job) -> None:
@@ -112,9 +113,10 @@ def _serve_here(port: Port, bench: Bench, greeting: Greeting) -> None:
 
     while True:
         reply = _guarded(bench, port.receive(), speak)
-        leaving = reply["error_no"] not in _HARMLESS and not _healthy(bench)
-        port.send({**reply, "leaving": leaving})
-        if leaving:
+        if isinstance(reply, Failed) and reply.error_no != MeasureErrorNo.WRONG_ANSWER:
+            reply = replace(reply, leaving=not _healthy(bench))
+        port.send(to_json(reply))
+        if isinstance(reply, Failed) and reply.leaving:
             os._exit(0)
 
 
@@ -134,15 +136,7 @@ def _guarded(bench: Bench, job: Job, speak: Speak) -> Reply:
     except Exception as error:  # a process border: the parent turns it into a failed trial
         if type(error).__module__.startswith("pycuda"):
             return failure(f"{type(error).__name__}: {error}")
-        return failure(error_text(error), MeasureErrorNo.UNKNOWN_ERROR)
-
-
-def _death(died: Died) -> Reply:
-    if died.timed_out:
-        return failure(f"the kernel {died.how}", MeasureErrorNo.RUN_TIMEOUT)
-    was = "was " if died.how.startswith("killed") else ""
-    reply = failure(f"the process of the trial {was}{died.how}")
-    return {**reply, "killed": killed_from_outside(died.exit_code)}
+        return Failed(MeasureErrorNo.UNKNOWN_ERROR, error_text(error))
 
 
 def _limit_memory(most_bytes: int) -> None:
