@@ -8,10 +8,15 @@ from functools import cached_property
 from typing import Any
 
 from autotune.auto_scheduler.access import AccessAnalyzer
+from autotune.auto_scheduler.bounds import infer_bound
 from autotune.auto_scheduler.flop import count_flop
+from autotune.auto_scheduler.loop_state import HasSteps, StateObject, plain_state
+from autotune.auto_scheduler.python_text import runnable_text, schedule_text
 from autotune.auto_scheduler.relink import linked_ops
+from autotune.auto_scheduler.replay import apply_steps
+from autotune.auto_scheduler.state import State
 from autotune.auto_scheduler.topology import outputs_of
-from autotune.errors import ExpressionError
+from autotune.errors import ExpressionError, ScheduleError
 from autotune.te.dag import post_order
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
@@ -64,6 +69,47 @@ class ComputeDAG:
     def flop_ct(self) -> float:
         """The number of arithmetic operations; -1 where it cannot be told."""
         return count_flop(self.ops)
+
+    @cached_property
+    def init_state(self) -> StateObject:
+        """The plain state: each stage in loops of its own."""
+        return plain_state(self)
+
+    def get_init_state(self) -> State:
+        """Return the plain state, with primitives that change it."""
+        return State(self.init_state, self)
+
+    def apply_steps_from_state(self, state: HasSteps) -> tuple[Schedule, tuple[Tensor, ...]]:
+        """Return the te schedule of a state, and the tensors that a kernel of it takes.
+
+        Raises:
+            ScheduleError: a step cannot be taken, or the length of a loop is not decided.
+        """
+        return apply_steps(self, state.transform_steps)
+
+    def print_python_code_from_state(self, state: HasSteps, mode: str = "schedule") -> str:
+        """Return the steps of a state as python calls.
+
+        Args:
+            state: whose steps they are.
+            mode: ``"schedule"`` is TVM's text; ``"python"`` is a function that runs.
+        """
+        if mode not in ("schedule", "python"):
+            raise ScheduleError(f"expected mode 'schedule' or 'python', got {mode!r}")
+        written = schedule_text if mode == "schedule" else runnable_text
+        return written(self, state.transform_steps)
+
+    def infer_bound_from_state(self, state: HasSteps) -> State:
+        """Return a state in which all loops of stages that are computed have their ranges.
+
+        Raises:
+            LoweringError: a stage hangs where it cannot be computed.
+        """
+        if isinstance(state, State):
+            return state.with_object(infer_bound(state.state_object))
+        if isinstance(state, StateObject) and state.dag is self:
+            return State(infer_bound(state), self)
+        return State(infer_bound(self.init_state.after(state.transform_steps)), self)
 
     def text(self, simple: bool = False) -> str:
         """Return one line an operation; ``simple`` is the form whose hash makes workload keys."""

@@ -6,7 +6,9 @@ version of another one. A schedule knows which is which; an analysis should not 
 
 from __future__ import annotations
 
-from autotune.ir import Expr, ProducerLoad, Rewriter
+from collections.abc import Mapping, Sequence
+
+from autotune.ir import Expr, IterVar, ProducerLoad, Rewriter, Var, substitute
 from autotune.te.rewrite import share_sources
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import ComputeOp, Operation
@@ -28,15 +30,29 @@ class _Current(Rewriter):
         return ProducerLoad(op.outputs[tensor.value_index], indices)
 
 
-def linked_ops(schedule: Schedule) -> tuple[Operation, ...]:
+def linked_ops(
+    schedule: Schedule,
+    names: Sequence[str] | None = None,
+    axes: Mapping[Operation, Sequence[str]] | None = None,
+) -> tuple[Operation, ...]:
     """Return the operations of a schedule in the order of its stages.
 
     What a stage reads is the very operation that stands earlier in the result. Operations whose
     reads are current already are returned as they are.
+
+    Args:
+        schedule: whose operations they are.
+        names: what to call them, one for each stage, if not by their own names.
+        axes: of some of the operations, what to call their axes.
     """
     current = _Current(schedule)
-    for stage in schedule.stages:
-        current.latest[stage.op] = _linked(stage.op, current)
+    wanted = names or [stage.op.name for stage in schedule.stages]
+    renamed = axes or {}
+    for stage, name in zip(schedule.stages, wanted, strict=True):
+        new = _linked(stage.op, current)
+        if name != new.name or stage.op in renamed:
+            new = _renamed(new, name, renamed.get(stage.op))
+        current.latest[stage.op] = new
     return tuple(current.latest.values())
 
 
@@ -47,3 +63,19 @@ def _linked(op: Operation, current: _Current) -> Operation:
     if body is op.body:
         return op
     return ComputeOp(op.name, op.tag, op.attrs, op.axis, share_sources(body))
+
+
+def _renamed(op: Operation, name: str, axes: Sequence[str] | None) -> Operation:
+    if not isinstance(op, ComputeOp):
+        return op
+    if axes is None:
+        return ComputeOp(name, op.tag, op.attrs, op.axis, op.body)
+    axis = tuple(
+        [
+            IterVar(Var(new, old.dtype, old.kind), old.dom, old.kind)
+            for old, new in zip(op.axis, axes, strict=True)
+        ]
+    )
+    to: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axis, strict=True)}
+    body = tuple([substitute(each, to) for each in op.body])
+    return ComputeOp(name, op.tag, op.attrs, axis, share_sources(body))

@@ -134,7 +134,7 @@ class Schedule:
         cache.scope = scope
         self._insert(self.stages.index(stage), cache)
         outputs = list(cache_op.outputs)
-        return outputs if several and len(outputs) > 1 else outputs[0]
+        return outputs if several else outputs[0]
 
     def rfactor(
         self, tensor: Tensor | Sequence[Tensor], axis: IterVar, factor_axis: int = 0

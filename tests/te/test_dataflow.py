@@ -150,6 +150,13 @@ def test_cache_write_of_several_outputs_takes_them_all():
     assert s[c] is s[b]
 
 
+def test_cache_write_of_a_list_of_one_gives_a_list_of_one():
+    _, _, c, d = chain()
+    s = te.create_schedule(d.op)
+    (cache,) = s.cache_write([c], "shared")
+    assert cache.name == f"{c.name}.shared"
+
+
 def test_cache_write_of_a_reduction_of_tuples_keeps_it_one_reduction():
     index = te.placeholder((4, 8), "int32", name="index")
     value = te.placeholder((4, 8), "float32", name="value")

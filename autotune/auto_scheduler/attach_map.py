@@ -1,0 +1,46 @@
+"""Which stages are computed inside which loops, as the loops move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+# A loop: its stage, and its place among the loops of that stage.
+Place = tuple[int, int]
+# Attached stage -> loop, in the order in which they were attached.
+AttachMap = Mapping[int, Place]
+
+
+def attached(attach: AttachMap, stage: int, target: int, loop: int) -> AttachMap:
+    """Compute a stage at a loop of another one."""
+    return {**detached(attach, stage), stage: (target, loop)}
+
+
+def detached(attach: AttachMap, stage: int) -> AttachMap:
+    """Compute a stage nowhere else."""
+    return {key: place for key, place in attach.items() if key != stage}
+
+
+def moved(attach: AttachMap, stage: int, new: Callable[[int], int]) -> AttachMap:
+    """Let what hangs at loops of a stage follow these to their new places."""
+    return {
+        key: (target, new(loop)) if target == stage else (target, loop)
+        for key, (target, loop) in attach.items()
+    }
+
+
+def made_room(attach: AttachMap, at: int) -> AttachMap:
+    """Number stages anew when one is inserted: those from ``at`` on come one later."""
+    return {
+        key + (key >= at): (target + (target >= at), loop)
+        for key, (target, loop) in attach.items()
+    }
+
+
+def hanging_at(attach: AttachMap, stage: int, loop: int) -> Iterable[int]:
+    """Return the stages that hang at a loop, in the order in which they were attached."""
+    return [key for key, place in attach.items() if place == (stage, loop)]
+
+
+def hanging(attach: AttachMap, stage: int) -> Iterable[int]:
+    """Return the stages that hang at any loop of a stage."""
+    return [key for key, (target, _) in attach.items() if target == stage]

@@ -1,0 +1,151 @@
+"""Loop states: how the stages of a graph are carried out, and the steps that made it so.
+
+A `StateObject` is a frozen value; a step gives a new one that shares what did not change. The
+face that scripts use, with primitives that change it in place, is
+`autotune.auto_scheduler.state.State`.
+Idea and names: Ansor (Zheng et al., OSDI 2020), https://arxiv.org/abs/2006.06762.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from autotune.auto_scheduler.attach_map import AttachMap, made_room
+from autotune.auto_scheduler.loops import Iterator, Stage, stage_of
+from autotune.auto_scheduler.stage_ops import ops_after
+from autotune.auto_scheduler.state_text import state_text
+from autotune.auto_scheduler.transform_steps.base import TransformStep, refuse
+from autotune.te.tensor import Operation
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler.compute_dag import ComputeDAG
+
+
+class HasSteps(Protocol):
+    """What a schedule can be made of: a state, or one that a record holds."""
+
+    @property
+    def transform_steps(self) -> tuple[TransformStep, ...]:
+        """What was done, from the plain state on."""
+
+
+@dataclass(frozen=True, eq=False)
+class StateObject:
+    """Stages of a graph with their loops; two states are equal if their steps are.
+
+    Attributes:
+        dag: the graph that the state began with.
+        stages: one for each operation, in the order of a te schedule.
+        transform_steps: what was done, from the plain state on.
+        attach: which stage hangs at which loop (stage, place among its loops).
+        concrete: whether all lengths of splits are decided.
+    """
+
+    dag: ComputeDAG = field(repr=False)
+    stages: tuple[Stage, ...]
+    transform_steps: tuple[TransformStep, ...] = ()
+    attach: AttachMap = field(default_factory=dict)
+    concrete: bool = True
+
+    @property
+    def stage_ops(self) -> list[Operation]:
+        """The operations of the stages; each reads tensors of the others."""
+        return [stage.op for stage in self.stages]
+
+    def after(self, steps: Iterable[TransformStep]) -> StateObject:
+        """Return the state with more steps taken."""
+        state = self
+        for step in steps:
+            state = step.apply(state)
+        return state
+
+    # For the steps.
+
+    def stage(self, step: TransformStep, stage_id: int) -> Stage:
+        """Return a stage that a step names."""
+        if not 0 <= stage_id < len(self.stages):
+            raise refuse(step, f"there is no stage {stage_id}; the state has {len(self.stages)}")
+        return self.stages[stage_id]
+
+    def compute_stage(self, step: TransformStep) -> Stage:
+        """Return the stage that a step changes, which has to compute something."""
+        stage = self.stage(step, step.stage_id)
+        if not stage.is_compute:
+            raise refuse(step, f"{stage.name} is a placeholder, which computes nothing")
+        return stage
+
+    def loop(self, step: TransformStep, stage: Stage, iter_id: int) -> Iterator:
+        """Return a loop that a step names."""
+        if not 0 <= iter_id < len(stage.iters):
+            raise refuse(step, f"{stage.name} has only {len(stage.iters)} loops")
+        return stage.iters[iter_id]
+
+    def taken(self, step: TransformStep, attach: AttachMap | None = None) -> StateObject:
+        """Return the state with a step noted."""
+        return replace(
+            self,
+            transform_steps=(*self.transform_steps, step),
+            attach=self.attach if attach is None else attach,
+        )
+
+    def with_stage(
+        self, step: TransformStep, stage: Stage, attach: AttachMap | None = None
+    ) -> StateObject:
+        """Return the state with the stage of a step replaced."""
+        at = step.stage_id
+        state = self.taken(step, attach)
+        return replace(state, stages=(*self.stages[:at], stage, *self.stages[at + 1 :]))
+
+    def with_loops(
+        self,
+        step: TransformStep,
+        iters: tuple[Iterator, ...],
+        attach: AttachMap | None = None,
+        concrete: bool | None = None,
+    ) -> StateObject:
+        """Return the state with the loops of the stage of a step replaced."""
+        state = self.with_stage(step, replace(self.stages[step.stage_id], iters=iters), attach)
+        return state if concrete is None else replace(state, concrete=concrete)
+
+    def with_added_stage(
+        self,
+        step: TransformStep,
+        at: int,
+        made: Callable[[Sequence[Operation]], dict[int, Stage]],
+    ) -> StateObject:
+        """Return the state with a stage inserted.
+
+        Args:
+            step: that adds the stage.
+            at: the number that the new stage gets.
+            made: gives, for all operations that there are now, the stages that begin anew.
+        """
+        state = self.taken(step, made_room(self.attach, at))
+        ops = ops_after(self.dag, state.transform_steps)
+        new = made(ops)
+        rest = list(self.stages)
+        rest.insert(at, new[at])
+        stages = [new.get(i) or _of(stage, ops[i]) for i, stage in enumerate(rest)]
+        return replace(state, stages=tuple(stages))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StateObject):
+            return NotImplemented
+        return self.transform_steps == other.transform_steps and self.dag is other.dag
+
+    def __hash__(self) -> int:
+        return hash(self.transform_steps)
+
+    def __str__(self) -> str:
+        return state_text(self)
+
+
+def _of(stage: Stage, op: Operation) -> Stage:
+    return stage if stage.op is op else replace(stage, op=op)
+
+
+def plain_state(dag: ComputeDAG) -> StateObject:
+    """Return the plain state of a graph: each stage in loops of its own."""
+    return StateObject(dag, tuple([stage_of(op) for op in dag.ops]))

@@ -1,0 +1,183 @@
+"""Transform steps taken on a te schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from autotune.auto_scheduler.loops import Annotation
+from autotune.auto_scheduler.transform_steps.base import TransformStep
+from autotune.errors import ScheduleError
+from autotune.ir import IterVar
+from autotune.te.intrinsics import thread_axis
+from autotune.te.schedule import Schedule, create_schedule
+from autotune.te.stage import Stage
+from autotune.te.tensor import Operation, Tensor
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler.compute_dag import ComputeDAG
+
+
+class Replay:
+    """A schedule on which steps are taken one after another.
+
+    Loops are found by their numbers in the state, which differ from those of the schedule only
+    after a reduction was factored. How loops are carried out is set at the end (`finish`): a loop
+    that was marked and then split or fused has no mark in a state, but would refuse it here.
+
+    Attributes:
+        schedule: the te schedule.
+        names: the names of the stages' operations as TVM has them.
+        steps: those taken so far.
+        axes: the loops of each stage, in the order that they have in a state.
+        marks: how loops are to be carried out, until `finish`.
+    """
+
+    def __init__(self, dag: ComputeDAG) -> None:
+        self.schedule: Schedule = create_schedule(list(dag.outputs))
+        self.names: list[str] = [stage.op.name for stage in self.schedule.stages]
+        self.axes: list[list[IterVar]] = [
+            [*stage.op.axis, *stage.op.reduce_axis] for stage in self.schedule.stages
+        ]
+        # Of a stage whose reduction was factored: the names TVM gives the axes.
+        self.renamed_axes: dict[Operation, tuple[str, ...]] = {}
+        self.steps: list[TransformStep] = []
+        self.marks: dict[IterVar, tuple[Stage, Annotation]] = {}
+
+    def take(self, step: TransformStep) -> None:
+        """Take a step; a `ScheduleError` names the step that cannot be taken."""
+        try:
+            step.replay(self)
+        except IndexError:
+            raise ScheduleError(f"{step}: there is no such stage or loop") from None
+        except ScheduleError as error:
+            raise ScheduleError(f"{step}: {error}") from error
+        self.steps.append(step)
+
+    def finish(self) -> Schedule:
+        """Mark the loops that are left as the steps said, and return the schedule."""
+        for axis, (stage, annotation) in self.marks.items():
+            if axis not in stage.leaf_iter_vars:
+                continue
+            match annotation:
+                case Annotation.NONE:
+                    continue
+                case Annotation.UNROLL:
+                    stage.unroll(axis)
+                case Annotation.VECTORIZE:
+                    stage.vectorize(axis)
+                case Annotation.PARALLEL:
+                    stage.parallel(axis)
+                case Annotation.TENSORIZE:
+                    raise ScheduleError(f"{stage.name}: tensorize is not supported")
+                case _:
+                    stage.bind(axis, thread_axis(annotation.text))
+        self.marks.clear()
+        return self.schedule
+
+    # One method a primitive.
+
+    def split(
+        self, stage_id: int, iter_id: int, lengths: Sequence[int], inner_to_outer: bool
+    ) -> None:
+        """Split an axis in ``len(lengths) + 1``."""
+        stage, left = self.schedule.stages[stage_id], self.axes[stage_id][iter_id]
+        parts: list[IterVar] = []
+        for length in reversed(lengths) if inner_to_outer else lengths:
+            if inner_to_outer:
+                left, part = stage.split(left, factor=length)
+            else:
+                part, left = stage.split(left, nparts=length)
+            parts.append(part)
+        parts.append(left)
+        self.axes[stage_id][iter_id : iter_id + 1] = parts[::-1] if inner_to_outer else parts
+
+    def fuse(self, stage_id: int, iter_ids: Sequence[int]) -> None:
+        """Fuse neighbouring axes; of none comes a single iteration, outermost."""
+        axes = self.axes[stage_id]
+        fused = self.schedule.stages[stage_id].fuse(*[axes[each] for each in iter_ids])
+        first = iter_ids[0] if iter_ids else 0
+        axes[first : first + len(iter_ids)] = [fused]
+
+    def reorder(self, stage_id: int, iter_ids: Sequence[int]) -> None:
+        """Reorder all axes."""
+        axes = [self.axes[stage_id][each] for each in iter_ids]
+        self.schedule.stages[stage_id].reorder(*axes)
+        self.axes[stage_id] = axes
+
+    def annotate(self, stage_id: int, iter_id: int, annotation: Annotation) -> None:
+        """Say how an axis is carried out."""
+        stage = self.schedule.stages[stage_id]
+        self.marks[self.axes[stage_id][iter_id]] = (stage, annotation)
+
+    def pragma(self, stage_id: int, iter_id: int, key: str, value: int | None) -> None:
+        """Give an axis a hint; one that does not exist gets none, as in TVM."""
+        if iter_id < len(self.axes[stage_id]):
+            self.schedule.stages[stage_id].pragma(self.axes[stage_id][iter_id], key, value)
+
+    def storage_align(self, stage_id: int, iter_id: int, factor: int, offset: int) -> None:
+        """Pad what is inside a dimension."""
+        stage = self.schedule.stages[stage_id]
+        stage.storage_align(self.axes[stage_id][iter_id], factor, offset)
+
+    def compute_at(self, stage_id: int, target_id: int, iter_id: int) -> None:
+        """Compute a stage in a loop of another one."""
+        stages = self.schedule.stages
+        stages[stage_id].compute_at(stages[target_id], self.axes[target_id][iter_id])
+
+    def compute_inline(self, stage_id: int) -> None:
+        """Compute a stage where it is read."""
+        self.schedule.stages[stage_id].compute_inline()
+
+    def compute_root(self, stage_id: int) -> None:
+        """Compute a stage in loops of its own."""
+        self.schedule.stages[stage_id].compute_root()
+
+    def cache_read(self, stage_id: int, scope: str, reader_ids: Sequence[int]) -> None:
+        """Let stages read a copy of a stage."""
+        stages = self.schedule.stages
+        tensor = stages[stage_id].op.outputs[0]
+        copy = self.schedule.cache_read(tensor, scope, [stages[each].op for each in reader_ids])
+        several = stages[stage_id].op.num_outputs > 1
+        name = f"{self.names[stage_id]}{'.v0' if several else ''}"
+        self.names.insert(stage_id + 1, self._free(name, scope))
+        self.axes.insert(stage_id + 1, list(copy.op.axis))
+
+    def _free(self, name: str, scope: str) -> str:
+        """Return the name of a copy; a second one of a tensor is ``X.d.scope``, as in TVM."""
+        while f"{name}.{scope}" in self.names:
+            name += ".d"
+        return f"{name}.{scope}"
+
+    def cache_write(self, stage_id: int, scope: str) -> None:
+        """Let a stage copy from a cache, in which its values are computed."""
+        stage = self.schedule.stages[stage_id]
+        self.schedule.cache_write(list(stage.op.outputs), scope)
+        cache = self.schedule.stages[stage_id].op
+        self.names.insert(stage_id, f"{self.names[stage_id]}.{scope}")
+        self.axes.insert(stage_id, [*cache.axis, *cache.reduce_axis])
+        self.axes[stage_id + 1] = list(stage.op.axis)
+
+    def rfactor(self, stage_id: int, iter_id: int, place: int) -> None:
+        """Reduce in two."""
+        stage = self.schedule.stages[stage_id]
+        self.schedule.rfactor(stage.op.outputs[0], self.axes[stage_id][iter_id], place)
+        first, name = self.schedule.stages[stage_id].op, self.names[stage_id]
+        self.names[stage_id : stage_id + 1] = [f"{name}.rf", f"{name}.repl"]
+        self.axes.insert(stage_id, [*first.axis, *first.reduce_axis])
+        self.axes[stage_id + 1] = [*stage.op.axis, *stage.op.reduce_axis]
+        self.renamed_axes[stage.op] = tuple(f"ax{i}" for i in range(len(stage.op.axis)))
+
+
+def apply_steps(
+    dag: ComputeDAG, steps: Iterable[TransformStep]
+) -> tuple[Schedule, tuple[Tensor, ...]]:
+    """Return a te schedule on which steps were taken, and the tensors that a kernel of it takes.
+
+    Raises:
+        ScheduleError: a step cannot be taken; the message names it.
+    """
+    replay = Replay(dag)
+    for step in steps:
+        replay.take(step)
+    return replay.finish(), dag.tensors

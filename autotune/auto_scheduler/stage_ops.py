@@ -1,0 +1,61 @@
+"""The operations of a state's stages after caches and factored reductions were inserted.
+
+They are found by taking the steps that add stages on a te schedule. There an operation may go on
+reading an older version of another one; here each reads the newest, so that a graph of them can be
+analysed, and all have the names that TVM gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from autotune.auto_scheduler.relink import linked_ops
+from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.transform_steps.base import TransformStep
+from autotune.te.tensor import Operation
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler.compute_dag import ComputeDAG
+
+Ops = tuple[Operation, ...]
+_Known = dict[tuple[TransformStep | None, ...], Ops]
+# What was found stays as long as its graph: states of one sketch share it.
+_known: WeakKeyDictionary[ComputeDAG, _Known] = WeakKeyDictionary()
+
+
+def ops_after(dag: ComputeDAG, steps: Sequence[TransformStep]) -> Ops:
+    """Return the operations of all stages after some steps on a graph."""
+    needed = _needed(steps)
+    found = _known.setdefault(dag, {})
+    key = tuple(needed)
+    if key not in found:
+        found[key] = _found(dag, needed)
+    return found[key]
+
+
+def _needed(steps: Sequence[TransformStep]) -> list[TransformStep]:
+    """Return the steps that add stages, and those by which a factored loop came about."""
+    needed: list[TransformStep] = []
+    for i, step in enumerate(steps):
+        if not step.adds_stage:
+            continue
+        if step.tag == "RF":
+            before = i
+            while before and _shapes(steps[before - 1], step):
+                before -= 1
+            needed += steps[before:i]
+        needed.append(step)
+    return needed
+
+
+def _shapes(step: TransformStep, factored: TransformStep) -> bool:
+    return step.tag in ("SP", "FU", "RE") and step.stage_id == factored.stage_id
+
+
+def _found(dag: ComputeDAG, steps: Sequence[TransformStep]) -> Ops:
+    replay = Replay(dag)
+    for step in steps:
+        replay.take(step)
+    return linked_ops(replay.schedule, replay.names, replay.renamed_axes)

@@ -1,0 +1,50 @@
+"""The text of a loop state, as TVM prints it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotune.auto_scheduler.attach_map import hanging_at
+from autotune.auto_scheduler.loops import ComputeAtKind
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler.loop_state import StateObject
+
+
+def state_text(state: StateObject) -> str:
+    """Return the loops of a state: stages of their own one after another, others where they hang.
+
+    Loops of one iteration and inlined stages are left out, as in TVM; so it is no identity.
+
+    Example::
+
+        Placeholder: A, B
+        parallel i.0 (0,32)
+          for k (None)
+            vectorize j.1 (0,8)
+              C = ...
+    """
+    inputs = [stage.name for stage in state.stages if not stage.is_compute]
+    lines = [f"Placeholder: {', '.join(inputs)}"]
+    for stage_id, stage in enumerate(state.stages):
+        if stage.is_compute and stage.compute_at is ComputeAtKind.ROOT:
+            lines += _stage_lines(state, stage_id, 0)
+    return "\n".join(lines) + "\n"
+
+
+def _stage_lines(state: StateObject, stage_id: int, depth: int) -> list[str]:
+    stage = state.stages[stage_id]
+    pad = "  " * depth
+    lines = []
+    if stage.attrs.auto_unroll_max_step:
+        lines.append(f"{pad}{stage.name} auto_unroll: {stage.attrs.auto_unroll_max_step}")
+    if stage.attrs.storage_offset:
+        lines.append(f"{pad}{stage.name} storage_offset: {stage.attrs.storage_offset}")
+    for i, loop in enumerate(stage.iters):
+        if loop.extent != 1:
+            known = "(None)" if loop.range is None else str(loop.range)
+            lines.append(f"{'  ' * depth}{loop.annotation.text} {loop.name} {known}")
+            depth += 1
+        for hung in hanging_at(state.attach, stage_id, i):
+            lines += _stage_lines(state, hung, depth)
+    return [*lines, f"{'  ' * depth}{stage.name} = ..."]

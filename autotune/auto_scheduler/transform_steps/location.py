@@ -1,0 +1,101 @@
+"""Steps that say where a stage is computed: in a loop of another one, where it is read, apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from autotune.auto_scheduler.attach_map import attached, detached, hanging
+from autotune.auto_scheduler.loops import ComputeAtKind, Stage
+from autotune.auto_scheduler.transform_steps.base import TransformStep, refuse, whole
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler.loop_state import StateObject
+    from autotune.auto_scheduler.replay import Replay
+
+
+def _placed(stage: Stage, kind: ComputeAtKind) -> Stage:
+    """Return a stage computed elsewhere, where other ranges of its loops will be needed."""
+    return replace(
+        stage, compute_at=kind, iters=tuple([replace(each, range=None) for each in stage.iters])
+    )
+
+
+@dataclass(frozen=True)
+class ComputeAtStep(TransformStep):
+    """A stage is computed inside a loop of a stage that reads it."""
+
+    tag: ClassVar[str] = "CA"
+    target_stage_id: int
+    target_iter_id: int
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Attach the stage; the ranges of its loops follow when bounds are inferred."""
+        stage = state.compute_stage(self)
+        if self.target_stage_id == self.stage_id:
+            raise refuse(self, "a stage cannot be computed at a loop of its own")
+        target = state.stage(self, self.target_stage_id)
+        state.loop(self, target, self.target_iter_id)
+        attach = attached(state.attach, self.stage_id, self.target_stage_id, self.target_iter_id)
+        return state.with_stage(self, _placed(stage, ComputeAtKind.ITER), attach=attach)
+
+    def replay(self, on: Replay) -> None:
+        """Attach the stage."""
+        on.compute_at(self.stage_id, self.target_stage_id, self.target_iter_id)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> ComputeAtStep:
+        """Return the step of a row."""
+        stage, target, loop = values
+        return cls(whole(stage), whole(target), whole(loop))
+
+
+@dataclass(frozen=True)
+class ComputeInlineStep(TransformStep):
+    """A stage is computed where it is read, element by element."""
+
+    tag: ClassVar[str] = "CI"
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Inline the stage, at whose loops nothing may hang."""
+        stage = state.compute_stage(self)
+        for hung in hanging(state.attach, self.stage_id):
+            raise refuse(self, f"{state.stages[hung].name} is computed at a loop of {stage.name}")
+        attach = detached(state.attach, self.stage_id)
+        return state.with_stage(
+            self, replace(stage, compute_at=ComputeAtKind.INLINED), attach=attach
+        )
+
+    def replay(self, on: Replay) -> None:
+        """Inline the stage."""
+        on.compute_inline(self.stage_id)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> ComputeInlineStep:
+        """Return the step of a row."""
+        (stage,) = values
+        return cls(whole(stage))
+
+
+@dataclass(frozen=True)
+class ComputeRootStep(TransformStep):
+    """A stage is computed in loops of its own."""
+
+    tag: ClassVar[str] = "CR"
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Detach the stage."""
+        stage = state.compute_stage(self)
+        attach = detached(state.attach, self.stage_id)
+        return state.with_stage(self, _placed(stage, ComputeAtKind.ROOT), attach=attach)
+
+    def replay(self, on: Replay) -> None:
+        """Detach the stage."""
+        on.compute_root(self.stage_id)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> ComputeRootStep:
+        """Return the step of a row."""
+        (stage,) = values
+        return cls(whole(stage))

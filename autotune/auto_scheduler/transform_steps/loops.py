@@ -1,0 +1,220 @@
+"""Steps that fuse, reorder and mark loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from autotune.auto_scheduler.attach_map import detached, hanging_at, moved
+from autotune.auto_scheduler.loops import (
+    Annotation,
+    Iterator,
+    IterKind,
+    IterRange,
+    plain,
+)
+from autotune.auto_scheduler.transform_steps.base import (
+    TransformStep,
+    refuse,
+    text,
+    whole,
+    wholes,
+)
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler.loop_state import StateObject
+    from autotune.auto_scheduler.replay import Replay
+
+UNROLL = "auto_unroll_max_step"
+SKIP_REGION = "debug_skip_region"
+
+
+@dataclass(frozen=True)
+class AnnotationStep(TransformStep):
+    """It was said how a loop is carried out: unrolled, vectorized, parallel, bound to a thread."""
+
+    tag: ClassVar[str] = "AN"
+    iter_id: int
+    annotation: Annotation
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Mark the loop, which must have no mark yet."""
+        stage = state.compute_stage(self)
+        loop = state.loop(self, stage, self.iter_id)
+        if loop.annotation is not Annotation.NONE:
+            raise refuse(
+                self, f"loop {loop.name} of {stage.name} is {loop.annotation.text} already"
+            )
+        marked = replace(loop, annotation=self.annotation)
+        before, after = stage.iters[: self.iter_id], stage.iters[self.iter_id + 1 :]
+        return state.with_loops(self, (*before, marked, *after))
+
+    def replay(self, on: Replay) -> None:
+        """Mark the axis."""
+        on.annotate(self.stage_id, self.iter_id, self.annotation)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> AnnotationStep:
+        """Return the step of a row."""
+        stage, loop, annotation = values
+        return cls(whole(stage), whole(loop), Annotation(whole(annotation)))
+
+
+@dataclass(frozen=True)
+class FuseStep(TransformStep):
+    """Neighbouring loops became one; of no loops came one of a single iteration."""
+
+    tag: ClassVar[str] = "FU"
+    fused_ids: tuple[int, ...]
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Fuse the loops."""
+        stage = state.compute_stage(self)
+        if not self.fused_ids:
+            single = Iterator("", IterRange(0, 1), IterKind.SPECIAL)
+            attach = moved(state.attach, self.stage_id, lambda at: at + 1)
+            return state.with_loops(self, (single, *stage.iters), attach=attach)
+        first, last = self.fused_ids[0], self.fused_ids[-1]
+        if self.fused_ids != tuple(range(first, first + len(self.fused_ids))):
+            raise refuse(self, "expected neighbouring loops from outer to inner")
+        loops = [state.loop(self, stage, each) for each in self.fused_ids]
+        for each in self.fused_ids[:-1]:
+            for hung in hanging_at(state.attach, self.stage_id, each):
+                name = state.stages[hung].name
+                raise refuse(self, f"{name} is computed at one of its loops but the last")
+        gone = last - first
+
+        def place(at: int) -> int:
+            return min(at, first) if at <= last else at - gone
+
+        return state.with_loops(
+            self,
+            (*stage.iters[:first], fused(loops), *stage.iters[last + 1 :]),
+            attach=moved(state.attach, self.stage_id, place),
+        )
+
+    def replay(self, on: Replay) -> None:
+        """Fuse the axes."""
+        on.fuse(self.stage_id, self.fused_ids)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> FuseStep:
+        """Return the step of a row."""
+        stage, loops = values
+        return cls(whole(stage), wholes(loops))
+
+
+def fused(loops: Sequence[Iterator]) -> Iterator:
+    """Return the loop that fusing loops gives."""
+    kinds = {loop.iter_kind for loop in loops}
+    kind = kinds.pop() if len(kinds) == 1 else IterKind.MIXED
+    ranges = [loop.range for loop in loops]
+    known = [each.extent for each in ranges if each is not None]
+    whole_range = None
+    if len(known) == len(ranges):
+        whole_range = IterRange(0, plain(reduce(lambda a, b: a * b, known)))
+    name = "".join(f"{loop.name}@" for loop in loops)
+    return Iterator(name, whole_range, kind, orig_iters=tuple(loops))
+
+
+@dataclass(frozen=True)
+class ReorderStep(TransformStep):
+    """The loops were put in another order: ``after_ids`` are the old places in the new order."""
+
+    tag: ClassVar[str] = "RE"
+    after_ids: tuple[int, ...]
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Reorder the loops; what hangs at one follows it."""
+        stage = state.compute_stage(self)
+        if sorted(self.after_ids) != list(range(len(stage.iters))):
+            raise refuse(
+                self, f"expected each of the {len(stage.iters)} loops of {stage.name} once"
+            )
+        return state.with_loops(
+            self,
+            tuple([stage.iters[each] for each in self.after_ids]),
+            attach=moved(state.attach, self.stage_id, self.after_ids.index),
+        )
+
+    def replay(self, on: Replay) -> None:
+        """Reorder the axes."""
+        on.reorder(self.stage_id, self.after_ids)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> ReorderStep:
+        """Return the step of a row."""
+        stage, loops = values
+        return cls(whole(stage), wholes(loops))
+
+
+@dataclass(frozen=True)
+class PragmaStep(TransformStep):
+    """A stage got a hint: ``auto_unroll_max_step$N``, or ``debug_skip_region``."""
+
+    tag: ClassVar[str] = "PR"
+    iter_id: int
+    pragma_type: str
+
+    @property
+    def unroll(self) -> int | None:
+        """The most statements to unroll to; None if the hint is another one."""
+        key, _, value = self.pragma_type.partition("$")
+        if key != UNROLL:
+            return None
+        return int(value) if value.isdecimal() and value.isascii() else None
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Set the hint; an unroll limit is one of the stage, so the loop does not matter."""
+        stage = state.compute_stage(self)
+        if self.pragma_type == SKIP_REGION:
+            return state.taken(self, attach=detached(state.attach, self.stage_id))
+        if self.unroll is None:
+            raise refuse(self, f"expected {UNROLL}$<number> or {SKIP_REGION}")
+        attrs = replace(stage.attrs, auto_unroll_max_step=self.unroll)
+        return state.with_stage(self, replace(stage, attrs=attrs))
+
+    def replay(self, on: Replay) -> None:
+        """Set the hint on the axis."""
+        if self.pragma_type == SKIP_REGION:
+            on.pragma(self.stage_id, self.iter_id, SKIP_REGION, None)
+        elif self.unroll is not None:
+            on.pragma(self.stage_id, self.iter_id, UNROLL, self.unroll)
+            on.pragma(self.stage_id, self.iter_id, "unroll_explicit", True)
+        else:
+            raise refuse(self, f"expected {UNROLL}$<number> or {SKIP_REGION}")
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> PragmaStep:
+        """Return the step of a row."""
+        stage, loop, pragma = values
+        return cls(whole(stage), whole(loop), text(pragma))
+
+
+@dataclass(frozen=True)
+class StorageAlignStep(TransformStep):
+    """The stride of a dimension became ``offset`` modulo ``factor``."""
+
+    tag: ClassVar[str] = "SA"
+    iter_id: int
+    factor: int
+    offset: int
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Note the offset."""
+        stage = state.compute_stage(self)
+        state.loop(self, stage, self.iter_id)
+        attrs = replace(stage.attrs, storage_offset=self.offset)
+        return state.with_stage(self, replace(stage, attrs=attrs))
+
+    def replay(self, on: Replay) -> None:
+        """Align the dimension."""
+        on.storage_align(self.stage_id, self.iter_id, self.factor, self.offset)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> StorageAlignStep:
+        """Return the step of a row."""
+        stage, loop, factor, offset = values
+        return cls(whole(stage), whole(loop), whole(factor, 1), whole(offset))

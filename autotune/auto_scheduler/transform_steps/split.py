@@ -1,0 +1,199 @@
+"""Steps that split a loop: by given lengths, as another loop was, or as several were together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from autotune.auto_scheduler.attach_map import moved
+from autotune.auto_scheduler.loops import Iterator, IterRange, plain
+from autotune.auto_scheduler.transform_steps.base import TransformStep, refuse, whole, wholes
+from autotune.errors import RecordError
+from autotune.te.intrinsics import ceildiv
+from autotune.utils.math import ceil_div, product
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler.loop_state import StateObject
+    from autotune.auto_scheduler.replay import Replay
+
+# Lengths of loops; None where it is not decided yet.
+Lengths = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class SplitStep(TransformStep):
+    """One loop became ``len(lengths) + 1`` loops.
+
+    Attributes:
+        iter_id: the loop.
+        extent: its extent if that was known and constant, else 0.
+        lengths: those of all loops but the outermost if ``inner_to_outer``, else of all but the
+            innermost. A length of None is not decided yet, which no record can hold.
+        inner_to_outer: from which side the loop is cut.
+    """
+
+    tag: ClassVar[str] = "SP"
+    iter_id: int
+    extent: int
+    lengths: Lengths
+    inner_to_outer: bool = True
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Split the loop."""
+        return split_state(state, self, self.iter_id, self.lengths, self.inner_to_outer)
+
+    def replay(self, on: Replay) -> None:
+        """Split the axis."""
+        on.split(self.stage_id, self.iter_id, decided(self, self.lengths), self.inner_to_outer)
+
+    def to_row(self) -> list[Any]:
+        """Return the row; raise if a length is not decided."""
+        if None in self.lengths:
+            raise RecordError(f"a split of undecided lengths {self.lengths} has no record")
+        return super().to_row()
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> SplitStep:
+        """Return the step of a row."""
+        stage, loop, extent, lengths, inner_to_outer = values
+        return cls(
+            whole(stage),
+            whole(loop),
+            whole(extent),
+            wholes(lengths, 1),
+            bool(whole(inner_to_outer)),
+        )
+
+    def __str__(self) -> str:
+        fields = (self.stage_id, self.iter_id, self.extent, self.lengths, self.inner_to_outer)
+        return f"SplitStep{fields}"
+
+
+@dataclass(frozen=True)
+class FollowSplitStep(TransformStep):
+    """A loop was split in ``n_split + 1`` loops by the first lengths of an earlier split."""
+
+    tag: ClassVar[str] = "FSP"
+    iter_id: int
+    src_step_id: int
+    n_split: int
+
+    def lengths(self, steps: Sequence[TransformStep]) -> Lengths:
+        """Return the lengths: the last one is the product of what is left of the source's."""
+        source = _source(self, steps, self.src_step_id)
+        if not 1 <= self.n_split <= len(source.lengths) + 1:
+            raise refuse(self, f"n_split must be in 1..{len(source.lengths) + 1}")
+        rest = source.lengths[self.n_split - 1 :]
+        last = None if None in rest else product(length for length in rest if length)
+        return (*source.lengths[: self.n_split - 1], last)
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Split the loop."""
+        return split_state(state, self, self.iter_id, self.lengths(state.transform_steps), True)
+
+    def replay(self, on: Replay) -> None:
+        """Split the axis."""
+        on.split(self.stage_id, self.iter_id, decided(self, self.lengths(on.steps)), True)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> FollowSplitStep:
+        """Return the step of a row."""
+        stage, loop, source, n_split = values
+        return cls(whole(stage), whole(loop), whole(source), whole(n_split, 1))
+
+
+@dataclass(frozen=True)
+class FollowFusedSplitStep(TransformStep):
+    """A loop was split in two by the product of one length of several earlier splits.
+
+    So the loop that copies to shared memory gets as many threads as the loops have that read it.
+    The product is the extent of the inner loop if ``factor_or_nparts``, else of the outer one.
+    """
+
+    tag: ClassVar[str] = "FFSP"
+    iter_id: int
+    src_step_ids: tuple[int, ...]
+    level: int
+    factor_or_nparts: bool
+
+    def length(self, steps: Sequence[TransformStep]) -> int | None:
+        """Return the product; None while a length of it is not decided."""
+        lengths = [_source(self, steps, each).lengths for each in self.src_step_ids]
+        if any(self.level >= len(each) for each in lengths):
+            raise refuse(self, f"a split that it follows has no length {self.level}")
+        at_level = [each[self.level] for each in lengths]
+        return None if None in at_level else product(length for length in at_level if length)
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Split the loop."""
+        lengths = (self.length(state.transform_steps),)
+        return split_state(state, self, self.iter_id, lengths, self.factor_or_nparts)
+
+    def replay(self, on: Replay) -> None:
+        """Split the axis."""
+        lengths = decided(self, (self.length(on.steps),))
+        on.split(self.stage_id, self.iter_id, lengths, self.factor_or_nparts)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> FollowFusedSplitStep:
+        """Return the step of a row."""
+        stage, loop, sources, level, by_factor = values
+        return cls(
+            whole(stage), whole(loop), wholes(sources), whole(level), bool(whole(by_factor))
+        )
+
+
+def _source(step: TransformStep, steps: Sequence[TransformStep], number: int) -> SplitStep:
+    found = steps[number] if number < len(steps) else None
+    if not isinstance(found, SplitStep):
+        raise refuse(step, f"step {number} is no split that it could follow, but {found}")
+    return found
+
+
+def decided(step: TransformStep, lengths: Lengths) -> tuple[int, ...]:
+    """Return lengths that are all known; raise if one is not."""
+    known = tuple([length for length in lengths if length is not None])
+    if len(known) < len(lengths):
+        raise refuse(step, "a length is not decided yet; fill in all before it becomes a schedule")
+    return known
+
+
+def split_state(
+    state: StateObject, step: TransformStep, iter_id: int, lengths: Lengths, inner_to_outer: bool
+) -> StateObject:
+    """Return a state in which a loop is split."""
+    stage = state.compute_stage(step)
+    loop = state.loop(step, stage, iter_id)
+    if any(length is not None and length < 1 for length in lengths):
+        raise refuse(step, f"lengths must be at least 1, got {lengths}")
+    parts = split_parts(loop, lengths, inner_to_outer)
+    iters = (*stage.iters[:iter_id], *parts, *stage.iters[iter_id + 1 :])
+    extra = len(lengths)
+    return state.with_loops(
+        step,
+        iters,
+        attach=moved(state.attach, step.stage_id, lambda at: at + extra * (at >= iter_id)),
+        concrete=state.concrete and None not in lengths,
+    )
+
+
+def split_parts(loop: Iterator, lengths: Lengths, inner_to_outer: bool) -> list[Iterator]:
+    """Return the loops that a split makes, from outermost to innermost.
+
+    What is beyond an undecided length is unknown too. The loop that is cut off first keeps the
+    least value of the split one.
+    """
+    left, low = (None, None) if loop.range is None else (loop.range.extent, loop.range.min)
+    ranges: list[IterRange | None] = []
+    for length in reversed(lengths) if inner_to_outer else lengths:
+        if length is None or left is None or low is None:
+            ranges.append(None)
+            left = low = None
+            continue
+        ranges.append(IterRange(low, length))
+        low = 0
+        left = ceil_div(left, length) if isinstance(left, int) else plain(ceildiv(left, length))
+    ranges.append(None if left is None or low is None else IterRange(low, left))
+    ordered = reversed(ranges) if inner_to_outer else ranges
+    return [Iterator(f"{loop.name}.{i}", each, loop.iter_kind) for i, each in enumerate(ordered)]

@@ -1,0 +1,114 @@
+"""Steps that add a stage: caches that are read or written, and factored reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from autotune.auto_scheduler.loops import IterKind, stage_of
+from autotune.auto_scheduler.transform_steps.base import (
+    TransformStep,
+    refuse,
+    text,
+    whole,
+    wholes,
+)
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler.loop_state import StateObject
+    from autotune.auto_scheduler.replay import Replay
+
+
+@dataclass(frozen=True)
+class CacheReadStep(TransformStep):
+    """Some stages read a copy of a stage's result; the copy is the stage after it."""
+
+    tag: ClassVar[str] = "CHR"
+    adds_stage: ClassVar[bool] = True
+    scope_name: str
+    reader_stage_ids: tuple[int, ...]
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Insert the copy."""
+        state.stage(self, self.stage_id)
+        for reader in self.reader_stage_ids:
+            state.stage(self, reader)
+        added = self.stage_id + 1
+        return state.with_added_stage(self, added, lambda ops: {added: stage_of(ops[added])})
+
+    def replay(self, on: Replay) -> None:
+        """Insert the copy."""
+        on.cache_read(self.stage_id, self.scope_name, self.reader_stage_ids)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> CacheReadStep:
+        """Return the step of a row."""
+        stage, scope, readers = values
+        return cls(whole(stage), text(scope), wholes(readers))
+
+
+@dataclass(frozen=True)
+class CacheWriteStep(TransformStep):
+    """A stage computes in a cache, which takes its number, and copies from that."""
+
+    tag: ClassVar[str] = "CHW"
+    adds_stage: ClassVar[bool] = True
+    scope_name: str
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Insert the cache; the stage becomes a copy with loops of its own."""
+        state.compute_stage(self)
+        at = self.stage_id
+        return state.with_added_stage(
+            self, at, lambda ops: {at: stage_of(ops[at]), at + 1: stage_of(ops[at + 1])}
+        )
+
+    def replay(self, on: Replay) -> None:
+        """Insert the cache."""
+        on.cache_write(self.stage_id, self.scope_name)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> CacheWriteStep:
+        """Return the step of a row."""
+        stage, scope = values
+        return cls(whole(stage), text(scope))
+
+
+@dataclass(frozen=True)
+class RfactorStep(TransformStep):
+    """A reduction was done in two; the first one takes the stage's number.
+
+    ``factor_iter_id`` is the place of the factored loop among the loops of the first one.
+    """
+
+    tag: ClassVar[str] = "RF"
+    adds_stage: ClassVar[bool] = True
+    iter_id: int
+    factor_iter_id: int
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Insert the first reduction; the stage reduces what that leaves."""
+        stage = state.compute_stage(self)
+        loop = state.loop(self, stage, self.iter_id)
+        if loop.iter_kind is not IterKind.REDUCTION:
+            raise refuse(self, f"loop {loop.name} of {stage.name} is no reduction")
+        at = self.stage_id
+        return state.with_added_stage(
+            self,
+            at,
+            lambda ops: {
+                at: stage_of(ops[at]),
+                at + 1: replace(stage_of(ops[at + 1]), compute_at=stage.compute_at),
+            },
+        )
+
+    def replay(self, on: Replay) -> None:
+        """Factor the reduction."""
+        on.rfactor(self.stage_id, self.iter_id, self.factor_iter_id)
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> RfactorStep:
+        """Return the step of a row."""
+        stage, loop, place = values
+        return cls(whole(stage), whole(loop), whole(place))
