@@ -7,6 +7,7 @@ from typing import Literal
 
 from autotune.ir.analysis_affine import ZERO, Affine, constant, scaled, shifted
 from autotune.ir.expr import EQ, GE, LT, NE, CompareOp
+from autotune.utils.closed import assert_never
 
 Comparison = Literal["<", "<=", ">", ">=", "==", "!="]
 Made = tuple[type[CompareOp], Affine, Affine]
@@ -25,8 +26,10 @@ def compare_forms(op: Comparison, a: Affine) -> bool | Made:
             return _negative(shifted(scaled(a, -1), -1))
         case "==":
             return _zero(a, EQ)
-        case _:
+        case "!=":
             return _zero(a, NE)
+        case _:
+            assert_never(op)
 
 
 def _negative(a: Affine) -> bool | Made:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from autotune.ir.base import Expr, IntImm, Node, Var, as_expr
 
@@ -233,6 +233,18 @@ class AsyncWait(Stmt):
 
     def __init__(self, pending: int) -> None:
         self.pending = pending
+
+
+# All kinds that the body of a function is made of.
+AnyStmt = (
+    For | Store | If | Seq | Allocate | LetStmt | Evaluate | Barrier | AsyncCopy | AsyncCommit
+    | AsyncWait
+)  # fmt: skip
+
+
+def one_of_all(stmt: Stmt) -> AnyStmt:
+    """Returns the statement for a `match` that has a case for every kind."""
+    return cast(AnyStmt, stmt)
 
 
 class Function(Stmt):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 from autotune.ir.base import BinaryOp, Imm, Node, Not, Var
 from autotune.ir.expr import Call, Cast, Conditional, Expr, Load, ProducerLoad
-from autotune.ir.stmt import For, Seq, Stmt, Store
+from autotune.ir.stmt import Allocate, For, If, LetStmt, Seq, Stmt, Store, seq
 from autotune.ir.structure import fields_of
 
 Method = Callable[[Any, Any], Any]
@@ -71,6 +71,15 @@ class Visitor(Dispatcher):
         """Visit both operands."""
         self.visit(node.a)
         self.visit(node.b)
+
+
+class StmtVisitor(Visitor):
+    """A visitor of statements that looks into no expression."""
+
+    def visit_Expr(self, node: Expr) -> None:
+        """Pass over an expression."""
+
+    visit_Var = visit_Imm = visit_BinaryOp = visit_Expr
 
 
 AnyNode = TypeVar("AnyNode", Expr, Stmt)
@@ -181,6 +190,47 @@ class Rewriter(Dispatcher):
         if indices is node.indices and value is node.value:
             return node
         return Store(node.buffer, indices, value)
+
+
+class StmtRewriter(Rewriter):
+    """A rewriter of statements that looks into no expression.
+
+    Sequences stay flat: what becomes a sequence itself, or nothing, joins the one around it.
+    """
+
+    def visit_Stmt(self, node: Stmt) -> Stmt:
+        """Keep a statement that holds no other."""
+        return node
+
+    visit_Store = visit_Stmt
+
+    def visit_Seq(self, node: Seq) -> Stmt:
+        """Rewrite each statement."""
+        stmts = self.rewrite_all(node.stmts)
+        return node if stmts is node.stmts else seq(*stmts)
+
+    def visit_For(self, node: For) -> Stmt:
+        """Rewrite the body."""
+        body = self.rewrite(node.body)
+        return node if body is node.body else node.with_body(body)
+
+    def visit_If(self, node: If) -> Stmt:
+        """Rewrite both branches."""
+        then = self.rewrite(node.then)
+        other = self.rewrite(node.other) if node.other is not None else None
+        if then is node.then and other is node.other:
+            return node
+        return If(node.cond, then, other)
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        """Rewrite the body."""
+        body = self.rewrite(node.body)
+        return node if body is node.body else Allocate(node.buffer, body)
+
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        """Rewrite the body."""
+        body = self.rewrite(node.body)
+        return node if body is node.body else LetStmt(node.var, node.value, body)
 
 
 def _is(a: object, b: object) -> bool:

@@ -18,6 +18,7 @@ from autotune.lowering.extents import (
     times,
 )
 from autotune.te.relation import FuseRelation, Relation, SingletonRelation, SplitRelation
+from autotune.utils.closed import assert_never
 
 
 def loop_extents(
@@ -96,6 +97,8 @@ def axis_values(
                 values[outer], values[inner] = parts
             case SingletonRelation():
                 pass
+            case _:
+                assert_never(relation)
     return values
 
 

@@ -8,7 +8,7 @@ race if they are seen to touch an element from the same thread, or different slo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from math import isinf
 from typing import NoReturn
@@ -17,10 +17,11 @@ from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, AtomKind
 from autotune.ir.expr import EQ, LT, Expr, IntImm, Load, Ramp, Var
 from autotune.ir.interval import Bound
-from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import (
     Allocate,
+    AsyncCommit,
     AsyncCopy,
+    AsyncWait,
     Barrier,
     Buffer,
     Evaluate,
@@ -31,12 +32,17 @@ from autotune.ir.stmt import (
     Seq,
     Stmt,
     Store,
+    one_of_all,
     seq,
 )
 from autotune.ir.structure import children
+from autotune.ir.visitor import StmtVisitor
+from autotune.lowering.draft import Draft
 from autotune.lowering.ownership import Owner, Slot, owner_of
 from autotune.lowering.plan import Thread
 from autotune.lowering.uses import Uses
+from autotune.lowering.written import written_buffers
+from autotune.utils.closed import assert_never
 
 
 @dataclass(frozen=True)
@@ -91,59 +97,38 @@ class _Pending:
         return self._by_kind.get((access.buffer, not access.is_write), ())
 
 
-def insert_barriers(
-    stmt: Stmt,
-    simplifier: Simplifier,
-    threads: Sequence[Thread],
-    slots: Mapping[tuple[Buffer, Expr], Slot],
-    name: str,
-) -> Stmt:
-    """Return the body of a kernel with the barriers that it needs.
-
-    Args:
-        stmt: the body.
-        simplifier: of the lowering.
-        threads: the thread axes of the kernel.
-        slots: the slots that indices of pipelined buffers are in.
-        name: of the stage that the kernel computes, for messages.
-    """
-    block = [thread for thread in threads if thread.tag.startswith("threadIdx")]
-    common = {buffer for buffer in _written(stmt) if buffer.scope != "local"}
+def insert_barriers(stmt: Stmt, draft: Draft) -> Stmt:
+    """Puts barriers where, and only where, threads of a block would race for memory."""
+    block = [thread for thread in draft.threads if thread.tag.startswith("threadIdx")]
+    common = {buffer for buffer in written_buffers(stmt) if buffer.scope != "local"}
     if not block or not common:
         return stmt
-    return _Planner(simplifier, block, common, slots, name).visit(stmt)[0]
+    return _Planner(draft, block, common).visit(stmt)[0]
 
 
 class _Planner:
     """Inserts barriers into the body of one kernel."""
 
-    def __init__(
-        self,
-        simplifier: Simplifier,
-        block: Sequence[Thread],
-        common: Set[Buffer],
-        slots: Mapping[tuple[Buffer, Expr], Slot],
-        name: str,
-    ) -> None:
-        self.simplifier = simplifier
+    def __init__(self, draft: Draft, block: Sequence[Thread], common: Set[Buffer]) -> None:
+        self.simplifier = draft.simplifier
         self.common = common
-        self.slots = slots
-        self.uses = Uses(simplifier)
+        self.slots = draft.slots
+        self.uses = Uses(draft.simplifier)
         self.block = block
         self.block_vars = {thread.var for thread in block}
-        self.name = name
+        self.name = draft.stage
         self.around: list[Var] = []
         self.below: dict[Var, int] = {}
 
     def visit(self, stmt: Stmt) -> tuple[Stmt, _Flow]:
         """Return the statement with barriers inside, and the accesses it is seen to make."""
-        match stmt:
+        match one_of_all(stmt):
             case Seq(stmts):
                 return self._sequence(stmts)
-            case For():
-                return self._loop(stmt)
-            case If():
-                return self._branch(stmt)
+            case For() as loop:
+                return self._loop(loop)
+            case If() as branch:
+                return self._branch(branch)
             case Allocate(buffer, body):
                 new, flow = self.visit(body)
                 return Allocate(buffer, new), flow
@@ -156,13 +141,18 @@ class _Planner:
                 return LetStmt(var, value, new), flow
             case Barrier():
                 return stmt, _Flow(has_barrier=True)
-            case _:
-                accesses = self._accesses(stmt)
+            case (Store() | AsyncCopy() | Evaluate() | AsyncCommit() | AsyncWait()) as leaf:
+                accesses = self._accesses(leaf)
                 return stmt, _Flow(accesses, list(accesses))
+            case other:
+                assert_never(other)
 
-    def _accesses(self, stmt: Stmt) -> list[Access]:
+    def _accesses(
+        self, stmt: Store | AsyncCopy | Evaluate | AsyncCommit | AsyncWait
+    ) -> list[Access]:
         match stmt:
-            case Store(buffer, (index,), value):
+            case Store(buffer, indices, value):
+                (index,) = indices
                 found = self._reads(value, buffer, index) + self._reads(index, None, None)
                 if buffer in self.common:
                     found.append(self._access(buffer, index, True))
@@ -171,8 +161,10 @@ class _Planner:
                 return [*self._reads(src_index, None, None), self._access(dst, dst_index, True)]
             case Evaluate(value):
                 return self._reads(value, None, None)
-            case _:
+            case AsyncCommit() | AsyncWait():
                 return []
+            case _:
+                assert_never(stmt)
 
     def _reads(self, expr: Expr, own: Buffer | None, place: Expr | None) -> list[Access]:
         """Return the reads in an expression of memory that the block writes.
@@ -357,35 +349,18 @@ def _apart(a: Access, b: Access, var: Var) -> bool:
     return len(steps) == 1 and max(highs) - min(lows) < abs(min(steps))
 
 
+class _FindBarrier(StmtVisitor):
+    def __init__(self) -> None:
+        self.found = False
+
+    def visit_Barrier(self, node: Barrier) -> None:
+        self.found = True
+
+
 def _holds_barrier(stmt: Stmt) -> bool:
-    match stmt:
-        case Seq(stmts):
-            return any(map(_holds_barrier, stmts))
-        case For() | Allocate() | LetStmt():
-            return _holds_barrier(stmt.body)
-        case If(_, then, other):
-            return _holds_barrier(then) or (other is not None and _holds_barrier(other))
-        case _:
-            return isinstance(stmt, Barrier)
-
-
-def _written(stmt: Stmt) -> Iterator[Buffer]:
-    match stmt:
-        case Store():
-            yield stmt.buffer
-        case AsyncCopy():
-            yield stmt.dst
-        case Seq(stmts):
-            for each in stmts:
-                yield from _written(each)
-        case For() | Allocate() | LetStmt():
-            yield from _written(stmt.body)
-        case If(_, then, other):
-            yield from _written(then)
-            if other is not None:
-                yield from _written(other)
-        case _:
-            pass
+    find = _FindBarrier()
+    find.visit(stmt)
+    return find.found
 
 
 def elements(index: Expr) -> tuple[Expr, int]:

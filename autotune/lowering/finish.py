@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from autotune.errors import LoweringError
 from autotune.ir.expr import Expr, Load, Var
-from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, If, LetStmt, Seq, Stmt, Store
-from autotune.ir.visitor import Visitor
+from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, LetStmt, Stmt, Store
+from autotune.ir.visitor import StmtVisitor, Visitor
+from autotune.lowering.draft import Draft
 from autotune.lowering.function import LoweredKernel
 from autotune.lowering.plan import Thread
 
 
-def describe_kernel(
-    name: str,
-    body: Stmt,
-    threads: Sequence[Thread],
-    args: Sequence[Buffer | Var],
-    vthreads: int,
-    grid: Mapping[str, int | Expr],
-) -> LoweredKernel:
-    """Return the kernel of a body, which may still be a draft.
+def describe(stmt: Stmt, draft: Draft) -> Stmt:
+    """Notes launch, parameters and memory of the kernel as they are now, for its end."""
+    draft.kernel = described(stmt, draft)
+    return stmt
 
-    Args:
-        name: of the entry.
-        body: what it does.
-        threads: its thread axes.
-        args: all global buffers and numbers, in the order of parameters; it takes those that it
-            uses.
-        vthreads: how many virtual threads there were.
-        grid: the extents of the axes of blocks, by tag.
-    """
-    block = {t.tag: t.count for t in threads if t.tag.startswith("threadIdx")}
-    allocated = list(_allocated(body))
+
+def described(body: Stmt, draft: Draft) -> LoweredKernel:
+    """Returns the kernel of a body, which may have passes before it."""
+    block = {t.tag: t.count for t in draft.threads if t.tag.startswith("threadIdx")}
+    allocated = allocated_buffers(body)
     used = _Used()
-    if args:
+    if draft.params:
         used.visit(body)
-        _check_closed(name, used, threads, args)
+        _check_closed(draft.name, used, draft.threads, draft.params)
+    grid = draft.grid
     return LoweredKernel(
-        name=name,
-        params=tuple(one for one in args if one in used.found),
+        name=draft.name,
+        params=tuple(one for one in draft.params if one in used.found),
         grid=(grid.get("blockIdx.x", 1), grid.get("blockIdx.y", 1), grid.get("blockIdx.z", 1)),
         block=(
             block.get("threadIdx.x", 1),
@@ -49,7 +40,7 @@ def describe_kernel(
         body=body,
         shared=tuple(b for b in allocated if b.scope == "shared"),
         local=tuple(b for b in allocated if b.scope == "local"),
-        vthreads=vthreads,
+        vthreads=draft.vthreads,
     )
 
 
@@ -66,22 +57,23 @@ def _check_closed(
             )
 
 
-def _allocated(stmt: Stmt) -> Iterator[Buffer]:
-    match stmt:
-        case Allocate(buffer, body):
-            yield buffer
-            yield from _allocated(body)
-        case For() | LetStmt():
-            yield from _allocated(stmt.body)
-        case Seq(stmts):
-            for each in stmts:
-                yield from _allocated(each)
-        case If(_, then, other):
-            yield from _allocated(then)
-            if other is not None:
-                yield from _allocated(other)
-        case _:
-            pass
+class _Allocated(StmtVisitor):
+    """Collects allocations, outermost first."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+
+    def visit_Allocate(self, node: Allocate) -> None:
+        """Note a buffer."""
+        self.buffers.append(node.buffer)
+        self.visit(node.body)
+
+
+def allocated_buffers(stmt: Stmt) -> list[Buffer]:
+    """Returns the buffers that a statement allocates, outermost first."""
+    found = _Allocated()
+    found.visit(stmt)
+    return found.buffers
 
 
 class _Used(Visitor):

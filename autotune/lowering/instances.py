@@ -26,10 +26,26 @@ from autotune.ir.expr import (
     Var,
 )
 from autotune.ir.simplify import Simplifier
-from autotune.ir.stmt import Allocate, AsyncCopy, Evaluate, For, If, LetStmt, Seq, Stmt, Store, seq
+from autotune.ir.stmt import (
+    Allocate,
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    Evaluate,
+    For,
+    If,
+    LetStmt,
+    Seq,
+    Stmt,
+    Store,
+    one_of_all,
+    seq,
+)
 from autotune.ir.structure import variables
 from autotune.lowering.extents import constant_iterations
 from autotune.lowering.form_copies import Moved, Values, form_copies
+from autotune.utils.closed import assert_never
 
 MakeExpr = Callable[[Values], Expr]
 MakeStmts = Callable[[Values], list[Stmt]]
@@ -49,19 +65,19 @@ class Templates:
 
         Loops inside that are to be unrolled are written out in each copy.
         """
-        match stmt:
+        match one_of_all(stmt):
             case Seq(stmts):
                 parts = [self.copies(each, free) for each in stmts]
                 return lambda values: [new for part in parts for new in part(values)]
-            case For() if self.unrolls(stmt):
-                return self._unrolled(stmt, free)
-            case For():
-                body = self.copies(stmt.body, free)
-                return lambda values: [_with_body(stmt, seq(*body(values)))]
-            case Store():
-                return self._store(stmt, free)
-            case If():
-                return self._if(stmt, free)
+            case For() as loop if self.unrolls(loop):
+                return self._unrolled(loop, free)
+            case For() as loop:
+                body = self.copies(loop.body, free)
+                return lambda values: [loop.with_body(seq(*body(values)))]
+            case Store() as store:
+                return self._store(store, free)
+            case If() as branch:
+                return self._if(branch, free)
             case Allocate(buffer, inner):
                 scope = self.copies(inner, free)
                 return lambda values: [Allocate(buffer, seq(*scope(values)))]
@@ -72,10 +88,12 @@ class Templates:
             case Evaluate(value):
                 make = self.expr(value, free)
                 return lambda values: [Evaluate(make(values))]
-            case AsyncCopy():
-                return self._async_copy(stmt, free)
-            case _:
+            case AsyncCopy() as copy:
+                return self._async_copy(copy, free)
+            case Barrier() | AsyncCommit() | AsyncWait():
                 return lambda values: [stmt]
+            case other:
+                assert_never(other)
 
     def _unrolled(self, stmt: For, free: tuple[Var, ...]) -> MakeStmts:
         body = self.copies(stmt.body, (*free, stmt.var))
@@ -250,7 +268,3 @@ class Templates:
             return new
 
         return make
-
-
-def _with_body(loop: For, body: Stmt) -> For:
-    return loop.with_body(body)

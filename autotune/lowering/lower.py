@@ -7,28 +7,22 @@ printing and timing hang on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from autotune.errors import InstantiationError, LoweringError
+from autotune.errors import LoweringError
 from autotune.ir.expr import Var, as_expr
 from autotune.ir.stmt import Buffer, Stmt, seq
 from autotune.lowering.arguments import checked_arguments, sizes_of
-from autotune.lowering.barriers import insert_barriers
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.bounds import binds_threads, infer_bounds
 from autotune.lowering.buffers import Homes
+from autotune.lowering.draft import Draft
 from autotune.lowering.extents import as_extent, expr_of
-from autotune.lowering.finish import describe_kernel
 from autotune.lowering.function import LoweredFunction, LoweredKernel
 from autotune.lowering.nest import make_nests
-from autotune.lowering.pipeline import Slots, pipeline_loops
-from autotune.lowering.plan import Plan, Thread
-from autotune.lowering.storage import hoist_allocations
-from autotune.lowering.unroll import unroll_loops
-from autotune.lowering.vectorize import vectorize_loops
-from autotune.lowering.verify import launch_violation
-from autotune.lowering.vthread import inject_vthreads
+from autotune.lowering.passes import PASSES
+from autotune.lowering.plan import Plan
 from autotune.target import Limits
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
@@ -202,39 +196,17 @@ class _Lowering:
         self, plan: Plan, nests: list[tuple[Stage, Stmt]], params: Sequence[Buffer | Var]
     ) -> list[LoweredKernel]:
         if not self.gpu:
-            drafts = [_Draft(self.name, self.name, seq(*[nest for _, nest in nests]), [], 1)]
+            draft = Draft(self.name, self.name, self.simplifier, params=params)
+            kernels = [self._kernel(seq(*[nest for _, nest in nests]), draft)]
         else:
-            drafts = [self._draft(plan, i, stage, nest) for i, (stage, nest) in enumerate(nests)]
-        kernels = [self._kernel(draft, params) for draft in drafts]
+            drafts = [self._draft(plan, i, each, params) for i, (each, _) in enumerate(nests)]
+            kernels = [self._kernel(n, d) for d, (_, n) in zip(drafts, nests, strict=True)]
         self._seen("kernels", kernels)
         return kernels
 
-    def _kernel(self, draft: _Draft, params: Sequence[Buffer | Var]) -> LoweredKernel:
-        self._check(draft, draft.body)
-        body = self._layout(draft)
-        self._check(draft, body)
-        body = self._passes(
-            body,
-            (
-                "barriers",
-                lambda s: insert_barriers(
-                    s, self.simplifier, draft.threads, draft.slots, draft.stage
-                ),
-            ),
-        )
-        # What it uses is easier to see before loops are written out than after.
-        kernel = self._described(draft, body, params)
-        body = self._passes(body, ("unroll", lambda s: unroll_loops(s, self.simplifier)))
-        return replace(kernel, body=body)
-
-    def _described(
-        self, draft: _Draft, body: Stmt, params: Sequence[Buffer | Var]
-    ) -> LoweredKernel:
-        blocks = [t for t in draft.threads if t.tag.startswith("blockIdx")]
-        grid = {t.tag: expr_of(self.simplifier, t.extent) for t in blocks}
-        return describe_kernel(draft.name, body, draft.threads, params, draft.vthreads, grid)
-
-    def _draft(self, plan: Plan, number: int, stage: Stage, nest: Stmt) -> _Draft:
+    def _draft(
+        self, plan: Plan, number: int, stage: Stage, params: Sequence[Buffer | Var]
+    ) -> Draft:
         threads = [t for (root, _), t in plan.threads.items() if root is stage]
         if not threads and not _binds_threads_of(plan, stage):
             raise LoweringError(
@@ -242,47 +214,25 @@ class _Lowering:
                 "bound to a thread axis; bind its loops to blockIdx and threadIdx, or put it into "
                 "another stage with compute_at or compute_inline"
             )
-        vthreads = product(t.count for t in plan.virtual.values() if t.root is stage)
-        return _Draft(f"{self.name}_kernel{number}", stage.op.name, nest, threads, vthreads)
-
-    def _check(self, draft: _Draft, body: Stmt) -> None:
-        if not self.gpu or self.limits is None:
-            return
-        kernel = self._described(draft, body, ())
-        found = launch_violation(kernel, self.limits, self.limits.threads_per_block)
-        if found is not None:
-            raise InstantiationError(found)
-
-    def _layout(self, draft: _Draft) -> Stmt:
-        """Run the passes that decide about memory."""
-        return self._passes(
-            draft.body,
-            ("vthread", lambda s: inject_vthreads(s, self.simplifier)),
-            ("vectorize", lambda s: vectorize_loops(s, self.simplifier, self.gpu)),
-            ("storage", hoist_allocations),
-            ("pipeline", lambda s: pipeline_loops(s, self.simplifier, draft.slots)),
+        blocks = [t for t in threads if t.tag.startswith("blockIdx")]
+        return Draft(
+            name=f"{self.name}_kernel{number}",
+            stage=stage.op.name,
+            simplifier=self.simplifier,
+            gpu=True,
+            params=params,
+            threads=threads,
+            grid={t.tag: expr_of(self.simplifier, t.extent) for t in blocks},
+            vthreads=product(t.count for t in plan.virtual.values() if t.root is stage),
+            limits=self.limits,
         )
 
-    def _passes(self, stmt: Stmt, *passes: tuple[str, Callable[[Stmt], Stmt]]) -> Stmt:
-        for name, run in passes:
-            stmt = run(stmt)
-            self._seen(name, stmt)
-        return stmt
-
-
-@dataclass(frozen=True)
-class _Draft:
-    """A kernel on its way: its name, the stage it computes, its loops and threads so far.
-
-    ``slots`` carries what the pass that makes pipelines knows to the one that places barriers.
-    """
-
-    name: str
-    stage: str
-    body: Stmt
-    threads: Sequence[Thread]
-    vthreads: int
-    slots: Slots = field(default_factory=dict)
+    def _kernel(self, stmt: Stmt, draft: Draft) -> LoweredKernel:
+        for each in PASSES:
+            stmt = each.run(stmt, draft)
+            self._seen(each.name, stmt)
+        assert draft.kernel is not None
+        return replace(draft.kernel, body=stmt)
 
 
 def _binds_threads_of(plan: Plan, root: Stage) -> bool:

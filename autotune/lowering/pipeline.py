@@ -34,23 +34,24 @@ from autotune.ir.stmt import (
     Store,
     seq,
 )
-from autotune.ir.visitor import Rewriter, Visitor
+from autotune.ir.visitor import Rewriter
+from autotune.lowering.draft import Draft, Slots
 from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.ownership import Slot
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 from autotune.lowering.staging import stage_through_registers
+from autotune.lowering.written import read_buffers, written_buffers
 
-Slots = dict[tuple[Buffer, Expr], Slot]
 COPIED_BYTES = (4, 8, 16)
 ALIGNMENT_BYTES = 16
 
 
-def pipeline_loops(stmt: Stmt, simplifier: Simplifier, slots: Slots) -> Stmt:
-    """Return the statement with its marked loops turned into pipelines.
+def pipeline_loops(stmt: Stmt, draft: Draft) -> Stmt:
+    """Turns marked loops into pipelines: double buffers, and rings of asynchronous copies.
 
-    ``slots`` is told which slot each new index is in, which is more than the index shows.
+    ``draft.slots`` is told which slot each new index is in, which is more than the index shows.
     """
-    pipeliner = _Pipeliner(simplifier, slots)
+    pipeliner = _Pipeliner(draft.simplifier, draft.slots)
     stmt = pipeliner.rewrite(stmt)
     return _Reallocate(pipeliner.rings).rewrite(stmt) if pipeliner.rings else stmt
 
@@ -83,17 +84,18 @@ class _Pipeliner(Rewriter):
     def _pipeline(self, loop: For, marks: Sequence[PipelinedBuffer]) -> Stmt:
         buffers = {mark.buffer for mark in marks}
         stmts = loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
-        fills = [each for each in stmts if _written(each) <= buffers and _written(each)]
+        written = {each: written_buffers(each) for each in stmts}
+        fills = [each for each in stmts if written[each] and written[each] <= buffers]
         uses = [each for each in stmts if each not in fills]
-        filled = {buffer for each in fills for buffer in _written(each)}
-        made = {buffer for each in uses for buffer in _written(each)}
-        if filled != buffers or any(_read(each) & made for each in fills):
+        filled = {buffer for each in fills for buffer in written[each]}
+        made = {buffer for each in uses for buffer in written[each]}
+        if filled != buffers or any(read_buffers(each) & made for each in fills):
             # The loop is not simply "fill, then use": a fill is in the wrong place, or needs what
             # another stage computes in the same iteration. As it is, it is right, if slower.
             return loop
         depth = max(mark.depth for mark in marks)
         is_async = any(mark.is_async for mark in marks)
-        if is_async and any(_read(each) & buffers for each in fills):
+        if is_async and any(read_buffers(each) & buffers for each in fills):
             # One fill reads what another has only begun to copy.
             return loop
         for buffer in buffers:
@@ -117,7 +119,7 @@ class _Pipeliner(Rewriter):
         in_range = simplifier.compare("<", ahead, constant(extent))
         used = self._moved(use, {}, k, depth, now)
         # What a fill reads of another ring has to be there before the use, not after it.
-        is_plain = not is_async and _read(fill).isdisjoint(self.rings)
+        is_plain = not is_async and read_buffers(fill).isdisjoint(self.rings)
         staged = stage_through_registers(more, simplifier) if is_plain else None
         if is_async:
             arrival = (AsyncWait(depth - 2), Barrier("shared"))
@@ -272,36 +274,6 @@ class _Reallocate(Rewriter):
     def visit_Store(self, node: Store) -> Stmt:
         """Keep a store: no allocation is below it."""
         return node
-
-
-class _Written(Visitor):
-    def __init__(self) -> None:
-        self.buffers: set[Buffer] = set()
-
-    def visit_Store(self, node: Store) -> None:
-        self.buffers.add(node.buffer)
-
-
-def _written(stmt: Stmt) -> set[Buffer]:
-    found = _Written()
-    found.visit(stmt)
-    return found.buffers
-
-
-class _Read(Visitor):
-    def __init__(self) -> None:
-        self.buffers: set[Buffer] = set()
-
-    def visit_Load(self, node: Load) -> None:
-        self.buffers.add(node.buffer)
-        for index in node.indices:
-            self.visit(index)
-
-
-def _read(stmt: Stmt) -> set[Buffer]:
-    found = _Read()
-    found.visit(stmt)
-    return found.buffers
 
 
 def _padded_size(buffer: Buffer) -> int:

@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from autotune.ir.stmt import Allocate, Buffer, For, ForKind, If, LetStmt, Seq, Stmt, seq
+from autotune.ir.stmt import Allocate, Buffer, For, ForKind, Stmt
+from autotune.ir.visitor import StmtRewriter
+from autotune.lowering.draft import Draft
 
 
-def hoist_allocations(stmt: Stmt) -> Stmt:
-    """Move allocations to the top, or to the top of the parallel loop that they belong to.
+def hoist_allocations(stmt: Stmt, draft: Draft) -> Stmt:
+    """Moves allocations to the top, or to the top of the parallel loop that they belong to.
 
     Each iteration of a parallel loop needs buffers of its own.
     """
-    found: list[Buffer] = []
-    return _declare(_hoist(stmt, found), found)
+    del draft
+    hoist = _Hoist()
+    return hoist.declared(stmt)
 
 
-def _declare(body: Stmt, buffers: list[Buffer]) -> Stmt:
-    for buffer in reversed(buffers):
-        body = Allocate(buffer, body)
-    return body
+class _Hoist(StmtRewriter):
+    """Takes allocations out of statements, and notes their buffers."""
 
+    def __init__(self) -> None:
+        self.found: list[Buffer] = []
 
-def _hoist(stmt: Stmt, found: list[Buffer]) -> Stmt:
-    match stmt:
-        case Allocate(buffer, body):
-            found.append(buffer)
-            return _hoist(body, found)
-        case For():
-            if stmt.kind is ForKind.PARALLEL:
-                own: list[Buffer] = []
-                body = _declare(_hoist(stmt.body, own), own)
-            else:
-                body = _hoist(stmt.body, found)
-            if body is stmt.body:
-                return stmt
-            return stmt.with_body(body)
-        case Seq(stmts):
-            return seq(*[_hoist(each, found) for each in stmts])
-        case If(cond, then, other):
-            rest = _hoist(other, found) if other is not None else None
-            return If(cond, _hoist(then, found), rest)
-        case LetStmt(var, value, body):
-            return LetStmt(var, value, _hoist(body, found))
-        case _:
-            return stmt
+    def declared(self, stmt: Stmt) -> Stmt:
+        """Returns a statement with all allocations in it around it."""
+        outer, self.found = self.found, []
+        body = self.rewrite(stmt)
+        for buffer in reversed(self.found):
+            body = Allocate(buffer, body)
+        self.found = outer
+        return body
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        """Take an allocation out."""
+        self.found.append(node.buffer)
+        return self.rewrite(node.body)
+
+    def visit_For(self, node: For) -> Stmt:
+        """Keep the allocations of a parallel loop inside it."""
+        if node.kind is not ForKind.PARALLEL:
+            return super().visit_For(node)
+        body = self.declared(node.body)
+        return node if body is node.body else node.with_body(body)

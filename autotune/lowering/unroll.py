@@ -9,12 +9,17 @@ Loops over threads end here: the pragmas on them have been read, and the launch 
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import (
     Allocate,
+    AsyncCommit,
     AsyncCopy,
+    AsyncWait,
+    Barrier,
+    Evaluate,
     For,
     ForKind,
     If,
@@ -22,10 +27,14 @@ from autotune.ir.stmt import (
     Seq,
     Stmt,
     Store,
+    one_of_all,
     seq,
 )
+from autotune.ir.visitor import StmtRewriter
+from autotune.lowering.draft import Draft
 from autotune.lowering.instances import Templates
 from autotune.lowering.pass_context import PassContext
+from autotune.utils.closed import assert_never
 
 MAX_STEP = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"
@@ -52,36 +61,28 @@ class _Setting:
     explicit: bool = True
 
 
-def unroll_loops(stmt: Stmt, simplifier: Simplifier) -> Stmt:
-    """Return the statement with loops unrolled, written out or marked."""
+def unroll_loops(stmt: Stmt, draft: Draft) -> Stmt:
+    """Unrolls loops that are marked or short enough: written out, or marked for the compiler."""
     marked = _Marker()
     context = PassContext.current()
     stmt, _ = marked.visit(stmt, _Setting(context.max_step, context.explicit))
     if not marked.written_out:
         return stmt
-    templates = Templates(simplifier, lambda loop: loop in marked.written_out)
-    return _write_out(stmt, templates)
+    return _WriteOut(draft.simplifier, marked.written_out).rewrite(stmt)
 
 
-def _write_out(stmt: Stmt, templates: Templates) -> Stmt:
-    """Replace the outermost unrolled loops by their iterations."""
-    match stmt:
-        case For() if templates.unrolls(stmt):
-            return seq(*templates.copies(stmt, ())(()))
-        case For():
-            body = _write_out(stmt.body, templates)
-            return stmt if body is stmt.body else _rebuilt(stmt, body)
-        case Seq(stmts):
-            return seq(*[_write_out(each, templates) for each in stmts])
-        case If(cond, then, other):
-            rest = _write_out(other, templates) if other is not None else None
-            return If(cond, _write_out(then, templates), rest)
-        case Allocate(buffer, body):
-            return Allocate(buffer, _write_out(body, templates))
-        case LetStmt(var, value, body):
-            return LetStmt(var, value, _write_out(body, templates))
-        case _:
-            return stmt
+class _WriteOut(StmtRewriter):
+    """Replaces the outermost unrolled loops by their iterations."""
+
+    def __init__(self, simplifier: Simplifier, loops: Set[For]) -> None:
+        self.loops = loops
+        self.templates = Templates(simplifier, lambda loop: loop in loops)
+
+    def visit_For(self, node: For) -> Stmt:
+        """Write a loop out, or look into it."""
+        if node in self.loops:
+            return seq(*self.templates.copies(node, ())(()))
+        return super().visit_For(node)
 
 
 class _Marker:
@@ -92,9 +93,9 @@ class _Marker:
 
     def visit(self, stmt: Stmt, setting: _Setting) -> tuple[Stmt, _Count]:
         """Return the statement with its unrolled loops marked, and what it amounts to."""
-        match stmt:
-            case For():
-                return self._loop(stmt, _inside(stmt, setting))
+        match one_of_all(stmt):
+            case For() as loop:
+                return self._loop(loop, _inside(loop, setting))
             case Seq(stmts):
                 parts = [self.visit(each, setting) for each in stmts]
                 counts = [count for _, count in parts]
@@ -120,8 +121,10 @@ class _Marker:
                 return LetStmt(var, value, new), count
             case Store() | AsyncCopy():
                 return stmt, _Count(1)
-            case _:
+            case Evaluate() | Barrier() | AsyncCommit() | AsyncWait():
                 return stmt, _Count()
+            case other:
+                assert_never(other)
 
     def _loop(self, stmt: For, setting: _Setting) -> tuple[Stmt, _Count]:
         body, count = self.visit(stmt.body, setting)
@@ -129,15 +132,15 @@ class _Marker:
         if extent == 1 or stmt.kind is ForKind.THREAD:
             return body, count
         if extent is None:
-            new = stmt if body is stmt.body else _rebuilt(stmt, body)
+            new = stmt if body is stmt.body else stmt.with_body(body)
             return new, _Count(count.steps, count.depth, count.loops + 1)
         if stmt.kind is ForKind.VECTORIZED:
-            return (stmt if body is stmt.body else _rebuilt(stmt, body)), count
+            return (stmt if body is stmt.body else stmt.with_body(body)), count
         unrolled = stmt.kind is ForKind.UNROLLED
         if stmt.kind is ForKind.SERIAL and count.loops == 0 and count.depth <= MOST_DEPTH:
             unrolled = count.steps * extent <= setting.max_step
         if not unrolled:
-            new = stmt if body is stmt.body else _rebuilt(stmt, body)
+            new = stmt if body is stmt.body else stmt.with_body(body)
             return new, _Count(count.steps, count.depth, count.loops + 1)
         loop = For(stmt.var, stmt.extent, ForKind.UNROLLED, body)
         if setting.explicit and count.steps * extent <= MOST_STEPS:
@@ -152,7 +155,3 @@ def _inside(loop: For, outer: _Setting) -> _Setting:
     step = int(loop.annotations.get(MAX_STEP, outer.max_step))
     explicit = bool(loop.annotations.get(EXPLICIT, outer.explicit))
     return _Setting(step, explicit)
-
-
-def _rebuilt(loop: For, body: Stmt) -> For:
-    return loop.with_body(body)

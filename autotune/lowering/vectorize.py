@@ -23,8 +23,9 @@ from autotune.ir.expr import (
     Var,
 )
 from autotune.ir.simplify import Simplifier
-from autotune.ir.stmt import Allocate, For, ForKind, If, Seq, Stmt, Store, seq
-from autotune.ir.visitor import Visitor
+from autotune.ir.stmt import Allocate, For, ForKind, If, Stmt, Store, seq
+from autotune.ir.visitor import StmtRewriter, Visitor
+from autotune.lowering.draft import Draft
 from autotune.lowering.extents import constant_iterations
 from autotune.lowering.instances import Templates
 from autotune.lowering.pass_context import PassContext
@@ -36,11 +37,11 @@ WIDTHS = (16, 8, 4, 2)
 MOST_COPIES = 16
 
 
-def vectorize_loops(stmt: Stmt, simplifier: Simplifier, gpu: bool) -> Stmt:
-    """Return the statement with its vector loops carried out."""
+def vectorize_loops(stmt: Stmt, draft: Draft) -> Stmt:
+    """Carries out vector loops: by wide loads and stores on a GPU, as marked loops on a CPU."""
     find = _Find()
     find.visit(stmt)
-    return _Vectorizer(simplifier, gpu).visit(stmt) if find.found else stmt
+    return _Vectorizer(draft.simplifier, draft.gpu).rewrite(stmt) if find.found else stmt
 
 
 class _Find(Visitor):
@@ -64,7 +65,7 @@ class _Find(Visitor):
         """Skip what holds no loop."""
 
 
-class _Vectorizer:
+class _Vectorizer(StmtRewriter):
     """Carries out the vector loops of one kernel."""
 
     def __init__(self, simplifier: Simplifier, gpu: bool) -> None:
@@ -73,49 +74,23 @@ class _Vectorizer:
         self.uses = Uses(simplifier)
         self.templates = Templates(simplifier, lambda loop: False)
 
-    def visit(self, stmt: Stmt) -> Stmt:
-        """Return the statement with the vector loops in it carried out."""
-        match stmt:
-            case For():
-                body = self.visit(stmt.body)
-                if stmt.kind is ForKind.VECTORIZED:
-                    return self._vector_loop(stmt, body)
-                if body is stmt.body:
-                    return stmt
-                return stmt.with_body(body)
-            case Seq(stmts):
-                return seq(*[self.visit(each) for each in stmts])
-            case If(cond, then, other):
-                return If(cond, self.visit(then), self.visit(other) if other is not None else None)
-            case Allocate(buffer, body):
-                return Allocate(buffer, self.visit(body))
-            case _:
-                return stmt
-
-    def _vector_loop(self, loop: For, body: Stmt) -> Stmt:
+    def visit_For(self, node: For) -> Stmt:
+        """Carry out a vector loop after those inside it."""
+        if node.kind is not ForKind.VECTORIZED:
+            return super().visit_For(node)
+        body = self.rewrite(node.body)
         find = _Find()
         find.visit(body)
         if find.allocates or not PassContext.current().vectorizes:
             # Each lane needs a buffer of its own, which only a plain loop gives it.
-            return For(loop.var, loop.extent, ForKind.SERIAL, body)
-        extent = constant_iterations(loop, "vectorize")
-        return self._pushed(body, loop.var, extent)
+            return For(node.var, node.extent, ForKind.SERIAL, body)
+        return _Pushed(self, node.var, constant_iterations(node, "vectorize")).rewrite(body)
 
-    def _pushed(self, stmt: Stmt, var: Var, extent: int) -> Stmt:
-        """Return ``stmt`` for all values of ``var``, the lanes in step."""
-        match stmt:
-            case For():
-                body = self._pushed(stmt.body, var, extent)
-                return stmt.with_body(body)
-            case Seq(stmts):
-                return seq(*[self._pushed(each, var, extent) for each in stmts])
-            case If(cond, then, other) if var not in self.uses.of(cond).vars:
-                rest = self._pushed(other, var, extent) if other is not None else None
-                return If(cond, self._pushed(then, var, extent), rest)
-            case Store() if self.gpu:
-                return self._wide_store(stmt, var, extent)
-            case _:
-                return self._scalars(stmt, var, extent)
+    def leaf(self, stmt: Stmt, var: Var, extent: int) -> Stmt:
+        """Returns one statement for all values of ``var``."""
+        if isinstance(stmt, Store) and self.gpu:
+            return self._wide_store(stmt, var, extent)
+        return self._scalars(stmt, var, extent)
 
     def _scalars(self, stmt: Stmt, var: Var, extent: int) -> Stmt:
         if not self.gpu:
@@ -155,6 +130,27 @@ class _Vectorizer:
     def _at(self, store: Store, env: dict[Var, Affine]) -> Store:
         index = self.simplifier.simplify(store.indices[0], env)
         return Store(store.buffer, (index,), self.simplifier.simplify(store.value, env))
+
+
+class _Pushed(StmtRewriter):
+    """Makes statements for all values of a variable, the lanes in step: its loop moves inwards."""
+
+    def __init__(self, vectorizer: _Vectorizer, var: Var, extent: int) -> None:
+        self.vectorizer = vectorizer
+        self.var = var
+        self.extent = extent
+
+    def visit_Stmt(self, node: Stmt) -> Stmt:
+        """Carry out a single statement, or one that the lanes do not enter together."""
+        return self.vectorizer.leaf(node, self.var, self.extent)
+
+    visit_Store = visit_Allocate = visit_LetStmt = visit_Stmt
+
+    def visit_If(self, node: If) -> Stmt:
+        """Enter a branch where all lanes take the same side."""
+        if self.var in self.vectorizer.uses.of(node.cond).vars:
+            return self.visit_Stmt(node)
+        return super().visit_If(node)
 
 
 def _is_aligned(index: Affine, var: Var, lanes: int) -> bool:

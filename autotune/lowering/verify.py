@@ -7,11 +7,15 @@ checks them then, so that a candidate of a tuning run that cannot work costs as 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from autotune.errors import InstantiationError
 from autotune.ir.dtype import bits_of, lanes_of
 from autotune.ir.expr import Load
-from autotune.ir.stmt import Store
+from autotune.ir.stmt import Stmt, Store
 from autotune.ir.visitor import Visitor
+from autotune.lowering.draft import Draft
+from autotune.lowering.finish import described
 from autotune.lowering.function import LoweredFunction, LoweredKernel
 from autotune.target import Limits, Target
 
@@ -42,6 +46,20 @@ def verify_gpu(
         if found is not None:
             return found
     return None
+
+
+def check_limits(stmt: Stmt, draft: Draft) -> Stmt:
+    """Refuses a kernel whose threads or memory break a limit of the device.
+
+    Raises:
+        InstantiationError: the message says which limit.
+    """
+    if draft.gpu and draft.limits is not None:
+        kernel = described(stmt, replace(draft, params=()))
+        found = launch_violation(kernel, draft.limits, draft.limits.threads_per_block)
+        if found is not None:
+            raise InstantiationError(found)
+    return stmt
 
 
 def launch_violation(kernel: LoweredKernel, limits: Limits, most_threads: int) -> str | None:

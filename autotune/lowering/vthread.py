@@ -20,12 +20,12 @@ from autotune.ir.stmt import (
     ForKind,
     If,
     LetStmt,
-    Seq,
     Stmt,
     Store,
     seq,
 )
-from autotune.ir.visitor import Rewriter
+from autotune.ir.visitor import Rewriter, StmtRewriter, StmtVisitor
+from autotune.lowering.draft import Draft
 from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.instances import Templates
 from autotune.lowering.uses import Uses
@@ -37,20 +37,20 @@ MOST_COPIES = 256
 Active = tuple[For, ...]
 
 
-def inject_vthreads(stmt: Stmt, simplifier: Simplifier) -> Stmt:
-    """Return the statement without virtual threads."""
-    uses = Uses(simplifier)
-    copied = _find_copied(stmt, uses)
+def inject_vthreads(stmt: Stmt, draft: Draft) -> Stmt:
+    """Turns virtual threads into interleaved copies of the statements that depend on them."""
+    simplifier = draft.simplifier
+    copied = _find_copied(stmt, Uses(simplifier))
     if copied is None:
         return stmt
     split = _SplitBuffers(simplifier, copied).rewrite(stmt)
-    return _Injector(simplifier).rewrite(split, ())
+    return _Injector(simplifier).rewrite(split)
 
 
 def _find_copied(stmt: Stmt, uses: Uses) -> dict[Buffer, list[For]] | None:
     """Return the buffers that differ between virtual threads; None if there are no such."""
     scan = _Scan(uses)
-    scan.visit(stmt, (), frozenset())
+    scan.visit(stmt)
     if not scan.any_vthread:
         return None
     touched: dict[Buffer, set[Var]] = {buffer: set() for buffer in scan.inside}
@@ -72,7 +72,7 @@ def _find_copied(stmt: Stmt, uses: Uses) -> dict[Buffer, list[For]] | None:
     }
 
 
-class _Scan:
+class _Scan(StmtVisitor):
     """Notes all stores, and for each buffer the virtual threads around its allocation."""
 
     def __init__(self, uses: Uses) -> None:
@@ -80,36 +80,48 @@ class _Scan:
         self.any_vthread = False
         self.inside: dict[Buffer, Active] = {}
         self.stores: list[tuple[Buffer, frozenset[Var], frozenset[Buffer]]] = []
+        self._active: Active = ()
+        self._conditions: frozenset[Expr] = frozenset()
 
-    def visit(self, stmt: Stmt, active: Active, conditions: frozenset[Expr]) -> None:
-        match stmt:
-            case For():
-                if stmt.kind is ForKind.VTHREAD:
-                    self.any_vthread = True
-                    active = (*active, stmt)
-                self.visit(stmt.body, active, conditions)
-            case Seq(stmts):
-                for each in stmts:
-                    self.visit(each, active, conditions)
-            case Allocate(buffer, body):
-                self.inside[buffer] = active
-                self.visit(body, active, conditions)
-            case If(cond, then, other):
-                self.visit(then, active, conditions | {cond})
-                if other is not None:
-                    self.visit(other, active, conditions | {cond})
-            case LetStmt(_, value, body):
-                self.visit(body, active, conditions | {value})
-            case Store(buffer, (index,), value):
-                # Shared memory is indexed by what all virtual threads want; it differs between
-                # them only if they store different values in one place.
-                where = (index,) if buffer.scope == "local" else ()
-                parts = [self.uses.of(each) for each in (value, *where, *conditions)]
-                found = frozenset().union(*[part.vars for part in parts])
-                read = frozenset().union(*[part.buffers for part in parts])
-                self.stores.append((buffer, found, read))
-            case _:
-                pass
+    def visit_For(self, node: For) -> None:
+        """Note a virtual thread."""
+        outer = self._active
+        if node.kind is ForKind.VTHREAD:
+            self.any_vthread = True
+            self._active = (*outer, node)
+        self.visit(node.body)
+        self._active = outer
+
+    def visit_Allocate(self, node: Allocate) -> None:
+        """Note the virtual threads around an allocation."""
+        self.inside[node.buffer] = self._active
+        self.visit(node.body)
+
+    def visit_If(self, node: If) -> None:
+        """Look into both branches, under the condition."""
+        self._under(node.cond, node.then, node.other)
+
+    def visit_LetStmt(self, node: LetStmt) -> None:
+        """Look into the body, which depends on the value."""
+        self._under(node.value, node.body)
+
+    def _under(self, condition: Expr, *stmts: Stmt | None) -> None:
+        outer = self._conditions
+        self._conditions = outer | {condition}
+        for stmt in stmts:
+            if stmt is not None:
+                self.visit(stmt)
+        self._conditions = outer
+
+    def visit_Store(self, node: Store) -> None:
+        """Note a store, and all that it depends on."""
+        # Shared memory is indexed by what all virtual threads want; it differs between them only
+        # if they store different values in one place.
+        where = node.indices if node.buffer.scope == "local" else ()
+        parts = [self.uses.of(each) for each in (node.value, *where, *self._conditions)]
+        found = frozenset().union(*[part.vars for part in parts])
+        read = frozenset().union(*[part.buffers for part in parts])
+        self.stores.append((node.buffer, found, read))
 
 
 class _SplitBuffers(Rewriter):
@@ -157,35 +169,39 @@ class _SplitBuffers(Rewriter):
         return Allocate(node.buffer if place is None else place[0], body)
 
 
-class _Injector:
-    """Pushes the loops of virtual threads inwards."""
+class _Injector(StmtRewriter):
+    """Pushes the loops of virtual threads inwards; ``active`` are those around a statement."""
 
     def __init__(self, simplifier: Simplifier) -> None:
         self.uses = Uses(simplifier)
         self.templates = Templates(simplifier, lambda loop: False)
+        self.active: Active = ()
 
-    def rewrite(self, stmt: Stmt, active: Active) -> Stmt:
-        """Return ``stmt`` for all combinations of the virtual threads around it."""
-        match stmt:
-            case For() if stmt.kind is ForKind.VTHREAD:
-                return self.rewrite(stmt.body, (*active, stmt))
-            case For():
-                body = self.rewrite(stmt.body, active)
-                if body is stmt.body:
-                    return stmt
-                return stmt.with_body(body)
-            case Seq(stmts):
-                return seq(*[self.rewrite(each, active) for each in stmts])
-            case Allocate(buffer, body):
-                return Allocate(buffer, self.rewrite(body, active))
-            case If(cond, then, other):
-                differs = bool(self._touching(cond, active))
-                below = () if differs else active
-                rest = self.rewrite(other, below) if other is not None else None
-                new = If(cond, self.rewrite(then, below), rest)
-                return self._written_out(new, active) if differs else new
-            case _:
-                return self._written_out(stmt, active)
+    def inside(self, stmt: Stmt, active: Active) -> Stmt:
+        """Returns ``stmt`` for all combinations of the virtual threads ``active``."""
+        outer, self.active = self.active, active
+        new = self.rewrite(stmt)
+        self.active = outer
+        return new
+
+    def visit_Stmt(self, node: Stmt) -> Stmt:
+        """Write a single statement out."""
+        return self._written_out(node, self.active)
+
+    visit_Store = visit_LetStmt = visit_Stmt
+
+    def visit_For(self, node: For) -> Stmt:
+        """Take a virtual thread away; enter any other loop."""
+        if node.kind is ForKind.VTHREAD:
+            return self.inside(node.body, (*self.active, node))
+        return super().visit_For(node)
+
+    def visit_If(self, node: If) -> Stmt:
+        """Enter a branch, or write it out where the virtual threads take different sides."""
+        if not self._touching(node.cond, self.active):
+            return super().visit_If(node)
+        other = self.inside(node.other, ()) if node.other is not None else None
+        return self._written_out(If(node.cond, self.inside(node.then, ()), other), self.active)
 
     def _touching(self, node: Expr | Stmt, active: Active) -> list[For]:
         if not active:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from autotune.ir import Expr, IterVar, as_expr
+from autotune.utils.closed import assert_never
 from autotune.utils.math import ceil_div
 
 Extent = int | Expr
@@ -66,6 +67,8 @@ def pass_down(relations: Sequence[Relation], extents: dict[IterVar, Extent]) -> 
                     extents[fused] = extents[outer] * extents[inner]
             case SingletonRelation(each):
                 extents[each] = 1
+            case _:
+                assert_never(relation)
 
 
 def pass_up(
@@ -83,6 +86,8 @@ def pass_up(
                     values[inner] = values[fused] % extents[inner]
             case SingletonRelation():
                 pass
+            case _:
+                assert_never(relation)
 
 
 def overruns(
@@ -108,8 +113,10 @@ def touched(relations: Sequence[Relation], axis: IterVar) -> set[IterVar]:
                     family = {parent, outer, inner}
                 case FuseRelation(outer, inner, fused):
                     family = {outer, inner, fused}
-                case _:
+                case SingletonRelation():
                     continue
+                case _:
+                    assert_never(relation)
             if found & family:
                 found |= family
         if len(found) == before:

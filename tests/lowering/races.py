@@ -28,6 +28,7 @@ from autotune.ir.expr import (
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Barrier, Buffer, For, ForKind, If, LetStmt, Seq, Store, seq
 from autotune.lowering.barriers import insert_barriers
+from autotune.lowering.draft import Draft
 from autotune.lowering.ownership import Slot
 from autotune.lowering.plan import Thread
 
@@ -93,7 +94,8 @@ class Kernel:
     def placed(self, *stmts):
         """The body with barriers."""
         body = seq(*stmts)
-        return insert_barriers(body, self.simplifier, self.threads, self.slots, "C")
+        draft = Draft("C", "C", self.simplifier, threads=self.threads, slots=self.slots)
+        return insert_barriers(body, draft)
 
     def race(self, *stmts):
         """Why a body races, or None."""

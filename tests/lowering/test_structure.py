@@ -1,11 +1,13 @@
 """What the loops look like: the published convolution schedule, vectors, unrolling, barriers."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
 from autotune import te, topi
-from autotune.lowering import lower, lower_schedule
+from autotune.lowering import PASSES, lower, lower_schedule
 
 
 def tiles(stage, axis, *factors):
@@ -214,11 +216,19 @@ def test_a_hook_sees_every_pass():
     lower_schedule(*published(), hook=lambda name, left: seen.append((name, str(left))))
     names = [name for name, _ in seen]
     assert names == [
-        "infer_bounds", "make_nests", "vthread", "vectorize", "storage", "pipeline", "barriers",
-        "unroll", "kernels",
+        "infer_bounds", "make_nests", *[each.name for each in PASSES], "kernels",
     ]  # fmt: skip
     assert "# vthread" in dict(seen)["make_nests"]
     assert "# vthread" not in dict(seen)["vthread"]
+
+
+def test_every_pass_says_in_a_line_what_it_does():
+    shown = subprocess.run(
+        [sys.executable, "-m", "autotune.lowering"], capture_output=True, text=True, check=True
+    ).stdout
+    assert [line.split()[0] for line in shown.splitlines()] == [each.name for each in PASSES]
+    assert all(each.summary.endswith(".") for each in PASSES)
+    assert "barriers   Puts barriers where" in shown
 
 
 def test_parallel_loops_have_buffers_of_their_own():

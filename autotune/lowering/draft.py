@@ -1,0 +1,48 @@
+"""A kernel on its way through the passes: what they know of it beside its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from autotune.ir.expr import Expr, Var
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import Buffer
+from autotune.lowering.function import LoweredKernel
+from autotune.lowering.ownership import Slot
+from autotune.lowering.plan import Thread
+from autotune.target import Limits
+
+Slots = dict[tuple[Buffer, Expr], Slot]
+
+
+@dataclass
+class Draft:
+    """What all passes over one kernel share.
+
+    Attributes:
+        name: of the kernel.
+        stage: the name of the stage that it computes, for messages.
+        simplifier: of the lowering; it knows the ranges of all variables.
+        gpu: whether it runs on a GPU.
+        params: all global buffers and numbers; the kernel will take those that it uses.
+        threads: its thread axes.
+        grid: extents of the axes of blocks, by tag.
+        vthreads: how many virtual threads there were.
+        limits: of the device; None where they are not checked.
+        slots: which slot an index of a pipelined buffer is in; the pass that makes pipelines
+            tells the one that places barriers.
+        kernel: launch, parameters and memory, as the pass `describe` has found them.
+    """
+
+    name: str
+    stage: str
+    simplifier: Simplifier
+    gpu: bool = False
+    params: Sequence[Buffer | Var] = ()
+    threads: Sequence[Thread] = ()
+    grid: Mapping[str, int | Expr] = field(default_factory=dict)
+    vthreads: int = 1
+    limits: Limits | None = None
+    slots: Slots = field(default_factory=dict)
+    kernel: LoweredKernel | None = None

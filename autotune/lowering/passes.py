@@ -1,0 +1,60 @@
+"""The passes over the statements of one kernel, in their order.
+
+Each takes valid statements and leaves valid statements. To add one, write a function of a
+`Stmt` and a `Draft` in a file of its own, with a first line that says what it does, and put it in
+its place here. ``python -m autotune.lowering`` prints the list.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autotune.ir.stmt import Stmt
+from autotune.lowering.barriers import insert_barriers
+from autotune.lowering.draft import Draft
+from autotune.lowering.finish import describe
+from autotune.lowering.pipeline import pipeline_loops
+from autotune.lowering.storage import hoist_allocations
+from autotune.lowering.unroll import unroll_loops
+from autotune.lowering.vectorize import vectorize_loops
+from autotune.lowering.verify import check_limits
+from autotune.lowering.vthread import inject_vthreads
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass: the name by which a hook sees it, and what it does."""
+
+    name: str
+    run: Callable[[Stmt, Draft], Stmt]
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
+        return (inspect.getdoc(self.run) or "").split("\n")[0]
+
+    @property
+    def module(self) -> str:
+        """The module that it stands in."""
+        return self.run.__module__
+
+
+PASSES = (
+    Pass("limits", check_limits),
+    Pass("vthread", inject_vthreads),
+    Pass("vectorize", vectorize_loops),
+    Pass("storage", hoist_allocations),
+    Pass("pipeline", pipeline_loops),
+    Pass("limits", check_limits),
+    Pass("barriers", insert_barriers),
+    # What a kernel uses is easier to see before loops are written out than after.
+    Pass("describe", describe),
+    Pass("unroll", unroll_loops),
+)
+
+
+def passes_text() -> str:
+    """Returns the list of passes, one a line: name, what it does, where it stands."""
+    return "\n".join(f"{each.name:<10} {each.summary}  [{each.module}]" for each in PASSES)
