@@ -184,6 +184,7 @@ def stream(n):
     )
 
 
+@pytest.mark.alone
 def test_times_are_plausible_and_come_with_their_proof():
     task = at.create("measure_test.stream_cuda", (1 << 24,), target="cuda")
     option = measure_option(LocalBuilder(timeout=60), LocalRunner(repeat=5, min_repeat_ms=5))
@@ -201,6 +202,7 @@ def test_times_are_plausible_and_come_with_their_proof():
     assert 0 < best["clocks"]["temperature_c"] < 120
 
 
+@pytest.mark.alone
 def test_a_race_on_the_device_chooses_the_fastest():
     task = at.create("measure_test.stream_cuda", (1 << 22,), target="cuda")
     inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in (7, 4, 6)]

@@ -65,6 +65,7 @@ def test_values_survive_the_way_to_the_device_and_back(dtype):
     )
 
 
+@pytest.mark.alone
 def test_an_array_on_the_device_is_freed():
     gc.collect()
     with cuda_driver.activated(0):

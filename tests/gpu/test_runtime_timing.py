@@ -9,7 +9,7 @@ from autotune.runtime.nvidia.executable import rotation
 from autotune.target import Target
 from autotune.target.query import cuda_device
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 SPIN = """
 extern "C" __global__ void spin(float *y) {
