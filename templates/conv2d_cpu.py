@@ -19,6 +19,7 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         "block_m": common.up_to(2 * shape.co, (4, 8, 16, 32, 64, 128, 256, 512)),
         "panels": [1, 2, 4, 8],
         "channels": common.up_to(2 * shape.ci, (1, 2, 4, 8, 16, 32, 64, 128, 256)),
+        "tail": [0, 1],
     }
 
 
@@ -26,6 +27,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
     """Return why a choice is sure to be slow, or None."""
     c, pixels = choice, shape.oh * shape.ow
     width = c["vectors"] * c["lanes"]
+    left = pixels % width
     packed = 4 * c["panels"] * width * c["channels"] * shape.taps
     rules = [
         (common.spills(c["rows"], c["vectors"]), "more sums than registers"),
@@ -33,6 +35,8 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
         (width >= pixels + c["lanes"], "pixels beyond the output"),
         (c["panels"] > 1 and c["panels"] * width >= 2 * pixels, "panels beyond the output"),
         (c["channels"] > 1 and packed > 1 << 21, "panels beyond the cache"),
+        (c["tail"] * (pixels < width), "no whole panel before the tail"),
+        (c["tail"] * ((left < 1) | (2 * left > c["lanes"])), "a tail that is none, or a panel"),
     ]
     return common.first_broken(rules)
 
@@ -41,6 +45,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
     rows, vectors, lanes = common.cpu_tile(shape.co, pixels)
+    width = vectors * lanes
     channels = [c for c in options["channels"] if c * shape.taps <= 288]
     return {
         "rows": rows,
@@ -49,16 +54,18 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
         "block_m": max(b for b in options["block_m"] if b <= max(256, rows)),
         "panels": 1,
         "channels": max(channels, default=1),
+        "tail": int(pixels > width and 0 < pixels % width <= lanes // 2),
     }
 
 
 def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     s = shape
+    tail = choice["tail"] * (s.oh * s.ow % (choice["vectors"] * choice["lanes"]))
     extents = common.defines(
         batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
         sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1], bias=s.bias,
-        relu=s.relu, lda=s.ci * s.taps, ldc=s.oh * s.ow, **choice,
+        relu=s.relu, lda=s.ci * s.taps, ldc=s.oh * s.ow, **{**choice, "tail": tail},
     )  # fmt: skip
     # Without a bias the parameter is never read; the filters stand in for it.
     names = ["data", "weight", "bias" if s.bias else "weight", "out"]

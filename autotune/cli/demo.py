@@ -21,7 +21,7 @@ import autotune
 from autotune.cli.demo_rivals import libraries, plain_loops
 from autotune.cli.tables import Table
 from autotune.driver import build
-from autotune.measure.run.host import HostMeter, HostWatch
+from autotune.measure.run.host import HostMeter, HostWatch, let_threads_rest
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.record import apply_history_best
 from autotune.runtime import Module, Timing, random_inputs
@@ -139,12 +139,13 @@ def _compared(
     """Time all side by side, as trials are timed; return the timings and what disturbed them."""
     samplers = {name: _sampler(module, inputs) for name, module in kernels.items()}
     samplers |= libraries(target, inputs, samplers[TUNED].input_sets)
-    # In turns, so that a change of the machine's load or clock hits all of them.
+    # In turns, so that a change of the machine's load or clock hits all of them; each begins when
+    # the threads of the one before have come to rest.
     round_s = sum(max(_SAMPLE_S, sampler.sample(1)) for sampler in samplers.values())
     rounds = min(max(int(_BUDGET_S / round_s), _ROUNDS.start), _ROUNDS.stop - 1)
     meter = HostMeter()
     with HostWatch(target.kind != "cuda") as watch:
-        timings = race_rounds(list(samplers.values()), rounds, _SAMPLE_S, seed=0)
+        timings = race_rounds(list(samplers.values()), rounds, _SAMPLE_S, 0, let_threads_rest)
     meter.add(watch.use, timings)
     return dict(zip(samplers, timings, strict=True)), meter.note
 

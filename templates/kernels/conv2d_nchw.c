@@ -1,45 +1,136 @@
 // Convolution, NCHW, float32, as a matrix product of the filters with the unfolded input. A task
 // owns BLOCK_M output channels and PANELS panels of WIDTH output pixels of one image; it unfolds
 // CHANNELS input channels of its panels at a time, which then stay in cache for all its filters.
+// Where TAIL pixels of an image are left over by whole panels, they are not worth one of their own:
+// each is a scalar product for each filter.
 #define TAPS (KH * KW)
 #define PIXELS (OH * OW)
 #define DEPTH (CHANNELS * TAPS)
+#define PANELLED (PIXELS - TAIL)
+// The most that a task unfolds: rows of outputs, the part of the input they meet, their pixels.
+#define MOST_ROWS SMALLER(OH, (PANELS * WIDTH + TAIL - 2 + OW) / OW + 1)
+#define PATCH_ROWS ((MOST_ROWS - 1) * SY + KH)
+#define PATCH_COLUMNS ((OW - 1) * SX + KW)
+#define LINE (MOST_ROWS * OW + WIDTH)
 
-// Unfolds one panel: row c * TAPS + tap holds what filter tap `tap` of channel c meets.
-static void unfold(float* restrict to, const float* restrict image, int channels, int p0) {
-  for (int tap = 0; tap < TAPS; ++tap) {
-    int from[WIDTH];
-    for (int j = 0; j < WIDTH; ++j) {
-      const int p = p0 + j, y = p / OW * SY - PY + tap / KW, x = p % OW * SX - PX + tap % KW;
-      from[j] = p < PIXELS && y >= 0 && y < IH && x >= 0 && x < IW ? y * IW + x : -1;
-    }
-    for (int c = 0; c < channels; ++c) {
-      const float* restrict plane = image + (size_t)c * IH * IW;
-      float* restrict row = to + (c * TAPS + tap) * WIDTH;
-#pragma omp simd
-      for (int j = 0; j < WIDTH; ++j) row[j] = from[j] < 0 ? 0.0f : plane[from[j]];
+typedef struct {
+  float panels[PANELS * DEPTH * WIDTH] __attribute__((aligned(64)));
+  float tail[TAIL * DEPTH + 1];
+  float patch[PATCH_ROWS * PATCH_COLUMNS];
+  float lines[KW][LINE];
+} Scratch;
+
+// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+static _Thread_local Scratch scratch __attribute__((aligned(64)));
+
+// The pixels of a task: those of `panels` whole or cut panels, then `tail` more.
+typedef struct {
+  int first, panels, tail;
+} Span;
+
+// The rectangle of output pixels around a span, whole rows where there are several.
+typedef struct {
+  int y, x, rows, columns;
+} Box;
+
+static Box box_of(Span span, int end) {
+  const int y = span.first / OW, rows = (end - 1) / OW - y + 1, x = rows > 1 ? 0 : span.first % OW;
+  return (Box){y, x, rows, rows > 1 ? OW : end - span.first};
+}
+
+// Copies what a box meets of one channel; what lies in the padding was set to zero before.
+static void cut(float* restrict patch, const float* restrict plane, Box box) {
+  const int width = (box.columns - 1) * SX + KW, height = (box.rows - 1) * SY + KH;
+  const int y0 = box.y * SY - PY, x0 = box.x * SX - PX, left = LARGER(0, -x0);
+  const int columns = SMALLER(width, IW - x0) - left;
+  for (int y = LARGER(0, -y0); y < SMALLER(height, IH - y0); ++y)
+    for (int x = 0; x < columns; ++x)
+      patch[y * width + left + x] = plane[(y0 + y) * IW + x0 + left + x];
+}
+
+// Writes what the taps of one row of the filter meet, for the pixels of a box in order.
+static inline __attribute__((always_inline)) void shift(
+    float (*restrict lines)[LINE], const float* restrict patch, const int rows, const int columns) {
+  const int width = (columns - 1) * SX + KW;
+  for (int j = 0; j < KW; ++j)
+    for (int y = 0; y < rows; ++y)
+      for (int x = 0; x < columns; ++x)
+        lines[j][y * columns + x] = patch[y * SY * width + x * SX + j];
+}
+
+// Unfolds a span: row c * TAPS + tap of a panel holds what filter tap `tap` of channel c meets.
+static void unfold(
+    Scratch* restrict to, const float* restrict image, int channels, Span span) {
+  const int pixels = SMALLER(span.panels * WIDTH, PANELLED - span.first);
+  const Box box = box_of(span, span.first + pixels + span.tail);
+  const int width = (box.columns - 1) * SX + KW, start = span.first - box.y * OW - box.x;
+  memset(to->patch, 0, sizeof to->patch);
+  memset(to->lines, 0, sizeof to->lines);
+  for (int c = 0; c < channels; ++c) {
+    cut(to->patch, image + (size_t)c * IH * IW, box);
+    for (int i = 0; i < KH; ++i) {
+      if (box.columns == OW)
+        shift(to->lines, to->patch + i * width, box.rows, OW);
+      else
+        shift(to->lines, to->patch + i * width, box.rows, box.columns);
+      for (int j = 0; j < KW; ++j) {
+        const int k = c * TAPS + i * KW + j;
+        const float* line = to->lines[j] + start;
+        for (int p = 0; p < span.panels; ++p)
+          memcpy(
+              to->panels + ((size_t)p * DEPTH + k) * WIDTH, line + p * WIDTH,
+              WIDTH * sizeof(float));
+        for (int t = 0; t < span.tail; ++t) to->tail[t * DEPTH + k] = line[pixels + t];
+      }
     }
   }
 }
 
+// Adds to the pixels of the tail, of `rows` filters, or writes them, as `tile` does.
+static void dots(
+    int rows, int depth, const float* restrict a, const float* restrict b, float* restrict c,
+    int first, int last, const float* restrict bias) {
+  for (int t = 0; t < TAIL; ++t)
+    for (int i = 0; i < rows; ++i) {
+      const float* filter = a + (size_t)i * LDA;
+      float* to = c + (size_t)i * LDC + t;
+      vec sums[4] = {{0}};
+      int k = 0;
+      for (; k + 4 * LANES <= depth; k += 4 * LANES)
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; ++v)
+          sums[v] += *(const vec*)(filter + k + v * LANES) *
+                     *(const vec*)(b + t * DEPTH + k + v * LANES);
+      const vec all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+      vec sum = {first ? 0.0f : *to};
+      for (int v = 0; v < LANES; ++v) sum[0] += all[v];
+      for (; k < depth; ++k) sum[0] += filter[k] * b[t * DEPTH + k];
+      if (last) finish(&sum, bias + i);
+      *to = sum[0];
+    }
+}
+
 static void task(
-    int m0, int first_pixel, float* restrict packed, const float* restrict image,
-    const float* restrict weight, const float* restrict bias, float* restrict out) {
+    int m0, Span span, const float* restrict image, const float* restrict weight,
+    const float* restrict bias, float* restrict out) {
+  Scratch* const unfolded = &scratch;
   const int rows = SMALLER(BLOCK_M, CO - m0);
-  const int end = SMALLER(first_pixel + PANELS * WIDTH, PIXELS);
   for (int c0 = 0; c0 < CI; c0 += CHANNELS) {
-    const int channels = SMALLER(CHANNELS, CI - c0);
-    float* panel = packed;
-    for (int p = first_pixel; p < end; p += WIDTH, panel += DEPTH * WIDTH)
-      unfold(panel, image + (size_t)c0 * IH * IW, channels, p);
+    const int channels = SMALLER(CHANNELS, CI - c0), last = c0 + CHANNELS >= CI;
+    unfold(unfolded, image + (size_t)c0 * IH * IW, channels, span);
     for (int m = 0; m < rows; m += ROWS) {
       const float* filters = weight + (size_t)(m0 + m) * LDA + c0 * TAPS;
-      panel = packed;
-      for (int p = first_pixel; p < end; p += WIDTH, panel += DEPTH * WIDTH)
+      const int some = SMALLER(ROWS, rows - m);
+      float* to = out + (size_t)(m0 + m) * PIXELS;
+      for (int p = 0; p < span.panels; ++p) {
+        const int pixel = span.first + p * WIDTH;
         strip(
-            SMALLER(ROWS, rows - m), channels * TAPS, filters, panel,
-            out + (size_t)(m0 + m) * PIXELS + p, SMALLER(WIDTH, PIXELS - p), c0 == 0,
-            c0 + CHANNELS >= CI, bias + m0 + m);
+            some, channels * TAPS, filters, unfolded->panels + (size_t)p * DEPTH * WIDTH,
+            to + pixel, SMALLER(WIDTH, PANELLED - pixel), c0 == 0, last, bias + m0 + m);
+      }
+      if (span.tail)
+        dots(some, channels * TAPS, filters, unfolded->tail, to + PANELLED, c0 == 0, last,
+             bias + m0 + m);
     }
   }
 }
@@ -47,15 +138,12 @@ static void task(
 void conv2d_nchw(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     float* restrict out) {
-#pragma omp parallel
-  {
-    float* packed = aligned_alloc(64, (sizeof(float) * PANELS * DEPTH * WIDTH + 63) / 64 * 64);
-#pragma omp for collapse(3) schedule(dynamic)
-    for (int n = 0; n < BATCH; ++n)
-      for (int m = 0; m < CO; m += BLOCK_M)
-        for (int p = 0; p < PIXELS; p += PANELS * WIDTH)
-          task(m, p, packed, data + (size_t)n * CI * IH * IW, weight, bias,
-               out + (size_t)n * CO * PIXELS);
-    free(packed);
-  }
+#pragma omp parallel for collapse(3) schedule(dynamic)
+  for (int n = 0; n < BATCH; ++n)
+    for (int m = 0; m < CO; m += BLOCK_M)
+      for (int p = 0; p < PANELLED; p += PANELS * WIDTH) {
+        const int left = (PANELLED - p + WIDTH - 1) / WIDTH;
+        const Span span = {p, SMALLER(PANELS, left), left <= PANELS ? TAIL : 0};
+        task(m, span, data + (size_t)n * CI * IH * IW, weight, bias, out + (size_t)n * CO * PIXELS);
+      }
 }

@@ -1,5 +1,9 @@
 // C[M, N] = A[M, K] B[K, N], row-major float32. A task owns BLOCK_M rows and PANELS panels of WIDTH
 // columns; it packs DEPTH rows of its panels at a time, which then stay in cache for all its rows.
+
+// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+static _Thread_local float panels[PANELS * DEPTH * WIDTH] __attribute__((aligned(64)));
+
 static void pack(float* restrict to, const float* restrict b, int k0, int depth, int n0) {
   const int columns = SMALLER(WIDTH, N - n0);
   for (int k = 0; k < depth; ++k, to += WIDTH) {
@@ -13,8 +17,9 @@ static void pack(float* restrict to, const float* restrict b, int k0, int depth,
 }
 
 static void task(
-    int m0, int first_column, float* restrict packed, const float* restrict a,
-    const float* restrict b, float* restrict c) {
+    int m0, int first_column, const float* restrict a, const float* restrict b,
+    float* restrict c) {
+  float* const packed = panels;
   const int rows = SMALLER(BLOCK_M, M - m0);
   const int end = SMALLER(first_column + PANELS * WIDTH, N);
   for (int k0 = 0; k0 < K; k0 += DEPTH) {
@@ -33,12 +38,7 @@ static void task(
 }
 
 void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
-#pragma omp parallel
-  {
-    float* packed = aligned_alloc(64, (sizeof(float) * PANELS * DEPTH * WIDTH + 63) / 64 * 64);
-#pragma omp for collapse(2) schedule(dynamic)
-    for (int m = 0; m < M; m += BLOCK_M)
-      for (int n = 0; n < N; n += PANELS * WIDTH) task(m, n, packed, a, b, c);
-    free(packed);
-  }
+#pragma omp parallel for collapse(2) schedule(dynamic)
+  for (int m = 0; m < M; m += BLOCK_M)
+    for (int n = 0; n < N; n += PANELS * WIDTH) task(m, n, a, b, c);
 }

@@ -5,12 +5,15 @@
 
 #define WIDTH (VECTORS * LANES)
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
-static inline __attribute__((always_inline)) float finish(float sum, const float* bias) {
-  if (BIAS) sum += *bias;
-  return RELU && sum < 0.0f ? 0.0f : sum;
+// What follows the last addition: bias and relu.
+static inline __attribute__((always_inline)) void finish(vec* sum, const float* bias) {
+  if (BIAS) *sum += *bias;
+  if (RELU) *sum = (vec)((bits)*sum & ~(*sum < 0.0f));
 }
 
 // Adds to c, or writes it when this is the first part of the reduction; on the last part the bias
@@ -37,26 +40,31 @@ static inline __attribute__((always_inline)) void tile(
   for (int i = 0; i < rows; ++i) {
     float* restrict to = c + (size_t)i * LDC;
     float part[WIDTH];
-    if (!first) memcpy(part, to, columns * sizeof(float));
+    // A copy of a size that the compiler knows stays in registers.
+    const int whole = columns == WIDTH;
+    if (!first && !whole) memcpy(part, to, columns * sizeof(float));
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v) {
-      vec* at = (vec*)(part + v * LANES);
-      if (!first) sum[i][v] += *at;
-      *at = sum[i][v];
+      const vec* before = (const vec*)((whole ? to : part) + v * LANES);
+      if (!first) sum[i][v] += *before;
+      if (last) finish(&sum[i][v], bias + i);
+      *(vec*)((whole ? to : part) + v * LANES) = sum[i][v];
     }
-    if (last)
-      for (int j = 0; j < WIDTH; ++j) part[j] = finish(part[j], bias + i);
-    memcpy(to, part, columns * sizeof(float));
+    if (!whole) memcpy(to, part, columns * sizeof(float));
   }
 }
 
-// Runs the tile over `rows` rows: whole tiles first, then one row at a time.
+// Runs the tile over `rows` rows: whole tiles first, then what is left in ever smaller ones.
 static inline void strip(
     int rows, int depth, const float* restrict a, const float* restrict b, float* restrict c,
     int columns, int first, int last, const float* restrict bias) {
   int i = 0;
-  for (; i + ROWS <= rows; i += ROWS)
-    tile(ROWS, depth, a + (size_t)i * LDA, b, c + (size_t)i * LDC, columns, first, last, bias + i);
-  for (; i < rows; ++i)
-    tile(1, depth, a + (size_t)i * LDA, b, c + (size_t)i * LDC, columns, first, last, bias + i);
+#define TILES(height)                                                                           \
+  for (; height <= ROWS && i + height <= rows; i += height)                                     \
+    tile(height, depth, a + (size_t)i * LDA, b, c + (size_t)i * LDC, columns, first, last, bias + i)
+  TILES(ROWS);
+  TILES(4);
+  TILES(2);
+  TILES(1);
+#undef TILES
 }

@@ -1,8 +1,10 @@
 """What is said of a busy host, and under which binding kernels on the CPU are timed."""
 
+import hashlib
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -20,6 +22,7 @@ from autotune.measure.run.host import (
     core_times,
     disturbances,
     is_quantised,
+    let_threads_rest,
 )
 from autotune.runtime import summarize
 
@@ -111,6 +114,24 @@ def test_what_does_not_run_on_the_host_is_not_watched():
     with HostWatch(False) as watch:
         pass
     assert watch.use == HostUse()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's /proc")
+def test_threads_that_go_on_are_waited_for():
+    stop = threading.Event()
+
+    def spin():
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 1_500_000)  # holds no lock of Python's
+        stop.set()
+
+    threads = [threading.Thread(target=spin), threading.Thread(target=stop.wait)]
+    for thread in threads:
+        thread.start()
+    assert not let_threads_rest(most_s=0.1)
+    assert let_threads_rest(most_s=60)
+    assert stop.is_set()
+    for thread in threads:
+        thread.join()
 
 
 MASK = """

@@ -164,7 +164,9 @@ def test_a_race_takes_turns_and_runs_all_for_as_long():
             return super().sample(number)
 
     samplers = [Turn("a", 1e-4), Turn("b", 1e-3)]
-    timings = race_rounds(samplers, rounds=6, least_s=5e-3, seed=0)
+    rests = []
+    timings = race_rounds(samplers, 6, 5e-3, seed=0, rest=lambda: rests.append(len(order)))
+    assert rests == list(range(4, 28, 2))
     assert [t.number for t in timings] == [50, 5]
     # Each sample comes after a run that is not counted.
     assert order[4::2] == order[5::2]

@@ -23,6 +23,9 @@ _SLICES_S = (1e-3, 1 / 300, 4e-3, 10e-3)
 # A delay this near to a multiple of a slice belongs to it. By chance a fifth do.
 _NEAR, _MOST_BY_CHANCE, _LEAST_DELAYS = 0.1, 0.6, 16
 
+# How often to look whether threads rest by now, and how long at most.
+_REST_LOOK_S, _MOST_REST_S = 5e-4, 0.25
+
 
 @dataclass(frozen=True)
 class HostUse:
@@ -88,6 +91,29 @@ class HostWatch:
     def _now(self) -> tuple[float, float, float, float, float]:
         busy, stolen = core_times(_text("/proc/stat"), self._cores)
         return time.monotonic(), time.process_time(), busy, stolen, _waited_s()
+
+
+def let_threads_rest(most_s: float = _MOST_REST_S) -> bool:
+    """Wait until no other thread of this process runs; return whether that came to pass.
+
+    The threads of OpenMP and of a BLAS go on spinning when their work is done, OpenBLAS's for some
+    2**26 cycles (``OPENBLAS_THREAD_TIMEOUT``), and take the cores of whatever is timed next.
+
+    Args:
+        most_s: seconds to wait at most: some threads never rest.
+    """
+    own, end = str(threading.get_native_id()), time.monotonic() + most_s
+    while any(_is_running(name) for name in _listed("/proc/self/task") if name != own):
+        if time.monotonic() >= end:
+            return False
+        time.sleep(_REST_LOOK_S)
+    return True
+
+
+def _is_running(thread: str) -> bool:
+    """Whether a thread of this process runs or wants to."""
+    # The state follows the name, which stands in brackets and may hold any.
+    return _text(f"/proc/self/task/{thread}/stat").rpartition(")")[2].split()[:1] == ["R"]
 
 
 def usable() -> frozenset[int]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
 
 
 def race_rounds(
-    samplers: Sequence[Sampler], rounds: int, least_s: float, seed: int
+    samplers: Sequence[Sampler],
+    rounds: int,
+    least_s: float,
+    seed: int,
+    rest: Callable[[], object] = lambda: None,
 ) -> list[Timing]:
     """Take one sample of each candidate a round, in an order drawn anew each round.
 
@@ -19,6 +23,8 @@ def race_rounds(
         rounds: samples of each.
         least_s: least duration of a sample; all candidates run for about as long.
         seed: of the orders.
+        rest: called before each turn. Candidates with threads of their own (a BLAS, another
+            OpenMP runtime) need `autotune.measure.run.host.let_threads_rest`.
     """
     numbers = [_runs_for(sampler, least_s) for sampler in samplers]
     seconds: list[list[float]] = [[] for _ in samplers]
@@ -28,6 +34,7 @@ def race_rounds(
     for _ in range(rounds):
         rng.shuffle(order)
         for i in order:
+            rest()
             if numbers[i] > 1:  # what ran before has left its own data and threads behind
                 samplers[i].sample(1)
             seconds[i].append(samplers[i].sample(numbers[i]) / numbers[i])
