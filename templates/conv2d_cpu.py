@@ -35,8 +35,8 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
         (width >= pixels + c["lanes"], "pixels beyond the output"),
         (c["panels"] > 1 and c["panels"] * width >= 2 * pixels, "panels beyond the output"),
         (c["channels"] > 1 and packed > 1 << 21, "panels beyond the cache"),
-        (c["tail"] * (pixels < width), "no whole panel before the tail"),
-        (c["tail"] * ((left < 1) | (2 * left > c["lanes"])), "a tail that is none, or a panel"),
+        ((c["tail"] > 0) & (pixels < width), "no whole panel before the tail"),
+        ((c["tail"] > 0) & ((left < 1) | (2 * left > c["lanes"])), "a tail of none or of many"),
     ]
     return common.first_broken(rules)
 
