@@ -67,6 +67,15 @@ def private(status: os.stat_result) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
+def parallel_threads() -> int:
+    """Return how many threads a parallel loop runs on: ``OMP_NUM_THREADS``, or all cores."""
+    value = os.environ.get("OMP_NUM_THREADS", "")
+    if value.isdigit() and int(value):
+        return int(value)
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 def _chosen_cache() -> Path | None:
     """Return the folder that variables and the platform choose, if they choose one."""
     chosen = os.environ.get("AUTOTUNE_CACHE_DIR")

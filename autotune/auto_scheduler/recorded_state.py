@@ -1,0 +1,57 @@
+"""A state as records hold it: its steps, without the loops that they make of a graph."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from autotune.auto_scheduler.transform_steps.base import TransformStep, step_from_row
+
+# Hexadecimal digits of a hash of steps.
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class RecordedState:
+    """The steps of a state: a candidate for the workload whose graph they fit.
+
+    Two are equal if their steps are. `ComputeDAG` gives the loops (`infer_bound_from_state`), the
+    schedule (`apply_steps_from_state`) and the text (`print_python_code_from_state`).
+    """
+
+    transform_steps: tuple[TransformStep, ...]
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of the steps, the same in every process."""
+        text = json.dumps(self.to_json())
+        return f"state-{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
+
+    def to_json(self) -> list[Any]:
+        """Returns the steps as rows of a record.
+
+        Raises:
+            RecordError: the length of a loop is not decided yet.
+        """
+        return [step.to_row() for step in self.transform_steps]
+
+    @staticmethod
+    def from_json(rows: Iterable[Any]) -> RecordedState:
+        """Returns the state whose steps stand in a record.
+
+        Raises:
+            RecordError: a step is unknown or ill-formed.
+        """
+        return RecordedState(tuple([step_from_row(row) for row in rows]))
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.transform_steps))
+
+
+def steps_only(steps: Sequence[TransformStep]) -> RecordedState:
+    """Returns the candidate of some steps."""
+    return RecordedState(tuple(steps))

@@ -1,0 +1,209 @@
+"""Workloads by name: functions that define what to compute, and the keys that logs have for them.
+
+A key is a JSON list: the name of a registered function and its arguments, or the hash of a graph
+of computes and the shapes of its inputs and outputs.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from autotune.errors import TemplateError
+from autotune.task.workload import serialize_args
+from autotune.te.declare import placeholder
+from autotune.te.tensor import Tensor
+from autotune.utils.names import did_you_mean
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
+
+# Name -> the function that gives its tensors; hash of a graph -> its tensors.
+WORKLOAD_FUNC_REGISTRY: dict[str, Function | Sequence[Tensor]] = {}
+
+
+@overload
+def register_workload(func_name: F, f: None = None, override: bool = False) -> F: ...
+@overload
+def register_workload(func_name: str, f: F, override: bool = False) -> F: ...
+@overload
+def register_workload(
+    func_name: str, f: None = None, override: bool = False
+) -> Callable[[F], F]: ...
+def register_workload(func_name: Any, f: Any = None, override: bool = False) -> Any:
+    """Register a function that defines a computation; it may be used as a decorator.
+
+    The function returns the list of input and output tensors, in the order of the kernel's
+    arguments. It is called with the arguments of the task after these went through JSON: nested
+    tuples are lists.
+
+    Args:
+        func_name: the name in keys and logs, or the function itself, whose qualified name it is.
+        f: the function.
+        override: whether another function of that name is replaced.
+
+    Raises:
+        TemplateError: the name is taken, or is no text.
+
+    Example::
+
+        @auto_scheduler.register_workload
+        def matmul(n, m, k):
+            a = te.placeholder((n, k), name="A")
+            b = te.placeholder((k, m), name="B")
+            return [a, b, topi.matmul(a, b)]
+    """
+    if callable(func_name):
+        f, func_name = func_name, _name_of(func_name)
+    if not isinstance(func_name, str):
+        raise TemplateError(
+            f"register_workload: expected a function, or a name and a function, got {func_name!r}"
+        )
+
+    def register(function: Any) -> Any:
+        if func_name in WORKLOAD_FUNC_REGISTRY and not override:
+            raise TemplateError(
+                f"workload {func_name!r} has been registered already; give this one another "
+                "name, or pass override=True"
+            )
+        WORKLOAD_FUNC_REGISTRY[func_name] = function
+        return function
+
+    return register if f is None else register(f)
+
+
+def register_workload_tensors(
+    workload_key: str, tensors: Sequence[Tensor], override: bool = True
+) -> str:
+    """Register a graph of computes under the key that it has; return the key."""
+    name = workload_func_name(workload_key)
+    if override or name not in WORKLOAD_FUNC_REGISTRY:
+        WORKLOAD_FUNC_REGISTRY[workload_key] = tuple(tensors)
+    return workload_key
+
+
+def make_workload_key(func: str | Function, args: Sequence[Any]) -> str:
+    """Return the key of a registered function called with these arguments.
+
+    Raises:
+        TemplateError: the function is not registered, or an argument cannot stand in a key.
+    """
+    if not callable(func) and not isinstance(func, str):
+        raise TemplateError(
+            f"make_workload_key: expected a registered function or its name, got {func!r}"
+        )
+    name = func if isinstance(func, str) else _name_of(func)
+    if name not in WORKLOAD_FUNC_REGISTRY:
+        raise _unknown(name)
+    return json.dumps([name, *serialize_args(args)])
+
+
+def decode_workload_key_to_func_args(workload_key: str) -> tuple[str, list[Any]]:
+    """Return the name and the arguments of a registered function from a key."""
+    name, *args = _parsed(workload_key)
+    if name not in WORKLOAD_FUNC_REGISTRY:
+        raise _unknown(name)
+    return name, [_argument(each) for each in args]
+
+
+def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
+    """Return the input and output tensors of a workload.
+
+    Raises:
+        TemplateError: the key is of no registered workload, or its function gives no tensors.
+    """
+    if workload_key in WORKLOAD_FUNC_REGISTRY:
+        return list(_tensors(workload_key))
+    name, args = decode_workload_key_to_func_args(workload_key)
+    function = WORKLOAD_FUNC_REGISTRY[name]
+    if not callable(function):
+        return list(function)
+    found = function(*args)
+    if not isinstance(found, (list, tuple)) or not all(isinstance(t, Tensor) for t in found):
+        raise TemplateError(
+            f"workload {name!r} must return a list of te tensors, inputs and outputs; "
+            f"got {found!r}"
+        )
+    return list(found)
+
+
+def is_registered(workload_key: str) -> bool:
+    """Whether the tensors of a key can be had."""
+    return workload_key in WORKLOAD_FUNC_REGISTRY or (
+        workload_func_name(workload_key) in WORKLOAD_FUNC_REGISTRY
+    )
+
+
+def workload_func_name(workload_key: str) -> str:
+    """Return the first part of a key: the name of a function, or the hash of a graph."""
+    return str(_parsed(workload_key)[0])
+
+
+def serialize_workload_registry_entry(workload_key: str) -> tuple[str, Any]:
+    """Return what another process needs to know a workload: its name, and a function or tensors.
+
+    A function is sent by reference and has to be importable there.
+    """
+    exact = workload_key in WORKLOAD_FUNC_REGISTRY
+    name = workload_key if exact else workload_func_name(workload_key)
+    if name not in WORKLOAD_FUNC_REGISTRY:
+        raise _unknown(name)
+    return name, WORKLOAD_FUNC_REGISTRY[name]
+
+
+def deserialize_workload_registry_entry(data: tuple[str, Any]) -> None:
+    """Register what `serialize_workload_registry_entry` returned, unless it is there already."""
+    name, value = data
+    WORKLOAD_FUNC_REGISTRY.setdefault(name, value)
+
+
+def save_workload_func_registry(filename: str | Path) -> None:
+    """Write all registered workloads to a file, by pickle."""
+    Path(filename).write_bytes(pickle.dumps(dict(WORKLOAD_FUNC_REGISTRY)))
+
+
+def load_workload_func_registry(filename: str | Path) -> None:
+    """Register the workloads of a file; it must come from you, as pickles can run code."""
+    for entry in pickle.loads(Path(filename).read_bytes()).items():
+        deserialize_workload_registry_entry(entry)
+
+
+def _tensors(key: str) -> Sequence[Tensor]:
+    found = WORKLOAD_FUNC_REGISTRY[key]
+    if callable(found):
+        raise TemplateError(f"workload {key!r} is a function; a key holds its arguments too")
+    return found
+
+
+def _name_of(function: Function) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _parsed(workload_key: Any) -> list[Any]:
+    try:
+        parsed = json.loads(workload_key)
+    except (TypeError, ValueError):
+        parsed = None
+    if not isinstance(parsed, list) or not parsed or not isinstance(parsed[0], str):
+        raise TemplateError(
+            "a workload key is a JSON list such as '[\"matmul\", 64, 64, 64]', "
+            f"got {workload_key!r}"
+        )
+    return parsed
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, list) and value[:1] == ["TENSOR"] and len(value) == 3:
+        return placeholder(tuple(value[1]), dtype=value[2])
+    return value
+
+
+def _unknown(name: str) -> TemplateError:
+    near = did_you_mean(name, WORKLOAD_FUNC_REGISTRY)
+    return TemplateError(
+        f"workload {name!r} is not registered{near}; register the function that defines it with "
+        "@auto_scheduler.register_workload before"
+    )
