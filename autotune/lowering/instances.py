@@ -73,18 +73,18 @@ class Templates:
                 return self._unrolled(loop, free)
             case For() as loop:
                 body = self.copies(loop.body, free)
-                return lambda values: [loop.with_body(seq(*body(values)))]
+                return lambda values: _around(body(values), loop.with_body)
             case Store() as store:
                 return self._store(store, free)
             case If() as branch:
                 return self._if(branch, free)
             case Allocate(buffer, inner):
                 scope = self.copies(inner, free)
-                return lambda values: [Allocate(buffer, seq(*scope(values)))]
+                return lambda values: _around(scope(values), lambda s: Allocate(buffer, s))
             case LetStmt(var, value, inner):
                 make = self.expr(value, free)
                 let = self.copies(inner, free)
-                return lambda values: [LetStmt(var, make(values), seq(*let(values)))]
+                return lambda values: _around(let(values), lambda s: LetStmt(var, make(values), s))
             case Evaluate(value):
                 make = self.expr(value, free)
                 return lambda values: [Evaluate(make(values))]
@@ -115,7 +115,7 @@ class Templates:
             if isinstance(constant_test, int):
                 chosen = then if constant_test else other
                 return chosen(values) if chosen is not None else []
-            return [If(test, seq(*then(values)), seq(*other(values)) if other else None)]
+            return _if(test, then(values), other(values) if other is not None else [])
 
         return make
 
@@ -141,10 +141,10 @@ class Templates:
         match expr:
             case Load(buffer, (index,)):
                 return self._load(buffer, self._sub(index, free))
-            case BinaryOp(a, b):
-                return self._binary(expr, a, b, free)
             case CompareOp() | LogicalOp() | Not():
                 return self._simplified(expr, free)
+            case BinaryOp(a, b):
+                return self._binary(expr, a, b, free)
             case Conditional():
                 return self._conditional(expr, free)
             case Cast(value, dtype):
@@ -268,3 +268,15 @@ class Templates:
             return new
 
         return make
+
+
+def _around(body: list[Stmt], around: Callable[[Stmt], Stmt]) -> list[Stmt]:
+    """Returns what stands around a body; of an empty one nothing is left."""
+    return [around(seq(*body))] if body else []
+
+
+def _if(test: Expr, then: list[Stmt], other: list[Stmt]) -> list[Stmt]:
+    """Returns a decision; a branch is empty where conditions inside turned out constant."""
+    if not then:
+        return [If(Not(test), seq(*other))] if other else []
+    return [If(test, seq(*then), seq(*other) if other else None)]

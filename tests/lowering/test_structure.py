@@ -243,3 +243,30 @@ def test_parallel_loops_have_buffers_of_their_own():
     lines = str(lower(s, [A, C])).splitlines()
     assert "# parallel" in lines[1]
     assert "allocate C.global" in lines[2]
+
+
+def test_unrolled_conditions_are_decided_or_keep_only_what_they_still_ask():
+    a = te.placeholder((4,), name="A")
+    padded = te.compute(
+        (6,), lambda i: te.if_then_else(te.all(i >= 1, i < 5), a[i - 1], 0.0), name="P"
+    )
+    s = te.create_schedule(padded.op)
+    s[padded].unroll(padded.op.axis[0])
+    text = str(lower(s, [a, padded]))
+    assert "if_then_else" not in text
+    assert text.count("0.0f") == 2
+    assert text.count("A[") == 4
+
+
+def test_what_no_unrolled_iteration_reaches_leaves_nothing_behind():
+    a = te.placeholder((3,), name="A")
+    b = te.compute((3,), lambda i: a[i] + 1, name="B")
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(b.op.axis[0], factor=2)
+    middle, last = s[b].split(inner, factor=1)
+    s[b].reorder(middle, outer, last)
+    s[b].unroll(middle)
+    s[b].unroll(outer)
+    text = str(lower(s, [a, b]))
+    assert text.count("B[") == 3
+    assert "if" not in text

@@ -11,9 +11,9 @@ void conv2d_inline_pad_c(
         compute[f * 196 + h * 14 + v] = 0.0f;
         for (int rc = 0; rc < 4; ++rc) {
           for (int ry = 0; ry < 3; ++ry) {
-            compute[f * 196 + h * 14 + v] += ((h + ry >= 1 && h + ry < 15 && v >= 1 && v < 15) ? data[rc * 196 + h * 14 + ry * 14 + v - 15] : 0.0f) * kernel[f * 36 + rc * 9 + ry * 3];
-            compute[f * 196 + h * 14 + v] += ((h + ry >= 1 && h + ry < 15 && v + 1 >= 1 && v + 1 < 15) ? data[rc * 196 + h * 14 + ry * 14 + v - 14] : 0.0f) * kernel[f * 36 + rc * 9 + ry * 3 + 1];
-            compute[f * 196 + h * 14 + v] += ((h + ry >= 1 && h + ry < 15 && v + 2 >= 1 && v + 2 < 15) ? data[rc * 196 + h * 14 + ry * 14 + v - 13] : 0.0f) * kernel[f * 36 + rc * 9 + ry * 3 + 2];
+            compute[f * 196 + h * 14 + v] += ((h + ry >= 1 && h + ry < 15 && v >= 1) ? data[rc * 196 + h * 14 + ry * 14 + v - 15] : 0.0f) * kernel[f * 36 + rc * 9 + ry * 3];
+            compute[f * 196 + h * 14 + v] += ((h + ry >= 1 && h + ry < 15) ? data[rc * 196 + h * 14 + ry * 14 + v - 14] : 0.0f) * kernel[f * 36 + rc * 9 + ry * 3 + 1];
+            compute[f * 196 + h * 14 + v] += ((h + ry >= 1 && h + ry < 15 && v < 13) ? data[rc * 196 + h * 14 + ry * 14 + v - 13] : 0.0f) * kernel[f * 36 + rc * 9 + ry * 3 + 2];
           }
         }
       }

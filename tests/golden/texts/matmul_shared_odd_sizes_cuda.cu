@@ -28,56 +28,52 @@ matmul_shared_odd_sizes_cuda_kernel0(const float* __restrict__ A, const float* _
     }
     __syncthreads();
     if (by * 8 + (tx >> 3) < 25 && bx * 8 + (tx & 7) < 25) {
-      if (k_outer * 8 < 50) {
-        for (int i_c = 0; i_c < 2; ++i_c) {
-          for (int j_c = 0; j_c < 2; ++j_c) {
-            C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8] * B_shared[(tx & 7) * 2 + j_c];
-          }
+      for (int i_c = 0; i_c < 2; ++i_c) {
+        for (int j_c = 0; j_c < 2; ++j_c) {
+          C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8] * B_shared[(tx & 7) * 2 + j_c];
         }
       }
-      if (k_outer * 8 + 1 < 50) {
-        for (int i_c = 0; i_c < 2; ++i_c) {
-          for (int j_c = 0; j_c < 2; ++j_c) {
-            C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 1] * B_shared[(tx & 7) * 2 + j_c + 16];
-          }
+      for (int i_c = 0; i_c < 2; ++i_c) {
+        for (int j_c = 0; j_c < 2; ++j_c) {
+          C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 1] * B_shared[(tx & 7) * 2 + j_c + 16];
         }
       }
-      if (k_outer * 8 + 2 < 50) {
+      if (k_outer < 6) {
         for (int i_c = 0; i_c < 2; ++i_c) {
           for (int j_c = 0; j_c < 2; ++j_c) {
             C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 2] * B_shared[(tx & 7) * 2 + j_c + 32];
           }
         }
       }
-      if (k_outer * 8 + 3 < 50) {
+      if (k_outer < 6) {
         for (int i_c = 0; i_c < 2; ++i_c) {
           for (int j_c = 0; j_c < 2; ++j_c) {
             C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 3] * B_shared[(tx & 7) * 2 + j_c + 48];
           }
         }
       }
-      if (k_outer * 8 + 4 < 50) {
+      if (k_outer < 6) {
         for (int i_c = 0; i_c < 2; ++i_c) {
           for (int j_c = 0; j_c < 2; ++j_c) {
             C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 4] * B_shared[(tx & 7) * 2 + j_c + 64];
           }
         }
       }
-      if (k_outer * 8 + 5 < 50) {
+      if (k_outer < 6) {
         for (int i_c = 0; i_c < 2; ++i_c) {
           for (int j_c = 0; j_c < 2; ++j_c) {
             C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 5] * B_shared[(tx & 7) * 2 + j_c + 80];
           }
         }
       }
-      if (k_outer * 8 + 6 < 50) {
+      if (k_outer < 6) {
         for (int i_c = 0; i_c < 2; ++i_c) {
           for (int j_c = 0; j_c < 2; ++j_c) {
             C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 6] * B_shared[(tx & 7) * 2 + j_c + 96];
           }
         }
       }
-      if (k_outer * 8 + 7 < 50) {
+      if (k_outer < 6) {
         for (int i_c = 0; i_c < 2; ++i_c) {
           for (int j_c = 0; j_c < 2; ++j_c) {
             C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 7] * B_shared[(tx & 7) * 2 + j_c + 112];
