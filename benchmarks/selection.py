@@ -25,12 +25,12 @@ from unittest import mock
 
 import autotune.task as at
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, measure_option
-from autotune.measure.final.choose import Candidate, choose, tie_set
+from autotune.measure.final.choose import Finalist, choose, tie_set
 from autotune.measure.final.race import race
 from autotune.tuner import RandomTuner
 from benchmarks.throughput import CUDA_SIZE, SIZE
 
-Rule = Callable[[Sequence[Candidate], "int | None"], Candidate]
+Rule = Callable[[Sequence[Finalist], "str | None"], Finalist]
 HERE = Path(__file__).resolve().parent
 
 # The best of a run are raced this often to find the near ties among them: those that differ by no
@@ -57,16 +57,14 @@ def best_of_run(
     return [inp for inp, _ in sorted(good, key=lambda pair: pair[1].seconds)[:count]]
 
 
-def near_ties(heats: Sequence[Sequence[Candidate]], count: int) -> tuple[list[int], float]:
-    """Return the indices of the fastest candidates that lie close to each other, and how close.
+def near_ties(heats: Sequence[Sequence[Finalist]], count: int) -> tuple[list[str], float]:
+    """Return the keys of the fastest candidates that lie close to each other, and how close.
 
     Those are the first ``count`` in a row that are near ties of the first of them, or the longest
     such row.
     """
-    paces = {
-        c.index: [x.seconds for one in heats for x in one if x.index == c.index] for c in heats[0]
-    }
-    medians = {index: statistics.median(seconds) for index, seconds in paces.items()}
+    paces = {c.key: [x.seconds for one in heats for x in one if x.key == c.key] for c in heats[0]}
+    medians = {key: statistics.median(seconds) for key, seconds in paces.items()}
     noise = statistics.median(max(s) / min(s) - 1 for s in paces.values())
     spread = min(max(LEAST_SPREAD, noise), MOST_SPREAD)
     ordered = sorted(medians, key=medians.__getitem__)
@@ -79,7 +77,7 @@ def near_ties(heats: Sequence[Sequence[Candidate]], count: int) -> tuple[list[in
 
 def repeated(
     inputs: Sequence[MeasureInput], option: Mapping[str, Any], seeds: Sequence[int], rounds: int
-) -> list[tuple[Candidate, ...]]:
+) -> list[tuple[Finalist, ...]]:
     """Race the same inputs once for each seed, which decides in what order they are given."""
     races = []
     for seed in seeds:
@@ -89,12 +87,12 @@ def repeated(
     return races
 
 
-def flips(winners: Sequence[int]) -> int:
+def flips(winners: Sequence[str]) -> int:
     """Return how often the winner changed from one race to the next."""
     return sum(a != b for a, b in itertools.pairwise(winners))
 
 
-def fastest(candidates: Sequence[Candidate]) -> Candidate:
+def fastest(candidates: Sequence[Finalist]) -> Finalist:
     return min(candidates, key=lambda c: c.seconds)
 
 
@@ -131,33 +129,33 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
 
 def near_ties_raced(
     task: at.Task, options: argparse.Namespace, seeds: Sequence[int]
-) -> tuple[float, list[tuple[Candidate, ...]]]:
+) -> tuple[float, list[tuple[Finalist, ...]]]:
     """Find near ties and race them; return how far one differs from itself, and the races."""
     option = measure_option(LocalBuilder(timeout=60), LocalRunner(cooldown_interval=0))
     best = best_of_run(task, option, options.trials, options.seed, SHARE * options.candidates)
     heats = repeated(best, option, range(HEATS), options.rounds)
     chosen, noise = near_ties(heats, options.candidates)
-    inputs = [inp for inp in best if inp.config.index in chosen]
+    inputs = [inp for inp in best if inp.key in chosen]
     races = repeated(inputs, option, seeds, options.rounds)
     option["runner"].close()
     option["builder"].close()
     return noise, races
 
 
-def summary(seeds: Sequence[int], races: Sequence[Sequence[Candidate]]) -> dict[str, Any]:
+def summary(seeds: Sequence[int], races: Sequence[Sequence[Finalist]]) -> dict[str, Any]:
     """Return what each rule chose in each race, and what it chose from."""
     report: dict[str, Any] = {"seeds": list(seeds), "rules": {}}
     for name, rule in RULES.items():
-        winners: list[int] = []
+        winners: list[str] = []
         for candidates in races:
-            winners.append(rule(candidates, winners[-1] if winners else None).index)
+            winners.append(rule(candidates, winners[-1] if winners else None).key)
         report["rules"][name] = {"flips": flips(winners), "winners": winners}
     report["candidates"] = {
-        str(c.index): {
-            "seconds": [one.seconds for race in races for one in race if one.index == c.index],
+        c.key: {
+            "seconds": [one.seconds for race in races for one in race if one.key == c.key],
             "registers": c.registers,
             "shared_bytes": c.shared_bytes,
-            "tied": sum(any(one.index == c.index for one in tie_set(race)) for race in races),
+            "tied": sum(any(one.key == c.key for one in tie_set(race)) for race in races),
         }
         for c in races[0]
     }

@@ -18,9 +18,10 @@ from autotune.measure.types import MeasureErrorNo
 from autotune.record.current import differs, task_refusal
 from autotune.record.tools import compact as compact_log
 from autotune.record.tools import pick_best, split_workload
-from autotune.tuner.result import default_of, race_of
+from autotune.tuner.result import default_of, race_of, title
 from autotune.utils.quantities import microseconds
 from autotune.utils.visible import visible
+from autotune.workload.candidate import key_to_json
 
 LOG = click.Path(dir_okay=False, path_type=Path)
 # Longest text of an error and of all knobs in a table.
@@ -96,7 +97,7 @@ def _summary(group: Group) -> Row:
         "seconds": best and best.result.seconds,
         "spread": best and best.result.spread,
         "default_seconds": best and default_of(best.result),
-        "index": best and int(best.inp.config.index),
+        "index": best and key_to_json(best.inp.key),
         "where": best and best.where,
     }
 
@@ -119,7 +120,7 @@ def _ranking(entries: Sequence[Entry]) -> Table:
     rows = [
         (
             _us(one.result.seconds), _percent(one.result.spread),
-            str(one.inp.config.index), shortened(_knobs(one), KNOBS_WIDTH), one.where,
+            one.inp.key, shortened(_knobs(one), KNOBS_WIDTH), one.where,
         )
         for one in entries
     ]  # fmt: skip
@@ -207,10 +208,10 @@ def _described(entry: Entry) -> str:
     raced = race_of(result).get("candidates", ())
     how = f", winner of a race of {len(raced)}" if raced else ""
     rows.append(("where", f"{entry.where}{how}"))
-    rows.append(("index", str(entry.inp.config.index)))
+    rows.append(("index", entry.inp.key))
     rows += [(visible(name), visible(str(value))) for name, value in entry.knobs.items()]
     width = max(len(name) for name, _ in rows)
-    lines = [f"{task.name} {task.args} on {entry.inp.target}"]
+    lines = [f"{title(task)} on {entry.inp.target}"]
     return "\n".join(lines + [f"  {name:{width}} {value}" for name, value in rows])
 
 
@@ -220,7 +221,7 @@ def _source(entry: Entry) -> tuple[str, str]:
     if refused is not None:
         return "", refused.why
     try:
-        made = entry.inp.task.instantiate(entry.inp.config)
+        made = entry.inp.task.realise(entry.inp.config).what
         if differs(entry.inp.config, entry.result, made, entry.inp.target) is not None:
             return "", "the template makes another kernel now than the one that was measured"
         return kernel_of(made, entry.inp.target).source, ""

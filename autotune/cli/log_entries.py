@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autotune import workload as tuning
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.best import best_of, is_race
-from autotune.record.frame import KNOB, row_of
+from autotune.record.frame import KNOB, choices_of, row_of
 from autotune.record.reader import RACE_NOTE, LogReader, open_log
+from autotune.task import Task
 from autotune.task.workload import Workload
 
 # Longest text of arguments in a table.
@@ -42,7 +44,7 @@ class Entry:
     @property
     def knobs(self) -> dict[str, Any]:
         """The choices, as they stand in the log."""
-        return {name: value for name, _, value in self.inp.config.to_json_dict()["entity"]}
+        return choices_of(self.inp.config)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -88,10 +90,10 @@ class Group:
         good = [one for one in self.entries if one.result.ok and one.result.costs]
         good.sort(key=lambda one: one.result.seconds)
         ranked = [*([self.best] if self.best else []), *good]
-        by_index: dict[int, Entry] = {}
+        by_key: dict[str, Entry] = {}
         for one in ranked:
-            by_index.setdefault(one.inp.config.index, one)
-        return list(by_index.values())[:count]
+            by_key.setdefault(one.inp.key, one)
+        return list(by_key.values())[:count]
 
 
 @dataclass(frozen=True)
@@ -144,9 +146,14 @@ def read_logs(paths: Sequence[Path], task: str | None = None) -> Logs:
                 if task in (None, inp.task.name):
                     again = lines.text.startswith(RACE_NOTE)
                     entry = Entry(inp, result, path, lines.number, again)
-                    groups.setdefault((str(inp.target), inp.task.workload), []).append(entry)
+                    groups.setdefault((str(inp.target), _title(inp.task)), []).append(entry)
         problems += filter(None, [reader.report()])
     return Logs([Group(*key, entries) for key, entries in groups.items()], problems)
+
+
+def _title(workload: tuning.Workload) -> Workload:
+    """Return the name of a workload and what tells it from others of that name."""
+    return workload.workload if isinstance(workload, Task) else (workload.name, workload.key)
 
 
 def shortened(text: str, width: int = _ARGS_WIDTH) -> str:

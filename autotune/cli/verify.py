@@ -14,6 +14,7 @@ from autotune.measure.final.recheck import Recheck, Way, recheck
 from autotune.measure.types import MeasureErrorNo
 from autotune.record import best_of_each, load_from_file
 from autotune.record.current import current_only
+from autotune.tuner.result import title
 
 # Of few samples the interval of the median says little.
 _SAMPLES = 9
@@ -97,7 +98,7 @@ def verify(
 def _line(one: Recheck) -> str:
     inp, now = one.measure_input, one.measured
     then = f"{one.verdict:10}{one.then_s * 1e6:10.3f} us then"
-    task = f"{inp.task.name} {inp.task.args} #{inp.config.index}"
+    task = f"{title(inp.task)} #{inp.key}"
     if not now.ok:
         said = now.error_msg.strip() or MeasureErrorNo(now.error_no).name
         return f"{then}  {said.splitlines()[0]}   {task}"

@@ -13,7 +13,7 @@ from autotune.measure.run.gate import HostGate
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime import Timing, summarize
 from autotune.target import Target
-from autotune.task import Task
+from autotune.workload import Workload
 
 
 def usable_cores() -> int:
@@ -23,8 +23,8 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def target_of(task: Task) -> Target:
-    """Return what a task is built for.
+def target_of(task: Workload) -> Target:
+    """Return what a workload is built for.
 
     Raises:
         MeasureError: it has no target.
@@ -57,14 +57,14 @@ class Builder:
     timeout: float = 10
     n_parallel: int = 1
     build_kwargs: dict[str, Any] = {}  # noqa: RUF012 - replaced, never changed in place
-    task: Task | None = None
+    task: Workload | None = None
     _batcher: Batcher[MeasureInput, BuildResult | MeasureResult] | None = None
 
     def __init__(self, timeout: float = 10, n_parallel: int | None = None) -> None:
         self.timeout = timeout
         self.n_parallel = n_parallel or usable_cores()
 
-    def set_task(self, task: Task, build_kwargs: dict[str, Any] | None = None) -> None:
+    def set_task(self, task: Workload, build_kwargs: dict[str, Any] | None = None) -> None:
         """Called once before a task is measured; ``build_kwargs`` comes from the runner."""
         self.task = task
         self.build_kwargs = dict(build_kwargs or {})
@@ -117,7 +117,7 @@ class Runner:
 
     timeout: float = 10
     n_parallel: int = 1
-    task: Task | None = None
+    task: Workload | None = None
     _batcher: Batcher[tuple[MeasureInput, BuildResult], MeasureResult] | None = None
 
     def __init__(self, timeout: float = 10, n_parallel: int | None = None) -> None:
@@ -129,7 +129,7 @@ class Runner:
         """What disturbed the timing on this host, in words; empty if nothing did, or who knows."""
         return ""
 
-    def set_task(self, task: Task) -> None:
+    def set_task(self, task: Workload) -> None:
         """Called once before a task is measured."""
         self.task = task
 

@@ -11,7 +11,7 @@ from autotune.measure.build.builder import LocalBuilder
 from autotune.measure.pipeline import Pipeline
 from autotune.measure.run.runner import LocalRunner
 from autotune.measure.types import MeasureInput, MeasureResult
-from autotune.task import Task
+from autotune.workload import Workload
 
 
 def measure_option(builder: Builder | str, runner: Runner | str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def _chosen(name: str, choice: Any, kind: type, local: Callable[[], Any]) -> Any
 class _MeasureBatch:
     """Measures a list of inputs and waits for all of them."""
 
-    def __init__(self, task: Task, option: Mapping[str, Any]) -> None:
+    def __init__(self, task: Workload, option: Mapping[str, Any]) -> None:
         self._pipeline = Pipeline(task, option)
         self.n_parallel: int = option["builder"].n_parallel
         self.attach_objects = (option["builder"], option["runner"])
@@ -58,6 +58,6 @@ class _MeasureBatch:
         self._pipeline.close()
 
 
-def create_measure_batch(task: Task, option: Mapping[str, Any]) -> _MeasureBatch:
+def create_measure_batch(task: Workload, option: Mapping[str, Any]) -> _MeasureBatch:
     """Return a function that measures a batch, with AutoTVM's ``n_parallel`` attribute."""
     return _MeasureBatch(task, option)

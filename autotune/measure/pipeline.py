@@ -16,7 +16,7 @@ from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.run.gate import HostGate
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.task import Task
+from autotune.workload import Workload
 
 # Trials per worker and per device in flight: one at work, one waiting for it.
 _DEPTH = 2
@@ -51,7 +51,7 @@ class Pipeline:
 
     def __init__(
         self,
-        task: Task,
+        task: Workload,
         measure_option: Mapping[str, Any],
         *,
         reproducible: bool = False,

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from autotune.kernel.kernel import Kernel
 from autotune.target import Target
-from autotune.task import ConfigEntity, Task
-from autotune.workload import Reference
+from autotune.workload import Candidate, Reference, Workload
 
 
 def median(samples: Sequence[float]) -> float:
@@ -58,8 +57,8 @@ class MeasureInput(NamedTuple):
     """
 
     target: Target
-    task: Task
-    config: ConfigEntity
+    task: Workload
+    config: Candidate
 
     @property
     def key(self) -> str:

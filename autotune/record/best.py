@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from autotune.measure.types import MeasureResult
 from autotune.record.fields import Pair
-from autotune.task import Task
+from autotune.workload import Workload
+from autotune.workload.candidate import key_from_json
 
 
 def is_race(result: MeasureResult) -> bool:
@@ -14,15 +16,20 @@ def is_race(result: MeasureResult) -> bool:
     return "race" in result.extra
 
 
-def beaten_by(result: MeasureResult) -> set[int]:
-    """Return the indices of the configurations that a winner of a race stands above.
+def beaten_by(result: MeasureResult) -> set[str]:
+    """Return the keys of the candidates that a winner of a race stands above.
 
     These are all that ran in the race, the winner too, and those that were passed over for it; of
     a trial on its own there are none.
     """
     race = result.extra.get("race", {})
-    raced = {one["index"] for one in race.get("candidates", ())}
-    return raced | {*race.get("passed_over", ())}
+    raced = {name_of(one) for one in race.get("candidates", ())}
+    return raced | {*map(key_from_json, race.get("passed_over", ()))}
+
+
+def name_of(raced: Mapping[str, Any]) -> str:
+    """Return the key of one that ran in a race, as the record of the race names it."""
+    return key_from_json(raced["index"] if "index" in raced else raced["key"])
 
 
 def beats(new: Pair, held: Pair) -> bool:
@@ -31,9 +38,9 @@ def beats(new: Pair, held: Pair) -> bool:
     Having run side by side counts more than times of trials, whichever of them stands first in
     the log; what has not run side by side is compared by its mean. Of two races the later counts.
     """
-    if held[0].config.index in beaten_by(new[1]):
+    if held[0].key in beaten_by(new[1]):
         return True
-    if new[0].config.index in beaten_by(held[1]):
+    if new[0].key in beaten_by(held[1]):
         return False
     return new[1].seconds < held[1].seconds
 
@@ -56,7 +63,7 @@ def best_of_each(pairs: Iterable[Pair]) -> list[Pair]:
 
     They stand in the order in which their tasks appear first.
     """
-    by_task: dict[Task, list[Pair]] = {}
+    by_task: dict[Workload, list[Pair]] = {}
     for pair in pairs:
         by_task.setdefault(pair[0].task, []).append(pair)
     return [best for one in by_task.values() if (best := best_of(one)) is not None]

@@ -23,11 +23,11 @@ from autotune.record.fields import (
     mean_cost,
     result_from_json,
 )
+from autotune.record.forms import form_of, written
 from autotune.record.legacy import decode_version_0_1
 from autotune.record.pickled import decode_pickle
 from autotune.record.row_parts import PartReader, RowParts, read_json
-from autotune.target import Target
-from autotune.task import ConfigEntity, Task
+from autotune.task import Task
 from autotune.task.json_form import plain
 from autotune.utils.check import Check
 
@@ -60,8 +60,7 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
         raise RecordError(f"extra keys {', '.join(taken)} would hide those of the record itself")
     costs = list(result.costs) if result.error_no == 0 else [FAILED_COST]
     row: dict[str, Any] = {
-        "input": [str(inp.target), inp.task.name, inp.task.args, inp.task.kwargs],
-        "config": inp.config.to_json_dict(),
+        **written(inp),
         "result": [costs, int(result.error_no), result.all_cost, result.timestamp],
         "version": AUTOTVM_LOG_VERSION,
         "tvm_version": TVM_VERSION,
@@ -128,9 +127,15 @@ class Decoder:
             raise RecordError(f"an auto_scheduler record ({version}), not one of a template"[:200])
         if version != AUTOTVM_LOG_VERSION:
             raise RecordError(f"unknown version {version!r}; expected 0.1 or 0.2"[:200])
+        form = form_of(row)
+        if form is not None:
+            inp = form.read(row)
+            return inp, _result(row.pop("result"), row)
         target, task = self._tasks.read(row.pop("input"))
-        config = config_from_json(row.pop("config"), self._entities)
-        return _complete(target, task, config, row.pop("result"), row)
+        choices, numbers = row.pop("config"), row.pop("result")
+        result = _result(numbers, row)
+        config = config_from_json(choices, self._entities, mean_cost(numbers[0]))
+        return MeasureInput(target, task, config), result
 
 
 def _version(row: Mapping[str, Any]) -> Any:
@@ -139,19 +144,17 @@ def _version(row: Mapping[str, Any]) -> Any:
 
 def _pair(parts: RowParts) -> Pair:
     target, task, index, code_hash, entities, numbers, rest = parts
-    return _complete(target, task, config_of(index, code_hash, entities), numbers, rest)
+    result = _result(numbers, rest)
+    config = config_of(index, code_hash, entities, mean_cost(numbers[0]))
+    return MeasureInput(target, task, config), result
 
 
-def _complete(
-    target: Target, task: Task, config: ConfigEntity, numbers: Any, rest: dict[str, Any]
-) -> Pair:
-    """Return a record; ``rest`` are the keys of its row that are left."""
+def _result(numbers: Any, rest: dict[str, Any]) -> MeasureResult:
+    """Return the result of a record; ``rest`` are the keys of its row that are left."""
     message = rest.pop("error_msg", "")
     rest.pop("version", None)
     rest.pop("tvm_version", None)
-    result = result_from_json(numbers, message, rest)
-    config.cost = mean_cost(numbers[0])
-    return MeasureInput(target, task, config), result
+    return result_from_json(numbers, message, rest)
 
 
 def _words(error: Exception) -> str:
@@ -162,5 +165,8 @@ def _words(error: Exception) -> str:
 
 def measure_str_key(inp: MeasureInput, include_config: bool = True) -> str:
     """Return a text that is equal for equal trials, as AutoTVM's databases use it."""
+    task = inp.task
+    if not isinstance(task, Task):
+        return f"{inp.target}{task.key}{inp.key if include_config else ''}"
     config = str(inp.config) if include_config else ""
-    return f"{inp.target}{inp.task.name}{inp.task.args}{inp.task.kwargs}{config}"
+    return f"{inp.target}{task.name}{task.args}{task.kwargs}{config}"

@@ -24,9 +24,11 @@ from autotune.measure.types import (
 )
 from autotune.record.fields import Pair
 from autotune.target import Target
-from autotune.task import ConfigEntity, Task
+from autotune.task import Task
 from autotune.task.refusals import OLDER, Refusal, ignored
 from autotune.task.template import TASK_TABLE
+from autotune.workload import Candidate, Workload
+from autotune.workload.graph import RecordedGraph
 
 logger = logging.getLogger("autotvm")
 
@@ -37,7 +39,7 @@ _TEXT = Refusal("an argument of the task is a text that could be code")
 
 
 def differs(
-    config: ConfigEntity, result: MeasureResult, output: Any, target: Target
+    config: Candidate, result: MeasureResult, output: Any, target: Target
 ) -> Refusal | None:
     """Return `OLDER` when a record is not of what its template returned just now.
 
@@ -47,8 +49,9 @@ def differs(
         output: what the template returned for it.
         target: what for.
     """
+    then = getattr(config, "code_hash", None)
     now = getattr(output[0], "code_hash", None) if isinstance(output, (tuple, list)) else None
-    if config.code_hash and now and config.code_hash != now:
+    if then and now and then != now:
         return OLDER
     recorded = result.extra.get(KERNEL_HASH)
     current = kernel_hash(output, target) if recorded else None
@@ -56,18 +59,18 @@ def differs(
 
 
 def outdated(
-    task: Task, point: ConfigEntity, recorded: ConfigEntity, result: MeasureResult
+    task: Workload, point: Candidate, recorded: Candidate, result: MeasureResult
 ) -> Refusal | None:
-    """Return why a record is not of the kernel that a task's template makes now; None when it is.
+    """Return why a record is not of the kernel that a workload makes now; None when it is.
 
     Args:
-        task: whose template is run, where the record says what it made then.
-        point: the configuration to run it with.
-        recorded: the configuration as it was recorded.
+        task: what realises the candidate, where the record says what it made then.
+        point: the candidate to realise.
+        recorded: the candidate as it was recorded.
         result: the rest of the record.
     """
-    told = recorded.code_hash or result.extra.get(KERNEL_HASH)
-    if task.name not in TASK_TABLE:
+    told = getattr(recorded, "code_hash", None) or result.extra.get(KERNEL_HASH)
+    if isinstance(task, RecordedGraph) or (isinstance(task, Task) and task.name not in TASK_TABLE):
         return None
     target = task.target or Target("c")
     if result.error_no == MeasureErrorNo.INSTANTIATION_ERROR:
@@ -78,7 +81,7 @@ def outdated(
     if not told:
         return None
     try:
-        return differs(recorded, result, task.instantiate(point), target)
+        return differs(recorded, result, task.realise(point).what, target)
     except SpaceError as error:
         return Refusal(str(error))
     except Exception:  # the template is the user's; what fails now did not then
@@ -111,11 +114,13 @@ def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -
     return kept
 
 
-def task_refusal(task: Task) -> Refusal | None:
+def task_refusal(task: Workload) -> Refusal | None:
     """Return why the template of a task of a log must not be run; None where it may be.
 
     Its arguments may become the text of a kernel, which is compiled and may be run.
     """
+    if not isinstance(task, Task):
+        return None
     return None if _names_only(task.args) else _TEXT
 
 

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from autotune.workload.candidate import key_from_json
+
 # Most characters of a message in a record: compilers can say a million of them.
 MESSAGE_LIMIT = 4000
 _LONGEST_HASH = 64
@@ -66,20 +68,28 @@ def _is_race(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     candidates, default = value.get("candidates", []), value.get("default", 0)
-    if not isinstance(candidates, list) or not _is_count(default):
+    if not isinstance(candidates, list) or not _is_key(default):
         return False
-    indices = all(_are_indices(value.get(key, [])) for key in ("passed_over", "tied"))
-    return indices and all(map(_is_candidate, candidates))
+    keys = all(_are_keys(value.get(key, [])) for key in ("passed_over", "tied"))
+    return keys and all(map(_is_candidate, candidates))
 
 
-def _are_indices(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_count, value))
+def _are_keys(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_key, value))
+
+
+def _is_key(value: object) -> bool:
+    try:
+        key_from_json(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_candidate(value: object) -> bool:
     return (
         isinstance(value, dict)
-        and _is_count(value.get("index"))
+        and (_is_count(value.get("index")) if "index" in value else _is_key(value.get("key")))
         and is_number(value.get("seconds", 0))
     )
 

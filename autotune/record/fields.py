@@ -80,17 +80,21 @@ def mean_cost(costs: Any) -> float:
     return float(sum(costs) / len(costs))
 
 
-def config_from_json(data: Any, entities: Entities | None = None) -> ConfigEntity:
+def config_from_json(
+    data: Any, entities: Entities | None = None, cost: float | None = None
+) -> ConfigEntity:
     """Read what `ConfigEntity.to_json_dict` wrote.
 
     Raises:
         TypeError: its index is no whole number from 0 on, or its hash no text.
     """
     index, code_hash = data["index"], data["code_hash"]
-    return config_of(index, code_hash, (entities or Entities()).read(data["entity"]))
+    return config_of(index, code_hash, (entities or Entities()).read(data["entity"]), cost)
 
 
-def config_of(index: Any, code_hash: Any, entities: dict[str, Entity]) -> ConfigEntity:
+def config_of(
+    index: Any, code_hash: Any, entities: dict[str, Entity], cost: float | None = None
+) -> ConfigEntity:
     """Return a configuration of these choices.
 
     Raises:
@@ -100,7 +104,7 @@ def config_of(index: Any, code_hash: Any, entities: dict[str, Entity]) -> Config
         raise TypeError(f"the index of a configuration is a whole number, not {index!r}")
     if code_hash is not None and not isinstance(code_hash, str):
         raise TypeError("the hash of a template is a text or null")
-    return ConfigEntity(index, code_hash, entities)
+    return ConfigEntity(index, code_hash, entities, cost=cost)
 
 
 class Entities:

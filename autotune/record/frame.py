@@ -11,6 +11,9 @@ from autotune.errors import RecordError
 from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.record.fields import Pair
 from autotune.record.reader import load_from_file
+from autotune.task import ConfigEntity
+from autotune.workload import Candidate
+from autotune.workload.candidate import key_to_json
 
 Source = str | os.PathLike[str] | Iterable[Pair]
 
@@ -23,21 +26,28 @@ def row_of(inp: MeasureInput, result: MeasureResult) -> dict[str, Any]:
 
     ``seconds`` is the median of timed batches and ``spread`` that of one batch, relative to it;
     both are None where the trial failed or does not say. Each knob has a column of its own.
+    Of what is no point of a space ``index`` is the key.
     """
-    entity = inp.config.to_json_dict()["entity"]
     return {
         "task": inp.task.name,
-        "args": list(inp.task.args),
+        "args": list(getattr(inp.task, "args", ())),
         "target": str(inp.target),
-        "index": int(inp.config.index),
+        "index": key_to_json(inp.key),
         "error": MeasureErrorNo(result.error_no).name if result.error_no else "",
         "seconds": result.seconds if result.ok else None,
         "spread": result.spread,
         "error_msg": result.error_msg,
         "all_cost": result.all_cost,
         "timestamp": result.timestamp,
-        **{f"{KNOB}{name}": value for name, _, value in entity},
+        **{f"{KNOB}{name}": value for name, value in choices_of(inp.config).items()},
     }
+
+
+def choices_of(candidate: Candidate) -> dict[str, Any]:
+    """Return the choices by name, as they stand in a record; steps have one name for all."""
+    if isinstance(candidate, ConfigEntity):
+        return {name: value for name, _, value in candidate.to_json_dict()["entity"]}
+    return {"candidate": candidate.to_json()}
 
 
 def to_dataframe(records: Source, *more: Source) -> Any:

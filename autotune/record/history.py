@@ -15,6 +15,7 @@ from autotune.record.current import differs
 from autotune.record.fields import Pair
 from autotune.record.reader import load_from_buffer, load_from_file
 from autotune.target import Target
+from autotune.task import ConfigEntity, Task
 from autotune.task.dispatcher import Config, DispatchContext, warn_once
 from autotune.task.refusals import Attempt, Refusal, ignored
 from autotune.task.workload import Workload
@@ -73,7 +74,7 @@ class ApplyHistoryBest(DispatchContext):
             RecordError: this is nothing records can be read from.
         """
         for inp, result in self._pairs(records):
-            if result.error_no != 0 or not result.costs:
+            if result.error_no != 0 or not result.costs or not isinstance(inp.task, Task):
                 continue
             for place, name in _places(inp.target):
                 key = (name, inp.task.workload)
@@ -92,13 +93,13 @@ class ApplyHistoryBest(DispatchContext):
             return ""
         source = self._source()
         held = [*self.best_by_targetkey.values(), *self.best_by_model.values()]
-        same = {str(inp.target) for inp, _ in held if inp.task.workload == workload}
+        same = {str(inp.target) for inp, _ in held if Task.of(inp.task).workload == workload}
         if same:
             return (
                 f"{source} holds this workload for another target ({'; '.join(sorted(same))}); "
                 f"enter that target, or tune for {target}."
             )
-        workloads = dict.fromkeys(inp.task.workload for inp, _ in held)
+        workloads = dict.fromkeys(Task.of(inp.task).workload for inp, _ in held)
         shapes = [w for w in workloads if w[0] == workload[0]]
         if shapes:
             some = "; ".join(str(w[1:]) for w in shapes[:NAMED])
@@ -152,7 +153,7 @@ class ApplyHistoryBest(DispatchContext):
                 said.append(f"{self._source()}: of {workload[0]!r}, {ignored(refusals)}.")
             if best is not None:
                 _note_other_arch(best[0].target, target, workload)
-                return best[0].config
+                return ConfigEntity.of(best[0].config)
         return None
 
     def _usable(
@@ -172,7 +173,7 @@ class ApplyHistoryBest(DispatchContext):
     def _refusal(self, pair: Pair, attempt: Attempt) -> Refusal | None:
         (target, _, config), result = pair
         try:
-            output = attempt(config)
+            output = attempt(ConfigEntity.of(config))
             return None if self._keep_older else differs(config, result, output, target)
         except Exception as error:  # the template is the user's; what fails now did not then
             return Refusal(str(error) or repr(error))

@@ -46,9 +46,9 @@ def decode_version_0_1(row: Mapping[str, Any]) -> Pair:
     target, task = task_from_json(text, old_name, args)
     name = _new_name(target, old_name, key)
     plain = task.args if name == old_name else _new_args(task.args)
-    config = config_from_json({"index": old["i"], "code_hash": old["c"], "entity": old["e"]})
+    choices = {"index": old["i"], "code_hash": old["c"], "entity": old["e"]}
     result = result_from_json(row["r"], extra={"template_key": key} if key else {})
-    config.cost = mean_cost(row["r"][0])
+    config = config_from_json(choices, cost=mean_cost(row["r"][0]))
     return MeasureInput(target, Task(name, plain, target), config), result
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune.errors import SpaceError
 from autotune.task.axes import Axis
 from autotune.task.constraint import Predicate
 from autotune.task.entities import Entity, OtherOptionEntity, entity_from_json
 from autotune.task.knobs import BuildSpace, Knobs, Misfit, build_space
 from autotune.task.membership import lacking, position
 from autotune.task.transform_space import TransformSpace, float32_features
+from autotune.utils.check import shown
 
 
 class ConfigEntity(Knobs):
@@ -28,6 +30,7 @@ class ConfigEntity(Knobs):
         code_hash: hash of the template's source, or None.
         entity_map: the chosen entity of every knob.
         constraints: errors already known.
+        cost: what its record says that it takes, in AutoTVM's sense; None where nothing says.
 
     Attributes:
         space: the space that made it; None for one from elsewhere.
@@ -41,11 +44,12 @@ class ConfigEntity(Knobs):
         code_hash: str | None,
         entity_map: Mapping[str, Entity],
         constraints: Sequence[str] = (),
+        cost: float | None = None,
     ) -> None:
         super().__init__()
         self.index = index
         self.code_hash = code_hash
-        self.cost: float | None = None
+        self.cost = cost
         self.errors = list(constraints)
         self.space: object | None = None
         self._entity_map = dict(entity_map)
@@ -77,6 +81,20 @@ class ConfigEntity(Knobs):
     def to_json(self) -> dict[str, Any]:
         """Return the form that stands in logs."""
         return self.to_json_dict()
+
+    @staticmethod
+    def of(candidate: object) -> ConfigEntity:
+        """Return what was tried as a point of a space.
+
+        Raises:
+            SpaceError: it is none.
+        """
+        if isinstance(candidate, ConfigEntity):
+            return candidate
+        raise SpaceError(
+            f"expected a point of a template's space, such as task.config_space.get(0), got "
+            f"{shown(candidate)}"
+        )
 
     @property
     def recorded(self) -> Mapping[str, Entity]:

@@ -161,9 +161,7 @@ class ConfigSpace(Knobs):
         index = sum(digit * stride for digit, stride in zip(digits, strides, strict=True))
         entities = self._chosen(digits)
         self._check_point(config, index, entities)
-        point = self._made(index, entities)
-        point.cost = config.cost
-        return point
+        return self._made(index, entities, config.cost)
 
     def _digits(self, config: ConfigEntity) -> list[int]:
         radix = Radix(self.dims)
@@ -191,8 +189,10 @@ class ConfigSpace(Knobs):
         pairs = zip(self.space_map.items(), digits, strict=True)
         return {name: space[digit] for (name, space), digit in pairs}
 
-    def _made(self, index: int, entities: Mapping[str, Entity]) -> ConfigEntity:
-        config = ConfigEntity(index, self.code_hash, entities)
+    def _made(
+        self, index: int, entities: Mapping[str, Entity], cost: float | None = None
+    ) -> ConfigEntity:
+        config = ConfigEntity(index, self.code_hash, entities, cost=cost)
         config.space = self
         return config
 

@@ -23,8 +23,10 @@ from autotune.task.dispatcher import (
     get_config,
 )
 from autotune.task.errors import WorkloadError
+from autotune.task.fallback import FallbackConfigEntity
 from autotune.task.json_form import plain
 from autotune.task.knobs import Knobs
+from autotune.task.membership import check_index
 from autotune.task.template import (
     TASK_TABLE,
     Call,
@@ -47,6 +49,8 @@ from autotune.task.workload import (
 )
 from autotune.te import FlopError as FlopCalculationError
 from autotune.te import Schedule, compute_flop
+from autotune.utils.check import shown
+from autotune.utils.math import product
 from autotune.workload import NO_REFERENCE, Called, Computed, Realisation, Reference
 
 # Points looked at for an example.
@@ -184,6 +188,48 @@ class Task:
         space = self.config_space
         first = range(min(_EXAMPLES, space.range_length))
         return (space.get(index) for index in first if space.is_index_valid(index))
+
+    def default(self) -> ConfigEntity | None:
+        """Return the point that an untuned template uses; None where there is none.
+
+        The template then refuses to run, or makes a choice that its space does not offer.
+        """
+        untuned = FallbackConfigEntity()
+        try:
+            self.instantiate(untuned)
+        except Exception:  # a template is the user's: whatever it raises, it does not run untuned
+            return None
+        space = self.config_space
+        digits = [
+            knob.find(untuned[name]) if name in untuned else None
+            for name, knob in space.space_map.items()
+        ]
+        known = [digit for digit in digits if digit is not None]
+        if len(known) < len(digits):
+            return None
+        index = space.knob2point(known)
+        return space.get(index) if space.is_index_valid(index) else None
+
+    def own(self, candidate: Any) -> ConfigEntity:
+        """Return the point of the space that a record is of; its choices decide, as in replay.
+
+        Raises:
+            SpaceError: there is none, or its index is of no point.
+        """
+        config = ConfigEntity.of(candidate)
+        check_index(config.index, product(map(len, self.config_space.space_map.values())))
+        return self.config_space.own(config)
+
+    @staticmethod
+    def of(workload: object) -> Task:
+        """Return a workload as the task of a template.
+
+        Raises:
+            TemplateError: it is none.
+        """
+        if isinstance(workload, Task):
+            return workload
+        raise TemplateError(f"expected a task of a template, got {shown(workload)}")
 
     def _on_target(self) -> Target:
         target = self.target or Target.current()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.task import ConfigEntity, Task
+from autotune.task import Task
 from autotune.tuner.candidates import ENUMERABLE
 from autotune.tuner.index_based_tuner import RandomTuner
 from autotune.tuner.tuner import Tuner
 from autotune.tuner.xgboost_tuner import XGBTuner
+from autotune.workload import Candidate
 
 # A space of up to this many configurations is measured before a model could learn anything.
 TINY = 24
@@ -50,7 +51,7 @@ class AutoTuner(Tuner):
         """Return whether there is anything left to propose."""
         return self.strategy.has_next()
 
-    def next_batch(self, batch_size: int) -> Sequence[ConfigEntity]:
+    def next_batch(self, batch_size: int) -> Sequence[Candidate]:
         """Propose what the strategy proposes."""
         return self.strategy.next_batch(batch_size)
 

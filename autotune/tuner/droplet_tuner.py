@@ -10,7 +10,7 @@ from scipy.special import stdtr
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.task import Task
+from autotune.task import ConfigEntity, Task
 from autotune.task.radix import IntArray
 from autotune.tuner.points import PointTuner, valid_rows
 
@@ -94,7 +94,7 @@ class DropletTuner(PointTuner):
         super().update(inputs, results)
         for inp, res in zip(inputs, results, strict=True):
             if res.ok and (self._here is None or self._faster(res, self._here[1])):
-                self._here = (self.space.knobs([inp.config.index])[0], res)
+                self._here = (self.space.knobs([ConfigEntity.of(inp.config).index])[0], res)
                 self._queue, self._step = [], 0
 
     def _faster(self, result: MeasureResult, than: MeasureResult) -> bool:

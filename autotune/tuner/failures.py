@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from autotune.measure import MeasureErrorNo, MeasureResult
-from autotune.task import Task
+from autotune.workload import Workload
 
 logger = logging.getLogger("autotvm")
 
@@ -114,7 +114,7 @@ class Failures:
             logger.warning("%s", self.summary(trials))
         self._printed = self._counts.copy()
 
-    def report_all_failed(self, task: Task) -> None:
+    def report_all_failed(self, task: Workload) -> None:
         """Write all distinct messages to a file, and say where."""
         text = "\n\n".join(
             f"==== {count} x {key[0]}\n{self._messages.get(key, self._lines[key])}"

@@ -8,7 +8,7 @@ configuration, and among those that noise does not tell apart a fixed rule choos
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from autotune.measure import (
@@ -21,7 +21,8 @@ from autotune.measure import (
 )
 from autotune.measure.final.race import race
 from autotune.measure.run.timing import CLOSE, costs_of, recorded
-from autotune.task import Task, default_config
+from autotune.workload import Workload
+from autotune.workload.candidate import key_order, key_to_json
 
 Pair = tuple[MeasureInput, MeasureResult]
 
@@ -52,7 +53,7 @@ def can_race(measure_option: Mapping[str, Any]) -> bool:
 
 
 def measured_default(
-    task: Task, trials: Sequence[Pair], measure_option: Mapping[str, Any]
+    task: Workload, trials: Sequence[Pair], measure_option: Mapping[str, Any]
 ) -> Pair | None:
     """Return the default configuration and what it takes; None where it does not run.
 
@@ -61,11 +62,11 @@ def measured_default(
         trials: those that succeeded; where the default is among them it is not measured again.
         measure_option: who builds and runs.
     """
-    config = default_config(task)
+    config = task.default()
     if config is None or task.target is None:
         return None
     for pair in trials:
-        if pair[0].config.index == config.index:
+        if pair[0].key == config.key:
             return pair
     inp = MeasureInput(task.target, task, config)
     builder: Builder = measure_option["builder"]
@@ -86,7 +87,7 @@ def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:
     if default is None or not field:
         return list(field)
     inp, result = default
-    known = any(one.config.index == inp.config.index for one, _ in field)
+    known = any(one.key == inp.key for one, _ in field)
     checked = bool(result.extra.get("verified")) or not field[0][1].extra.get("verified")
     hopeless = result.extra.get("cut_short") or result.seconds > _HOPELESS * field[0][1].seconds
     return [*field, *([] if known or hopeless or not checked else [default])]
@@ -96,7 +97,7 @@ def run_off(
     field: Sequence[Pair],
     trials: Sequence[Pair],
     measure_option: Mapping[str, Any],
-    default: int | None = None,
+    default: str | None = None,
 ) -> Pair:
     """Race finalists; return the winner with its time in the race and the proof of the choice.
 
@@ -105,7 +106,7 @@ def run_off(
         trials: all trials; those as fast as the winner that were no finalists, because nobody had
             checked their answer, are named in the proof as passed over.
         measure_option: who builds and runs.
-        default: index of the default configuration, which wins as long as it ties, and is named
+        default: key of the default configuration, which wins as long as it ties, and is named
             in the proof where it raced.
 
     Raises:
@@ -115,15 +116,19 @@ def run_off(
     rounds = min(max(int(_BUDGET_S / one_round_s), _ROUNDS.start), _ROUNDS.stop - 1)
     inputs = [inp for inp, _ in field]
     outcome = race(inputs, measure_option, rounds=rounds, least_s=_SAMPLE_S, incumbent=default)
-    index = outcome.winner.config.index
-    inp, result = next(pair for pair in field if pair[0].config.index == index)
+    key = outcome.winner.key
+    inp, result = next(pair for pair in field if pair[0].key == key)
     rows = zip(outcome.candidates, outcome.timings, strict=True)
-    one, timing = next((one, t[0]) for one, t in rows if one.index == index)
-    raced = {one.index for one in outcome.candidates}
-    over = {i.config.index for i, r in trials if r.ok and r.seconds <= one.seconds} - raced
-    proof = {**outcome.certificate(), "passed_over": sorted(over), "trial": result.seconds}
-    if default in raced:
-        proof["default"] = default
+    one, timing = next((one, t[0]) for one, t in rows if one.key == key)
+    raced = {one.key for one in outcome.candidates}
+    over = {i.key for i, r in trials if r.ok and r.seconds <= one.seconds} - raced
+    proof = {**outcome.certificate(), "passed_over": _names(over), "trial": result.seconds}
+    if default is not None and default in raced:
+        proof["default"] = key_to_json(default)
     costs = costs_of(timing) if len(outcome.timings[0]) == 1 else (one.seconds,)
     extra = {**result.extra, **recorded(timing), "race": proof}
     return inp, result._replace(costs=costs, timestamp=time.time(), extra=extra)
+
+
+def _names(keys: Iterable[str]) -> list[int | str]:
+    return [key_to_json(key) for key in sorted(keys, key=key_order)]

@@ -14,7 +14,7 @@ from autotune.cost_model.xgb import Trees, TreeSettings
 from autotune.features import KnobFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.record.current import task_refusal
-from autotune.task import ConfigSpace, Task
+from autotune.task import ConfigEntity, ConfigSpace, Task
 from autotune.task.radix import IndexArray
 from autotune.utils.visible import visible
 
@@ -91,11 +91,12 @@ def _sources(task: Task, pairs: Iterable[Pair]) -> list[_Source]:
     """Group usable records by task."""
     groups: dict[tuple[str, str], tuple[Task, dict[int, float]]] = {}
     for inp, res in pairs:
-        if inp.task.name != task.name or not res.ok:
+        if inp.task.name != task.name or not res.ok or not isinstance(inp.task, Task):
             continue
         key = (str(inp.task.workload), str(inp.target))
         _, rates = groups.setdefault(key, (inp.task, {}))
-        rates[int(inp.config.index)] = max(rates.get(int(inp.config.index), 0.0), 1 / res.seconds)
+        index = int(ConfigEntity.of(inp.config).index)
+        rates[index] = max(rates.get(index, 0.0), 1 / res.seconds)
     sources = []
     for other, rates in groups.values():
         order = sorted(rates, key=lambda i: -rates[i])

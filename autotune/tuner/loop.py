@@ -83,8 +83,8 @@ class Loop:
         self._again = tuner.cut_off
         self._screening = Screening(tuner, active=not stop.count_invalid)
         self._good: list[Pair] = []
-        # Indices that a race has put behind its winner.
-        self._decided: set[int] = set()
+        # Keys that a race has put behind its winner.
+        self._decided: set[str] = set()
         self._default: Pair | None = None
         self._warned = False
         self._why = ""
@@ -100,8 +100,8 @@ class Loop:
             return
         inputs, results = [inp for inp, _ in known.trials], [res for _, res in known.trials]
         self._keep(known.trials)
-        measured = {inp.config.index for inp in inputs}
-        self._again[:] = [config for config in self._again if config.index not in measured]
+        measured = {inp.key for inp in inputs}
+        self._again[:] = [config for config in self._again if config.key not in measured]
         self.failures.recall(results)
         if known.best is not None:
             self._crown(known.best)
@@ -166,7 +166,7 @@ class Loop:
     def _finalists(self, measure_option: Mapping[str, Any]) -> list[Pair]:
         """Return the trials that a race must decide between; none when there is no such need."""
         field = finalists(self._good, self.stop.finalists)
-        decided = self._decided.issuperset(inp.config.index for inp, _ in field)
+        decided = self._decided.issuperset(inp.key for inp, _ in field)
         wanted = self.stop.finalists > 1 and not decided
         return field if wanted and can_race(measure_option) else []
 
@@ -180,8 +180,8 @@ class Loop:
             field = with_default(field, self._default)
             if len(field) < 2:
                 return
-            index = self._default[0].config.index if self._default else None
-            inp, result = run_off(field, self._good, measure_option, index)
+            key = self._default[0].key if self._default else None
+            inp, result = run_off(field, self._good, measure_option, key)
         except MeasureError as error:
             logger.warning("the best trials could not be raced, the fastest stays: %s", error)
             return

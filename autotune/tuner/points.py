@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from autotune.errors import TunerError
 from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, ConfigSpace, Task
 from autotune.task.radix import IndexArray, IntArray
 from autotune.tuner.tuner import Tuner
+from autotune.utils.check import Check
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -25,8 +27,12 @@ class PointTuner(Tuner):
         visited: indices proposed or measured so far.
     """
 
+    task: Task
+
     def __init__(self, task: Task, seed: int | None = None) -> None:
         super().__init__(task, seed)
+        if "config_space" not in dir(task):
+            Check(TunerError, type(self).__name__).refuse("task", "a task with a space", task)
         self.visited: set[int] = set()
         self._exhausted = False
 
@@ -74,7 +80,7 @@ class PointTuner(Tuner):
         tried: dict[int, float] = {}
         refused: list[int] = []
         for inp, r in zip(inputs, results, strict=True):
-            index = int(inp.config.index)
+            index = int(ConfigEntity.of(inp.config).index)
             self.visited.add(index)
             if r.error_no == MeasureErrorNo.INSTANTIATION_ERROR:
                 refused.append(index)

@@ -28,6 +28,7 @@ from autotune.task.entities import Entity
 from autotune.task.radix import IndexArray, IntArray
 from autotune.task.transform_space import TransformSpace
 from autotune.task.valid_points import ValidPoints
+from autotune.workload import Workload
 
 Pair = tuple[MeasureInput, MeasureResult]
 
@@ -79,7 +80,9 @@ class Recording:
         Raises:
             RecordError: there are no rows, or their configurations have different knobs.
         """
-        rows = [(inp.config.to_json_dict()["entity"], inp, res) for inp, res in pairs]
+        rows = [
+            (ConfigEntity.of(inp.config).to_json_dict()["entity"], inp, res) for inp, res in pairs
+        ]
         if not rows:
             raise RecordError("a recording needs at least one record")
         names = [knob for knob, _, _ in rows[0][0]]
@@ -148,10 +151,10 @@ class ReplayRunner(Runner):
         self._rng = np.random.default_rng(seed)
         self._row: dict[int, int] = {}
 
-    def set_task(self, task: Task) -> None:
+    def set_task(self, task: Workload) -> None:
         """Look up the recorded rows by index."""
         super().set_task(task)
-        indices = task.config_space.indices(self.recording.codes)
+        indices = Task.of(task).config_space.indices(self.recording.codes)
         self._row = {int(index): row for row, index in enumerate(indices)}
 
     def submit(
@@ -159,7 +162,8 @@ class ReplayRunner(Runner):
     ) -> Future[MeasureResult]:
         """Return the recorded result."""
         future: Future[MeasureResult] = Future()
-        recorded = self.recording.results[self._row[int(measure_input.config.index)]]
+        index = int(ConfigEntity.of(measure_input.config).index)
+        recorded = self.recording.results[self._row[index]]
         if self.pace:
             time.sleep(self.pace * recorded.all_cost)
         factor = max(1e-3, 1 + self.noise * self._rng.standard_normal()) if self.noise else 1.0

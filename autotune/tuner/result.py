@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from autotune.measure import MeasureResult
-from autotune.task import ConfigEntity, Task
+from autotune.record.best import name_of
+from autotune.task import ConfigEntity
 from autotune.utils.quantities import duration, microseconds, rate
+from autotune.workload import Candidate, Workload
+from autotune.workload.candidate import key_from_json
 
 # Part of a time by which two runs of a program differ, however little samples of one run do:
 # clocks, placement in memory.
@@ -42,8 +45,8 @@ class TuneResult:
         filtered_why: the most frequent reason, in words.
     """
 
-    task: Task
-    best_config: ConfigEntity | None
+    task: Workload
+    best_config: Candidate | None
     seconds: float
     spread: float | None
     default_seconds: float | None
@@ -81,7 +84,7 @@ class TuneResult:
             ("log", str(self.log) if self.log else "none; keep trials with callback.log_to_file"),
             *(("note", note) for note in self.notes),
         ]
-        head = f"{self.task.name} {self.task.args} on {self.task.target}"
+        head = f"{title(self.task)} on {self.task.target}"
         return "\n".join([head, *(f"  {name:8} {text}" for name, text in rows)])
 
     def _trials(self) -> str:
@@ -112,16 +115,29 @@ class TuneResult:
         return f"{microseconds(self.default_seconds)}; the best is {self.speedup:.2f}x as fast"
 
 
-def _knobs(config: ConfigEntity) -> str:
+def _knobs(config: Candidate) -> str:
+    if not isinstance(config, ConfigEntity):
+        return config.key
     knobs = ", ".join(f"{name}={config[name]}" for name in config)
     return f"{knobs} (index {config.index})"
+
+
+def title(workload: Workload) -> str:
+    """Return a workload in a few words: a template's name and arguments, or a name alone."""
+    return f"{workload.name}{args_of(workload)}"
+
+
+def args_of(workload: Workload) -> str:
+    """Return the arguments of a template's task after a blank; nothing for other workloads."""
+    args = getattr(workload, "args", None)
+    return "" if args is None else f" {args}"
 
 
 def default_of(result: MeasureResult) -> float | None:
     """Return the seconds of the default configuration in the race that a record won."""
     race = race_of(result)
     for one in race.get("candidates", ()):
-        if isinstance(one, Mapping) and one.get("index") == race.get("default"):
+        if "default" in race and name_of(one) == key_from_json(race["default"]):
             return _time(one.get("seconds"))
     return None
 

@@ -11,11 +11,9 @@ from autotune.errors import SpaceError, TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.record import best_of, is_race, load_from_file
 from autotune.record.current import outdated
-from autotune.task import ConfigEntity, Task
-from autotune.task.membership import check_index
 from autotune.task.refusals import Refusal, ignored
 from autotune.utils.check import shown
-from autotune.utils.math import product
+from autotune.workload import Workload
 
 logger = logging.getLogger("autotvm")
 
@@ -28,7 +26,7 @@ class Earlier:
     """What is known of a task.
 
     Attributes:
-        trials: each configuration once: the latest result, a time before any failure.
+        trials: each candidate once: the latest result, a time before any failure.
         best: the winner of the final race, or what is better by now; None when all failed.
     """
 
@@ -37,9 +35,9 @@ class Earlier:
 
 
 def earlier(
-    task: Task, records: Records, retry: bool = False, keep_older: bool = False
+    task: Workload, records: Records, retry: bool = False, keep_older: bool = False
 ) -> Earlier:
-    """Read what belongs to a task and to its space as it is now.
+    """Read what belongs to a workload as it is now.
 
     Args:
         task: what is tuned.
@@ -51,13 +49,13 @@ def earlier(
         TunerError: these are no records.
     """
     mine = _of_task(task, _pairs(records), keep_older)
-    trials: dict[int, Pair] = {}
+    trials: dict[str, Pair] = {}
     # The winner of a race was a trial before; `compact` may have kept only the race of it.
     for pair in sorted(mine, key=lambda pair: is_race(pair[1])):
-        index, ok = pair[0].config.index, pair[1].ok
-        held = trials.get(index)
+        key, ok = pair[0].key, pair[1].ok
+        held = trials.get(key)
         if held is None or (not is_race(pair[1]) and (ok or not held[1].ok)):
-            trials[index] = pair
+            trials[key] = pair
     kept = [pair for pair in trials.values() if pair[1].ok or not retry]
     return Earlier(kept, best_of(mine))
 
@@ -87,7 +85,7 @@ def _no_records(came: object) -> TunerError:
     )
 
 
-def _of_task(task: Task, pairs: Iterable[Pair], keep_older: bool) -> list[Pair]:
+def _of_task(task: Workload, pairs: Iterable[Pair], keep_older: bool) -> list[Pair]:
     """Return the records of a task, and warn of those that its template could not make now."""
     refusals: list[Refusal] = []
     mine: list[Pair] = []
@@ -99,13 +97,13 @@ def _of_task(task: Task, pairs: Iterable[Pair], keep_older: bool) -> list[Pair]:
         if inp.task != task:
             continue
         try:
-            point = _own(task, inp.config)
+            point = task.own(inp.config)
         except SpaceError as error:
             refusals.append(Refusal(str(error)))
             continue
         older = None if keep_older else outdated(task, point, inp.config, res)
         if older is None:
-            moved = moved or point.index != inp.config.index
+            moved = moved or point.key != inp.key
             mine.append((inp._replace(task=task, config=point), res))
         else:
             refusals.append(older)
@@ -114,18 +112,8 @@ def _of_task(task: Task, pairs: Iterable[Pair], keep_older: bool) -> list[Pair]:
     return _without_races(mine) if moved else mine
 
 
-def _own(task: Task, config: ConfigEntity) -> ConfigEntity:
-    """Return the point of a task's space that a record is of; its choices decide, as in replay.
-
-    Raises:
-        SpaceError: there is none, or its index is of no point.
-    """
-    check_index(config.index, product(map(len, task.config_space.space_map.values())))
-    return task.config_space.own(config)
-
-
 def _without_races(pairs: Iterable[Pair]) -> list[Pair]:
-    """Return records as trials: a race names others by indices, which are of other points now."""
+    """Return records as trials: a race names others by keys, which are of other points now."""
     return [
         (inp, res._replace(extra={k: v for k, v in res.extra.items() if k != "race"}))
         for inp, res in pairs

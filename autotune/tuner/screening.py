@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult, Pipeline
 from autotune.tuner.failures import Failures
+from autotune.tuner.result import args_of
 
 if TYPE_CHECKING:
     from autotune.tuner.tuner import Tuner
@@ -86,7 +87,7 @@ class Screening:
             task = self._tuner.task
             tried = "the first" if self.hopeless else "all"
             raise TunerError(
-                f"task {task.name!r} {task.args} for {task.target}: {tried} "
+                f"task {task.name!r}{args_of(task)} for {task.target}: {tried} "
                 f"{self._tuner.filtered} configurations proposed cannot run, most because of: "
                 f"{self.example}. Change the template or its knobs; "
                 f"tune(count_invalid=True) makes each of them a failed trial"

@@ -10,12 +10,13 @@ import numpy as np
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.task import ConfigEntity, Task
+from autotune.task import ConfigSpace
 from autotune.tuner.loop import Loop, Stop
 from autotune.tuner.result import TuneResult
 from autotune.tuner.resume import Records
 from autotune.utils.check import Check
 from autotune.utils.si import scale
+from autotune.workload import Candidate, Workload
 
 Pair = tuple[MeasureInput, MeasureResult]
 Callback = Callable[["Tuner", list[MeasureInput], list[MeasureResult]], None]
@@ -30,11 +31,12 @@ class Tuner:
     still be outstanding then.
 
     Args:
-        task: what is tuned.
+        task: what is tuned: a task of a template, or any other `Workload` for a strategy that
+            proposes candidates of it.
         seed: makes the sequence of proposals repeatable; drawn from the system when None.
 
     Attributes:
-        space: the task's configurations.
+        space: the task's configurations; workloads that are no templates have none.
         rng: source of all randomness of the strategy.
         best_config: fastest configuration so far, or None.
         best_flops: its operations per second (1 / seconds when the task declares none).
@@ -50,23 +52,27 @@ class Tuner:
             first by the next.
     """
 
-    def __init__(self, task: Task, seed: int | None = None) -> None:
+    space: ConfigSpace
+
+    def __init__(self, task: Workload, seed: int | None = None) -> None:
         check = Check(TunerError, type(self).__name__)
-        if "config_space" not in dir(task):  # doubles of tasks will do
+        known = dir(task)
+        if "config_space" not in known and "realise" not in known:  # doubles of tasks will do
             check.refuse("task", "a task, as autotune.create(name, args, target) makes it", task)
         if seed is not None:
             check.whole("seed", seed, least=0)
         self.task = task
-        self.space = task.config_space
+        if "config_space" in known:
+            self.space = task.config_space  # type: ignore[attr-defined]
         self.seed = seed
         self.rng = np.random.default_rng(seed)
-        self.best_config: ConfigEntity | None = None
+        self.best_config: Candidate | None = None
         self.best_flops: float = 0.0
         self.best_measure_pair: Pair | None = None
         self.best_iter = 0
         self.resumed = 0
         self.result: TuneResult | None = None
-        self.cut_off: list[ConfigEntity] = []
+        self.cut_off: list[Candidate] = []
         self.filtered = 0
         self.ttl: int | None = None
         self.n_trial: int | None = None
@@ -79,7 +85,7 @@ class Tuner:
         """Return whether there is anything left to propose."""
         raise NotImplementedError(f"{type(self).__name__} must define has_next()")
 
-    def next_batch(self, batch_size: int) -> Sequence[ConfigEntity]:
+    def next_batch(self, batch_size: int) -> Sequence[Candidate]:
         """Propose up to ``batch_size`` configurations; none when the space is exhausted."""
         raise NotImplementedError(f"{type(self).__name__} must define next_batch(batch_size)")
 
@@ -242,7 +248,7 @@ def _check_range(name: str, value: object, least: float, most: float) -> None:
         raise TunerError(f"tune({name}=...): expected a number {bounds}, got {value!r}")
 
 
-def _check_ceiling(task: Task) -> None:
+def _check_ceiling(task: Workload) -> None:
     if not (task.flop and task.bytes):
         raise TunerError(
             f"tune(stop_at=...): the ceiling of {task.name} is not known; its template must "

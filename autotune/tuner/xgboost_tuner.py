@@ -14,7 +14,7 @@ from autotune.cost_model.xgb import Loss
 from autotune.errors import TunerError
 from autotune.features import KnobFeatures
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.task import Task
+from autotune.task import ConfigEntity, Task
 from autotune.task.constraint import BoolArray
 from autotune.tuner.candidates import Candidates, candidates_of, far_points
 from autotune.tuner.history import History
@@ -249,7 +249,7 @@ class XGBTuner(PointTuner):
         for inp, result in zip(inputs, results, strict=True):
             report = report_of(result.extra)
             if report is not None:
-                self._trials.reports[int(inp.config.index)] = report
+                self._trials.reports[int(ConfigEntity.of(inp.config).index)] = report
         super().update(inputs, results)
 
     def learn(self, indices: Sequence[int], rates: FloatArray) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Protocol
 
+_LONGEST_KEY = 200
+
 
 class Candidate(Hashable, Protocol):
     """A way to compute a workload: the choices, as frozen data; the workload realises them.
@@ -24,3 +26,26 @@ class Candidate(Hashable, Protocol):
     def to_json(self) -> Any:
         """Return the choices as plain data, from which a record gives an equal candidate."""
         ...
+
+
+def key_to_json(key: str) -> int | str:
+    """Return a key as it stands in a record: an index as a number, as AutoTVM writes it."""
+    return int(key) if key.isdecimal() else key
+
+
+def key_from_json(value: object) -> str:
+    """Read what `key_to_json` gave.
+
+    Raises:
+        ValueError: it is no whole number from 0 on, and no text of a key.
+    """
+    if type(value) is int and value >= 0:
+        return str(value)
+    if isinstance(value, str) and value.isprintable() and 0 < len(value) <= _LONGEST_KEY:
+        return value
+    raise ValueError(f"the key of a candidate is a number or a short text, not {value!r}"[:200])
+
+
+def key_order(key: str) -> tuple[int, str]:
+    """Return what keys are sorted by: indices as numbers, shorter texts first."""
+    return len(key), key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -23,11 +23,11 @@ from autotune.te import (
     create_schedule,
     replay,
     step_from_json,
-    workload_key,
 )
+from autotune.te.dag import dag_text
 from autotune.workload.realisation import Computed, Realisation
 
-# Hexadecimal digits of a hash of steps.
+# Hexadecimal digits of a hash.
 _DIGITS = 16
 
 
@@ -55,8 +55,7 @@ class ScheduleSteps:
     @cached_property
     def key(self) -> str:
         """A hash of the steps."""
-        text = json.dumps(self.to_json())
-        return f"steps-{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
+        return f"steps-{_digest(json.dumps(self.to_json()))}"
 
     def to_json(self) -> list[Any]:
         """Return each step as ``[tag, field, ...]``."""
@@ -80,11 +79,58 @@ class ScheduleSteps:
         return replay(_outputs(tensors), self.steps)
 
 
-@dataclass(frozen=True, eq=False)
-class GraphWorkload:
-    """What the computes behind some tensors say, on a target; no template is needed.
+class Graph:
+    """A workload known by the text and the shapes of its computes.
 
-    Two are equal when their computes and shapes are, and their targets.
+    Two are equal when their keys and their targets are.
+    """
+
+    key: str
+    target: Target
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Graph) and (self.key, self.target) == (other.key, other.target)
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.target))
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedGraph(Graph):
+    """A graph of which a log gives no more than the key; it equals the `GraphWorkload`."""
+
+    key: str
+    target: Target
+    name: str
+    flop: float = 0.0
+    bytes: float = 0.0
+
+    def realise(self, candidate: Scheduler) -> Realisation:
+        """Say that nobody knows the computes.
+
+        Raises:
+            TemplateError: always.
+        """
+        raise TemplateError(
+            f"workload {self.name!r} was read from a log, which does not hold its computes; make "
+            "the GraphWorkload and let that realise the candidate"
+        )
+
+    def examples(self) -> tuple[ScheduleSteps, ...]:
+        """Return none."""
+        return ()
+
+    def default(self) -> None:
+        """Return none."""
+
+    def own(self, candidate: ScheduleSteps) -> ScheduleSteps:
+        """Return it as it is."""
+        return candidate
+
+
+@dataclass(frozen=True, eq=False)
+class GraphWorkload(Graph):
+    """What the computes behind some tensors say, on a target; no template is needed.
 
     Attributes:
         tensors: inputs and outputs, as the arguments of the kernel, in order.
@@ -108,9 +154,11 @@ class GraphWorkload:
             raise TemplateError("GraphWorkload: none of the tensors is computed: list the outputs")
 
     @cached_property
-    def key(self) -> str:
-        """Hash and shapes of the graph, as the auto-scheduler's logs have them."""
-        return workload_key(self.tensors)
+    def key(self) -> str:  # type: ignore[override]
+        """A hash of the computes, their shapes and dtypes, and the order of the arguments."""
+        outputs = [tensor.op for tensor in self.tensors if isinstance(tensor.op, ComputeOp)]
+        names = [tensor.name for tensor in self.tensors]
+        return f"graph-{_digest(json.dumps([names, dag_text(outputs)]))}"
 
     @cached_property
     def flop(self) -> float:
@@ -138,26 +186,39 @@ class GraphWorkload:
             SpaceError: it says nothing of schedules.
             ScheduleError: it does not fit this graph.
         """
-        schedule = getattr(candidate, "schedule", None)
-        if schedule is None:
-            raise SpaceError(
-                f"workload {self.name!r}: expected a candidate that schedules its graph, such as "
-                f"ScheduleSteps, got {candidate!r}"
-            )
-        what = schedule(self.tensors), list(self.tensors)
+        what = _schedule_of(self, candidate)(self.tensors), list(self.tensors)
         return Realisation(what, Computed(self.tensors), self.flop, self.bytes)
 
     def examples(self) -> tuple[ScheduleSteps, ...]:
         """Return the plain schedule."""
         return (ScheduleSteps(()),)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GraphWorkload) and (
-            (self.key, self.target) == (other.key, other.target)
-        )
+    def default(self) -> ScheduleSteps:
+        """Return the plain schedule."""
+        return ScheduleSteps(())
 
-    def __hash__(self) -> int:
-        return hash((self.key, self.target))
+    def own(self, candidate: Any) -> Any:
+        """Return it as it is; whether its steps fit is known when it is realised.
+
+        Raises:
+            SpaceError: it says nothing of schedules.
+        """
+        _schedule_of(self, candidate)
+        return candidate
+
+
+def _schedule_of(workload: GraphWorkload, candidate: Any) -> Callable[..., Schedule]:
+    schedule = getattr(candidate, "schedule", None)
+    if schedule is None:
+        raise SpaceError(
+            f"workload {workload.name!r}: expected a candidate that schedules its graph, such as "
+            f"ScheduleSteps, got {candidate!r}"
+        )
+    return schedule  # type: ignore[no-any-return]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def _outputs(tensors: Sequence[Tensor]) -> list[Any]:

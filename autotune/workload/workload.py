@@ -14,7 +14,8 @@ class Workload(Hashable, Protocol):
     """Work for a target. A template with its arguments is one (`Task`), a te graph another.
 
     Equal workloads are the same work on the same target: what was measured of one holds for the
-    other. Nothing of one changes while it is measured.
+    other. Nothing of one changes while it is measured. A class that has this one as its base
+    inherits what has a default here.
     """
 
     @property
@@ -56,4 +57,16 @@ class Workload(Hashable, Protocol):
 
     def examples(self) -> Iterable[Candidate]:
         """Return a few candidates, from which what all have in common is made ahead of time."""
-        ...
+        return ()
+
+    def default(self) -> Candidate | None:
+        """Return what is used where nothing was tuned, with which the best is compared."""
+        return None
+
+    def own(self, candidate: Any) -> Candidate:
+        """Return the candidate of this workload that one from a log stands for.
+
+        Raises:
+            SpaceError: it stands for none, as the workload is now; the message says why.
+        """
+        return candidate  # type: ignore[no-any-return]

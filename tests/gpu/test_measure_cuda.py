@@ -228,7 +228,7 @@ def test_two_devices_share_the_work_and_are_calibrated():
     raced = race(inputs, option, rounds=9)
     assert all(len(timings) == 2 for timings in raced.timings)
     # Whoever wins is about as fast as anyone on each device.
-    place = [c.index for c in raced.candidates].index(raced.winner.config.index)
+    place = [c.key for c in raced.candidates].index(raced.winner.key)
     for device in (0, 1):
         medians = [timings[device].median for timings in raced.timings]
         assert medians[place] <= 1.1 * min(medians)

@@ -7,30 +7,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import MeasureError
-from autotune.measure.final.choose import LEAST_TIE, MOST_TIE, Candidate, choose, tie_set
+from autotune.measure.final.choose import LEAST_TIE, MOST_TIE, Finalist, choose, tie_set
 
 
 def candidates(*rows):
     return [
-        Candidate(index=i, seconds=median, registers=registers, shared_bytes=shared)
+        Finalist(key=str(i), seconds=median, registers=registers, shared_bytes=shared)
         for i, (median, registers, shared) in enumerate(rows)
     ]
 
 
 def test_the_clearly_fastest_wins_whatever_it_takes():
-    assert choose(candidates((2.0, 8, 0), (1.0, 255, 9999))).index == 1
+    assert choose(candidates((2.0, 8, 0), (1.0, 255, 9999))).key == "1"
 
 
 def test_among_equals_fewer_registers_win():
-    assert choose(candidates((1.000, 64, 0), (1.005, 32, 9999))).index == 1
+    assert choose(candidates((1.000, 64, 0), (1.005, 32, 9999))).key == "1"
 
 
 def test_then_less_shared_memory():
-    assert choose(candidates((1.000, 32, 2048), (1.005, 32, 1024))).index == 1
+    assert choose(candidates((1.000, 32, 2048), (1.005, 32, 1024))).key == "1"
 
 
 def test_then_the_lower_index():
-    assert choose(candidates((1.005, 32, 0), (1.000, 32, 0))).index == 0
+    assert choose(candidates((1.005, 32, 0), (1.000, 32, 0))).key == "0"
+
+
+def test_lower_indices_are_lower_as_numbers_and_come_before_other_keys():
+    rows = [Finalist(key, 1.0) for key in ("steps-0a", "10", "9", "steps-00")]
+    assert [c.key for c in tie_set(rows)] == ["9", "10", "steps-00", "steps-0a"]
+    assert choose(rows).key == "9"
 
 
 def test_the_tie_set_is_cut_at_its_widest_gap():
@@ -39,18 +45,18 @@ def test_the_tie_set_is_cut_at_its_widest_gap():
 
 
 def test_what_noise_does_not_tell_apart_ties():
-    clear = [Candidate(0, 1.0, 0.99, 1.01, 64), Candidate(1, 1.05, 1.04, 1.06, 32)]
-    noisy = [Candidate(0, 1.0, 0.95, 1.05, 64), Candidate(1, 1.05, 1.01, 1.09, 32)]
-    wild = [Candidate(0, 1.0, 0.80, 1.40, 64), Candidate(1, 1.20, 0.90, 1.50, 32)]
-    assert [choose(one).index for one in (clear, noisy, wild)] == [0, 1, 0]
+    clear = [Finalist("0", 1.0, 0.99, 1.01, 64), Finalist("1", 1.05, 1.04, 1.06, 32)]
+    noisy = [Finalist("0", 1.0, 0.95, 1.05, 64), Finalist("1", 1.05, 1.01, 1.09, 32)]
+    wild = [Finalist("0", 1.0, 0.80, 1.40, 64), Finalist("1", 1.20, 0.90, 1.50, 32)]
+    assert [choose(one).key for one in (clear, noisy, wild)] == ["0", "1", "0"]
 
 
 def test_an_earlier_winner_keeps_its_place_as_long_as_it_ties():
     rows = candidates((1.000, 32, 0), (1.008, 64, 0), (1.500, 8, 0))
-    assert choose(rows).index == 0
-    assert choose(rows, incumbent=1).index == 1
-    assert choose(rows, incumbent=2).index == 0
-    assert choose(rows, incumbent=77).index == 0
+    assert choose(rows).key == "0"
+    assert choose(rows, incumbent="1").key == "1"
+    assert choose(rows, incumbent="2").key == "0"
+    assert choose(rows, incumbent="77").key == "0"
 
 
 def test_no_candidates_is_an_error():
@@ -85,10 +91,10 @@ def flips(rule, seed):
     winners = set()
     for _ in range(20):
         raced = [
-            Candidate(i, t * rng.gauss(1, 0.003), registers=registers[i])
+            Finalist(str(i), t * rng.gauss(1, 0.003), registers=registers[i])
             for i, t in enumerate(true)
         ]
-        winners.add(rule(raced).index)
+        winners.add(rule(raced).key)
     return len(winners) - 1
 
 

@@ -227,8 +227,8 @@ def test_descriptors_are_not_leaked(task):
 def test_a_race_finds_the_fastest_and_keeps_the_proof(task):
     result = race(inputs_of(task, [3, 0, 1]), local(), rounds=7, least_s=1e-4)
     assert result.winner.config.index == 0
-    assert result.tied == (0,)
-    assert [c.index for c in result.candidates] == [3, 0, 1]
+    assert result.tied == ("0",)
+    assert [c.key for c in result.candidates] == ["3", "0", "1"]
     proof = result.certificate()
     assert proof["tied"] == [0]
     assert [c["samples"] for c in proof["candidates"]] == [[7]] * 3

@@ -8,7 +8,7 @@ import pytest
 import autotune
 from autotune.errors import MeasureError, TunerError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
-from autotune.measure.final.choose import Candidate, choose
+from autotune.measure.final.choose import Finalist, choose
 from autotune.measure.final.race import RaceResult
 from autotune.runtime import summarize
 from autotune.task import create, default_config, get_config, template
@@ -347,14 +347,14 @@ def test_a_default_that_ties_wins_whatever_the_rule_prefers(monkeypatch):
         seen.append(incumbent)
         timings = [(summarize([1e-3, 1.001e-3, 1.002e-3], 1),) for _ in inputs]
         pairs = zip(inputs, timings, strict=True)
-        rows = [Candidate(i.config.index, t.median, *t.ci95) for i, (t,) in pairs]
+        rows = [Finalist(i.key, t.median, *t.ci95) for i, (t,) in pairs]
         winner = choose(rows, incumbent)
-        chosen = next(i for i in inputs if i.config.index == winner.index)
-        return RaceResult(chosen, tuple(rows), tuple(r.index for r in rows), tuple(timings))
+        chosen = next(i for i in inputs if i.key == winner.key)
+        return RaceResult(chosen, tuple(rows), tuple(r.key for r in rows), tuple(timings))
 
     monkeypatch.setattr("autotune.tuner.finalists.race", tie)
     task = create("tests/result/untuned", ([1, 1, 2],), "llvm")
     result = GridSearchTuner(task).tune(3, local())
-    assert seen == [default_config(task).index] == [2]
+    assert seen == [default_config(task).key] == ["2"]
     assert result.best_config.index == 2  # a lower index would win among others
     assert result.speedup == pytest.approx(1)

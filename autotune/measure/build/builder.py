@@ -19,9 +19,9 @@ from autotune.measure.build.pool import BuildPool
 from autotune.measure.build.realise import Realised, realise
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.runtime.compile.toolchain import host_toolchain, nvcc_toolchain
-from autotune.task import Task
 from autotune.utils import environment
 from autotune.utils.check import Check
+from autotune.workload import Workload
 
 logger = logging.getLogger("autotvm")
 
@@ -82,7 +82,7 @@ class LocalBuilder(Builder):
         # Scripts never close builders; the pool must then end with the builder.
         weakref.finalize(self, self._pool.close)
 
-    def set_task(self, task: Task, build_kwargs: dict[str, Any] | None = None) -> None:
+    def set_task(self, task: Workload, build_kwargs: dict[str, Any] | None = None) -> None:
         """Prepare for a task.
 
         Raises:

@@ -209,7 +209,7 @@ class Oracle:
         if workload.target is None:
             return
         for candidate in workload.examples():
-            inp = MeasureInput(workload.target, workload, candidate)  # type: ignore[arg-type]
+            inp = MeasureInput(workload.target, workload, candidate)
             made = realise(inp)
             if isinstance(made, Realised):
                 self.data(inp, made.kernel, reference=made.reference)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autotune.errors import MeasureError
+from autotune.workload.candidate import key_order
 
 # Candidates this near to the fastest are equal. Up to the second bound the widest gap parts them:
 # where candidates lie close together, noise decides on which side of a fixed bound they fall, and
@@ -17,17 +18,17 @@ MOST_NOISE = 0.10
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Finalist:
     """What the choice is made from.
 
     Attributes:
-        index: of the configuration.
+        key: of what ran, among all of its workload.
         seconds: of one run; what candidates are compared by.
         low, high: confidence interval; 0 where nobody says.
         registers, shared_bytes: what the kernel takes of the device; 0 where nobody says.
     """
 
-    index: int
+    key: str
     seconds: float
     low: float = 0.0
     high: float = 0.0
@@ -35,12 +36,12 @@ class Candidate:
     shared_bytes: int = 0
 
     @property
-    def rank(self) -> tuple[int, int, int]:
-        """The fixed rule: fewer registers, less shared memory, lower index."""
-        return self.registers, self.shared_bytes, self.index
+    def rank(self) -> tuple[int, int, tuple[int, str]]:
+        """The fixed rule: fewer registers, less shared memory, lower index or key."""
+        return self.registers, self.shared_bytes, key_order(self.key)
 
 
-def tie_set(candidates: Sequence[Candidate]) -> list[Candidate]:
+def tie_set(candidates: Sequence[Finalist]) -> list[Finalist]:
     """Return the candidates that are as fast as the fastest, fastest first.
 
     Raises:
@@ -48,7 +49,7 @@ def tie_set(candidates: Sequence[Candidate]) -> list[Candidate]:
     """
     if not candidates:
         raise MeasureError("choose: there is no candidate; all trials failed or none was given")
-    ordered = sorted(candidates, key=lambda c: (c.seconds, c.index))
+    ordered = sorted(candidates, key=lambda c: (c.seconds, key_order(c.key)))
     best = ordered[0]
     excess = [c.seconds / best.seconds - 1 for c in ordered]
     certain = sum(e <= LEAST_TIE for e in excess)
@@ -64,14 +65,14 @@ def tie_set(candidates: Sequence[Candidate]) -> list[Candidate]:
     return ordered[:cut] + unclear
 
 
-def choose(candidates: Sequence[Candidate], incumbent: int | None = None) -> Candidate:
+def choose(candidates: Sequence[Finalist], incumbent: str | None = None) -> Finalist:
     """Return the winner.
 
     Args:
         candidates: what to choose from, in any order.
-        incumbent: index of the winner of an earlier choice, which stays as long as it ties.
-            Without one the first of the tie set by `Candidate.rank` wins.
+        incumbent: key of the winner of an earlier choice, which stays as long as it ties.
+            Without one the first of the tie set by `Finalist.rank` wins.
     """
     tied = tie_set(candidates)
-    kept = [c for c in tied if c.index == incumbent]
+    kept = [c for c in tied if c.key == incumbent]
     return kept[0] if kept else min(tied, key=lambda c: c.rank)

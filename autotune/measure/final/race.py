@@ -9,10 +9,11 @@ from typing import Any
 
 from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner, runs_on_host, target_of
-from autotune.measure.final.choose import Candidate, choose, tie_set
+from autotune.measure.final.choose import Finalist, choose, tie_set
 from autotune.measure.run.timing import scaled
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime import Timing, summarize
+from autotune.workload.candidate import key_to_json
 
 Pair = tuple[MeasureInput, BuildResult]
 
@@ -29,22 +30,22 @@ class RaceResult:
         winner: the input chosen by the fixed rule of `autotune.measure.final.choose`.
         candidates: what every finalist did, in the order given; those that failed to build are
             missing.
-        tied: indices of the configurations that are as fast as the fastest.
+        tied: keys of the candidates that are as fast as the fastest.
         timings: for each candidate, its timing on each device.
     """
 
     winner: MeasureInput
-    candidates: tuple[Candidate, ...]
-    tied: tuple[int, ...]
+    candidates: tuple[Finalist, ...]
+    tied: tuple[str, ...]
     timings: tuple[tuple[Timing, ...], ...]
 
     def certificate(self) -> dict[str, Any]:
         """Return the proof of the choice as plain data, for the winner's record."""
         return {
-            "tied": list(self.tied),
+            "tied": [key_to_json(key) for key in self.tied],
             "candidates": [
                 {
-                    "index": c.index,
+                    **named(c.key),
                     "seconds": c.seconds,
                     "medians": [t.median for t in timings],
                     "ci95": [list(t.ci95) for t in timings],
@@ -62,7 +63,7 @@ def race(
     *,
     rounds: int = 60,
     least_s: float = 2e-3,
-    incumbent: int | None = None,
+    incumbent: str | None = None,
 ) -> RaceResult:
     """Time finalists interleaved, on every device of the runner, and choose the winner.
 
@@ -70,11 +71,11 @@ def race(
     warming chip favours nobody. On a CPU the rounds are spread over several processes.
 
     Args:
-        measure_inputs: the finalists, of one task.
+        measure_inputs: the finalists, of one workload.
         measure_option: who builds and runs.
         rounds: samples of each finalist.
         least_s: least duration of one sample.
-        incumbent: index of an earlier winner, which keeps its place as long as it ties.
+        incumbent: key of an earlier winner, which keeps its place as long as it ties.
 
     Raises:
         MeasureError: no finalist could be built, or the race could not be run.
@@ -109,7 +110,7 @@ def race(
     return RaceResult(
         winner=pairs[candidates.index(winner)][0],
         candidates=tuple(candidates),
-        tied=tuple(c.index for c in tie_set(candidates)),
+        tied=tuple(c.key for c in tie_set(candidates)),
         timings=tuple(zip(*timings, strict=True)),
     )
 
@@ -140,7 +141,7 @@ def _together(heats: Sequence[Timing]) -> Timing:
     return summarize(samples, heats[0].number, input_sets=heats[0].input_sets)
 
 
-def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[Candidate]:
+def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[Finalist]:
     """Join what all devices say: each counts by its own ratios, by the clock of the first."""
     best = [min(t.median for t in one) for one in timings]
     scales = [best[0] / one for one in best]
@@ -148,8 +149,8 @@ def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[
     for i, (inp, built) in enumerate(pairs):
         row = [scaled(one[i], scale) for one, scale in zip(timings, scales, strict=True)]
         candidates.append(
-            Candidate(
-                index=inp.config.index,
+            Finalist(
+                key=inp.key,
                 seconds=_mean([t.median for t in row]),
                 low=_mean([t.ci95[0] for t in row]),
                 high=_mean([t.ci95[1] for t in row]),
@@ -158,6 +159,12 @@ def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[
             )
         )
     return candidates
+
+
+def named(key: str) -> dict[str, int | str]:
+    """Return the name of a candidate as it stands in a record: the index of a point, or a key."""
+    name = key_to_json(key)
+    return {"index": name} if isinstance(name, int) else {"key": name}
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from autotune.measure.pipeline import Pipeline
 from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.task import Task
+from autotune.workload import Workload
 
 Pair = tuple[MeasureInput, MeasureResult]
 Verdict = Literal["confirmed", "faster", "slower", "wrong", "failed"]
@@ -92,7 +92,7 @@ def recheck(
             ``verify="all"`` to have all answers checked; by default it checks what is faster than
             all before and some others.
     """
-    alike: dict[tuple[Task, Way], list[Pair]] = {}
+    alike: dict[tuple[Workload, Way], list[Pair]] = {}
     for inp, result in records:
         if result.ok and result.costs:
             alike.setdefault((inp.task, Way.of(result)), []).append((inp, result))
@@ -101,7 +101,7 @@ def recheck(
             yield from _again(pipeline, task, pairs)
 
 
-def _again(pipeline: Pipeline, task: Task, pairs: list[Pair]) -> Iterator[Recheck]:
+def _again(pipeline: Pipeline, task: Workload, pairs: list[Pair]) -> Iterator[Recheck]:
     waiting = list(pairs)
     recorded = iter(pairs)
     while waiting or pipeline.outstanding:

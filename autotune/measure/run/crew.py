@@ -26,7 +26,7 @@ from autotune.measure.run.stations import Rest, Station
 from autotune.measure.run.timing import TimingPolicy, costs_of, recorded, scaled
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.runtime import Timing
-from autotune.task import Task
+from autotune.workload import Workload
 
 # A race times many candidates many times; each gets this much of what one trial may take.
 _RACE_SHARE = 3.0
@@ -66,7 +66,7 @@ class Crew:
         greetings: Sequence[Greeting],
         open_station: OpenStation,
         oracle: Oracle,
-        task: Task,
+        task: Workload,
         host: HostMeter,
     ) -> None:
         self._options = options
@@ -88,7 +88,7 @@ class Crew:
         if options.verify != NONE:
             threading.Thread(target=self._look_ahead, args=(task,), daemon=True).start()
 
-    def _look_ahead(self, task: Task) -> None:
+    def _look_ahead(self, task: Workload) -> None:
         """Compute the reference while the first trials are built."""
         with suppress(Exception), self._oracle_lock:  # the first trial will say what is wrong
             self._oracle.look_ahead(task)

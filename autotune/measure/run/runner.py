@@ -23,8 +23,8 @@ from autotune.measure.run.timing import TimingPolicy
 from autotune.measure.run.values import Array
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime import Timing
-from autotune.task import Task
 from autotune.utils.check import Check
+from autotune.workload import Workload
 
 
 class LocalRunner(Runner):
@@ -115,7 +115,7 @@ class LocalRunner(Runner):
         self._crew_lock = threading.Lock()
         self._gate: HostGate | None = None
 
-    def set_task(self, task: Task) -> None:
+    def set_task(self, task: Workload) -> None:
         """Prepare for a task; what was known of the one before is dropped."""
         super().set_task(task)
         self._host = HostMeter()
@@ -214,7 +214,7 @@ class LocalRunner(Runner):
             self._host,
         )
 
-    def _greeting(self, task: Task, device: int) -> Greeting:
+    def _greeting(self, task: Workload, device: int) -> Greeting:
         isolated = runs_on_host(target_of(task))
         if isolated and device != 0:
             raise MeasureError(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.workload.candidate import key_to_json
 
 # What the code itself decides. A crash or a timeout may have had other reasons.
 _SHAREABLE = (MeasureErrorNo.NO_ERROR, MeasureErrorNo.WRONG_ANSWER)
@@ -78,7 +79,7 @@ def _forward(source: Future[MeasureResult], target: Future[MeasureResult]) -> No
 def _copy(
     result: MeasureResult, original: MeasureInput, build_result: BuildResult
 ) -> MeasureResult:
-    note = {"same_code_as": original.config.index}
+    note = {"same_code_as": key_to_json(original.key)}
     return result._replace(
         all_cost=build_result.time_cost, timestamp=time.time(), extra={**result.extra, **note}
     )

@@ -59,7 +59,7 @@ def _explain(inp: MeasureInput, ir: bool, code: bool) -> None:
         print(f"not shown: {refused.why}")
         return
     try:
-        output = inp.task.instantiate(inp.config)
+        output = inp.task.realise(inp.config).what
         if ir and not isinstance(output, SourceKernel):
             with inp.target:
                 print(lower(*output))

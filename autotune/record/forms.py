@@ -1,0 +1,105 @@
+"""Rows of workloads that are no templates: what they say of what was tried.
+
+A template's row is AutoTVM's, which `autotune.record.codec` writes and reads. Any other kind of
+workload has a form here: the keys of a row that name the workload and the candidate. All other
+keys are the same in all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from autotune.errors import RecordError
+from autotune.measure.types import MeasureInput
+from autotune.record.fields import target_of
+from autotune.task import ConfigEntity, Task
+from autotune.workload import ScheduleSteps
+from autotune.workload.graph import Graph, RecordedGraph
+
+# Most characters of a name or key in a row.
+_LONGEST = 1000
+
+
+class Form(Protocol):
+    """How trials of one kind of workload stand in a row.
+
+    Attributes:
+        mark: the key that these rows have, and no others.
+    """
+
+    mark: str
+
+    def fits(self, inp: MeasureInput) -> bool:
+        """Return whether a trial is written so."""
+        ...
+
+    def write(self, inp: MeasureInput) -> dict[str, Any]:
+        """Return the keys that name the workload and the candidate."""
+        ...
+
+    def read(self, row: dict[str, Any]) -> MeasureInput:
+        """Take those keys out of a row, and return the trial that they name.
+
+        Raises:
+            Exception: they are something else; the line is no record then.
+        """
+        ...
+
+
+class GraphForm:
+    """Schedules of a te graph: its target, name and key, and the steps.
+
+    The computes are not in the row. What is read equals the `GraphWorkload` of that key.
+    """
+
+    mark = "graph"
+
+    def fits(self, inp: MeasureInput) -> bool:
+        """Return whether a trial is one of schedule steps."""
+        return isinstance(inp.task, Graph) and isinstance(inp.config, ScheduleSteps)
+
+    def write(self, inp: MeasureInput) -> dict[str, Any]:
+        """Return ``{"graph": [target, name, key], "steps": [[tag, ...], ...]}``."""
+        return {
+            "graph": [str(inp.target), inp.task.name, inp.task.key],
+            "steps": inp.config.to_json(),
+        }
+
+    def read(self, row: dict[str, Any]) -> MeasureInput:
+        """Read what `write` gave."""
+        text, name, key = row.pop("graph")
+        for one in (text, name, key):
+            if not isinstance(one, str) or not one.isprintable() or len(one) > _LONGEST:
+                raise TypeError("target, name and key of a graph are texts of one line")
+        target = target_of(text)
+        steps = ScheduleSteps.from_json(row.pop("steps"))
+        return MeasureInput(target, RecordedGraph(key, target, name), steps)
+
+
+FORMS: tuple[Form, ...] = (GraphForm(),)
+
+
+def written(inp: MeasureInput) -> dict[str, Any]:
+    """Return the keys of a row that name the workload and the candidate.
+
+    Raises:
+        RecordError: there is no form for them.
+    """
+    if isinstance(inp.task, Task):
+        config = ConfigEntity.of(inp.config).to_json_dict()
+        task = [str(inp.target), inp.task.name, inp.task.args, inp.task.kwargs]
+        return {"input": task, "config": config}
+    for form in FORMS:
+        if form.fits(inp):
+            return form.write(inp)
+    raise RecordError(
+        f"workload {inp.task.name!r}: expected a task of a template or a GraphWorkload with "
+        f"ScheduleSteps, got a {type(inp.task).__name__} with a {type(inp.config).__name__}; "
+        "no log has a form for these"
+    )
+
+
+def form_of(row: Mapping[str, Any]) -> Form | None:
+    """Return the form of a row; None of a template's."""
+    return next((form for form in FORMS if form.mark in row), None)
