@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from autotune.codegen.c import C
-from autotune.codegen.cuda import CUDA
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import THREADS
 from autotune.codegen.names import Names, legal
@@ -17,10 +15,10 @@ from autotune.kernel import Kernel, KernelCall, Launch
 from autotune.kernel.kernel import item_bytes
 from autotune.lowering import LoweredFunction, LoweredKernel, lower_schedule
 from autotune.target import Language, Limits, Target
+from autotune.target.backends import of_language, part
 from autotune.te import Schedule, Tensor
 from autotune.utils.garbage import collection_paused
 
-DIALECTS: dict[Language, Dialect] = {"c": C, "cuda": CUDA}
 # More static shared memory than this is refused by the compiler; beyond it is asked for at launch.
 _STATIC_SHARED_BYTES = 48 * 1024
 _ALIGNMENT = 16
@@ -59,7 +57,7 @@ def kernel_of_schedule(
 @collection_paused()
 def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
     """Print a lowered function in a language, ``"c"`` or ``"cuda"``."""
-    dialect = DIALECTS[language]
+    dialect: Dialect = part(of_language(language).dialect)
     needs: set[str] = set()
     names = Names()
     for each in (*function.args, *function.sizes, *function.workspaces):

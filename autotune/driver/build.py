@@ -13,6 +13,7 @@ from autotune.lowering import LoweredFunction
 from autotune.runtime.compile.cached import CudaCompiler, compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
+from autotune.target.backends import of_threads
 from autotune.utils.check import Check
 
 _TIMEOUT_S = 600.0
@@ -74,8 +75,8 @@ def _target(what: Any, given: Target | str | None) -> Target:
         return found
     if isinstance(what, SourceKernel | Kernel):
         raise TargetError("build: no target; pass target= or wrap the call in `with Target(...):`")
-    threads = isinstance(what, LoweredFunction) and what.target_kind == "cuda"
-    return Target("cuda" if threads else "llvm")
+    threads = isinstance(what, LoweredFunction) and what.on_gpu
+    return Target(of_threads(threads).kinds[0])
 
 
 def _check_arguments(function: LoweredFunction, args: Any) -> None:

@@ -39,7 +39,7 @@ def kernel_of(what: Any, target: Target | str, name: str | None = None) -> Kerne
         case LoweredFunction():
             kernel = kernel_of_function(what, target.language)
         case (Schedule() as schedule, args):
-            limits = target.limits if target.language == "cuda" else None
+            limits = target.limits if target.backend.on_gpu else None
             kernel = kernel_of_schedule(schedule, args, target, name or _DEFAULT_NAME, limits)
         case (SourceKernel() | Kernel() | LoweredFunction(), _):
             raise KernelError(

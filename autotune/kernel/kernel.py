@@ -15,6 +15,7 @@ from autotune.kernel.entry import check_entry
 from autotune.kernel.scalar import ScalarValue, scalar_value
 from autotune.kernel.sizes import Sizes
 from autotune.target import Language
+from autotune.target.backends import of_language
 from autotune.utils.math import product
 
 Role = Literal["in", "out", "inout"]
@@ -193,7 +194,7 @@ class Kernel:
         if not self.calls:
             raise KernelError(f"kernel {self.name!r}: no entry to call")
         for one in self.calls:
-            check_entry(self.name, one.entry, templates=self.language == "cuda")
+            check_entry(self.name, one.entry, templates=of_language(self.language).cxx)
             unknown = [n for n in one.args if n not in names]
             if unknown:
                 raise KernelError(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from autotune.kernel.kernel import Kernel, KernelCall
 from autotune.target import Limits
+from autotune.target.backends import of_language
 
 
 def launch_violation(kernel: Kernel, limits: Limits) -> str | None:
     """Return which limit a launch of ``kernel`` breaks, in words, or None if all fit."""
-    if kernel.language != "cuda":
+    if not of_language(kernel.language).on_gpu:
         return None
     return next(filter(None, (_violation(one, limits) for one in kernel.calls)), None)
 

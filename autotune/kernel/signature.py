@@ -5,6 +5,7 @@ from __future__ import annotations
 from autotune.kernel.entry import plain_name
 from autotune.kernel.kernel import Argument, Constant, Kernel, KernelCall, Scalar, Workspace
 from autotune.kernel.prototype import ADDRESS, Parameter, element_kind, prototype
+from autotune.target.backends import of_language
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -67,7 +68,7 @@ def _fits(kernel: Kernel, parameter: Parameter, argument: Argument | Workspace) 
     if not kind or not isinstance(argument, Scalar):
         return kind in ("", ADDRESS)
     if argument.dtype == "bfloat16":  # C has no such type: its bits are passed
-        return kind in ("int16", "uint16", "" if kernel.language == "c" else "bfloat16")
+        return kind in ("int16", "uint16", "bfloat16" if of_language(kernel.language).cxx else "")
     return _agree(kind, argument.dtype)
 
 

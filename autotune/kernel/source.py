@@ -27,6 +27,7 @@ from autotune.kernel.kernel import (
 )
 from autotune.kernel.scalar import ScalarValue
 from autotune.target import Language
+from autotune.target.backends import LANGUAGES
 from autotune.utils.check import Check
 
 Define = bool | int | float | str
@@ -158,7 +159,7 @@ class SourceKernel:
         check_items(check.owner, "workspace", self.workspace, Workspace, buffers)
         check_items(check.owner, "flags", self.flags, str, "a list of texts such as ['-O3']")
         if self.language is not None:
-            check.one_of("language", self.language, ("cuda", "c"))
+            check.one_of("language", self.language, LANGUAGES)
 
     def text(self) -> str:
         """Return the complete source text with the knobs in place.

@@ -9,6 +9,7 @@ from autotune.ir.dtype import bits_of, element_of
 from autotune.ir.expr import Expr, Var
 from autotune.ir.printer import Printer
 from autotune.ir.stmt import Buffer, Stmt
+from autotune.target.backends import of_language
 from autotune.utils.math import product
 
 Extents = tuple[int, int, int]
@@ -86,6 +87,11 @@ class LoweredFunction:
     target_kind: str
     sizes: tuple[Var, ...] = ()
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether its kernels are launched over a grid of threads."""
+        return of_language(self.target_kind).on_gpu
+
     def __getitem__(self, name: str) -> LoweredFunction:
         """Return the function called ``name``, as TVM's modules do.
 
@@ -109,7 +115,7 @@ class LoweredFunction:
             lines.append(f"  workspace {printer.name_of(buffer)}: {_typed(buffer)}")
         for kernel in self.kernels:
             indent = "  "
-            if self.target_kind == "cuda":
+            if self.on_gpu:
                 grid = ", ".join(map(printer.expr, kernel.grid))
                 lines.append(f"  launch {kernel.name} grid=({grid}) block={kernel.block}:")
                 indent = "    "

@@ -24,6 +24,7 @@ from autotune.lowering.nest import make_nests
 from autotune.lowering.passes import PASSES
 from autotune.lowering.plan import Plan
 from autotune.target import Limits
+from autotune.target.backends import of_language, of_threads
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, PlaceholderOp, Tensor
@@ -104,7 +105,9 @@ class _Lowering:
         self.tensors = [each for each in args if isinstance(each, Tensor)]
         self.name = name
         self.hook = hook
-        self.gpu = binds_threads(schedule) if target_kind is None else target_kind == "cuda"
+        bound = target_kind is None and binds_threads(schedule)
+        self.backend = of_threads(bound) if target_kind is None else of_language(target_kind)
+        self.gpu = self.backend.on_gpu
         self.simplifier = BodySimplifier(schedule.stage_map)
         self.limits = limits
         self.sizes = sizes_of(args, name)
@@ -133,7 +136,7 @@ class _Lowering:
             roles=tuple(self._roles()),
             workspaces=tuple(workspaces),
             kernels=tuple(kernels),
-            target_kind="cuda" if self.gpu else "c",
+            target_kind=self.backend.language,
             sizes=self.sizes,
         )
 

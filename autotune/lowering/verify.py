@@ -36,7 +36,7 @@ def verify_gpu(
         limits: of the device.
         target: may lower the number of threads by its option ``-max_num_threads``.
     """
-    if lowered.target_kind != "cuda":
+    if not lowered.on_gpu:
         return None
     most_threads = limits.threads_per_block
     if target is not None:

@@ -39,7 +39,7 @@ def target_of(task: Workload) -> Target:
 
 def runs_on_host(target: Target) -> bool:
     """Whether kernels for ``target`` run on this machine's CPU: C, or emulated CUDA."""
-    return target.language == "c" or target.emulate
+    return target.backend.device == "cpu"
 
 
 class Builder:

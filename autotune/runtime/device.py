@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass
 from typing import Literal
 
 from autotune.errors import DeviceError
 from autotune.target import Target
-from autotune.target.query import CudaDevice, cuda_device, cuda_device_count
+from autotune.target.backends import Facts, of_device
+from autotune.target.backends.host import processors
+from autotune.target.query import cuda_device_count
 from autotune.utils.check import Check
 
 # Scripts ask of any kind that TVM has whether there is one; only the first two ever exist here.
@@ -53,7 +54,7 @@ class Device:
         """Whether this process can use the device."""
         if self.kind == "cpu":
             return self.index == 0
-        return self.kind == "cuda" and self.index < cuda_device_count()
+        return self._facts is not None
 
     def sync(self) -> None:
         """Return at once: whatever autotune starts on a device has ended when its call returns.
@@ -65,38 +66,54 @@ class Device:
     def device_name(self) -> str:
         """The name its maker gave it."""
         if self.kind != "cpu":
-            return self._cuda.name
+            return self._known.name
         return platform.processor() or platform.machine()
 
     @property
     def compute_version(self) -> str:
         """Compute capability of a CUDA device, such as ``"9.0"``."""
-        digits = self._cuda.arch.removeprefix("sm_")
+        digits = self._known.arch.removeprefix("sm_")
         return f"{digits[:-1]}.{digits[-1]}"
 
     @property
     def max_threads_per_block(self) -> int:
         """Most threads of one block."""
-        return self._cuda.limits.threads_per_block
+        return self._known.limits.threads_per_block
 
     @property
     def max_shared_memory_per_block(self) -> int:
         """Shared memory of one block in bytes, without opting in to more."""
-        return self._cuda.limits.shared_bytes
+        return self._known.limits.shared_bytes
 
     @property
     def warp_size(self) -> int:
         """Threads that run in lock-step."""
-        return self._cuda.limits.warp_size
+        return self._known.limits.warp_size
 
     @property
     def multi_processor_count(self) -> int:
         """Multiprocessors of a CUDA device, processors this process may use of a CPU."""
-        return _processors() if self.kind == "cpu" else self._cuda.limits.sm_count
+        return processors() if self.kind == "cpu" else self._known.limits.sm_count
 
     @property
-    def _cuda(self) -> CudaDevice:
-        found = cuda_device(self.index) if self.kind == "cuda" else None
+    def target(self) -> Target:
+        """What to build for to run on this very device.
+
+        Raises:
+            DeviceError: there is no such device, or nothing builds for its kind.
+        """
+        if self.kind == "cpu":
+            return Target("c")
+        return Target(f"{self.kind} -arch={self._known.arch}")
+
+    @property
+    def _facts(self) -> Facts | None:
+        backend = of_device(self.kind)
+        return None if backend is None else backend.query(self.index)
+
+    @property
+    def _known(self) -> Facts:
+        found = self._facts
         if found is None:
             raise DeviceError(
                 f"{self}: there is no such device; {cuda_device_count()} CUDA devices are visible"
@@ -105,12 +122,6 @@ class Device:
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.index}"
-
-
-def _processors() -> int:
-    return (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
 
 
 def device(kind: str | Target, index: int = 0) -> Device:

@@ -5,28 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from autotune.emulator import emulated
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel import Kernel
-from autotune.runtime.device import Device, DeviceKind, device
+from autotune.runtime.device import Device, device
 from autotune.runtime.executable import Executable
-from autotune.runtime.host.executable import CpuExecutable
-from autotune.runtime.nvidia.executable import CudaExecutable
 from autotune.target import Target
+from autotune.target.backends import BACKENDS, part
 from autotune.utils.check import Check
 
-
-def _emulated(artifact: str, kernel: Kernel, where: Device) -> Executable:
-    # The library has the entry points that the emulator gave it.
-    return CpuExecutable(artifact, emulated(kernel), where)
-
-
-# By suffix, language of the kernel, and kind of the device.
-_LOADERS: dict[tuple[str, str, DeviceKind], Callable[[str, Kernel, Device], Executable]] = {
-    (".so", "c", "cpu"): CpuExecutable,
-    (".so", "cuda", "cpu"): _emulated,
-    (".cubin", "cuda", "cuda"): CudaExecutable,
-}
+Loader = Callable[[str, Kernel, Device], Executable]
 
 
 def load(
@@ -48,7 +35,8 @@ def load(
     check.kind("kernel", kernel, Kernel, "the Kernel that it was compiled from")
     chosen = where if isinstance(where, Device) else device(where)
     suffix = os.path.splitext(artifact)[1]
-    loader = _LOADERS.get((suffix, kernel.language, chosen.kind))
-    if loader is None:
-        raise DeviceError(f"kernel {kernel.name!r}: a {suffix!r} file does not run on {chosen}")
-    return loader(os.fspath(artifact), kernel, chosen)
+    for each in BACKENDS:
+        if (each.suffix, each.language, each.device) == (suffix, kernel.language, chosen.kind):
+            loader: Loader = part(each.loader)
+            return loader(os.fspath(artifact), kernel, chosen)
+    raise DeviceError(f"kernel {kernel.name!r}: a {suffix!r} file does not run on {chosen}")

@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,15 @@ import numpy as np
 
 from autotune.errors import CompileError, KernelError
 from autotune.kernel import Kernel
-from autotune.runtime import roofline_kernels
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.compile.toolchain import host_cpu
 from autotune.runtime.device import Device
 from autotune.runtime.load import load
 from autotune.runtime.nvidia.driver import driver_version
+from autotune.runtime.roofline_kernels import RooflineKernels
 from autotune.runtime.timing import TimeOptions
 from autotune.target import Target
+from autotune.target.backends import part
 from autotune.utils import environment
 from autotune.utils.files import read_own, write_atomically
 
@@ -154,12 +155,9 @@ def _identity(device: Device) -> str:
 
 
 def _measure(device: Device, name: str) -> Ceilings:
-    if device.kind == "cpu":
-        kernels = roofline_kernels.for_cpu(device.multi_processor_count)
-        target = Target("c")
-    else:
-        kernels = roofline_kernels.for_cuda(device.multi_processor_count)
-        target = Target(f"cuda -arch=sm_{device.compute_version.replace('.', '')}")
+    target = device.target
+    make: Callable[[int], RooflineKernels] = part(target.backend.ceilings)
+    kernels = make(device.multi_processor_count)
     flops = {}
     for dtype, (kernel, count) in kernels.arithmetic.items():
         try:

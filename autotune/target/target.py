@@ -11,20 +11,16 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
-import platform
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from autotune.errors import TargetError
-from autotune.target.limits import Limits, limits_of_arch
-from autotune.target.query import cuda_device
+from autotune.target.backends import BY_KIND, CUDA, EMULATED, HOST, Backend, Language
+from autotune.target.limits import Limits
 from autotune.utils.names import did_you_mean
-
-Language = Literal["cuda", "c"]
 
 _KEYS = {
     "cuda": ("cuda", "gpu"), "llvm": ("cpu",), "c": ("cpu",), "rocm": ("rocm", "gpu"),
@@ -34,13 +30,11 @@ _KEYS = {
     "sdaccel": ("sdaccel",),
     "aocl": ("aocl",), "aocl_sw_emu": ("aocl",), "composite": (),
 }  # fmt: skip
-_LANGUAGE: dict[str, Language] = {"cuda": "cuda", "c": "c", "llvm": "c"}
 # Options that change what is built, and options of TVM that look like one of them.
 _OPTIONS = ("emulate", "arch", "model")
 _TVM_OPTIONS = ("march",)
 # Options of ours that have a form: what they must match, and what to say otherwise.
 _VALUES = {
-    "arch": (r"sm_[1-9][0-9]{1,2}[af]?", "a value such as -arch=sm_90"),
     "emulate": (r"(?i)0|1|true|false", "0 or 1"),
     "max_num_threads": (r"[1-9][0-9]*", "a positive number"),
     "thread_warp_size": (r"[1-9][0-9]*", "a positive number"),
@@ -101,7 +95,7 @@ class Target:
         if kind not in _KEYS:
             raise TargetError(
                 f"target {target!r}: unknown kind {kind!r}{did_you_mean(kind, _KEYS)}; kernels "
-                f"are built for {', '.join(sorted(_LANGUAGE))}"
+                f"are built for {', '.join(sorted(BY_KIND))}"
             )
         _check_options(target, kind, attrs)
         keys = attrs.pop("keys", None)
@@ -115,14 +109,24 @@ class Target:
         object.__setattr__(self, "host", None if host is None else Target(host))
 
     @property
-    def language(self) -> Language:
-        """The language its kernels are written in."""
-        if self.kind not in _LANGUAGE:
+    def backend(self) -> Backend:
+        """What compiles and runs kernels for it.
+
+        Raises:
+            TargetError: nothing does.
+        """
+        if self.kind not in BY_KIND:
             raise TargetError(
                 f"kernels cannot be built for target kind {str(self.kind)!r}; "
-                f"expected one of {', '.join(sorted(_LANGUAGE))}"
+                f"expected one of {', '.join(sorted(BY_KIND))}"
             )
-        return _LANGUAGE[self.kind]
+        found = BY_KIND[self.kind]
+        return EMULATED if found is CUDA and self.emulate else found
+
+    @property
+    def language(self) -> Language:
+        """The language its kernels are written in."""
+        return self.backend.language
 
     @property
     def model(self) -> str:
@@ -143,20 +147,12 @@ class Target:
         """
         if "arch" in self.attrs:
             return str(self.attrs["arch"])
-        if self.kind != "cuda":
-            return platform.machine()
-        device = cuda_device()
-        return device.arch if device else "sm_75"
+        return BY_KIND.get(self.kind, HOST).arch()
 
     @property
     def limits(self) -> Limits:
         """Launch limits: of the device when it has the target's architecture, else by table."""
-        if self.kind != "cuda":
-            return Limits(sm_count=len(os.sched_getaffinity(0)) if _HAS_AFFINITY else _cpu_count())
-        device = cuda_device()
-        if device and device.arch.rstrip("a") == self.arch.rstrip("a"):
-            return device.limits
-        return limits_of_arch(self.arch)
+        return BY_KIND.get(self.kind, HOST).limits(self.arch)
 
     @property
     def max_num_threads(self) -> int:
@@ -209,13 +205,6 @@ class Target:
         return stack[-1] if stack else None
 
 
-_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
-
-
-def _cpu_count() -> int:
-    return os.cpu_count() or 1
-
-
 def cuda(model: str = "unknown", arch: str | None = None, options: str = "") -> Target:
     """Return a CUDA target by model and architecture, as ``tvm.target.cuda``."""
     for name, value in (
@@ -243,8 +232,10 @@ def _check_options(spec: object, kind: str, attrs: Mapping[str, Any]) -> None:
         near = difflib.get_close_matches(name, _OPTIONS, 1, _NEAR)
         if near and name not in (*_OPTIONS, *_TVM_OPTIONS):
             raise TargetError(f"target {spec!r}: unknown option -{name}; did you mean -{near[0]}?")
-    for name, (pattern, expected) in _VALUES.items():
-        if name not in attrs or (name == "arch" and kind != "cuda"):
+    arch_form = BY_KIND[kind].arch_form if kind in BY_KIND else None
+    forms = _VALUES if arch_form is None else {"arch": arch_form, **_VALUES}
+    for name, (pattern, expected) in forms.items():
+        if name not in attrs:
             continue
         value = attrs[name]
         if not re.fullmatch(pattern, str(value)):

@@ -17,6 +17,7 @@ from autotune.measure.process.pending import Pending
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.process.worker import StartFailed, Worker
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureResult
+from autotune.target.backends import of_language
 from autotune.utils import environment
 from autotune.utils.children import ChildDied, ChildTimeout
 from autotune.workload import Reference
@@ -250,8 +251,8 @@ def _result(job: BuildJob, reply: BuildReply, seconds: float) -> BuildResult:
         )
     if reply.reason == "missing":
         raise CompilerMissing(reply.message)
-    cuda = job.kernel.language == "cuda"
-    refused = MeasureErrorNo.COMPILE_DEVICE if cuda else MeasureErrorNo.COMPILE_HOST
+    on_gpu = of_language(job.kernel.language).on_gpu
+    refused = MeasureErrorNo.COMPILE_DEVICE if on_gpu else MeasureErrorNo.COMPILE_HOST
     numbers = {
         "timeout": MeasureErrorNo.BUILD_TIMEOUT,
         "refused": refused,

@@ -140,7 +140,7 @@ class LocalRunner(Runner):
 
     def get_build_kwargs(self) -> dict[str, Any]:
         """Return the limits of the device, under AutoTVM's names."""
-        if self.task is None or target_of(self.task).language != "cuda":
+        if self.task is None or not target_of(self.task).backend.on_gpu:
             return {}
         limits = target_of(self.task).limits
         names = ("max_thread_x", "max_thread_y", "max_thread_z")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +14,10 @@ from autotune.runtime.arrays.array import HostArray, NDArray, array, empty
 from autotune.runtime.arrays.buffers import GUARD
 from autotune.runtime.arrays.inspector_text import compare_kernel, digest_kernel
 from autotune.runtime.arrays.memory import Block
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.cached import CudaCompiler, compile_kernel
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
-from autotune.target import Language, Target
 
 # An argument has one answer; functions take fewer.
 _MOST_ANSWERS = 256
@@ -68,7 +68,8 @@ class Inspector:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._language: Language = "c" if device.kind == "cpu" else "cuda"
+        self._target = device.target
+        self._language = self._target.language
         self._loaded: dict[str, Executable] = {}
         self._none = empty((1,), "float32", device)
         self._answers = empty((_MOST_ANSWERS, 4), "float64", device)
@@ -155,11 +156,11 @@ class Inspector:
             return load(self._built(kernel, folder), kernel, self.device)
 
     def _built(self, kernel: Kernel, folder: str) -> str:
-        if self._language == "c":
-            return compile_kernel(kernel, Target("c"), out_dir=folder).artifact
-        arch = self.device.compute_version.replace(".", "")
-        target = Target(f"cuda -arch=sm_{arch}")
-        try:  # the faster of the two, where it is
-            return compile_kernel(kernel, target, compiler="nvrtc", out_dir=folder).artifact
-        except CompilerMissing:
-            return compile_kernel(kernel, target, compiler="nvcc", out_dir=folder).artifact
+        *faster, last = self._target.backend.compilers
+        for compiler in faster:
+            with suppress(CompilerMissing):
+                return self._compiled(kernel, folder, compiler)
+        return self._compiled(kernel, folder, last)
+
+    def _compiled(self, kernel: Kernel, folder: str, compiler: CudaCompiler) -> str:
+        return compile_kernel(kernel, self._target, compiler=compiler, out_dir=folder).artifact

@@ -138,6 +138,10 @@ extern "C" __global__ void digest(const unsigned int *words, const long long *si
 )
 
 
+_COMPARE = {"c": _C_COMPARE, "cuda": _CUDA_COMPARE}
+_DIGEST = {"c": _C_DIGEST, "cuda": _CUDA_DIGEST}
+
+
 def compare_kernel(dtype: str, language: Language, guard: int) -> Kernel:
     """Return what adds up, for two arrays and bounds on how far they may be apart: the elements
     beyond their bounds, those that have one, the squares of their parts of it, and the bytes
@@ -153,8 +157,7 @@ def compare_kernel(dtype: str, language: Language, guard: int) -> Kernel:
         f"#define widened(x) ({value or '(double)x'})",
         "#define MOST 1.7976931348623157e308",
     ]
-    body = _C_COMPARE if language == "c" else _CUDA_COMPARE
-    source = "\n".join([_HEAD[language], *lines, _JUDGE, body])
+    source = "\n".join([_HEAD[language], *lines, _JUDGE, _COMPARE[language]])
     names = ("got", "want", "bounds", "sizes", "tally")
     return _kernel("compare", language, source, names)
 
@@ -164,8 +167,7 @@ def digest_kernel(language: Language) -> Kernel:
 
     It takes the array, (number of bytes,), and the number.
     """
-    body = _C_DIGEST if language == "c" else _CUDA_DIGEST
-    source = "\n".join([_HEAD[language], _MIX, body])
+    source = "\n".join([_HEAD[language], _MIX, _DIGEST[language]])
     return _kernel("digest", language, source, ("words", "sizes", "sum"))
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import numpy as np
 
 from autotune.errors import DeviceError
 from autotune.runtime.device import Device, DeviceKind
+from autotune.target.backends import of_device, part
 
 # A cache line; also the widest vector of any CPU we meet.
 ALIGNMENT = 64
@@ -77,12 +80,12 @@ class HostMemory:
         ctypes.memset(pointer, byte, size)
 
 
-_MEMORIES: dict[DeviceKind, Memory] = {"cpu": HostMemory()}
+_HOST = HostMemory()
 
 
-def register_memory(kind: DeviceKind, memory: Memory) -> None:
-    """Make ``memory`` the one of all devices of ``kind``."""
-    _MEMORIES[kind] = memory
+def host_memory() -> Memory:
+    """Returns the memory of this process."""
+    return _HOST
 
 
 def memory_of(device: Device) -> Memory:
@@ -96,8 +99,18 @@ def memory_of(device: Device) -> Memory:
             f"{device}: there is no such device here; without one, target 'cuda -emulate' runs "
             "CUDA text on the CPU, and 'llvm' takes C"
         )
-    if device.kind not in _MEMORIES:
+    found = _memory(device.kind)
+    if found is None:
         raise DeviceError(
             f"{device}: PyCUDA is needed to use it; install it with `pip install 'autotune[cuda]'`"
         )
-    return _MEMORIES[device.kind]
+    return found
+
+
+@cache
+def _memory(kind: DeviceKind) -> Memory | None:
+    backend = of_device(kind)
+    if backend is None:
+        return None
+    give: Callable[[], Memory | None] = part(backend.memory)
+    return give()

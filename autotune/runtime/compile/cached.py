@@ -26,13 +26,13 @@ from autotune.kernel.entry import identifier, plain_name
 from autotune.kernel.kernel import Kernel
 from autotune.kernel.signature import signature_mismatch
 from autotune.runtime.compile.build_cache import BuildCache, Entry
-from autotune.runtime.compile.compilers import Recipe, c_recipe, emulated_recipe
+from autotune.runtime.compile.compilers import Recipe
 from autotune.runtime.compile.cubin import check_cubin
-from autotune.runtime.compile.cuda_compilers import nvcc_recipe, nvrtc_recipe
 from autotune.runtime.compile.elf import code_bytes, code_hash
 from autotune.runtime.compile.resources import parse_ptxas, summary
 from autotune.runtime.compile.user_headers import anchored, user_headers
 from autotune.target import Target
+from autotune.target.backends import part
 from autotune.utils import environment
 from autotune.utils.check import Check
 
@@ -65,17 +65,6 @@ class BuildOutput:
     code_hash: str = ""
     cached: bool = False
     seconds: float = 0.0
-
-
-# What compiles a kernel, by its language, whether it is emulated, and the compiler asked for.
-_RECIPES: dict[tuple[str, bool, str], Callable[[Kernel, Target], Recipe]] = {
-    ("c", False, "nvcc"): c_recipe,
-    ("c", False, "nvrtc"): c_recipe,
-    ("cuda", False, "nvcc"): nvcc_recipe,
-    ("cuda", False, "nvrtc"): nvrtc_recipe,
-    ("cuda", True, "nvcc"): emulated_recipe,
-    ("cuda", True, "nvrtc"): emulated_recipe,
-}
 
 
 def compile_kernel(
@@ -148,12 +137,13 @@ def _unnamed(kernel: Kernel) -> str:
 
 
 def _recipe(kernel: Kernel, target: Target, compiler: str) -> Recipe:
-    make = _RECIPES.get((kernel.language, target.emulate, compiler))
-    if make is None or kernel.language != target.language:
+    home = target.backend.recipes.get(compiler)
+    if home is None or kernel.language != target.language:
         raise KernelError(
             f"kernel {kernel.name!r}: nothing compiles language {kernel.language!r} with "
             f"{compiler!r} for target {target}"
         )
+    make: Callable[[Kernel, Target], Recipe] = part(home)
     return make(kernel, target)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.codegen.packed import filler_name, packed_name
+from autotune.emulator import emulated
 from autotune.errors import DeviceError
 from autotune.kernel import Kernel
 from autotune.runtime.arrays.array import NDArray
@@ -195,3 +196,11 @@ class CpuSampler:
 
 def _ranges(arrays: Sequence[NDArray]) -> ctypes.Array[RangeStruct]:
     return (RangeStruct * len(arrays))(*(RangeStruct(a.pointer, a.nbytes) for a in arrays))
+
+
+def emulated_executable(artifact: str, kernel: Kernel, where: Device) -> CpuExecutable:
+    """Loads what was compiled of a CUDA kernel for the CPU.
+
+    The library has the entry points that the emulator gave it.
+    """
+    return CpuExecutable(artifact, emulated(kernel), where)

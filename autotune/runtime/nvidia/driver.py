@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from autotune.errors import DeviceError
-from autotune.runtime.arrays.memory import Block, register_memory
+from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device
 from autotune.target.query import cuda_device_count
 
@@ -146,5 +146,9 @@ def host_view(address: int, size: int) -> memoryview:
     return memoryview((ctypes.c_ubyte * size).from_address(address))
 
 
-if driver is not None:
-    register_memory("cuda", CudaMemory())
+_MEMORY = CudaMemory()
+
+
+def cuda_memory() -> CudaMemory | None:
+    """Returns the memory of CUDA devices; None where PyCUDA is missing."""
+    return None if driver is None else _MEMORY

@@ -1,0 +1,46 @@
+"""The back ends: one row each. A new one is a row here and a folder in ``runtime/``."""
+
+from __future__ import annotations
+
+from autotune.target.backends.backend import Backend, Facts, Language, part
+from autotune.target.backends.cuda import CUDA, EMULATED
+from autotune.target.backends.host import HOST
+
+BACKENDS = (CUDA, HOST, EMULATED)
+# kind of target -> what builds for it.
+BY_KIND = {kind: backend for backend in (CUDA, HOST) for kind in backend.kinds}
+_BY_LANGUAGE: dict[str, Backend] = {backend.language: backend for backend in (CUDA, HOST)}
+_BY_DEVICE: dict[str, Backend] = {backend.device: backend for backend in (CUDA, HOST)}
+LANGUAGES = (CUDA.language, HOST.language)
+
+
+def of_language(language: str) -> Backend:
+    """Returns the back end of kernels in a language, on the devices that it was made for."""
+    return _BY_LANGUAGE[language]
+
+
+def of_device(kind: str) -> Backend | None:
+    """Returns the back end whose kernels run on a kind of device; None if there is none."""
+    return _BY_DEVICE.get(kind)
+
+
+def of_threads(bound: bool) -> Backend:
+    """Returns the back end that a schedule is meant for if nobody says: do loops bind threads?"""
+    return next(backend for backend in BACKENDS if backend.on_gpu == bound)
+
+
+__all__ = [
+    "BACKENDS",
+    "BY_KIND",
+    "CUDA",
+    "EMULATED",
+    "HOST",
+    "LANGUAGES",
+    "Backend",
+    "Facts",
+    "Language",
+    "of_device",
+    "of_language",
+    "of_threads",
+    "part",
+]

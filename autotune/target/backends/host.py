@@ -1,0 +1,39 @@
+"""C on the CPU of this machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+from autotune.target.backends.backend import Backend
+from autotune.target.limits import Limits
+
+_RECIPE = "autotune.runtime.compile.compilers:c_recipe"
+
+
+def processors() -> int:
+    """Returns how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+HOST = Backend(
+    kinds=("llvm", "c"),
+    language="c",
+    device="cpu",
+    on_gpu=False,
+    cxx=False,
+    query=lambda index: None,
+    arch=platform.machine,
+    limits_of=lambda arch: Limits(sm_count=processors()),
+    arch_form=None,
+    dialect="autotune.codegen.c:C",
+    # Which compiler CUDA text would be given to means nothing here.
+    recipes={"nvcc": _RECIPE, "nvrtc": _RECIPE},
+    suffix=".so",
+    loader="autotune.runtime.host.executable:CpuExecutable",
+    memory="autotune.runtime.arrays.memory:host_memory",
+    ceilings="autotune.runtime.roofline_kernels:for_cpu",
+    compilers=("nvcc",),
+)
