@@ -1,18 +1,38 @@
 """The auto-scheduler: fast kernels from a definition alone, without a template."""
 
 from autotune.auto_scheduler import workload_registry
+from autotune.auto_scheduler.best_record import load_best, load_best_record
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.measure_input import MeasureInput, recover_measure_input
+from autotune.auto_scheduler.record_file import (
+    RecordReader,
+    RecordToFile,
+    load_records,
+    save_records,
+)
 from autotune.auto_scheduler.search_task import LayoutRewriteOption, SearchTask, create_task
+from autotune.auto_scheduler.state import State
 from autotune.auto_scheduler.workload_registry import make_workload_key, register_workload
 
 __all__ = [
     "ComputeDAG",
     "HardwareParams",
     "LayoutRewriteOption",
+    "MeasureInput",
+    "RecordReader",
+    "RecordToFile",
     "SearchTask",
+    "State",
+    "StateObject",
     "create_task",
+    "load_best",
+    "load_best_record",
+    "load_records",
     "make_workload_key",
+    "recover_measure_input",
     "register_workload",
+    "save_records",
     "workload_registry",
 ]

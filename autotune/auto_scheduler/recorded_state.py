@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from autotune.auto_scheduler.loop_state import HasSteps
 from autotune.auto_scheduler.transform_steps.base import TransformStep, step_from_row
 
 # Hexadecimal digits of a hash of steps.
@@ -52,6 +53,8 @@ class RecordedState:
         return "\n".join(map(str, self.transform_steps))
 
 
-def steps_only(steps: Sequence[TransformStep]) -> RecordedState:
-    """Returns the candidate of some steps."""
-    return RecordedState(tuple(steps))
+def recorded(state: HasSteps) -> RecordedState:
+    """Returns what a record holds of a state."""
+    if isinstance(state, RecordedState):
+        return state
+    return RecordedState(tuple(state.transform_steps))

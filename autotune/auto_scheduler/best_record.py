@@ -1,0 +1,121 @@
+"""The best record of a workload, also of one whose sizes divide those that are asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.record_codec import Pair
+from autotune.auto_scheduler.record_file import RecordReader
+from autotune.errors import RecordError
+from autotune.measure.types import MeasureResult
+from autotune.record.paths import LogPath
+from autotune.target import Target
+
+# Name or hash of a workload, and its arguments with nested lists taken apart.
+Workload = tuple[str, tuple[Any, ...]]
+FAR = float("inf")
+
+
+def decode_workload_key(workload_key: str) -> Workload:
+    """Returns name and flat arguments of a key; a key that is no JSON list is its own name."""
+    try:
+        parsed = json.loads(workload_key)
+    except ValueError:
+        return workload_key, ()
+    if not isinstance(parsed, list) or not parsed or not isinstance(parsed[0], str):
+        return workload_key, ()
+    return parsed[0], tuple(_flat(parsed[1:]))
+
+
+def _flat(values: Iterable[Any]) -> Iterable[Any]:
+    for value in values:
+        if isinstance(value, list):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def workload_distance(wanted: Workload, known: Workload) -> float:
+    """Returns by how much larger a workload is than a known one whose states fit it too.
+
+    That is 1 for the same, the product of the ratios of their ints where each wanted one is a
+    multiple of the known one, and infinite where they do not fit.
+    """
+    if wanted[0] != known[0] or len(wanted[1]) != len(known[1]):
+        return FAR
+    factor = 1.0
+    for want, have in zip(wanted[1], known[1], strict=True):
+        numbers = type(want) is int and type(have) is int
+        if want == have:
+            continue
+        if not numbers or have == 0 or want == 0 or want % have:
+            return FAR
+        factor *= want / have
+    return factor
+
+
+def load_best_record(
+    filename: LogPath,
+    workload_key: str | None = None,
+    target: str | Target | None = None,
+    include_compatible: bool = False,
+) -> tuple[MeasureInput, MeasureResult] | tuple[None, None]:
+    """Returns the fastest record of a log, or None twice if there is none.
+
+    The winner of a final race comes before the trials that it was raced with.
+
+    Args:
+        filename: the log.
+        workload_key: of which workload; of any if None.
+        target: for which kind of target; for any if None.
+        include_compatible: whether records of smaller workloads count, whose sizes divide those
+            of this one; their times count in proportion.
+
+    Raises:
+        LogMissingError: the log cannot be opened.
+    """
+    if workload_key is not None and not isinstance(workload_key, str):
+        raise RecordError(f"load_best_record: workload_key is a text, got {workload_key!r}")
+    kind = None if target is None else Target(target).kind
+    best: Pair | None = None
+    least = FAR
+    for inp, result in fair(RecordReader(filename, races=True)):
+        if not result.ok or (kind is not None and inp.target.kind != kind):
+            continue
+        factor = _factor(workload_key, inp.task.workload_key, include_compatible)
+        if result.seconds * factor < least:
+            best, least = (inp, result), result.seconds * factor
+    return best if best is not None else (None, None)
+
+
+def fair(pairs: Iterable[Pair]) -> list[Pair]:
+    """Returns records without the trials that took part in a final race, whose winner is there.
+
+    The luckiest of many trials is not the fastest; a race measures again, and decides.
+    """
+    found = list(pairs)
+    raced: set[tuple[str, str]] = set()
+    for inp, result in found:
+        race = result.extra.get("race")
+        for each in race.get("candidates", ()) if isinstance(race, dict) else ():
+            raced.add((inp.task.workload_key, str(each.get("key"))))
+    return [
+        (inp, result)
+        for inp, result in found
+        if "race" in result.extra or (inp.task.workload_key, inp.key) not in raced
+    ]
+
+
+def _factor(wanted: str | None, known: str, include_compatible: bool) -> float:
+    if wanted is None or wanted == known:
+        return 1.0
+    if not include_compatible:
+        return FAR
+    return workload_distance(decode_workload_key(wanted), decode_workload_key(known))
+
+
+# TVM 0.7's name.
+load_best = load_best_record

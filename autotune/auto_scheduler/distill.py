@@ -1,0 +1,51 @@
+"""Logs reduced to the best record of each workload."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from autotune.auto_scheduler.best_record import decode_workload_key, fair
+from autotune.auto_scheduler.record_codec import Pair
+from autotune.auto_scheduler.record_file import RecordReader, lines_of
+from autotune.record.paths import LogPath, log_path
+from autotune.utils.files import write_atomically
+
+logger = logging.getLogger("auto_scheduler")
+
+
+def distill_record_file(in_file: LogPath, out_file: LogPath) -> int:
+    """Write the best record of each workload for each key of its target; returns how many.
+
+    Records that stand in ``out_file`` already compete too, so it can collect the best of many
+    logs. It is replaced in one step.
+
+    Raises:
+        LogMissingError: ``in_file`` cannot be opened.
+        RecordError: ``out_file`` cannot be written.
+    """
+    out = log_path(out_file)
+    pairs = fair(RecordReader(in_file, races=True))
+    held = list(RecordReader(out)) if out.is_file() else []
+    kept = best_of_each([*held, *pairs])
+    text = "".join(lines_of(kept))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(out, text.encode())
+    logger.info("Extract %d best records from %s to %s", len(kept), in_file, out_file)
+    return len(kept)
+
+
+def best_of_each(pairs: Iterable[Pair]) -> list[Pair]:
+    """Returns the fastest record of each workload and key of a target, in their order."""
+    best: dict[Any, Pair] = {}
+    for inp, result in pairs:
+        if not result.ok:
+            continue
+        workload = decode_workload_key(inp.task.workload_key)
+        for key in (*inp.target.keys, f"-model={inp.target.model}"):
+            held = best.get((key, workload))
+            if held is None or result.seconds < held[1].seconds:
+                best[key, workload] = inp, result
+    kept = {(inp.key, inp.task): (inp, result) for inp, result in best.values()}
+    return list(kept.values())

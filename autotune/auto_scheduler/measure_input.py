@@ -1,0 +1,138 @@
+"""What is measured in the auto-scheduler: a state of a search task, also as a record holds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from autotune.auto_scheduler.compute_dag import ComputeDAG
+from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.auto_scheduler.loop_state import HasSteps
+from autotune.auto_scheduler.recorded_state import RecordedState, recorded
+from autotune.auto_scheduler.search_task import LayoutRewriteOption, SearchTask
+from autotune.auto_scheduler.workload_registry import workload_key_to_tensors
+from autotune.measure.types import MeasureInput as Trial
+from autotune.record.fields import target_of
+from autotune.target import Target
+
+
+@dataclass(frozen=True)
+class RecordedTask:
+    """A search task as a record holds it; the graph need not be known here.
+
+    Attributes:
+        workload_key: the key of the graph and its arguments.
+        target_text: the target as the record has it.
+        hardware_row: the numbers of `HardwareParams`; empty where the record has none.
+        host_text: the target of the host; empty where there was none.
+        layout_rewrite_option: see `LayoutRewriteOption`; None in records before v0.5.
+        task_input_names: inputs whose values are not random.
+    """
+
+    workload_key: str
+    target_text: str
+    hardware_row: tuple[int, ...] = ()
+    host_text: str = ""
+    layout_rewrite_option: int | None = None
+    task_input_names: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> Target:
+        """The target."""
+        return target_of(self.target_text)
+
+    @property
+    def target_host(self) -> Target | None:
+        """The target of the host, where one was given."""
+        return target_of(self.host_text) if self.host_text else None
+
+    @cached_property
+    def hardware_params(self) -> HardwareParams:
+        """What is known of the device; of a record without, the usual of its target."""
+        if not self.hardware_row:
+            return HardwareParams(target=self.target)
+        return HardwareParams.from_row(self.hardware_row)
+
+    @cached_property
+    def compute_dag(self) -> ComputeDAG:
+        """The graph.
+
+        Raises:
+            TemplateError: the workload is not registered in this process.
+        """
+        return ComputeDAG(workload_key_to_tensors(self.workload_key))
+
+    def search_task(self) -> SearchTask:
+        """Returns the task with its graph, ready to be searched or measured.
+
+        Raises:
+            TemplateError: the workload is not registered in this process.
+        """
+        option = self.layout_rewrite_option
+        return SearchTask(
+            workload_key=self.workload_key,
+            target=self.target,
+            target_host=self.target_host,
+            hardware_params=self.hardware_params,
+            layout_rewrite_option=None if option is None else LayoutRewriteOption(option),
+            task_inputs=list(self.task_input_names),
+        )
+
+
+@dataclass(frozen=True)
+class MeasureInput:
+    """A state of a search task, to be measured or as it was measured.
+
+    Attributes:
+        task: a `SearchTask`, or of a record that was read a `RecordedTask`.
+        state: a `State`, or of a record that was read a `RecordedState`.
+    """
+
+    task: SearchTask | RecordedTask
+    state: HasSteps
+
+    @property
+    def target(self) -> Target:
+        """What it was built for."""
+        return self.task.target
+
+    @property
+    def key(self) -> str:
+        """The key of the state among all of its task."""
+        return self.config.key
+
+    @property
+    def config(self) -> RecordedState:
+        """The state as a candidate: its steps."""
+        return recorded(self.state)
+
+    def trial(self) -> Trial:
+        """Returns the trial that measuring knows.
+
+        Raises:
+            TemplateError: the workload is not registered in this process.
+        """
+        known = self.task if isinstance(self.task, SearchTask) else self.task.search_task()
+        # A trial names its parts as those of templates; any workload and candidate will do.
+        task: Any = known
+        config: Any = self.config
+        return Trial(known.target, task, config)
+
+
+def recover_measure_input(inp: MeasureInput, rebuild_state: bool = False) -> MeasureInput:
+    """Returns an input of a record with the task as it is in this process.
+
+    Args:
+        inp: as a record was read.
+        rebuild_state: whether the state gets its loops too, with ranges, so that it prints.
+
+    Raises:
+        TemplateError: the workload is not registered in this process.
+        ScheduleError: a step does not fit the graph.
+    """
+    task = inp.task if isinstance(inp.task, SearchTask) else inp.task.search_task()
+    state: HasSteps = inp.state
+    if rebuild_state:
+        state = task.compute_dag.infer_bound_from_state(state)
+    return MeasureInput(task, state)

@@ -1,0 +1,170 @@
+"""One record of the auto-scheduler as one line, in the format of TVM, and what we add before it.
+
+    {"i": [[key, target, [8 ints], host, layout, [names]], [[], [steps]]],
+     "r": [[costs], error, all_cost, time], "v": "v0.6"}
+
+Versions v0.2 to v0.5 have fewer fields of the task. What we know beyond that stands in a line
+``# with {...}`` before the record: a comment to TVM's reader.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search_task import SearchTask
+from autotune.errors import AutotuneError, RecordError
+from autotune.measure.types import MeasureResult
+from autotune.record.extras import bounded, writable
+from autotune.record.fields import result_from_json
+from autotune.record.reader import RACE_NOTE
+
+Pair = tuple[MeasureInput, MeasureResult]
+
+VERSION = "v0.6"
+# What TVM writes as the time of a trial that failed.
+FAILED_COST = 1e10
+# What a line begins with that adds to the record after it.
+NOTE = "# with "
+_WORDS = 200
+
+
+def encode(inp: MeasureInput, result: MeasureResult) -> str:
+    """Returns the line of a record, without a newline; times have six digits, as in TVM.
+
+    Raises:
+        RecordError: the length of a loop is not decided.
+    """
+    task = json.dumps([_task_row(inp.task), [[], inp.config.to_json()]])
+    costs = result.costs if result.ok else (FAILED_COST,)
+    times = ", ".join(map(_six_digits, costs))
+    rest = f"{int(result.error_no)}, {_six_digits(result.all_cost)}, {int(result.timestamp)}"
+    return f'{{"i": {task}, "r": [[{times}], {rest}], "v": "{VERSION}"}}'
+
+
+def encode_race(inp: MeasureInput, result: MeasureResult) -> str:
+    """Returns the line of a final race: a comment to TVM's reader, with all we know in one."""
+    extra = json.dumps(dict(result.extra), default=str)
+    return f"{RACE_NOTE}{encode(inp, result)[:-1]}, {extra[1:-1]}}}"
+
+
+def encode_note(inp: MeasureInput, result: MeasureResult) -> str:
+    """Returns the line that goes before a record; empty where there is nothing to say."""
+    known: dict[str, Any] = dict(result.extra)
+    if result.error_msg:
+        known["error_msg"] = writable(bounded(result.error_msg))
+    if not known:
+        return ""
+    exact = list(result.costs), result.all_cost, result.timestamp
+    try:
+        return NOTE + json.dumps({"of": inp.key, "exact": exact, **known}, default=str)
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"{inp.task.workload_key}: no JSON form: {error}") from error
+
+
+def decode(line: str, note: str = "") -> Pair | None:
+    """Reads one line; None for a comment or an empty line.
+
+    Args:
+        line: as a log has it, of any version from v0.1 on.
+        note: the line before it, if that begins with `NOTE`; one of another record is ignored.
+
+    Raises:
+        RecordError: the line is no record.
+    """
+    # TVM's reader passes over lines that begin with a blank, too.
+    text = line.removeprefix("\ufeff")
+    if not text.strip() or text[0] in "# ":
+        return None
+    try:
+        return _pair(json.loads(text), note)
+    except RecordError:
+        raise
+    except json.JSONDecodeError as error:
+        raise RecordError(f"not JSON ({error.msg} at character {error.pos + 1})") from error
+    except (AutotuneError, TypeError, ValueError, KeyError, RecursionError) as error:
+        raise RecordError(f"not a record: {_few_words(error)}") from error
+
+
+def _pair(row: Any, note: str) -> Pair:
+    if not isinstance(row, dict):
+        raise RecordError(f"expected a JSON object, got {type(row).__name__}")
+    if "input" in row:
+        raise RecordError("a record of a template, not one of the auto-scheduler")
+    for key in ("i", "r"):
+        if key not in row:
+            raise RecordError(f"it has no {key!r}")
+    task, state = row["i"]
+    if not isinstance(state, list) or len(state) != 2 or not isinstance(state[1], list):
+        raise RecordError("its state is not [[], steps]")
+    inp = MeasureInput(_task(task), RecordedState.from_json(state[1]))
+    inline = {key: value for key, value in row.items() if key not in ("i", "r", "v")}
+    return inp, _result(row["r"], {**inline, **_noted(note, inp)})
+
+
+def _task(values: Any) -> RecordedTask:
+    if not isinstance(values, list) or not 2 <= len(values) <= 6:
+        raise RecordError("its task is not a list of 2 to 6 fields")
+    padded = [*values, *[None] * (6 - len(values))]
+    key, target, hardware, host, layout, names = padded
+    if not all(isinstance(text, str) and text.isprintable() for text in (key, target, host or "")):
+        raise RecordError("workload key and targets are texts of one line")
+    if layout is not None and layout not in (0, 1, 2):
+        raise RecordError(f"layout rewrite option {layout!r} is not 0, 1 or 2")
+    task = RecordedTask(
+        key, target, _ints(hardware or []), host or "", layout, tuple(map(str, names or []))
+    )
+    assert task.target  # an unknown one raises here, not where it is used
+    return task
+
+
+def _ints(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list) or any(type(each) is not int for each in values):
+        raise RecordError(f"hardware parameters are ints, got {values!r}"[:_WORDS])
+    return tuple(values)
+
+
+def _result(values: Any, note: dict[str, Any]) -> MeasureResult:
+    exact = note.pop("exact", None)
+    message = note.pop("error_msg", "")
+    result = result_from_json(values, message, note)
+    if isinstance(exact, list) and len(exact) == 3:
+        found = result_from_json([exact[0], result.error_no, *exact[1:]], message, note)
+        if [f"{cost:.6g}" for cost in found.costs] == [f"{cost:.6g}" for cost in result.costs]:
+            return found
+    return result
+
+
+def _noted(note: str, inp: MeasureInput) -> dict[str, Any]:
+    """Returns what the line before a record says; nothing if it is of another one."""
+    if not note.startswith(NOTE):
+        return {}
+    try:
+        known = json.loads(note.removeprefix(NOTE))
+    except ValueError:
+        return {}
+    if not isinstance(known, dict) or known.pop("of", None) != inp.key:
+        return {}
+    return known
+
+
+def _task_row(task: SearchTask | RecordedTask) -> list[Any]:
+    if isinstance(task, RecordedTask):
+        target, host = task.target_text, task.host_text
+        option = task.layout_rewrite_option or 0
+        numbers = list(task.hardware_row) or task.hardware_params.to_row()
+    else:
+        target, host = str(task.target), str(task.target_host or "")
+        option, numbers = int(task.layout_rewrite_option), task.hardware_params.to_row()
+    return [task.workload_key, target, numbers, host, option, list(task.task_input_names)]
+
+
+def _six_digits(seconds: float) -> str:
+    """Returns a number as C++ prints it by default."""
+    return f"{seconds:.6g}"
+
+
+def _few_words(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS]
