@@ -115,6 +115,9 @@ class Runner:
         n_parallel: runs at the same time.
     """
 
+    # Whether `race` times candidates close enough together to tell near ties apart: the best
+    # trials of a run race at its end where it is true.
+    can_race: bool = False
     timeout: float = 10
     n_parallel: int = 1
     task: Workload | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -130,8 +131,12 @@ class SqliteDatabase(Database):
 
     def __init__(self, path: LogPath) -> None:
         self.path = log_path(path)
+        # Trials are saved in the threads in which they end, and read in others.
+        self._lock = threading.RLock()
         try:
-            self._connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+            self._connection = sqlite3.connect(
+                self.path, timeout=30, isolation_level=None, check_same_thread=False
+            )
             # Scripts never close a database; it then closes with its object.
             weakref.finalize(self, self._connection.close)
             self._connection.executescript(_SCHEMA)
@@ -154,7 +159,8 @@ class SqliteDatabase(Database):
 
     def _get(self, key: str) -> list[str]:
         query = "SELECT row FROM trials WHERE key = ? ORDER BY number"
-        return [row for (row,) in self._connection.execute(query, (key,))]
+        with self._lock:
+            return [row for (row,) in self._connection.execute(query, (key,))]
 
     def _set(self, key: str, rows: list[str]) -> None:
         self._connection.execute("DELETE FROM trials WHERE key = ?", (key,))
@@ -164,23 +170,26 @@ class SqliteDatabase(Database):
 
     def _all(self) -> Iterable[list[str]]:
         groups: dict[str, list[str]] = {}
-        for key, row in self._connection.execute("SELECT key, row FROM trials ORDER BY number"):
-            groups.setdefault(key, []).append(row)
+        with self._lock:
+            every = self._connection.execute("SELECT key, row FROM trials ORDER BY number")
+            for key, row in every:
+                groups.setdefault(key, []).append(row)
         return list(groups.values())
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """Run statements as one transaction, which no other process sees half of."""
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException as error:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error):
-                raise self._failed(error) from error
-            raise
+        """Run statements as one transaction, which no other thread or process sees half of."""
+        with self._lock:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise self._failed(error) from error
+                raise
 
     def _failed(self, error: sqlite3.Error) -> RecordError:
         return RecordError(

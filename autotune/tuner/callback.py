@@ -75,7 +75,10 @@ class _FileLog:
 
 
 def log_to_database(db: Database) -> Watcher:
-    """Save every trial in a database.
+    """Save every trial in a database as soon as it ends, and the winner of the final race.
+
+    Args:
+        db: where to; it is called in the threads in which trials end, one call at a time.
 
     Raises:
         TunerError: it is no database.
@@ -83,11 +86,24 @@ def log_to_database(db: Database) -> Watcher:
     if isinstance(db, type) or not callable(getattr(db, "save", None)):
         Check(TunerError, "log_to_database").refuse("db", "a Database", db)
 
-    def save(_: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
-        for inp, res in zip(inputs, results, strict=True):
-            db.save(inp, res)
+    return _DatabaseLog(db)
 
-    return save
+
+class _DatabaseLog:
+    at_once = True
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def __call__(
+        self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+    ) -> None:
+        for inp, res in zip(inputs, results, strict=True):
+            self._db.save(inp, res)
+
+    def raced(self, tuner: Tuner, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Keep the winner of the final race beside its trial."""
+        self._db.save(measure_input, result, extend=True)
 
 
 class Monitor:

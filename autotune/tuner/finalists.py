@@ -14,10 +14,9 @@ from typing import Any
 from autotune.measure import (
     Builder,
     BuildResult,
-    LocalBuilder,
-    LocalRunner,
     MeasureInput,
     MeasureResult,
+    Runner,
 )
 from autotune.measure.final.race import race
 from autotune.measure.run.timing import CLOSE, costs_of, recorded
@@ -46,10 +45,9 @@ def finalists(pairs: Sequence[Pair], most: int) -> list[Pair]:
 
 
 def can_race(measure_option: Mapping[str, Any]) -> bool:
-    """Return whether trials run on a device of this machine, where they can run side by side."""
-    return isinstance(measure_option["builder"], LocalBuilder) and isinstance(
-        measure_option["runner"], LocalRunner
-    )
+    """Return whether the best trials can run side by side; see `Runner.can_race`."""
+    runner: Runner = measure_option["runner"]
+    return runner.can_race
 
 
 def measured_default(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import Future  # noqa: F401 - scripts below find it here
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ import autotune
 from autotune.errors import RecordError, SpaceError, TunerError
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, measure_option
 from autotune.record import best_of, decode, encode, is_race, load_from_file
-from autotune.record.database import DummyDatabase, filter_inputs
+from autotune.record.database import DummyDatabase, SqliteDatabase, filter_inputs
 from autotune.target import Target
+from autotune.te.step import ComputeRoot
 from autotune.tuner import RandomTuner, Tuner, callback
 from autotune.workload import GraphWorkload, ScheduleSteps
 from tests.workload.test_measured import product_graph, tiled
@@ -55,6 +57,13 @@ def workload():
 
 def candidates(workload):
     return [ScheduleSteps(()), *(tiled(workload.tensors, n) for n in FACTORS)]
+
+
+def twins(workload):
+    """Return two candidates of the same code, which race at the end of a run."""
+    first = tiled(workload.tensors, 8)
+    as_it_is_already = ComputeRoot(first.steps[0].stage)
+    return [first, ScheduleSteps((*first.steps, as_it_is_already))]
 
 
 def test_a_list_of_schedules_is_tuned_raced_and_kept(workload, tmp_path):
@@ -147,6 +156,68 @@ def test_a_run_that_was_killed_goes_on_where_it_was(workload, tmp_path):
     keys = [inp.key for inp, _ in load_from_file(log)]
     assert keys[: len(before)] == before
     assert len(keys) == len(set(keys)) == 5
+
+
+DATABASE = """
+import os, signal, sys
+sys.path.insert(0, {root!r})
+from tests.workload.test_tuned import *
+from autotune.record import SqliteDatabase
+workload = GraphWorkload(product_graph(48), Target("c"), "product")
+class HeldUp(LocalRunner):  # the first trial never ends; all others do
+    def submit(self, inp, built):
+        if inp.key == ScheduleSteps(()).key:
+            return Future()
+        return super().submit(inp, built)
+ended = []
+def kill(tuner, inputs, results):
+    ended.extend(inputs)
+    if len(ended) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+kill.at_once = True
+option = measure_option(LocalBuilder(n_parallel=1), HeldUp(number=1, repeat=3))
+saved = callback.log_to_database(SqliteDatabase({db!r}))
+InOrder(workload, candidates(workload)).tune(5, option, callbacks=[saved, kill])
+"""
+
+
+def test_a_database_has_all_trials_that_ended_before_a_kill(workload, tmp_path):
+    path = str(tmp_path / "trials.db")
+    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    script = textwrap.dedent(DATABASE).format(root=root, db=path)
+    ended = subprocess.run([sys.executable, "-c", script], timeout=120, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    inputs = [MeasureInput(workload.target, workload, one) for one in candidates(workload)]
+    db = SqliteDatabase(path)
+    assert filter_inputs(db, inputs) == [inputs[0], *inputs[3:]]
+    db.close()
+
+
+def test_a_database_sees_the_race(workload):
+    db, tried = DummyDatabase(), twins(workload)
+    result = InOrder(workload, tried).tune(
+        len(tried), local(), callbacks=[callback.log_to_database(db)]
+    )
+    winner = MeasureInput(workload.target, workload, result.best_config)
+    *trials, race = db.load(winner, get_all=True)
+    assert is_race(race)
+    # On a busy machine the plain schedule may win, which was no trial.
+    assert [is_race(one) for one in trials] == [False] * (result.best_config in tried)
+    assert race.seconds == result.seconds
+    assert db.load(winner) == race
+
+
+class Unfit(LocalRunner):
+    """Shares its device with others, so that nothing timed on it tells near ties apart."""
+
+    can_race = False
+
+
+def test_a_runner_says_whether_trials_race_on_it(workload):
+    option = measure_option(LocalBuilder(n_parallel=1), Unfit(number=1, repeat=3))
+    tuner = InOrder(workload, twins(workload))
+    tuner.tune(2, option)
+    assert not is_race(tuner.best_measure_pair[1])
 
 
 def test_a_trial_of_steps_comes_back_from_its_row(workload, tmp_path):

@@ -65,6 +65,7 @@ class LocalRunner(Runner):
 
     # What owns a device. Tests put doubles here.
     station: ClassVar[type[Station]] = Station
+    can_race = True
 
     def __init__(
         self,
