@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Union
+from typing import Any, ClassVar, SupportsFloat, Union
 
 from autotune.errors import ExpressionError
 from autotune.ir.dtype import check_dtype, int_range, is_float, is_int, promote
@@ -274,7 +274,7 @@ PRINTER: list[Callable[[Expr], str]] = [object.__repr__]
 _SMALL = {n: IntImm(n) for n in range(-64, 1025)}
 
 
-def const(value: Any, dtype: str | None = None) -> Expr:
+def const(value: SupportsFloat, dtype: str | None = None) -> Expr:
     """Make a constant; without ``dtype`` an int is int32, a float float32, a bool bool.
 
     An integer outside the range of ``dtype`` wraps around, as C's unsigned arithmetic does.
@@ -289,20 +289,20 @@ def const(value: Any, dtype: str | None = None) -> Expr:
     if dtype == "bool":
         return IntImm(int(bool(value)), dtype)
     low, high = int_range(dtype)
-    value = int(value)
-    return IntImm(value if low <= value <= high else (value - low) % (high - low + 1) + low, dtype)
+    whole = int(value) if isinstance(value, Integral) else int(float(value))
+    return IntImm(whole if low <= whole <= high else (whole - low) % (high - low + 1) + low, dtype)
 
 
-def as_expr(value: Any, dtype: str | None = None) -> Expr:
+def as_expr(value: object, dtype: str | None = None) -> Expr:
     """Return an expression, an axis or a number (which gets ``dtype``) as an expression."""
     if isinstance(value, Operand):
         return value.to_expr()
-    if isinstance(value, bool | Integral | Real):
+    if isinstance(value, Real):
         return const(value, dtype)
     raise ExpressionError(f"expected an expression, an axis or a number, got {value!r}")
 
 
-def cast(value: Any, dtype: str) -> Expr:
+def cast(value: object, dtype: str) -> Expr:
     """Convert ``value`` to ``dtype``; nothing is built if it has it already."""
     expr = as_expr(value)
     if expr.dtype == dtype:
@@ -313,37 +313,40 @@ def cast(value: Any, dtype: str) -> Expr:
     return Cast(expr, dtype)
 
 
-def match_types(a: Any, b: Any) -> tuple[Expr, Expr] | None:
+def match_types(a: object, b: object) -> tuple[Expr, Expr] | None:
     """Bring two operands to one dtype; None if one of them is nothing we know.
 
     A Python number takes the dtype of the other operand, except that a float makes an integer
     operand float32. Two expressions meet in the dtype that `promote` says.
     """
+    x: Expr | None
+    y: Expr | None
     if isinstance(a, Operand):
-        a = a.to_expr()
-        b = b.to_expr() if isinstance(b, Operand) else _number_like(b, a.dtype)
+        x = a.to_expr()
+        y = b.to_expr() if isinstance(b, Operand) else _number_like(b, x.dtype)
     elif isinstance(b, Operand):
-        b = b.to_expr()
-        a = _number_like(a, b.dtype)
-    if a is None or b is None:
+        y = b.to_expr()
+        x = _number_like(a, y.dtype)
+    else:
         return None
-    if a.dtype == b.dtype:
-        return a, b
-    dtype = promote(a.dtype, b.dtype)
-    return cast(a, dtype), cast(b, dtype)
+    if x is None or y is None:
+        return None
+    if x.dtype == y.dtype:
+        return x, y
+    dtype = promote(x.dtype, y.dtype)
+    return cast(x, dtype), cast(y, dtype)
 
 
-def _number_like(number: Any, dtype: str) -> Expr | None:
+def _number_like(number: object, dtype: str) -> Expr | None:
     """Return a number as a constant that suits an operand of ``dtype``; None for no number."""
-    kind = type(number)
-    if kind is int and dtype == "int32":
+    if type(number) is int and dtype == "int32":
         return const(number, dtype)
-    if kind is int or kind is float or isinstance(number, Real):
+    if isinstance(number, Real):
         return const(number, _number_dtype(number, dtype))
     return None
 
 
-def _number_dtype(number: Any, other: str) -> str:
+def _number_dtype(number: object, other: str) -> str:
     if is_float(other) or (is_int(other) and isinstance(number, Integral)):
         return other
     if isinstance(number, bool):
@@ -351,7 +354,7 @@ def _number_dtype(number: Any, other: str) -> str:
     return "int32" if isinstance(number, Integral) else "float32"
 
 
-def binary(cls: type[BinaryOp], a: Any, b: Any) -> Expr:
+def binary(cls: type[BinaryOp], a: object, b: object) -> Expr:
     """Apply an operator as Python does: match dtypes, fold; NotImplemented for a stranger."""
     if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype != "bool":
         return cls.fold(a, b)
@@ -361,7 +364,7 @@ def binary(cls: type[BinaryOp], a: Any, b: Any) -> Expr:
     return cls.fold(*pair) if pair else NotImplemented
 
 
-def true_divide(a: Any, b: Any) -> Expr:
+def true_divide(a: object, b: object) -> Expr:
     """Divide floats; for integers say which divisions there are."""
     pair = match_types(a, b)
     if pair and not is_float(pair[0].dtype):
@@ -372,7 +375,7 @@ def true_divide(a: Any, b: Any) -> Expr:
     return OPERATORS["/"].fold(*pair) if pair else NotImplemented
 
 
-def floor_divide(a: Any, b: Any) -> Expr:
+def floor_divide(a: object, b: object) -> Expr:
     """Divide and round towards minus infinity."""
     pair = match_types(a, b)
     if pair and is_float(pair[0].dtype):
@@ -380,7 +383,7 @@ def floor_divide(a: Any, b: Any) -> Expr:
     return OPERATORS["//"].fold(*pair) if pair else NotImplemented
 
 
-def floor_remainder(a: Any, b: Any) -> Expr:
+def floor_remainder(a: object, b: object) -> Expr:
     """Return what `floor_divide` leaves."""
     pair = match_types(a, b)
     if pair and is_float(pair[0].dtype):
@@ -389,7 +392,7 @@ def floor_remainder(a: Any, b: Any) -> Expr:
     return OPERATORS["%"].fold(*pair) if pair else NotImplemented
 
 
-def bitwise(logical: str, name: str, a: Any, b: Any) -> Expr:
+def bitwise(logical: str, name: str, a: object, b: object) -> Expr:
     """Build a bitwise call; of two bools it is the logical operator of that symbol."""
     pair = match_types(a, b)
     if pair and is_float(pair[0].dtype):

@@ -24,7 +24,7 @@ class Range:
 
     __slots__ = ("extent", "min")
 
-    def __init__(self, min: Any, extent: Any) -> None:
+    def __init__(self, min: object, extent: object) -> None:
         self.min = as_expr(whole(min))
         self.extent = as_expr(whole(extent))
 

@@ -12,7 +12,7 @@ Different variables or buffers of one name within one text are told apart by a n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from autotune.ir import base, stmt
@@ -75,12 +75,12 @@ class Printer:
     ``tensors`` names tensors that should not go by their own name.
     """
 
-    def __init__(self, tensors: dict[Any, str] | None = None) -> None:
+    def __init__(self, tensors: Mapping[Any, str] | None = None) -> None:
         self._tensors = tensors or {}
-        self._names: dict[Any, str] = {}
+        self._names: dict[object, str] = {}
         self._taken: dict[str, int] = {}
 
-    def name_of(self, thing: Any) -> str:
+    def name_of(self, thing: Var | Buffer | Any) -> str:
         """Return the name of a variable or buffer, made different from all others so far."""
         name = self._names.get(thing)
         if name is None:
@@ -92,7 +92,7 @@ class Printer:
             self._names[thing] = name
         return name
 
-    def expr(self, node: Any, within: int = 0) -> str:
+    def expr(self, node: object, within: int = 0) -> str:
         """Return the text of an expression, in parentheses where ``within`` binds tighter."""
         if isinstance(node, BinaryOp) and not isinstance(node, CALLED):
             level = COMPARE if isinstance(node, CompareOp) else PRECEDENCE[type(node)]
@@ -106,7 +106,7 @@ class Printer:
                 return method(self, node)
         return str(node)
 
-    def _all(self, nodes: tuple[Any, ...]) -> str:
+    def _all(self, nodes: tuple[object, ...]) -> str:
         return ", ".join(self.expr(node) for node in nodes)
 
     def _var(self, node: Var) -> str:

@@ -12,7 +12,7 @@ from autotune.ir.itervar import IterVar
 _FIELDS: dict[type[Node], Any] = {}
 
 
-def fields_of(node: Node) -> tuple[Any, ...]:
+def fields_of(node: Node) -> tuple[object, ...]:
     """Return the values of a node's fields in the order of its constructor."""
     cls = type(node)
     getter = _FIELDS.get(cls)
@@ -20,7 +20,7 @@ def fields_of(node: Node) -> tuple[Any, ...]:
         names = cls.__match_args__
         getter = attrgetter(*names) if len(names) > 1 else _few(*names)
         _FIELDS[cls] = getter
-    found: tuple[Any, ...] = getter(node)
+    found: tuple[object, ...] = getter(node)
     return found
 
 
@@ -49,7 +49,7 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def structural_key(node: Any) -> Hashable:
+def structural_key(node: object) -> Hashable:
     """Return a hashable key, equal for two trees just when they are `same`."""
     if isinstance(node, tuple):
         return tuple(map(structural_key, node))

@@ -35,7 +35,7 @@ def _is_one(extent: Extent) -> bool:
 
 
 def read_broadcast(
-    tensor: Tensor, indices: tuple[Any, ...], shape: tuple[Extent, ...] | None = None
+    tensor: Tensor, indices: tuple[Expr, ...], shape: tuple[Extent, ...] | None = None
 ) -> Expr:
     """Read a tensor at the indices of a shape that it broadcasts to.
 
@@ -52,7 +52,7 @@ def read_broadcast(
 
 
 def broadcast(
-    function: Callable[[Any, Any], Any], a: Any, b: Any, name: str, tag: str = "broadcast"
+    function: Callable[[Any, Any], Expr], a: object, b: object, name: str, tag: str = "broadcast"
 ) -> Tensor:
     """Apply a function of two expressions to two tensors, or to a tensor and a number."""
     for operand in (a, b):
@@ -63,41 +63,43 @@ def broadcast(
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         x, y = a, b
         shape = broadcast_shape(name, x, y)
-        names = [f"ax{i}" for i in range(len(shape))]
 
-        def both(*i: Any) -> Any:
+        def both(*i: Expr) -> Expr:
             return function(read_broadcast(x, i, shape), read_broadcast(y, i, shape))
 
-        result: Tensor = compute(shape, both, name, tag, varargs_names=names)
-        return result
+        return _elements(shape, both, name, tag)
     tensor = a if isinstance(a, Tensor) else b
     if not isinstance(tensor, Tensor):
         raise ExpressionError(
             f"{user_line()}: {name}: one of two operands must be a tensor, got {a!r} and {b!r}"
         )
-    names = [f"ax{i}" for i in range(tensor.ndim)]
 
-    def one(*i: Any) -> Any:
+    def one(*i: Expr) -> Expr:
         return function(tensor(*i), b) if tensor is a else function(a, tensor(*i))
 
-    result = compute(tensor.shape, one, name, "elemwise", varargs_names=names)
+    return _elements(tensor.shape, one, name, "elemwise")
+
+
+def _elements(
+    shape: tuple[Extent, ...], value: Callable[..., Expr], name: str, tag: str
+) -> Tensor:
+    axes = [f"ax{i}" for i in range(len(shape))]
+    result: Tensor = compute(shape, value, name, tag, varargs_names=axes)
     return result
 
 
-def _enter(key: str, function: Callable[[Any, Any], Any]) -> None:
+def _enter(key: str, function: Callable[[Any, Any], Expr]) -> None:
     BROADCAST[key] = lambda a, b: broadcast(function, a, b, f"T_{key}")
 
 
-def _cast(tensor: Any, dtype: Any) -> Tensor:
+def _cast(tensor: Tensor, dtype: str) -> Tensor:
     if tensor.dtype == dtype:
-        return tensor  # type: ignore[no-any-return]
-    names = [f"ax{i}" for i in range(tensor.ndim)]
+        return tensor
 
-    def convert(*i: Any) -> Any:
+    def convert(*i: Expr) -> Expr:
         return cast(tensor(*i), dtype)
 
-    result: Tensor = compute(tensor.shape, convert, "T_cast", "elemwise", varargs_names=names)
-    return result
+    return _elements(tensor.shape, convert, "T_cast", "elemwise")
 
 
 _enter("add", operator.add)

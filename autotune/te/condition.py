@@ -7,7 +7,6 @@ by ``"axis 3"``, its place among all axes of the stage.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from autotune.errors import ScheduleError
 from autotune.ir import BinaryOp, Expr, IntImm, Not, Var, const
@@ -21,7 +20,11 @@ def condition_text(stage: StageState, condition: Expr) -> str:
     return json.dumps(_rows(stage, condition))
 
 
-def _rows(stage: StageState, node: Expr) -> Any:
+# A condition as JSON has it.
+Row = bool | int | str | list["Row"]
+
+
+def _rows(stage: StageState, node: Expr) -> Row:
     match node:
         case IntImm(value, dtype):
             return bool(value) if dtype == "bool" else value
@@ -51,10 +54,10 @@ def read_condition(stage: StageState, text: str) -> Expr:
     return _read(stage, json.loads(text))
 
 
-def _read(stage: StageState, row: Any) -> Expr:
+def _read(stage: StageState, row: Row) -> Expr:
     if isinstance(row, list):
         operands = [_read(stage, each) for each in row[1:]]
-        return Not(operands[0]) if row[0] == "!" else OPERATORS[row[0]](*operands)
+        return Not(operands[0]) if row[0] == "!" else OPERATORS[str(row[0])](*operands)
     if isinstance(row, str):
         if row.startswith("axis "):
             return stage.all_iter_vars[int(row[5:])].var

@@ -47,14 +47,14 @@ def tag_scope(tag: str) -> Iterator[None]:
         _TAG.reset(token)
 
 
-def placeholder(shape: Any, dtype: str = "float32", name: str = "placeholder") -> Tensor:
+def placeholder(shape: object, dtype: str = "float32", name: str = "placeholder") -> Tensor:
     """Declare a tensor that the caller of the kernel supplies."""
     return PlaceholderOp(name, check_shape(name, shape), check_dtype(dtype)).outputs[0]
 
 
 def compute(
-    shape: Any,
-    fcompute: Callable[..., Any],
+    shape: object,
+    fcompute: Callable[..., object],
     name: str = "compute",
     tag: str = "",
     attrs: dict[str, Any] | None = None,
@@ -89,7 +89,7 @@ def compute(
 def make_compute(
     name: str,
     axis: tuple[IterVar, ...],
-    value: Any,
+    value: object,
     tag: str = "",
     attrs: dict[str, Any] | None = None,
 ) -> ComputeOp:
@@ -102,13 +102,13 @@ def make_compute(
     return ComputeOp(name, tag or _TAG.get(), dict(attrs or {}), axis, body)
 
 
-def check_shape(name: str, shape: Any) -> tuple[Extent, ...]:
+def check_shape(name: str, shape: object) -> tuple[Extent, ...]:
     """Return a shape as a tuple of ints and symbolic expressions; a single extent is one axis."""
     extents = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     return tuple([_check_extent(name, extent) for extent in extents])
 
 
-def _check_extent(name: str, extent: Any) -> Extent:
+def _check_extent(name: str, extent: object) -> Extent:
     if type(extent) is int and extent > 0:
         return extent
     try:
@@ -124,7 +124,7 @@ def _check_extent(name: str, extent: Any) -> Extent:
 
 
 def _axis_names(
-    name: str, fcompute: Callable[..., Any], ndim: int, varargs_names: Sequence[str] | None
+    name: str, fcompute: Callable[..., object], ndim: int, varargs_names: Sequence[str] | None
 ) -> list[str]:
     names, varargs = _parameters(fcompute)
     if varargs or (not names and ndim):
@@ -142,7 +142,7 @@ def _axis_names(
     return names
 
 
-def _parameters(function: Callable[..., Any]) -> tuple[list[str], bool]:
+def _parameters(function: Callable[..., object]) -> tuple[list[str], bool]:
     """Return the parameters that have no default, and whether there are ``*varargs``."""
     if type(function) is FunctionType:
         code = function.__code__
@@ -154,7 +154,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[list[str], bool]:
     return names, any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
-def _value(name: str, value: Any) -> Expr:
+def _value(name: str, value: object) -> Expr:
     if isinstance(value, Tensor) and not value.shape:
         loaded: Expr = value()
         return loaded

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.errors import ExpressionError
 from autotune.ir import (
     And,
@@ -48,7 +46,7 @@ def size_var(name: str = "size", dtype: str = "int32") -> Var:
     return Var(name, check_dtype(dtype))
 
 
-def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
+def thread_axis(dom: object = None, tag: str = "", name: str = "") -> IterVar:
     """Make a thread axis to bind loops to: ``thread_axis("blockIdx.x")``.
 
     ``thread_axis(64, "threadIdx.x")`` or ``thread_axis((0, 64), "threadIdx.x")`` says its extent
@@ -72,7 +70,7 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
     return IterVar(variable, dom, kind, "vthread" if virtual else tag)
 
 
-def pair(what: str, a: Any, b: Any) -> tuple[Expr, Expr]:
+def pair(what: str, a: object, b: object) -> tuple[Expr, Expr]:
     """Bring two operands of the function ``what`` to one dtype."""
     if isinstance(a, int | float) and isinstance(b, int | float):
         a = as_expr(a)
@@ -84,17 +82,17 @@ def pair(what: str, a: Any, b: Any) -> tuple[Expr, Expr]:
     return matched
 
 
-def if_then_else(cond: Any, then: Any, other: Any) -> Expr:
+def if_then_else(cond: object, then: object, other: object) -> Expr:
     """Choose a value; only the one that is chosen is computed, so it may guard a load."""
     return IfThenElse.fold(_condition("if_then_else", cond), *pair("if_then_else", then, other))
 
 
-def select(cond: Any, then: Any, other: Any) -> Expr:
+def select(cond: object, then: object, other: object) -> Expr:
     """Choose between two values, both of which may be computed."""
     return Select.fold(_condition("Select", cond), *pair("Select", then, other))
 
 
-def _condition(what: str, cond: Any) -> Expr:
+def _condition(what: str, cond: object) -> Expr:
     expr = as_expr(cond)
     if expr.dtype == "bool":
         return expr
@@ -103,17 +101,17 @@ def _condition(what: str, cond: Any) -> Expr:
     raise ExpressionError(f"{user_line()}: {what}: expected a condition, got {expr}")
 
 
-def all(*conditions: Any) -> Expr:
+def all(*conditions: object) -> Expr:
     """Tell whether every condition holds; later ones are looked at only if the earlier hold."""
     return _join(And, "all", conditions)
 
 
-def any(*conditions: Any) -> Expr:
+def any(*conditions: object) -> Expr:
     """Tell whether at least one condition holds."""
     return _join(Or, "any", conditions)
 
 
-def _join(cls: type[And] | type[Or], what: str, conditions: tuple[Any, ...]) -> Expr:
+def _join(cls: type[And] | type[Or], what: str, conditions: tuple[object, ...]) -> Expr:
     if not conditions:
         raise ExpressionError(f"{user_line()}: te.{what}: expected at least one condition")
     result = _condition(what, conditions[0])
@@ -122,7 +120,7 @@ def _join(cls: type[And] | type[Or], what: str, conditions: tuple[Any, ...]) -> 
     return result
 
 
-def smaller(first: Any, *more: Any) -> Expr:
+def smaller(first: object, *more: object) -> Expr:
     """Return the smallest of some values."""
     result = as_expr(first)
     for each in more:
@@ -130,7 +128,7 @@ def smaller(first: Any, *more: Any) -> Expr:
     return result
 
 
-def larger(first: Any, *more: Any) -> Expr:
+def larger(first: object, *more: object) -> Expr:
     """Return the largest of some values."""
     result = as_expr(first)
     for each in more:
@@ -138,33 +136,33 @@ def larger(first: Any, *more: Any) -> Expr:
     return result
 
 
-def div(a: Any, b: Any) -> Expr:
+def div(a: object, b: object) -> Expr:
     """Divide as C does: towards zero for integers."""
     x, y = pair("div", a, b)
     return (Div if is_float(x.dtype) else TruncDiv).fold(x, y)
 
 
-def floordiv(a: Any, b: Any) -> Expr:
+def floordiv(a: object, b: object) -> Expr:
     """Divide integers and round towards minus infinity."""
     return FloorDiv.fold(*_ints("floordiv", a, b))
 
 
-def floormod(a: Any, b: Any) -> Expr:
+def floormod(a: object, b: object) -> Expr:
     """Return the remainder of `floordiv`."""
     return FloorMod.fold(*_ints("floormod", a, b))
 
 
-def truncdiv(a: Any, b: Any) -> Expr:
+def truncdiv(a: object, b: object) -> Expr:
     """Divide integers and round towards zero."""
     return TruncDiv.fold(*_ints("truncdiv", a, b))
 
 
-def truncmod(a: Any, b: Any) -> Expr:
+def truncmod(a: object, b: object) -> Expr:
     """Return the remainder of `truncdiv`."""
     return TruncMod.fold(*_ints("truncmod", a, b))
 
 
-def ceildiv(a: Any, b: Any) -> Expr:
+def ceildiv(a: object, b: object) -> Expr:
     """Divide integers and round towards plus infinity."""
     x, y = _ints("ceildiv", a, b)
     return FloorDiv.fold(x + (y - 1), y)
@@ -175,7 +173,7 @@ indexdiv = floordiv
 indexmod = floormod
 
 
-def _ints(what: str, a: Any, b: Any) -> tuple[Expr, Expr]:
+def _ints(what: str, a: object, b: object) -> tuple[Expr, Expr]:
     x, y = pair(what, a, b)
     if not is_int(x.dtype):
         raise ExpressionError(f"{user_line()}: {what}: expected integers, got {x.dtype}")

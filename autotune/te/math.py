@@ -6,14 +6,12 @@ tests leave an integer alone, as it is round and finite already.
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.errors import ExpressionError
 from autotune.ir import Call, Expr, as_expr, cast, const, is_float, is_int
 from autotune.te.intrinsics import pair
 from autotune.te.location import user_line
 
-Argument = Any
+Argument = object
 
 
 def _argument(name: str, x: Argument) -> Expr:

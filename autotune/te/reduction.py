@@ -32,7 +32,7 @@ from autotune.te.location import user_line
 UNNAMED = "reduce, unnamed"
 
 
-def reduce_axis(dom: Any, name: str | None = None) -> IterVar:
+def reduce_axis(dom: object, name: str | None = None) -> IterVar:
     """Make an axis to reduce over; ``dom`` is ``(min, end)``, as in ``range``, or an extent.
 
     Example::
@@ -44,12 +44,11 @@ def reduce_axis(dom: Any, name: str | None = None) -> IterVar:
     return IterVar(Var(name or "rv", "int32", kind), _domain(dom), "reduce")
 
 
-def _domain(dom: Any) -> Range:
+def _domain(dom: object) -> Range:
     """Return the values of a reduction axis; raise if their number is no 32-bit integer."""
     if isinstance(dom, Range):
         return dom
-    is_pair = isinstance(dom, tuple | list) and len(dom) == 2
-    low, end = map(whole, dom if is_pair else (0, dom))
+    low, end = map(whole, dom if isinstance(dom, tuple | list) and len(dom) == 2 else (0, dom))
     for each in (low, end):
         fits = isinstance(each, Integral) and -(2**31) <= int(each) < 2**31
         is_index = isinstance(each, Operand) and is_int(each.to_expr().dtype)
@@ -62,7 +61,7 @@ def _domain(dom: Any) -> Range:
 
 
 def comm_reducer(
-    fcombine: Callable[[Any, Any], Any], fidentity: Callable[..., Any], name: str = "custom"
+    fcombine: Callable[[Any, Any], object], fidentity: Callable[..., object], name: str = "custom"
 ) -> Callable[..., Any]:
     """Make a reduction from a commutative, associative function and its identity.
 
@@ -78,17 +77,22 @@ def comm_reducer(
         I, V = te.compute((n,), lambda i: argmax((idx[i, k], val[i, k]), axis=k))
     """
 
-    def reducer(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
-        single = not isinstance(expr, tuple | list)
-        sources = (as_expr(expr),) if single else tuple(map(as_expr, expr))
-        combiner = _custom(fcombine, fidentity, tuple(e.dtype for e in sources), single)
+    def reducer(expr: object, axis: object, where: object = None, init: object = None) -> Any:
+        several = isinstance(expr, tuple | list)
+        sources = tuple(map(as_expr, _as_tuple(expr)))
+        combiner = _custom(fcombine, fidentity, tuple(e.dtype for e in sources), not several)
         return make_reduce(combiner, sources, axis, where, init)
 
     reducer.__name__ = name
     return reducer
 
 
-def _custom(fcombine: Any, fidentity: Any, dtypes: tuple[str, ...], single: bool) -> Combiner:
+def _custom(
+    fcombine: Callable[..., object],
+    fidentity: Callable[..., object],
+    dtypes: tuple[str, ...],
+    single: bool,
+) -> Combiner:
     x, y = _operand_names(fcombine)
     suffixes = [""] if single else [f"_{i}" for i in range(len(dtypes))]
     lhs = tuple(map(Var, [x + each for each in suffixes], dtypes))
@@ -110,20 +114,20 @@ def _custom(fcombine: Any, fidentity: Any, dtypes: tuple[str, ...], single: bool
     )
 
 
-def _operand_names(fcombine: Any) -> tuple[str, str]:
+def _operand_names(fcombine: Callable[..., object]) -> tuple[str, str]:
     """Return what the combiner calls its operands: workload texts show it."""
     code = getattr(fcombine, "__code__", None)
     names: list[str] = list(code.co_varnames[: code.co_argcount]) if code is not None else []
     return (names[0], names[1]) if len(names) == 2 else ("x", "y")
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
 def make_reduce(
-    combiner: Combiner, sources: tuple[Expr, ...], axis: Any, where: Any, init: Any
-) -> Any:
+    combiner: Combiner, sources: tuple[Expr, ...], axis: object, where: object, init: object
+) -> Expr | tuple[Expr, ...]:
     """Build the reduction; several sources give a tuple of values. No axes: the sources as are."""
     axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     for each in axes:
@@ -153,12 +157,14 @@ def _simple(name: str, dtype: str) -> Combiner:
     return Combiner(name, (x,), (y,), (result,), (identity,))
 
 
-def _reduce(name: str, expr: Any, axis: Any, where: Any, init: Any) -> Any:
+def _reduce(name: str, expr: object, axis: object, where: object, init: object) -> Expr:
     source = as_expr(expr)
-    return make_reduce(_simple(name, source.dtype), (source,), axis, where, init)
+    found = make_reduce(_simple(name, source.dtype), (source,), axis, where, init)
+    assert isinstance(found, Expr)
+    return found
 
 
-def sum(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
+def sum(expr: object, axis: object, where: object = None, init: object = None) -> Expr:
     """Sum over one or more reduction axes, where ``where`` holds, beginning with ``init``.
 
     A sum of bools counts them, in int32.
@@ -169,14 +175,18 @@ def sum(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
     return _reduce("sum", source, axis, where, init)
 
 
-def min(expr: Any, axis: Any, *more: Any, where: Any = None, init: Any = None) -> Any:
+def min(
+    expr: object, axis: object, *more: object, where: object = None, init: object = None
+) -> Expr:
     """Find the minimum over reduction axes; or, of two or more values, the smallest."""
     if isinstance(axis, IterVar | list | tuple):
         return _reduce("min", expr, axis, *(more or (where, init)))
     return smaller(expr, axis, *more)
 
 
-def max(expr: Any, axis: Any, *more: Any, where: Any = None, init: Any = None) -> Any:
+def max(
+    expr: object, axis: object, *more: object, where: object = None, init: object = None
+) -> Expr:
     """Find the maximum over reduction axes; or, of two or more values, the largest."""
     if isinstance(axis, IterVar | list | tuple):
         return _reduce("max", expr, axis, *(more or (where, init)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.errors import ScheduleError
 from autotune.ir import Expr, ForKind, IterVar, as_expr
 from autotune.te.condition import condition_text, read_condition
@@ -183,7 +181,7 @@ class Stage(LoopPrimitives):
                 f"{primitive}({self.name}): an output of the schedule has one buffer, the caller's"
             )
 
-    def set_store_predicate(self, condition: Any) -> None:
+    def set_store_predicate(self, condition: object) -> None:
         """Store the result only where a condition on thread axes and loops holds.
 
         B[0] = ...  ->  if threadIdx.x == 0:

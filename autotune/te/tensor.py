@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from autotune.errors import ExpressionError
 from autotune.ir import Expr, IntImm, IterVar, ProducerLoad, Reduce, Visitor, as_expr, is_int
 from autotune.te.location import user_line
 
 Extent = int | Expr
-Index = Any
+# What may stand between the brackets: it is checked when it is read.
+Index = object
 
 
 class Tensor:
@@ -39,10 +40,10 @@ class Tensor:
         """The number of dimensions."""
         return len(self.shape)
 
-    def __getitem__(self, indices: Index) -> Any:
+    def __getitem__(self, indices: Index) -> Expr:
         return _index(self, indices if isinstance(indices, tuple) else (indices,))
 
-    def __call__(self, *indices: Index) -> Any:
+    def __call__(self, *indices: Index) -> Expr:
         """Read the element at these indices, one for each dimension."""
         return _index(self, indices, whole=True)
 
@@ -54,60 +55,60 @@ class Tensor:
         shape = ", ".join(map(str, self.shape))
         return f"Tensor({self.name}: {self.dtype}[{shape}])"
 
-    def __add__(self, other: Any) -> Tensor:
+    def __add__(self, other: object) -> Tensor:
         return BROADCAST["add"](self, other)
 
-    def __radd__(self, other: Any) -> Tensor:
+    def __radd__(self, other: object) -> Tensor:
         return BROADCAST["add"](other, self)
 
-    def __sub__(self, other: Any) -> Tensor:
+    def __sub__(self, other: object) -> Tensor:
         return BROADCAST["subtract"](self, other)
 
-    def __rsub__(self, other: Any) -> Tensor:
+    def __rsub__(self, other: object) -> Tensor:
         return BROADCAST["subtract"](other, self)
 
-    def __mul__(self, other: Any) -> Tensor:
+    def __mul__(self, other: object) -> Tensor:
         return BROADCAST["multiply"](self, other)
 
-    def __rmul__(self, other: Any) -> Tensor:
+    def __rmul__(self, other: object) -> Tensor:
         return BROADCAST["multiply"](other, self)
 
-    def __truediv__(self, other: Any) -> Tensor:
+    def __truediv__(self, other: object) -> Tensor:
         return BROADCAST["divide"](self, other)
 
-    def __rtruediv__(self, other: Any) -> Tensor:
+    def __rtruediv__(self, other: object) -> Tensor:
         return BROADCAST["divide"](other, self)
 
-    def __floordiv__(self, other: Any) -> Tensor:
+    def __floordiv__(self, other: object) -> Tensor:
         return BROADCAST["floor_divide"](self, other)
 
-    def __rfloordiv__(self, other: Any) -> Tensor:
+    def __rfloordiv__(self, other: object) -> Tensor:
         return BROADCAST["floor_divide"](other, self)
 
-    def __mod__(self, other: Any) -> Tensor:
+    def __mod__(self, other: object) -> Tensor:
         return BROADCAST["floor_mod"](self, other)
 
-    def __rmod__(self, other: Any) -> Tensor:
+    def __rmod__(self, other: object) -> Tensor:
         return BROADCAST["floor_mod"](other, self)
 
     def __neg__(self) -> Tensor:
         return BROADCAST["multiply"](self, -1)
 
-    def __lt__(self, other: Any) -> Tensor:
+    def __lt__(self, other: object) -> Tensor:
         return BROADCAST["less"](self, other)
 
-    def __le__(self, other: Any) -> Tensor:
+    def __le__(self, other: object) -> Tensor:
         return BROADCAST["less_equal"](self, other)
 
-    def __gt__(self, other: Any) -> Tensor:
+    def __gt__(self, other: object) -> Tensor:
         return BROADCAST["greater"](self, other)
 
-    def __ge__(self, other: Any) -> Tensor:
+    def __ge__(self, other: object) -> Tensor:
         return BROADCAST["greater_equal"](self, other)
 
 
 # Name -> function on whole tensors; `autotune.te.broadcast` enters them.
-BROADCAST: dict[str, Callable[[Any, Any], Tensor]] = {}
+BROADCAST: dict[str, Callable[..., Tensor]] = {}
 
 
 class TensorSlice:
@@ -119,7 +120,7 @@ class TensorSlice:
         self.tensor = tensor
         self.indices = indices
 
-    def __getitem__(self, indices: Index) -> Any:
+    def __getitem__(self, indices: Index) -> Expr:
         more = indices if isinstance(indices, tuple) else (indices,)
         return _index(self.tensor, self.indices + more)
 
@@ -127,12 +128,13 @@ class TensorSlice:
         return f"{self.tensor.name}[{', '.join(map(str, self.indices))}, ...]"
 
 
-def _index(tensor: Tensor, indices: tuple[Any, ...], whole: bool = False) -> Any:
+def _index(tensor: Tensor, indices: tuple[object, ...], whole: bool = False) -> Expr:
     checked = []
     for axis, index in enumerate(indices):
         checked.append(_check_index(tensor, axis, index))
     if len(indices) < len(tensor.shape) and not whole:
-        return TensorSlice(tensor, tuple(checked))
+        # For the type checker it is the expression that it becomes when it gets the rest.
+        return cast(Expr, TensorSlice(tensor, tuple(checked)))
     if len(indices) != len(tensor.shape):
         raise ExpressionError(
             f"{user_line()}: {tensor.name} has {len(tensor.shape)} dimensions "
@@ -141,7 +143,7 @@ def _index(tensor: Tensor, indices: tuple[Any, ...], whole: bool = False) -> Any
     return ProducerLoad(tensor, tuple(checked))
 
 
-def _check_index(tensor: Tensor, axis: int, index: Any) -> Expr:
+def _check_index(tensor: Tensor, axis: int, index: object) -> Expr:
     try:
         expr = as_expr(index)
     except ExpressionError:

@@ -47,7 +47,7 @@ def takes(**rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
         names = list(signature(function).parameters)
         check = asks(function.__name__)
 
-        def plain(name: str, value: Any) -> Any:
+        def plain(name: str, value: object) -> Any:
             return rules[name](check, name, value) if name in rules else value
 
         @wraps(function)
@@ -72,14 +72,14 @@ def optional(rule: Rule) -> Rule:
     return lambda check, name, value: None if value is None else rule(check, name, value)
 
 
-def tensor(check: Check, name: str, value: Any) -> Tensor:
+def tensor(check: Check, name: str, value: object) -> Tensor:
     """Return a tensor."""
     check.kind(name, value, Tensor, _TENSOR)
     assert isinstance(value, Tensor)
     return value
 
 
-def tensors(check: Check, name: str, value: Any) -> list[Tensor]:
+def tensors(check: Check, name: str, value: object) -> list[Tensor]:
     """Return one or more tensors."""
     given = listed(check, name, value, "a list of tensors")
     if not given:
@@ -87,30 +87,30 @@ def tensors(check: Check, name: str, value: Any) -> list[Tensor]:
     return [tensor(check, f"{name}[{i}]", each) for i, each in enumerate(given)]
 
 
-def operand(check: Check, name: str, value: Any) -> Any:
+def operand(check: Check, name: str, value: object) -> Any:
     """Return a tensor, an expression or a number."""
     check.kind(name, value, (Tensor, Operand, Real), f"{_TENSOR} or a number")
     return value
 
 
-def number(check: Check, name: str, value: Any) -> Any:
+def number(check: Check, name: str, value: object) -> Any:
     """Return a number, also an infinite one."""
     plain = value.value if isinstance(value, FloatImm | IntImm) else value
     check.kind(name, plain, Real, "a number")
     return plain
 
 
-def value_of_element(check: Check, name: str, value: Any) -> Any:
+def value_of_element(check: Check, name: str, value: object) -> Any:
     """Return a number or an expression."""
     return value if isinstance(value, Expr) else number(check, name, value)
 
 
-def flag(check: Check, name: str, value: Any) -> bool:
+def flag(check: Check, name: str, value: object) -> bool:
     """Return True or False."""
     return check.flag(name, value.value if isinstance(value, IntImm) else value)
 
 
-def dtype(check: Check, name: str, value: Any) -> str:
+def dtype(check: Check, name: str, value: object) -> str:
     """Return the name of a dtype."""
     try:
         return check_dtype(value)
@@ -118,18 +118,18 @@ def dtype(check: Check, name: str, value: Any) -> str:
         check.refuse(name, "a dtype such as 'float32'", value)
 
 
-def dtype_or_none(check: Check, name: str, value: Any) -> str | None:
+def dtype_or_none(check: Check, name: str, value: object) -> str | None:
     """Return the name of a dtype, or None for none; TVM's scripts write "" for that."""
     given = value is not None and not (isinstance(value, str) and not value)
     return dtype(check, name, value) if given else None
 
 
-def text(check: Check, name: str, value: Any) -> str:
+def text(check: Check, name: str, value: object) -> str:
     """Return a text that is not empty."""
     return check.text(name, value)
 
 
-def listed(check: Check, name: str, value: Any, expected: str) -> list[Any]:
+def listed(check: Check, name: str, value: object, expected: str) -> list[Any]:
     """Return what has an order - lists, tuples, arrays, generators - as a list."""
     unordered = isinstance(value, str | bytes | Mapping | Set)
     if unordered or not isinstance(value, Iterable) or getattr(value, "ndim", 1) != 1:
@@ -142,7 +142,7 @@ def integer(least: float, most: float = float("inf")) -> Rule:
     return lambda check, name, value: check.whole(name, plain_integer(value), least, most)
 
 
-def plain_integer(value: Any) -> Any:
+def plain_integer(value: object) -> Any:
     """Return a constant expression, or a float without a fraction, as an int."""
     number = whole(value)
     return number.value if isinstance(number, IntImm) else number
@@ -151,21 +151,21 @@ def plain_integer(value: Any) -> Any:
 def integers(least: float) -> Rule:
     """Return the rule of a list of whole numbers."""
 
-    def rule(check: Check, name: str, value: Any) -> list[int]:
+    def rule(check: Check, name: str, value: object) -> list[int]:
         given = listed(check, name, value, "a list of whole numbers")
         return [check.whole(f"{name}[{i}]", plain_integer(n), least) for i, n in enumerate(given)]
 
     return rule
 
 
-def shape(check: Check, name: str, value: Any) -> tuple[Any, ...]:
+def shape(check: Check, name: str, value: object) -> tuple[Any, ...]:
     """Return extents, of which any may be symbolic; a single one is one dimension."""
     single = isinstance(value, Real | Operand)
     given = [value] if single else listed(check, name, value, "a list of extents")
     return tuple(_extent(check, name, each) for each in given)
 
 
-def _extent(check: Check, name: str, value: Any) -> Any:
+def _extent(check: Check, name: str, value: object) -> Any:
     plain = plain_integer(value.var if isinstance(value, IterVar) else value)
     if isinstance(plain, Expr) and is_int(plain.dtype):
         return plain
@@ -175,9 +175,11 @@ def _extent(check: Check, name: str, value: Any) -> Any:
 def pair(least: int = 1) -> Rule:
     """Return the rule of a whole number for both directions: one, or two of them."""
 
-    def rule(check: Check, name: str, value: Any) -> tuple[int, int]:
-        several = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
-        first, second = map(plain_integer, value if several else (value, value))
+    def rule(check: Check, name: str, value: object) -> tuple[int, int]:
+        given: Sequence[object] = (value, value)
+        if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
+            given = value
+        first, second = map(plain_integer, given)
         if not is_whole(first, least) or not is_whole(second, least):
             check.refuse(name, f"a whole number of at least {least}, or two of them", value)
         return int(first), int(second)
@@ -185,12 +187,12 @@ def pair(least: int = 1) -> Rule:
     return rule
 
 
-def axis_of(check: Check, name: str, value: Any, ndim: int) -> int:
+def axis_of(check: Check, name: str, value: object, ndim: int) -> int:
     """Return an axis counted from the front."""
     return check.whole(name, plain_integer(value), least=-ndim, most=ndim - 1) % ndim
 
 
-def axes_of(check: Check, name: str, value: Any, ndim: int) -> list[int]:
+def axes_of(check: Check, name: str, value: object, ndim: int) -> list[int]:
     """Return one, several or (for None) all axes in the order given, counted from the front."""
     if value is None:
         return list(range(ndim))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.broadcast import broadcast, read_broadcast
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
@@ -17,7 +18,7 @@ from autotune.topi.utils import axis_names, get_const_tuple
 Operand = Any
 
 
-def _operator(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Tensor]:
+def _operator(name: str, function: Callable[[Expr, Expr], Expr]) -> Callable[[Any, Any], Tensor]:
     def combine(lhs: Operand, rhs: Operand) -> Tensor:
         if not isinstance(lhs, Tensor):
             tensor(asks(name), "lhs or rhs", rhs)

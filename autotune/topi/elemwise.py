@@ -6,19 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import asks, dtype, number, same_shape, shape, takes, tensor, tensors
 from autotune.topi.utils import axis_names
 
 
-def elementwise(x: Tensor, function: Callable[[Any], Any], name: str = "compute") -> Tensor:
+def elementwise(x: Tensor, function: Callable[[Expr], Expr], name: str = "compute") -> Tensor:
     """Apply a function of one expression to every element."""
     result: Tensor = te.compute(x.shape, lambda *i: function(x(*i)), name, tag.ELEMWISE)
     return result
 
 
-def _operator(name: str, function: Callable[[Any], Any]) -> Callable[[Tensor], Tensor]:
+def _operator(name: str, function: Callable[[Expr], Expr]) -> Callable[[Tensor], Tensor]:
     def operator(x: Tensor) -> Tensor:
         return elementwise(x, function)
 
@@ -59,7 +60,7 @@ identity = _operator("identity", lambda v: v)
 def sign(x: Tensor) -> Tensor:
     """Tell each element's sign: -1, 0 or 1."""
 
-    def value(v: Any) -> Any:
+    def value(v: Expr) -> Expr:
         zero, one = te.const(0, x.dtype), te.const(1, x.dtype)
         return te.Select(v < zero, -one, te.Select(v > zero, one, zero))
 
@@ -99,7 +100,7 @@ def elemwise_sum(xs: list[Tensor]) -> Tensor:
     for i, x in enumerate(xs):
         same_shape(asks("elemwise_sum"), f"xs[{i}]", x, xs[0].shape)
 
-    def total(*i: Any) -> Any:
+    def total(*i: Expr) -> Expr:
         value = xs[0](*i)
         for x in xs[1:]:
             value = value + x(*i)

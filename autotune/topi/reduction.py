@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import flag, takes, tensor
 from autotune.topi.elemwise import elementwise
 from autotune.topi.utils import axis_names, get_const_tuple, normal_axes
 
+# The index of a value, and the value.
+Indexed = tuple[Expr, Expr]
 Axis = int | Sequence[int] | None
 _taken = takes(data=tensor, keepdims=flag)
 
@@ -21,7 +24,7 @@ def _reduced(
     data: Tensor,
     axis: Axis,
     keepdims: bool,
-    value: Callable[..., Any],
+    value: Callable[..., object],
     name: str,
     kind: str,
 ) -> Any:
@@ -31,7 +34,7 @@ def _reduced(
     axes = {a: te.reduce_axis((0, shape[a]), name=f"k{a}") for a in over}
     left = [a for a in range(data.ndim) if keepdims or a not in axes]
 
-    def body(*i: Any) -> Any:
+    def body(*i: Expr) -> object:
         at = dict(zip(left, i, strict=True))
         full = [axes[a].var if a in axes else at[a] for a in range(data.ndim)]
         return value(full, [axes[a] for a in over])
@@ -93,23 +96,28 @@ def mean(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def _index_of(
-    what: str, data: Tensor, axis: Axis, keepdims: bool, better: Any, worst: Any
+    what: str,
+    data: Tensor,
+    axis: Axis,
+    keepdims: bool,
+    better: Callable[[Expr, Expr], Expr],
+    worst: Callable[[str], Expr],
 ) -> Tensor:
     """Reduce pairs of index and value; of equal values the first index is kept."""
 
-    def combine(x: Any, y: Any) -> Any:
+    def combine(x: Indexed, y: Indexed) -> Indexed:
         first = te.any(better(x[1], y[1]), te.all(x[1] == y[1], x[0] <= y[0]))
         return te.Select(first, x[0], y[0]), te.Select(first, x[1], y[1])
 
-    def identity(index: str, value: str) -> Any:
+    def identity(index: str, value: str) -> Indexed:
         return te.max_value(index), worst(value)
 
     reducer = te.comm_reducer(combine, identity, name="argreduce")
     shape = get_const_tuple(data.shape)
     over = normal_axes(what, axis, data.ndim)
 
-    def value(full: list[Any], axes: list[Any]) -> Any:
-        index: Any = 0
+    def value(full: list[Expr], axes: list[Expr]) -> Any:
+        index: int | Expr = 0
         for a in over:
             index = index * shape[a] + full[a]
         return reducer((index, data(*full)), axis=axes)

@@ -8,6 +8,7 @@ from typing import Any
 
 from autotune import te
 from autotune.errors import ExpressionError
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import (
@@ -35,7 +36,7 @@ from autotune.utils.check import Check
 from autotune.utils.math import product
 
 
-def _moved(shape: Sequence[Any], body: Callable[..., Any], name: str) -> Tensor:
+def _moved(shape: Sequence[Any], body: Callable[..., Expr], name: str) -> Tensor:
     names = axis_names(len(shape))
     result: Tensor = te.compute(list(shape), body, name, tag.INJECTIVE, varargs_names=names)
     return result
@@ -46,8 +47,8 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """Permute dimensions; reverse them by default."""
     order = _order(a.ndim, axes)
 
-    def body(*i: Any) -> Any:
-        source: list[Any] = [0] * a.ndim
+    def body(*i: Expr) -> Expr:
+        source: list[int | Expr] = [0] * a.ndim
         for at, axis in zip(i, order, strict=True):
             source[axis] = at
         return a(*source)
@@ -67,9 +68,9 @@ def _order(ndim: int, axes: Sequence[int] | None) -> list[int]:
     return order
 
 
-def _unravelled(index: Any, shape: Sequence[int]) -> list[Any]:
+def _unravelled(index: Any, shape: Sequence[int]) -> list[Expr]:
     """Return the indices of the element at a row-major offset."""
-    result: list[Any] = []
+    result: list[Expr] = []
     for axis, extent in enumerate(reversed(shape)):
         last = axis == len(shape) - 1
         result.append(index if last else te.indexmod(index, extent))
@@ -114,7 +115,7 @@ def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
         asks("squeeze").refuse("axis", f"axes of extent 1 of {a}", axis)
     left = [i for i in range(a.ndim) if i not in drop]
 
-    def body(*i: Any) -> Any:
+    def body(*i: Expr) -> Expr:
         at = dict(zip(left, i, strict=True))
         return a(*[at.get(k, 0) for k in range(a.ndim)])
 
@@ -132,7 +133,7 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
         expected = (*shapes[0][:at], along, *shapes[0][at + 1 :])
         same_shape(asks("concatenate"), f"a_tuple[{i}]", other, expected)
 
-    def body(*i: Any) -> Any:
+    def body(*i: Expr) -> Expr:
         value, before = first(*i), shapes[0][at]
         for other, shape in zip(rest, shapes[1:], strict=True):
             shifted = (*i[:at], i[at] - before, *i[at + 1 :])
@@ -178,7 +179,7 @@ def strided_slice(
             f"nothing is left of {a.name}, shape {shape}"
         )
 
-    def body(*i: Any) -> Any:
+    def body(*i: Expr) -> Expr:
         return a(*[r.start + x * r.step for r, x in zip(ranges, i, strict=True)])
 
     return _moved([len(r) for r in ranges], body, "T_strided_slice")
@@ -241,7 +242,7 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     same_shape(asks("where"), "condition", condition, x.shape)
     same_shape(asks("where"), "y", y, x.shape)
 
-    def body(*i: Any) -> Any:
+    def body(*i: Expr) -> Expr:
         return te.Select(condition(*i) != 0, x(*i), y(*i))
 
     result: Tensor = te.compute(

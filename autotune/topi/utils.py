@@ -55,7 +55,7 @@ def equal_const_int(expr: Any, value: int) -> bool:
     return isinstance(expr, IntImm | int) and get_const_int(expr) == value
 
 
-def static_shape(what: str, name: str, value: Any, ndim: int) -> tuple[int, ...]:
+def static_shape(what: str, name: str, value: object, ndim: int) -> tuple[int, ...]:
     """Return the shape of a tensor that must have ``ndim`` dimensions of known extent.
 
     Args:

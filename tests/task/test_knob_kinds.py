@@ -213,9 +213,9 @@ class Stage:
     def __getitem__(self, _):
         return self
 
-    def split(self, axis, factor):
-        self.done.append(("split", axis, factor))
-        return f"{axis}.o", f"{axis}.i"
+    def multi_split(self, axis, factors):
+        self.done.append(("multi_split", axis, *factors))
+        return tuple(f"{axis}.{i}" for i in range(len(factors) + 1))
 
     def reorder(self, *axes):
         self.done.append(("reorder", *axes))
@@ -237,10 +237,10 @@ class Stage:
         self.done.append(("compute_at", axis))
 
 
-def test_a_split_entity_splits_off_the_product_of_what_is_inside():
+def test_a_split_entity_is_one_split_whose_first_size_follows():
     stage = Stage()
-    assert SplitEntity([-1, 4, 2]).apply(stage, "C", "i") == ["i.o", "i.i.o", "i.i.i"]
-    assert stage.done == [("split", "i", 8), ("split", "i.i", 2)]
+    assert SplitEntity([-1, 4, 2]).apply(stage, "C", "i") == ["i.0", "i.1", "i.2"]
+    assert stage.done == [("multi_split", "i", 4, 2)]
     assert SplitEntity([-1]).apply(stage, "C", "j") == ["j"]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, dtype_or_none, integer, pair, plain_integer, takes
 from autotune.topi.nn.pad import Padding
 from autotune.topi.nn.window import Window, check_channels, extents, ordered
+from autotune.topi.types import OneOrTwo
 
 # The layout of the filters that goes with each layout of the data.
 FILTERS = {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}
@@ -18,9 +18,9 @@ FILTERS = {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}
 def conv2d(
     data: Tensor,
     kernel: Tensor,
-    strides: Any,
+    strides: OneOrTwo,
     padding: Padding,
-    dilation: Any = 1,
+    dilation: OneOrTwo = 1,
     data_layout: str = "NCHW",
     kernel_layout: str = "",
     out_dtype: str | None = None,
@@ -44,9 +44,9 @@ def conv2d(
 def conv2d_nchw(
     data: Tensor,
     kernel: Tensor,
-    stride: Any,
+    stride: OneOrTwo,
     padding: Padding,
-    dilation: Any = 1,
+    dilation: OneOrTwo = 1,
     out_dtype: str | None = None,
 ) -> Tensor:
     """Convolve data [batch, in_channel, height, width] by a filter [out, in, height, width].
@@ -67,9 +67,9 @@ def conv2d_nchw(
 def conv2d_nhwc(
     data: Tensor,
     kernel: Tensor,
-    stride: Any,
+    stride: OneOrTwo,
     padding: Padding,
-    dilation: Any = 1,
+    dilation: OneOrTwo = 1,
     out_dtype: str | None = None,
 ) -> Tensor:
     """Convolve data [batch, height, width, in_channel] by a filter [height, width, in, out].
@@ -85,9 +85,9 @@ def conv2d_nhwc(
 def conv2d_hwcn(
     data: Tensor,
     kernel: Tensor,
-    stride: Any,
+    stride: OneOrTwo,
     padding: Padding,
-    dilation: Any = 1,
+    dilation: OneOrTwo = 1,
     out_dtype: str | None = None,
 ) -> Tensor:
     """Convolve data [height, width, in_channel, batch] by a filter [height, width, in, out].
@@ -103,9 +103,9 @@ def conv2d_hwcn(
 def group_conv2d_nchw(
     data: Tensor,
     kernel: Tensor,
-    stride: Any,
+    stride: OneOrTwo,
     padding: Padding,
-    dilation: Any,
+    dilation: OneOrTwo,
     groups: int,
     out_dtype: str | None = None,
 ) -> Tensor:
@@ -124,9 +124,9 @@ def _convolve(
     layout: str,
     data: Tensor,
     kernel: Tensor,
-    stride: Any,
+    stride: OneOrTwo,
     padding: Padding,
-    dilation: Any,
+    dilation: OneOrTwo,
     out_dtype: str | None,
     name: str,
     groups: int = 1,
@@ -143,7 +143,7 @@ def _convolve(
     element = {"I": te.reduce_axis((0, group_in), name="rc"), **window.axes("ry", "rx")}
     dtype = dtype_or_none(asks(what), "out_dtype", out_dtype) or data.dtype
 
-    def body(*index: Any) -> Any:
+    def body(*index: Expr) -> Expr:
         at = dict(zip(layout, index, strict=True))
         first = te.indexdiv(at["C"], group_out) * group_in if groups > 1 else 0
         channel = first + element["I"]

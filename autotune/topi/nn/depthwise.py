@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, dtype_or_none
 from autotune.topi.nn.pad import Padding
 from autotune.topi.nn.window import Window, check_channels, extents, ordered
+from autotune.topi.types import OneOrTwo
 
 
 def depthwise_conv2d_nchw(
     data: Tensor,
     kernel: Tensor,
-    stride: Any,
+    stride: OneOrTwo,
     padding: Padding,
-    dilation: Any = 1,
+    dilation: OneOrTwo = 1,
     out_dtype: str | None = None,
 ) -> Tensor:
     """Convolve data [batch, channel, height, width] by [channel, multiplier, height, width].
@@ -33,9 +33,9 @@ def depthwise_conv2d_nchw(
 def depthwise_conv2d_nhwc(
     data: Tensor,
     kernel: Tensor,
-    stride: Any,
+    stride: OneOrTwo,
     padding: Padding,
-    dilation: Any = 1,
+    dilation: OneOrTwo = 1,
     out_dtype: str | None = None,
 ) -> Tensor:
     """Convolve data [batch, height, width, channel] by [height, width, channel, multiplier].
@@ -54,9 +54,9 @@ def _convolve(
     data: Tensor,
     kernel_layout: str,
     kernel: Tensor,
-    stride: Any,
+    stride: OneOrTwo,
     padding: Padding,
-    dilation: Any,
+    dilation: OneOrTwo,
     out_dtype: str | None,
 ) -> Tensor:
     """Convolve in any layout; of the filters, C is the input channel and M the multiplier."""
@@ -70,7 +70,7 @@ def _convolve(
     element = window.axes("di", "dj")
     dtype = dtype_or_none(asks(what), "out_dtype", out_dtype) or data.dtype
 
-    def body(*index: Any) -> Any:
+    def body(*index: Expr) -> Expr:
         at = dict(zip(layout, index, strict=True))
         own = {"C": te.indexdiv(at["C"], multiplier), "M": te.indexmod(at["C"], multiplier)}
         image = padded(*ordered(layout, {**at, **window.places(at, element), **own}))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import asks, number, same_shape, takes, tensor
@@ -23,7 +22,7 @@ def relu(x: Tensor) -> Tensor:
 def leaky_relu(x: Tensor, alpha: float) -> Tensor:
     """Scale negative elements by ``alpha``."""
 
-    def value(v: Any) -> Any:
+    def value(v: Expr) -> Expr:
         return te.Select(v > te.const(0, x.dtype), v, v * te.const(alpha, x.dtype))
 
     return elementwise(x, value)
@@ -100,8 +99,8 @@ def flatten(data: Tensor) -> Tensor:
         asks("flatten").refuse("data", "a tensor of at least one dimension", data)
     shape = get_const_tuple(data.shape)
 
-    def body(i: Any, j: Any) -> Any:
-        indices: list[Any] = []
+    def body(i: Expr, j: Expr) -> Expr:
+        indices: list[Expr] = []
         for extent in reversed(shape[1:]):
             indices.append(te.indexmod(j, extent))
             j = te.indexdiv(j, extent)

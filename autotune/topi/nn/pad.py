@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import (
@@ -68,8 +69,8 @@ def padded(
     shape = [n + b + a for n, b, a in zip(data.shape, before, after, strict=True)]
     value = te.const(pad_value, data.dtype) if isinstance(pad_value, int | float) else pad_value
 
-    def body(*i: Any) -> Any:
-        inside: list[Any] = []
+    def body(*i: Expr) -> Expr:
+        inside: list[Expr] = []
         for k, index in enumerate(i):
             if before[k]:
                 inside.append(index >= before[k])

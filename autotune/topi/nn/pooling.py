@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from autotune import te
@@ -11,6 +12,7 @@ from autotune.topi import tag
 from autotune.topi.arguments import asks, flag, pair, takes
 from autotune.topi.nn.pad import Padding
 from autotune.topi.nn.window import Slide, Window, extents, ordered
+from autotune.topi.types import OneOrTwo
 from autotune.topi.utils import axis_names
 
 _NAMES = axis_names(4)
@@ -19,9 +21,9 @@ _NAMES = axis_names(4)
 @takes(kernel=pair(), ceil_mode=flag, count_include_pad=flag)
 def pool2d(
     data: Tensor,
-    kernel: Any,
-    stride: Any,
-    dilation: Any = 1,
+    kernel: Sequence[int],
+    stride: OneOrTwo,
+    dilation: OneOrTwo = 1,
     padding: Padding = 0,
     pool_type: str = "max",
     ceil_mode: bool = False,
@@ -66,7 +68,7 @@ def pool2d(
         reached = te.floordiv(images[axis] - 1 - start, slide.dilation) + 1
         return te.max(te.min(reached, slide.extent) - skipped, 1)
 
-    def average(*i: Any) -> Any:
+    def average(*i: Expr) -> Expr:
         rows, columns = (present(i[layout.index(axis)], axis) for axis in "HW")
         count = rows * columns
         divisor = te.const(count, data.dtype) if isinstance(count, int) else None
@@ -78,7 +80,7 @@ def pool2d(
 
 @takes(output_size=pair())
 def adaptive_pool(
-    data: Tensor, output_size: Any, pool_type: str = "avg", layout: str = "NCHW"
+    data: Tensor, output_size: Sequence[int], pool_type: str = "avg", layout: str = "NCHW"
 ) -> Tensor:
     """Pool to a given output size: row ``y`` covers input rows from floor(y * in / out) on.
 
@@ -97,7 +99,7 @@ def adaptive_pool(
     if pool_type == "max":
         return pooled
 
-    def average(*i: Any) -> Any:
+    def average(*i: Expr) -> Expr:
         rows, columns = (
             _window_size(i[layout.index(axis)], step, data.dtype) for axis, step in steps.items()
         )
@@ -126,7 +128,7 @@ def _pooled(
     element = window.axes("rv0", "rv1")
     name, reducer = ("max", te.max) if pool_type == "max" else ("sum", te.sum)
 
-    def body(*i: Any) -> Any:
+    def body(*i: Expr) -> Expr:
         at = dict(zip(layout, i, strict=True))
         read = {**at, **window.places(at, element)}
         return reducer(padded(*ordered(layout, read)), axis=list(element.values()))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import takes, tensor
+from autotune.topi.types import Indices
 from autotune.topi.utils import get_const_tuple, normal_axis
 
 
-def _over(x: Tensor, axis: int, name: str, value: Callable[..., Any], reducer: Any) -> Tensor:
+def _over(
+    x: Tensor, axis: int, name: str, value: Callable[..., Expr], reducer: Callable[..., Expr]
+) -> Tensor:
     """Reduce ``value`` at every index over one axis."""
     shape = get_const_tuple(x.shape)
     k = te.reduce_axis((0, shape[axis]), name="k")
 
-    def body(*i: Any) -> Any:
+    def body(*i: Expr) -> Expr:
         return reducer(value(i[:axis], k.var, i[axis:]), axis=k)
 
     result: Tensor = te.compute((*shape[:axis], *shape[axis + 1 :]), body, name=name)
@@ -28,7 +31,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """Divide the powers of e by their sum along an axis; the maximum is subtracted first."""
     at = normal_axis("softmax", axis, x.ndim)
 
-    def without(i: tuple[Any, ...]) -> tuple[Any, ...]:
+    def without(i: Indices) -> Indices:
         return (*i[:at], *i[at + 1 :])
 
     highest = _over(x, at, "T_softmax_maxelem", lambda a, k, b: x(*a, k, *b), te.max)
@@ -51,12 +54,12 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """Take the logarithm of `softmax`, computed without its quotient."""
     at = normal_axis("log_softmax", axis, x.ndim)
 
-    def without(i: tuple[Any, ...]) -> tuple[Any, ...]:
+    def without(i: Indices) -> Indices:
         return (*i[:at], *i[at + 1 :])
 
     highest = _over(x, at, "T_softmax_maxelem", lambda a, k, b: x(*a, k, *b), te.max)
 
-    def power(a: Any, k: Any, b: Any) -> Any:
+    def power(a: Indices, k: Expr, b: Indices) -> Expr:
         return te.exp(x(*a, k, *b) - highest(*a, *b))
 
     total = _over(x, at, "T_softmax_expsum", power, te.sum)

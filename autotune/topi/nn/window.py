@@ -13,9 +13,12 @@ from typing import Any, TypeVar
 
 from autotune import te
 from autotune.errors import ExpressionError
+from autotune.ir import Expr
+from autotune.ir.base import Operand
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, pair
 from autotune.topi.nn.pad import Padding, get_pad_tuple, padded
+from autotune.topi.types import OneOrTwo
 from autotune.topi.utils import axis_names, static_shape
 
 T = TypeVar("T")
@@ -46,7 +49,7 @@ class Slide:
         reach = (self.extent - 1) * self.dilation + 1
         return (extent + self.before + self.after - reach) // self.stride + 1
 
-    def place(self, at: Any, element: Any) -> Any:
+    def place(self, at: Expr, element: Operand) -> Expr:
         """Return the padded index that output ``at`` meets at an element of the window."""
         return at * self.stride + element * self.dilation
 
@@ -59,7 +62,7 @@ class Window:
 
     @staticmethod
     def of(
-        what: str, size: Mapping[str, int], stride: Any, padding: Padding, dilation: Any
+        what: str, size: Mapping[str, int], stride: OneOrTwo, padding: Padding, dilation: OneOrTwo
     ) -> Window:
         """Check and normalise; ``what`` names the operator in messages."""
         check = asks(what)
@@ -105,7 +108,7 @@ class Window:
         names = {"H": rows, "W": columns}
         return {a: te.reduce_axis((0, s.extent), name=names[a]) for a, s in self.slides.items()}
 
-    def places(self, at: Mapping[str, Any], element: Mapping[str, Any]) -> dict[str, Any]:
+    def places(self, at: Mapping[str, Expr], element: Mapping[str, Operand]) -> dict[str, Expr]:
         """Return the padded row and column that an output meets at an element of the window."""
         return {a: slide.place(at[a], element[a]) for a, slide in self.slides.items()}
 

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, dtype_or_none, flag, integer, takes, tensor, text
 from autotune.topi.arguments import dtype as dtype_of
 from autotune.topi.nn.pad import Padding, pad
 from autotune.topi.nn.window import Window, check_channels
+from autotune.topi.types import OneOrTwo
 from autotune.topi.utils import static_shape
 from autotune.utils.check import Check, is_whole
 
@@ -105,8 +107,8 @@ def const_matrix(
     """
     shape = (len(matrix), len(matrix[0]))
 
-    def body(i: Any, j: Any) -> Any:
-        value: Any = te.const(0.0, dtype)
+    def body(i: Expr, j: Expr) -> Expr:
+        value: Expr = te.const(0.0, dtype)
         for row, numbers in enumerate(matrix):
             for column, number in enumerate(numbers):
                 here = te.all(te.indexmod(i, shape[0]) == row, te.indexmod(j, shape[1]) == column)
@@ -159,9 +161,9 @@ def conv2d_winograd_weight_transform(kernel: Tensor, tile_size: int) -> Tensor:
 def conv2d_winograd_nchw(
     data: Tensor,
     kernel: Tensor,
-    stride: Any,
+    stride: OneOrTwo,
     padding: Padding,
-    dilation: Any = 1,
+    dilation: OneOrTwo = 1,
     out_dtype: str | None = None,
     pre_computed: bool = False,
     tile_size: int = 4,
@@ -201,11 +203,11 @@ def conv2d_winograd_nchw(
     padded = pad(data, [0, 0, top, left], [0, 0, max(bottom, 0), max(right, 0)], name="data_pad")
     a, b, _ = winograd_transform_matrices(m, k, dtype)
 
-    def corner(p: Any) -> tuple[Any, Any, Any]:
+    def corner(p: Expr) -> tuple[Expr, Expr, Expr]:
         n, rest = te.indexdiv(p, rows * columns), te.indexmod(p, rows * columns)
         return n, te.indexdiv(rest, columns) * m, te.indexmod(rest, columns) * m
 
-    def tile_element(c: Any, p: Any, eps: Any, nu: Any) -> Any:
+    def tile_element(c: Expr, p: Expr, eps: Expr, nu: Expr) -> Expr:
         n, y, x = corner(p)
         return padded[n, c, y + eps, x + nu]
 
@@ -229,7 +231,7 @@ def conv2d_winograd_nchw(
     )
     s_a = te.reduce_axis((0, alpha), name="r_a")
     s_b = te.reduce_axis((0, alpha), name="r_b")
-    inverse = te.compute(
+    inverse: Tensor = te.compute(
         (co, tiles, m, m),
         lambda o, p, vh, vw: te.sum(
             bgemm[s_a, s_b, o, p] * a[s_a, vh] * a[s_b, vw], axis=[s_a, s_b]
@@ -237,7 +239,7 @@ def conv2d_winograd_nchw(
         name="inverse",
     )
 
-    def gather(n: Any, o: Any, y: Any, x: Any) -> Any:
+    def gather(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
         p = n * (rows * columns) + te.indexdiv(y, m) * columns + te.indexdiv(x, m)
         return inverse[o, p, te.indexmod(y, m), te.indexmod(x, m)]
 

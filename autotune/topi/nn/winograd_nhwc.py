@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, dtype_or_none, flag, integer, takes, tensor
 from autotune.topi.nn.pad import Padding, pad
 from autotune.topi.nn.window import Window, check_channels
 from autotune.topi.nn.winograd import SIZES, winograd_transform_matrices
+from autotune.topi.types import OneOrTwo
 from autotune.topi.utils import static_shape
 from autotune.utils.check import is_whole
 
@@ -23,9 +25,9 @@ CONSTANT_INDICES = "auto_scheduler_simplify_const_tensor_indices"
 def conv2d_winograd_nhwc(
     data: Tensor,
     kernel: Tensor,
-    stride: Any,
+    stride: OneOrTwo,
     padding: Padding,
-    dilation: Any = 1,
+    dilation: OneOrTwo = 1,
     out_dtype: str | None = None,
     pre_computed: bool = False,
     tile_size: int = 4,
@@ -97,7 +99,7 @@ class _Tiles:
         column = te.indexmod(p, self.columns)
         return te.indexdiv(p, self.rows * self.columns), row * self.size, column * self.size
 
-    def index(self, n: Any, h: Any, w: Any) -> Any:
+    def index(self, n: Expr, h: Expr, w: Expr) -> Expr:
         """Return the tile that an output belongs to."""
         row, column = te.indexdiv(h, self.size), te.indexdiv(w, self.size)
         return n * self.rows * self.columns + row * self.columns + column
@@ -125,7 +127,7 @@ def _packed(padded: Tensor, b: Tensor, tiles: _Tiles, channels: int) -> Tensor:
     """Transform the tiles of the data."""
     alpha = b.shape[0]
 
-    def element(eps: Any, nu: Any, p: Any, ci: Any) -> Any:
+    def element(eps: Expr, nu: Expr, p: Expr, ci: Expr) -> Expr:
         n, row, column = tiles.corner(p)
         return padded[n, row + eps, column + nu, ci]
 

@@ -11,12 +11,13 @@ import numpy.typing as npt
 from autotune.errors import ExpressionError
 from autotune.topi.arguments import asks, pair
 from autotune.topi.nn.pad import Padding, get_pad_tuple
+from autotune.topi.types import OneOrTwo
 
 Array = npt.NDArray[Any]
 
 
 def _windows(
-    what: str, data: Array, kernel: tuple[int, int], stride: Any, padding: Padding
+    what: str, data: Array, kernel: tuple[int, int], stride: OneOrTwo, padding: Padding
 ) -> Array:
     """Return a view [batch, channel, row, column, kernel row, kernel column] of NCHW data."""
     top, left, bottom, right = get_pad_tuple(padding, kernel, what)
@@ -27,7 +28,7 @@ def _windows(
 
 
 def conv2d_nchw_python(
-    a_np: Array, w_np: Array, stride: Any, padding: Padding, groups: int = 1
+    a_np: Array, w_np: Array, stride: OneOrTwo, padding: Padding, groups: int = 1
 ) -> Array:
     """Convolve data [batch, in, height, width] by filters [out, in / groups, height, width]."""
     co, own_ci, kh, kw = w_np.shape
@@ -46,7 +47,7 @@ def conv2d_nchw_python(
 
 
 def conv2d_nhwc_python(
-    a_np: Array, w_np: Array, stride: Any, padding: Padding, groups: int = 1
+    a_np: Array, w_np: Array, stride: OneOrTwo, padding: Padding, groups: int = 1
 ) -> Array:
     """Convolve data [batch, height, width, in] by filters [height, width, in / groups, out]."""
     data, filters = a_np.transpose(0, 3, 1, 2), w_np.transpose(3, 2, 0, 1)
@@ -54,7 +55,7 @@ def conv2d_nhwc_python(
     return np.ascontiguousarray(out.transpose(0, 2, 3, 1))
 
 
-def conv2d_hwcn_python(a_np: Array, w_np: Array, stride: Any, padding: Padding) -> Array:
+def conv2d_hwcn_python(a_np: Array, w_np: Array, stride: OneOrTwo, padding: Padding) -> Array:
     """Convolve data [height, width, in, batch] by filters [height, width, in, out]."""
     data, filters = a_np.transpose(3, 2, 0, 1), w_np.transpose(3, 2, 0, 1)
     out = conv2d_nchw_python(data, filters, stride, padding)
@@ -62,7 +63,7 @@ def conv2d_hwcn_python(a_np: Array, w_np: Array, stride: Any, padding: Padding) 
 
 
 def depthwise_conv2d_python_nchw(
-    input_np: Array, filter_np: Array, stride: Any, padding: Padding
+    input_np: Array, filter_np: Array, stride: OneOrTwo, padding: Padding
 ) -> Array:
     """Convolve each channel of NCHW data by its filters [channel, multiplier, height, width]."""
     channels, multiplier, kh, kw = filter_np.shape
@@ -73,7 +74,7 @@ def depthwise_conv2d_python_nchw(
 
 
 def depthwise_conv2d_python_nhwc(
-    input_np: Array, filter_np: Array, stride: Any, padding: Padding
+    input_np: Array, filter_np: Array, stride: OneOrTwo, padding: Padding
 ) -> Array:
     """Convolve each channel of NHWC data by its filters [height, width, channel, multiplier]."""
     data, filters = input_np.transpose(0, 3, 1, 2), filter_np.transpose(2, 3, 0, 1)

@@ -9,15 +9,16 @@ import numpy.typing as npt
 
 from autotune.topi.arguments import asks, pair
 from autotune.topi.nn.pad import Padding, get_pad_tuple
+from autotune.topi.types import OneOrTwo
 
 Array = npt.NDArray[Any]
 
 
 def pool2d_python(
     data: Array,
-    kernel: Any,
-    stride: Any,
-    dilation: Any = 1,
+    kernel: OneOrTwo,
+    stride: OneOrTwo,
+    dilation: OneOrTwo = 1,
     padding: Padding = 0,
     pool_type: str = "max",
     ceil_mode: bool = False,
@@ -52,7 +53,7 @@ def pool2d_python(
 
 
 def adaptive_pool(
-    data: Array, output_size: Any, pool_type: str = "avg", layout: str = "NCHW"
+    data: Array, output_size: OneOrTwo, pool_type: str = "avg", layout: str = "NCHW"
 ) -> Array:
     """Pool to an output size that divides the input's."""
     at = layout.index("H")

@@ -1,0 +1,12 @@
+"""What operators are given: names of types that many of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autotune.ir import Expr
+
+# One number for both spatial dimensions, or one each.
+OneOrTwo = int | Sequence[int]
+# Where an element stands.
+Indices = tuple[Expr, ...]
