@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import FrozenInstanceError
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import SpaceError
-from autotune.task.axes import Axis
-from autotune.task.constraint import Predicate
 from autotune.task.entities import Entity, OtherOptionEntity, entity_from_json
-from autotune.task.knobs import BuildSpace, Knobs, Misfit, build_space
-from autotune.task.membership import lacking, position
-from autotune.task.transform_space import TransformSpace, float32_features
+from autotune.task.knobs import chosen
+from autotune.task.transform_space import float32_features
 from autotune.utils.check import shown
 
 
-class ConfigEntity(Knobs):
-    """The choices of one point.
+class ConfigEntity:
+    """The choices of one point: frozen, and the `Candidate` of a template's `Task`.
 
-    Those made by a space are its own. Any others, such as those of a log, are looked up in what
-    the template offers (see `autotune.task.replayed`): it gets its own value or an error, never a
-    value that it did not offer.
+    What a template does with them, such as counting operations or calling the point impossible,
+    belongs to its run (`autotune.task.point_run`), and changes nothing here.
 
     Args:
         index: position in its space; a log's own.
@@ -31,12 +28,19 @@ class ConfigEntity(Knobs):
         entity_map: the chosen entity of every knob.
         constraints: errors already known.
         cost: what its record says that it takes, in AutoTVM's sense; None where nothing says.
-
-    Attributes:
         space: the space that made it; None for one from elsewhere.
 
     Two configurations are equal when index, hash and all choices are.
     """
+
+    index: int
+    code_hash: str | None
+    errors: tuple[str, ...]
+    cost: float | None
+    space: object | None
+    _entity_map: dict[str, Entity]
+
+    is_fallback = False
 
     def __init__(
         self,
@@ -45,42 +49,74 @@ class ConfigEntity(Knobs):
         entity_map: Mapping[str, Entity],
         constraints: Sequence[str] = (),
         cost: float | None = None,
+        space: object | None = None,
     ) -> None:
-        super().__init__()
-        self.index = index
-        self.code_hash = code_hash
-        self.cost = cost
-        self.errors = list(constraints)
-        self.space: object | None = None
-        self._entity_map = dict(entity_map)
-        # What a template that defined a knob found for it among what it offers.
-        self._found: dict[str, Entity] = {}
+        own = self.__dict__
+        own["index"], own["code_hash"], own["cost"], own["space"] = index, code_hash, cost, space
+        own["errors"], own["_entity_map"] = tuple(constraints), dict(entity_map)
 
-    def _entities(self) -> dict[str, Entity]:
-        return {**self._entity_map, **self._found}
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstanceError(
+            f"a configuration is frozen: {name} cannot be set; make another one, or see "
+            "with_cost()"
+        )
 
-    def _define(self, name: str, num_output: int, build: BuildSpace, misfit: Misfit) -> list[Axis]:
-        if name not in self._entity_map:
-            raise lacking(self.index, name, self._entity_map)
-        if self.space is None:
-            self._found[name] = self._own(name, build_space(name, build))
-        return [Axis(None, i) for i in range(num_output)]
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"a configuration is frozen: {name} cannot be deleted")
 
-    def multi_filter(self, filter: Predicate) -> None:
-        """Do nothing: the point was chosen already."""
-
-    def _own(self, name: str, offered: TransformSpace) -> Entity:
-        """Return the value of a knob that is offered, for the one that was recorded."""
-        return offered[position(self.index, name, self._entity_map[name], offered)]
+    def with_cost(self, cost: float | None) -> ConfigEntity:
+        """Return the same point, with what it takes."""
+        own = self._entity_map
+        return ConfigEntity(self.index, self.code_hash, own, self.errors, cost, self.space)
 
     @property
     def key(self) -> str:
         """Its index, in decimal digits: the name that logs have for a point."""
         return str(int(self.index))
 
+    @property
+    def recorded(self) -> Mapping[str, Entity]:
+        """The choices."""
+        return self._entity_map
+
+    def valid(self) -> bool:
+        """Return whether no error was known of it when it was made."""
+        return not self.errors
+
+    def get_flatten_feature(self) -> npt.NDArray[np.float32]:
+        """Return AutoTVM's flat feature vector: sizes, permutations, one-hot annotations, values.
+
+        Raises:
+            KnobValueError: a knob's value is not a number.
+        """
+        entities = self._entity_map.values()
+        return float32_features([value for entity in entities for value in entity.features()])
+
+    def get_other_option(self) -> dict[OtherOptionEntity, Any]:
+        """Return the values of the knobs made by `define_knob`."""
+        entities = self._entity_map.values()
+        return {e: e.val for e in entities if isinstance(e, OtherOptionEntity)}
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return the form that stands in logs."""
+        entity = [[name, e.tag, e.to_json()] for name, e in self._entity_map.items()]
+        return {"index": int(self.index), "code_hash": self.code_hash, "entity": entity}
+
     def to_json(self) -> dict[str, Any]:
         """Return the form that stands in logs."""
         return self.to_json_dict()
+
+    @staticmethod
+    def from_json_dict(json_dict: Mapping[str, Any]) -> ConfigEntity:
+        """Read the form that stands in logs.
+
+        Raises:
+            SpaceError: a knob has an unknown type or an impossible value.
+        """
+        entities = {
+            name: entity_from_json(name, tag, value) for name, tag, value in json_dict["entity"]
+        }
+        return ConfigEntity(json_dict["index"], json_dict["code_hash"], entities)
 
     @staticmethod
     def of(candidate: object) -> ConfigEntity:
@@ -96,56 +132,21 @@ class ConfigEntity(Knobs):
             f"{shown(candidate)}"
         )
 
-    @property
-    def recorded(self) -> Mapping[str, Entity]:
-        """The choices as they were given, before they were looked up."""
-        return self._entity_map
-
-    def adopt(self, run: ConfigEntity) -> None:
-        """Take over what a template's run with these choices found and said."""
-        self.flop, self.bytes, self.errors = run.flop, run.bytes, run.errors
-        self._found = run._found
-
-    def begin(self) -> None:
-        """Forget what the last run of a template left: errors and operation counts."""
-        self.flop, self.bytes = 0, 0
-        self.errors = []
-        self._found = {}
-
-    def get_flatten_feature(self) -> npt.NDArray[np.float32]:
-        """Return AutoTVM's flat feature vector: sizes, permutations, one-hot annotations, values.
-
-        Raises:
-            KnobValueError: a knob's value is not a number.
-        """
-        entities = self._entities().values()
-        return float32_features([value for entity in entities for value in entity.features()])
-
-    def get_other_option(self) -> dict[OtherOptionEntity, Any]:
-        """Return the values of the knobs made by `define_knob`."""
-        entities = self._entities().values()
-        return {e: e.val for e in entities if isinstance(e, OtherOptionEntity)}
-
-    def to_json_dict(self) -> dict[str, Any]:
-        """Return the form that stands in logs."""
-        entity = [[name, e.tag, e.to_json()] for name, e in self._entity_map.items()]
-        return {"index": int(self.index), "code_hash": self.code_hash, "entity": entity}
-
-    @staticmethod
-    def from_json_dict(json_dict: Mapping[str, Any]) -> ConfigEntity:
-        """Read the form that stands in logs.
-
-        Raises:
-            SpaceError: a knob has an unknown type or an impossible value.
-        """
-        entities = {
-            name: entity_from_json(name, tag, value) for name, tag, value in json_dict["entity"]
-        }
-        return ConfigEntity(json_dict["index"], json_dict["code_hash"], entities)
-
     def __getstate__(self) -> dict[str, Any]:
         # A space may hold functions of the template, which no other process has.
         return {**self.__dict__, "space": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __getitem__(self, name: str) -> Entity:
+        return chosen(self._entity_map, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entity_map
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entity_map)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConfigEntity) and (

@@ -192,9 +192,7 @@ class ConfigSpace(Knobs):
     def _made(
         self, index: int, entities: Mapping[str, Entity], cost: float | None = None
     ) -> ConfigEntity:
-        config = ConfigEntity(index, self.code_hash, entities, cost=cost)
-        config.space = self
-        return config
+        return ConfigEntity(index, self.code_hash, entities, cost=cost, space=self)
 
     def is_index_valid(self, index: int) -> bool:
         """Return whether an index is in range and no filter rejects it."""

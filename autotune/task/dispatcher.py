@@ -17,6 +17,7 @@ from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.fallback import FallbackConfigEntity
+from autotune.task.point_run import PointRun
 from autotune.task.refusals import Attempt
 from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.workload import Workload
@@ -24,7 +25,7 @@ from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
 
-Config = ConfigSpace | ConfigEntity | FallbackConfigEntity
+Config = ConfigSpace | ConfigEntity | PointRun | FallbackConfigEntity
 
 _stack: ContextVar[tuple[DispatchContext, ...]] = ContextVar("autotune_dispatch", default=())
 
@@ -108,20 +109,27 @@ class DispatchContext:
 
 
 class ApplyConfig(DispatchContext):
-    """Give every template this configuration."""
+    """Give every template this configuration.
+
+    A template that is running finds in `get_config` one run with it, however often it asks.
+    """
 
     def __init__(self, config: Config) -> None:
-        self._config = config
+        self._set(config)
         self.workload: Workload | None = None
+
+    def _set(self, config: Config) -> None:
+        self._config = config.point if isinstance(config, PointRun) else config
+        self._begun = _begun(config)
 
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
         self.workload = workload
-        return self._config
+        return self._begun if workload is None else self._config
 
     def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
         """Give ``cfg`` instead from now on."""
         self.workload = workload
-        self._config = cfg
+        self._set(cfg)
 
 
 class ApplyFixedConfig(DispatchContext):
@@ -157,8 +165,7 @@ class ApplyFixedConfig(DispatchContext):
             return None
         config: ConfigEntity = task.config_space.get(task.config_space.get_next_index(-1))
         preferred = task.name in self._schedule_names
-        config.cost = self.PREFERRED_COST if preferred else self.OTHER_COST
-        return config
+        return config.with_cost(self.PREFERRED_COST if preferred else self.OTHER_COST)
 
     def explain_miss(self, target: Target | None, workload: Workload | None) -> str:
         """Name the tasks that are fixed."""
@@ -204,6 +211,11 @@ class FallbackContext(DispatchContext):
         self.memory[(str(target), workload)] = cfg
 
 
+def _begun(config: Config) -> Config:
+    """Return what a template sees of a configuration: of a point, a run with it."""
+    return PointRun(config) if isinstance(config, ConfigEntity) else config
+
+
 _ROOT = FallbackContext()
 
 
@@ -224,7 +236,7 @@ def get_config() -> Config:
     """Return the configuration of the template that is running.
 
     While a task is created it is the `ConfigSpace` that collects the knobs; when a configuration
-    is realised it is that `ConfigEntity`; without a tuned one it is a `FallbackConfigEntity`.
+    is realised it is a run with it (`PointRun`); without a tuned one it is a
+    `FallbackConfigEntity`.
     """
-    config: Config = DispatchContext.current.query(Target.current(), None)
-    return config
+    return _begun(DispatchContext.current.query(Target.current(), None))

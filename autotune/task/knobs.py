@@ -1,6 +1,6 @@
 """The protocol a template sees: define knobs, then read them.
 
-`ConfigSpace` collects the definitions, `ConfigEntity` replays one point of them and
+`ConfigSpace` collects the definitions, `PointRun` replays one point of them and
 `FallbackConfigEntity` makes up values for them. They are siblings: a template cannot tell which
 one it was given, and no flag turns one into another.
 """
@@ -8,7 +8,7 @@ one it was given, and no flag turns one into another.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from autotune.errors import SpaceError
@@ -173,20 +173,26 @@ class Knobs(ABC):
         return not self.errors
 
     def __getitem__(self, name: str) -> Entity:
-        entities = self._entities()
-        if name not in entities:
-            known = ", ".join(entities) or "none"
-            meant = did_you_mean(shown(name), entities)
-            raise KnobLookupError(
-                f"there is no knob {shown(name)}{meant}; defined so far: {known}"
-            )
-        return entities[name]
+        return chosen(self._entities(), name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._entities()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entities())
+
+
+def chosen(entities: Mapping[str, Entity], name: str) -> Entity:
+    """Return the entity of a knob.
+
+    Raises:
+        KnobLookupError: there is no such knob.
+    """
+    if name not in entities:
+        known = ", ".join(entities) or "none"
+        meant = did_you_mean(shown(name), entities)
+        raise KnobLookupError(f"there is no knob {shown(name)}{meant}; defined so far: {known}")
+    return entities[name]
 
 
 def build_space(name: str, build: BuildSpace) -> TransformSpace:

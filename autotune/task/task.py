@@ -31,6 +31,7 @@ from autotune.task.template import (
     TASK_TABLE,
     Call,
     Function,
+    Outcome,
     TaskTemplate,
     find_template,
     register,
@@ -160,16 +161,19 @@ class Task:
             InstantiationError: the template declared this configuration impossible.
             SpaceError: the configuration does not belong to this template.
         """
-        if not isinstance(config, Knobs):
+        return self._outcome(config).output
+
+    def _outcome(self, config: Config) -> Outcome:
+        if not isinstance(config, Knobs | ConfigEntity):
             raise SpaceError(
                 f"task {self.name!r}: expected a configuration, such as "
                 f"task.config_space.get(0), got {config!r}"
             )
         with self._on_target():
-            output = Call(self.func, self.args, self.config_space).run(config)
-        if not config.valid():
-            raise InstantiationError("; ".join(config.errors))
-        return output
+            outcome = Call(self.func, self.args, self.config_space).outcome(config)
+        if not outcome.knobs.valid():
+            raise InstantiationError("; ".join(outcome.knobs.errors))
+        return outcome
 
     def realise(self, candidate: Any) -> Realisation:
         """Run the template with a point of its space; see `instantiate` for what is raised.
@@ -179,9 +183,14 @@ class Task:
         """
         if getattr(candidate, "errors", ()):
             raise InstantiationError("; ".join(map(str, candidate.errors)))
-        output = self.instantiate(candidate)
+        outcome = self._outcome(candidate)
         own = getattr(self, "reference", None)
-        return Realisation(output, Called(own) if own is not None else _reference(output))
+        return Realisation(
+            outcome.output,
+            Called(own) if own is not None else _reference(outcome.output),
+            flop=float(outcome.knobs.flop),
+            bytes=float(outcome.knobs.bytes),
+        )
 
     def examples(self) -> Iterator[ConfigEntity]:
         """Return the first points of the space that are valid."""

@@ -16,7 +16,8 @@ from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import ApplyConfig, Config, DispatchContext
 from autotune.task.errors import WorkloadError
-from autotune.task.replayed import ReplayedConfig
+from autotune.task.knobs import Knobs
+from autotune.task.point_run import PointRun, ReplayedRun
 from autotune.task.workload import args_to_workload
 from autotune.utils.check import Check
 from autotune.utils.names import did_you_mean
@@ -140,6 +141,19 @@ def template(task_name: str | Function, func: Function | None = None) -> Any:
     return decorate if func is None else decorate(func)
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What came of running a template once.
+
+    Attributes:
+        output: what it returned.
+        knobs: what it saw, with all that it has said of it: operations, bytes, errors.
+    """
+
+    output: Any
+    knobs: Knobs
+
+
 class Call:
     """One call of a template: with these arguments, for the target that is current.
 
@@ -155,7 +169,7 @@ class Call:
         self._function = function
         self._args = args
         self._space = space
-        self._attempted: tuple[ConfigEntity, Any] | None = None
+        self._attempted: tuple[ConfigEntity, Outcome] | None = None
 
     @property
     def space(self) -> ConfigSpace:
@@ -167,19 +181,28 @@ class Call:
         return self._space
 
     def run(self, config: Config) -> Any:
+        """Run the template with one configuration, and return what it returns.
+
+        Raises:
+            SpaceError: the configuration is not one that the template offers.
+        """
+        return self.outcome(config).output
+
+    def outcome(self, config: Config) -> Outcome:
         """Run the template with one configuration.
 
         Raises:
             SpaceError: the configuration is not one that the template offers.
         """
-        if not isinstance(config, ConfigEntity):
-            return self._run(config)
-        if self._attempted is not None and self._attempted[0] is config:
+        point = config.point if isinstance(config, PointRun) else config
+        if not isinstance(point, ConfigEntity):
+            return Outcome(self._run(point), point)
+        if self._attempted is not None and self._attempted[0] is point:
             return self._attempted[1]
-        if config.space is not None and config.space is self._space:
-            config.begin()
-            return self._run(config)
-        replayed = ReplayedConfig(config)
+        if point.space is not None and point.space is self._space:
+            run = PointRun(point)
+            return Outcome(self._run(run), run)
+        replayed = ReplayedRun(point)
         try:
             output = self._run(replayed)
         except SpaceError:
@@ -189,8 +212,7 @@ class Call:
             replayed.check(lambda: self.space)
             raise
         replayed.check(lambda: self.space)
-        config.adopt(replayed)
-        return output
+        return Outcome(output, replayed)
 
     def _run(self, config: Config) -> Any:
         with ApplyConfig(config):
@@ -203,11 +225,11 @@ class Call:
             InstantiationError: the template declares the configuration impossible.
             SpaceError and others: what the template, or the search for its choices, raises.
         """
-        output = self.run(config)
-        if not config.valid():
-            raise InstantiationError("; ".join(config.errors))
-        self._attempted = (config, output)
-        return output
+        outcome = self.outcome(config)
+        if not outcome.knobs.valid():
+            raise InstantiationError("; ".join(outcome.knobs.errors))
+        self._attempted = (config, outcome)
+        return outcome.output
 
 
 def _positional(

@@ -15,6 +15,7 @@ from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.dispatcher import DispatchContext, get_config
 from autotune.task.errors import WorkloadError
+from autotune.task.point_run import PointRun
 from autotune.task.template import TASK_TABLE, Call, Function, TaskTemplate, may_replace
 from autotune.task.workload import Workload, args_to_workload
 from autotune.te import PlaceholderOp, Tensor, placeholder
@@ -122,8 +123,8 @@ def _config(workload: Workload) -> Any:
     call = Call(function_of(entry, name), args) if whole else None
     context = DispatchContext.current
     config = context.query(Target.current(), workload, call.attempt if call else None)
-    if call is not None and isinstance(config, ConfigEntity):
-        call.run(config)  # finds what both halves offer, or that they do not offer it
+    if call is not None and isinstance(config, ConfigEntity | PointRun):
+        return call.outcome(config).knobs  # knows what both halves offer
     return config
 
 

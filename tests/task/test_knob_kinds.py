@@ -18,6 +18,7 @@ from autotune.task import (
     VirtualAxis,
     split_space,
 )
+from autotune.task.point_run import PointRun
 
 
 def sizes(space, name="t"):
@@ -264,7 +265,7 @@ def test_an_annotate_entity_fuses_binds_unrolls_and_vectorises():
 
 
 def test_annotations_that_do_not_suit_the_lengths_mark_the_configuration():
-    config = ConfigEntity(0, None, {})
+    config = PointRun(ConfigEntity(0, None, {}))
     entity = AnnotateEntity(["unroll", "vec"])
     entity.apply(Stage(), "C", ["a", "b"], [64, 3], max_unroll=32, vec_size=[4], cfg=config)
     assert config.errors == [

@@ -1,0 +1,123 @@
+"""A template at work on one point of its space: what it sees, and what it says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from autotune.task.axes import Axis
+from autotune.task.config_entity import ConfigEntity
+from autotune.task.constraint import Predicate
+from autotune.task.entities import Entity
+from autotune.task.knobs import BuildSpace, Knobs, Misfit, build_space
+from autotune.task.membership import check_filters, check_index, lacking, position, unknown
+from autotune.task.transform_space import TransformSpace
+from autotune.utils.math import product
+
+if TYPE_CHECKING:
+    from autotune.task.config_space import ConfigSpace
+
+
+class PointRun(Knobs):
+    """What `get_config` gives to a template that runs with a point; the point stays as it is.
+
+    Choices that a space made are its own. Any others, such as those of a log, are looked up in
+    what the template offers: it gets its own value or an error, never one that it did not offer.
+
+    Args:
+        point: the choices.
+    """
+
+    def __init__(self, point: ConfigEntity) -> None:
+        super().__init__()
+        self.point = point
+        self.code_hash = point.code_hash
+        # What a template that defined a knob found for it among what it offers.
+        self._found: dict[str, Entity] = {}
+
+    @property
+    def index(self) -> int:
+        """Position of the point in its space."""
+        return self.point.index
+
+    @property
+    def cost(self) -> float | None:
+        """What the record of the point says that it takes."""
+        return self.point.cost
+
+    def _entities(self) -> dict[str, Entity]:
+        return {**self.point.recorded, **self._found}
+
+    def _define(self, name: str, num_output: int, build: BuildSpace, misfit: Misfit) -> list[Axis]:
+        if name not in self.point.recorded:
+            raise lacking(self.point.index, name, self.point.recorded)
+        if self.point.space is None:
+            self._found[name] = self._own(name, build_space(name, build))
+        return [Axis(None, i) for i in range(num_output)]
+
+    def multi_filter(self, filter: Predicate) -> None:
+        """Do nothing: the point was chosen already."""
+
+    def _own(self, name: str, offered: TransformSpace) -> Entity:
+        """Return the value of a knob that is offered, for the one that was recorded."""
+        return offered[position(self.point.index, name, self.point.recorded[name], offered)]
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return the form of the point that stands in logs."""
+        return self.point.to_json_dict()
+
+    def __repr__(self) -> str:
+        return repr(self.point)
+
+
+class ReplayedRun(PointRun):
+    """A run with a configuration from elsewhere, such as a log.
+
+    Each knob that the template defines is looked up in what it offers, and has the template's own
+    value from then on; before, it has none. So a template may ask whether a log knows a knob, and
+    define others then, but it sees no value that it did not offer.
+    """
+
+    def __init__(self, point: ConfigEntity) -> None:
+        # Choices of another space are strangers here.
+        recorded = point.recorded
+        super().__init__(ConfigEntity(point.index, point.code_hash, recorded, cost=point.cost))
+        self._offers: dict[str, TransformSpace] = {}
+        self._filters: list[Predicate] = []
+
+    def _entities(self) -> dict[str, Entity]:
+        return self._found
+
+    def _own(self, name: str, offered: TransformSpace) -> Entity:
+        self._offers[name] = offered
+        return super()._own(name, offered)
+
+    def multi_filter(self, filter: Predicate) -> None:
+        """Keep a filter for `check`."""
+        self._filters.append(filter)
+
+    def check(self, collected: Callable[[], ConfigSpace]) -> None:
+        """Say whether this is a point of the space that the template spanned; call it at the end.
+
+        Args:
+            collected: gives the space of the template; asked only when there are knobs that were
+                not defined, which a template with conditional knobs may leave out.
+
+        Raises:
+            SpaceError: it is not.
+        """
+        entities = dict(self._found)
+        for name in self.point.recorded:
+            if name not in entities:
+                others = collected().space_map
+                if name not in others:
+                    raise unknown(self.point.index, name, others)
+                entities[name] = self._own(name, others[name])
+        check_index(self.point.index, product(map(len, self._offers.values())))
+        check_filters(self.point.index, entities, self._filters)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.point.recorded
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.point.recorded)
