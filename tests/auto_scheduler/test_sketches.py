@@ -1,0 +1,331 @@
+"""Sketches: how many the rules derive, in which order, and what they look like, as in TVM."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from autotune import te, topi
+from autotune.auto_scheduler import ComputeDAG, HardwareParams, SearchTask, State
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, facts, generate_sketches
+from autotune.auto_scheduler.transform_steps import SplitStep
+from autotune.errors import TunerError
+from tests.auto_scheduler.graphs import matmul
+from tests.auto_scheduler.running import assert_states_compute_the_same
+from tests.auto_scheduler.test_replay import RECORDS, graph_of
+
+ROOT, INLINED, ITER = 0, 1, 2
+
+
+def two_products():
+    a, b, c = matmul(512, 512, 512)
+    d = te.placeholder((512, 512), name="D")
+    r = te.reduce_axis((0, 512), name="k")
+    e = te.compute((512, 512), lambda i, j: te.sum(c[i, r] * d[r, j], axis=[r]), name="E")
+    return [a, b, d, e]
+
+
+def sum_of_products(n=512):
+    a, b, c = matmul(n, n, n)
+    d = te.placeholder((n, n), name="D")
+    r = te.reduce_axis((0, n), name="k")
+    e = te.compute((n, n), lambda i, j: te.sum(a[i, r] * d[r, j], axis=[r]), name="E")
+    return [a, b, d, te.compute((n, n), lambda i, j: c[i, j] + e[i, j], name="F")]
+
+
+def conv_bn_relu(h=56, ci=512, co=512):
+    data = te.placeholder((1, ci, h, h), name="Data")
+    kernel = te.placeholder((co, ci, 3, 3), name="Kernel")
+    scale = te.placeholder((co, 1, 1), name="Scale")
+    conv = topi.nn.conv2d_nchw(data, kernel, 1, 1, 1)
+    scaled = te.compute(conv.shape, lambda b, c, y, x: conv[b, c, y, x] * scale[c, 0, 0])
+    return [data, kernel, scale, topi.nn.relu(scaled)]
+
+
+def pool():
+    data = te.placeholder((1, 64, 56, 56), name="A")
+    return [data, topi.nn.pool2d(data, (2, 2), (1, 1))]
+
+
+def row_minimum(rows=64, columns=1024):
+    a = te.placeholder((rows, columns), name="A")
+    return [a, topi.min(a, axis=1)]
+
+
+def softmax(*shape):
+    a = te.placeholder(shape, name="A")
+    return [a, topi.nn.softmax(a, axis=-1)]
+
+
+def winograd(channels=128, h=14, tile=4):
+    data = te.placeholder((1, h, h, channels), name="data")
+    kernel = te.placeholder((tile + 2, tile + 2, channels, channels), name="kernel")
+    out = topi.nn.conv2d_winograd_nhwc(data, kernel, 1, 1, pre_computed=True, tile_size=tile)
+    return [data, kernel, out]
+
+
+def total(n=128):
+    a = te.placeholder((n, n), name="A")
+    rows, columns = te.reduce_axis((0, n), name="i"), te.reduce_axis((0, n), name="j")
+    return [a, te.compute((), lambda *_: te.sum(a[rows, columns], axis=[rows, columns]), name="B")]
+
+
+def sketches(tensors, target, **options):
+    params = HardwareParams(num_cores=4, target=target)
+    dag = ComputeDAG(tensors)
+    task = SearchTask(compute_dag=dag, target=target, hardware_params=params)
+    return generate_sketches(task, **options)
+
+
+def tiled(state):
+    """Return the names of tiled stages."""
+    return {stage.name for stage in state.stages if facts.is_tiled(stage)}
+
+
+def places(state):
+    """Return what is inlined, and what hangs at a loop of what."""
+    attach = state.state_object.attach
+    inlined = {stage.name for stage in state.stages if stage.compute_at == INLINED}
+    hung = {state.stages[a].name: state.stages[b].name for a, (b, _) in attach.items()}
+    return inlined, hung
+
+
+@pytest.mark.parametrize(
+    ("graph", "cpu", "gpu"),
+    [
+        (lambda: matmul(512, 512, 512), 3, 1),
+        (lambda: matmul(8, 8, 512), 5, 2),
+        (lambda: matmul(8, 8, 1024), 5, 2),
+        (two_products, 9, 1),
+        (conv_bn_relu, 3, 1),
+        (pool, 1, 1),
+        (row_minimum, 3, 2),
+        (lambda: softmax(1, 1024), 9, 4),
+        (lambda: softmax(4, 12, 32, 64), 9, 4),
+        (winograd, 3, 1),
+        (total, 3, 2),
+    ],
+    ids=["matmul", "long512", "long1024", "two", "conv", "pool", "min", "softmax", "softmax4",
+         "winograd", "total"],
+)  # fmt: skip
+def test_there_are_as_many_sketches_as_in_tvm_and_no_two_are_equal(graph, cpu, gpu):
+    for target, count in (("llvm", cpu), ("cuda", gpu)):
+        found = sketches(graph(), target)
+        assert len(found) == count
+        assert len(set(found)) == count
+        assert len({str(state.transform_steps) for state in found}) == count
+
+
+def test_a_product_on_the_cpu_is_tiled_alone_and_with_its_cache_at_two_levels():
+    alone, first, second = sketches(matmul(512, 512, 512), "llvm")
+    assert tiled(alone) == {"C"}
+    assert not alone.concrete
+    for state, loops in ((first, 2), (second, 4)):
+        assert tiled(state) == {"C", "C.local"}
+        assert facts.has_cache_write(state, 2)
+        assert not facts.has_cache_write(state, 3)
+        assert state.state_object.attach == {2: (3, loops - 1)}
+    names = [loop.name for loop in alone.stages[2].iters]
+    assert names == ["i.0", "j.0", "i.1", "j.1", "k.0", "i.2", "j.2", "k.1", "i.3", "j.3"]
+
+
+def test_a_product_of_a_long_sum_on_the_cpu_is_factored_on_either_part():
+    outer, inner, *rest = sketches(matmul(8, 8, 512), "llvm")
+    for state in (outer, inner):
+        assert facts.has_rfactor(state, 2)
+        assert not facts.has_rfactor(state, 3)
+        assert not tiled(state)
+        assert not state.concrete
+        assert state.transform_steps[-2 if state is outer else -3].lengths == (None,)
+    assert [loop.name for loop in inner.stages[2].iters][-1] == "k_i"
+    assert all(facts.is_tiled(state.stages[2]) for state in rest)
+
+
+def test_a_product_on_the_gpu_is_fetched_by_blocks_and_kept_in_registers():
+    (state,) = sketches(matmul(512, 512, 512), "cuda")
+    names = [stage.name for stage in state.stages]
+    assert names == ["A", "A.shared", "B", "B.shared", "C.local", "C"]
+    assert facts.has_cache_write(state, 4)
+    assert [facts.has_cache_read(state, i) for i in (0, 2)] == [True, True]
+    assert tiled(state) == {"C.local", "C"}
+    assert places(state) == (
+        set(), {"C.local": "C", "B.shared": "C.local", "A.shared": "C.local"}
+    )  # fmt: skip
+    loops = [loop.name for loop in state.stages[4].iters]
+    assert loops[6:10] == ["k.0", "k.1", "i_c.3", "j_c.3"]
+    assert state.state_object.attach[1] == (4, 6)
+
+
+def test_a_product_of_a_long_sum_on_the_gpu_is_reduced_by_threads_together():
+    together, alone = sketches(matmul(8, 8, 1024), "cuda")
+    assert facts.is_cross_thread_reduced(together, 2)
+    assert not facts.is_cross_thread_reduced(alone, 4)
+    assert [loop.extent for loop in together.stages[2].iters] == [8, 8, 32, 32]
+
+
+def test_a_convolution_takes_what_follows_into_its_tiles():
+    for target, level in (("llvm", 1), ("cuda", 3)):
+        state = sketches(conv_bn_relu(), target)[0]
+        inlined, hung = places(state)
+        # Padding decides by a branch, which is no cheap thing on a CPU.
+        padding = {"pad_temp"} if target == "cuda" else set()
+        assert padding <= inlined
+        assert ("pad_temp.shared" in hung) == (target == "cuda")
+        conv = next(i for i, stage in enumerate(state.stages) if stage.op.reduce_axis)
+        assert state.state_object.attach[conv] == (len(state.stages) - 1, 4 * level - 1)
+
+
+def test_a_pool_has_one_sketch_without_steps_but_inlining():
+    for target in ("llvm", "cuda"):
+        (state,) = sketches(pool(), target)
+        assert [type(step).__name__ for step in state.transform_steps] in (
+            [], ["ComputeInlineStep"],
+        )  # fmt: skip
+
+
+def test_softmax_on_the_gpu_becomes_one_kernel_or_several():
+    together, first, second, alone = sketches(softmax(64, 1024), "cuda")
+    assert places(together) == (
+        {"T_softmax_exp"},
+        {"T_softmax_maxelem": "T_softmax_norm", "T_softmax_expsum": "T_softmax_norm"},
+    )
+    assert places(first)[1] == {"T_softmax_expsum": "T_softmax_norm"}
+    assert facts.is_cross_thread_reduced(second, 1)
+    assert not places(second)[1]
+    assert not any(facts.is_cross_thread_reduced(alone, i) for i in range(len(alone.stages)))
+
+
+def test_constant_matrices_of_winograd_are_inlined_and_their_loops_unrolled():
+    for target in ("llvm", "cuda"):
+        state = sketches(winograd(), target)[-1]
+        inlined, hung = places(state)
+        assert {"B", "A"} <= inlined
+        pack = next(s for s in state.stages if s.name == "data_pack")
+        assert [loop.annotation for loop in pack.iters if loop.annotation] == [1] * 4
+        if target == "cuda":
+            assert hung["input_tile"] == "data_pack"
+
+
+def test_two_products_that_share_a_reader_are_both_tiled():
+    for target in ("llvm", "cuda"):
+        for state in sketches(sum_of_products(), target):
+            products = [s for s in state.stages if s.op.reduce_axis]
+            assert len(products) == 2
+            assert all(facts.is_tiled(stage) for stage in products)
+
+
+def same_but_for_lengths(sketch, recorded):
+    """Compare two steps; TVM's evolution changes lengths, also those that a rule had set."""
+    if isinstance(sketch, SplitStep) and isinstance(recorded, SplitStep):
+        return replace(recorded, lengths=sketch.lengths) == sketch
+    return sketch == recorded
+
+
+@pytest.mark.parametrize("inp", RECORDS, ids=lambda inp: inp.task.workload_key[2:10])
+def test_each_record_of_tvm_begins_with_one_of_our_sketches(inp):
+    task = SearchTask(
+        compute_dag=ComputeDAG(graph_of(inp.task.workload_key)),
+        target=inp.target,
+        hardware_params=inp.task.hardware_params,
+    )
+    steps = inp.state.transform_steps
+    assert any(
+        all(map(same_but_for_lengths, sketch.transform_steps, steps))
+        for sketch in generate_sketches(task)
+        if len(sketch.transform_steps) <= len(steps)
+    )
+
+
+# Rules of users.
+
+
+def split_in_three():
+    """A rule that replaces all others for stage C, by two sketches."""
+
+    def condition(policy, state, stage_id):
+        wanted = policy.search_task.compute_dag is state.dag and state.stages[stage_id].name == "C"
+        return PreloadCustomSketchRule.APPLY_AND_SKIP_REST if wanted else 0
+
+    def derive(policy, state, stage_id):
+        first = State(state, policy.search_task.compute_dag)
+        c = first.stage_ops[stage_id]
+        first.split(c, first[c].iters[0], [8, 2])
+        second = first.copy()
+        second.split(c, second[c].iters[3], [8, 4])
+        return [[first.state_object, stage_id - 1], [second, stage_id - 1]]
+
+    return PreloadCustomSketchRule(condition, derive, "SplitInThree")
+
+
+def test_a_custom_rule_comes_first():
+    for target in ("llvm", "cuda"):
+        found = sketches(matmul(512, 512, 512), target, custom_rules=[split_in_three()])
+        products = [next(s for s in state.stages if s.name == "C") for state in found]
+        assert [[loop.extent for loop in stage.iters] for stage in products] == [
+            [32, 8, 2, 512, 512],
+            [32, 8, 2, 16, 8, 4, 512],
+        ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "derive", "words"),
+    [
+        (lambda *_: "yes", lambda *_: [], "the condition must return PASS"),
+        (lambda *_: 2, lambda *_: [7], "must return"),
+        (lambda *_: 2, lambda *_: [[None, 0]], "must return"),
+        (lambda *_: 1, lambda p, s, i: [[s, i], [s, i]], "states are being derived"),
+    ],
+)
+def test_a_custom_rule_that_is_wrong_is_named(condition, derive, words):
+    rule = PreloadCustomSketchRule(condition, derive, "Mine")
+    with pytest.raises(TunerError, match=words):
+        sketches(matmul(64, 64, 64), "cuda", custom_rules=[rule])
+
+
+def test_structures_are_free_parameters_of_two_letters():
+    params = {"cpu_multi_level_tiling_structure": "srs"}
+    found = sketches(matmul(64, 64, 64), "llvm", params=params)
+    assert [loop.name for loop in found[0].stages[2].iters] == ["i.0", "j.0", "k", "i.1", "j.1"]
+    with pytest.raises(TunerError, match="text of S and R"):
+        sketches(matmul(64, 64, 64), "llvm", params={"cpu_multi_level_tiling_structure": "SST"})
+
+
+# What they compute.
+
+
+def fill(state, rng):
+    """Give the open lengths of a sketch random divisors."""
+    dag = state.compute_dag
+    filled = dag.init_state
+    for step in state.transform_steps:
+        if isinstance(step, SplitStep) and None in step.lengths:
+            left = filled.stages[step.stage_id].iters[step.iter_id].extent
+            lengths = []
+            for _ in step.lengths:
+                lengths.append(rng.choice([n for n in range(1, left + 1) if left % n == 0]))
+                left //= lengths[-1]
+            rng.shuffle(lengths)
+            step = replace(step, lengths=tuple(lengths))
+        filled = step.apply(filled)
+    return RecordedState(filled.transform_steps)
+
+
+SMALL = {
+    "matmul": lambda: matmul(24, 16, 12),
+    "long": lambda: matmul(4, 4, 96),
+    "sum": lambda: sum_of_products(16),
+    "conv": lambda: conv_bn_relu(6, 4, 8),
+    "min": lambda: row_minimum(6, 40),
+    "softmax": lambda: softmax(6, 40),
+    "winograd": lambda: winograd(2, 4, 2),
+    "total": lambda: total(12),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_sketches_on_the_cpu_compute_what_the_plain_schedule_does(name, tmp_path):
+    rng = random.Random(name)
+    found = sketches(SMALL[name](), "llvm")
+    states = [fill(each, rng) for each in found]
+    assert_states_compute_the_same(found[0].compute_dag, states, "c", tmp_path, 2e-3, 2e-4)
