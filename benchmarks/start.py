@@ -88,7 +88,7 @@ def watch_device(watch: Stopwatch) -> None:
         reply = run(itself, job)
         spent = time.perf_counter() - started
         label = f"rest of a {type(job).__name__}"
-        phases = dict(reply.get("phases", {}))
+        phases = dict(getattr(reply, "phases", {}))
         phases[label] = spent - sum(phases.values())  # what is left: the way there and back
         for phase, seconds in phases.items():
             watch.device[phase] = watch.device.get(phase, 0.0) + seconds
