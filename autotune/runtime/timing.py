@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Sequence
@@ -255,11 +256,17 @@ def median_interval(samples: Sequence[float], level: float = 0.95) -> tuple[floa
     the narrowest pair that reaches ``level`` is taken, or the extremes where none does.
     """
     ordered = sorted(samples)
-    n = len(ordered)
+    rank = median_rank(len(ordered), level)
+    return ordered[rank], ordered[len(ordered) - 1 - rank]
+
+
+@functools.cache
+def median_rank(n: int, level: float = 0.95) -> int:
+    """Return how many of ``n`` samples are outside such an interval at either end."""
     rank, outside = 0, 2 * 0.5**n
     while rank < (n - 1) // 2:
         following = outside + 2 * math.comb(n, rank + 1) * 0.5**n
         if 1 - following < level:
             break
         rank, outside = rank + 1, following
-    return ordered[rank], ordered[n - 1 - rank]
+    return rank

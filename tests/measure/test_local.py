@@ -225,7 +225,7 @@ def test_descriptors_are_not_leaked(task):
 
 
 def test_a_race_finds_the_fastest_and_keeps_the_proof(task):
-    result = race(inputs_of(task, [3, 0, 1]), local(), rounds=7, least_s=1e-4)
+    result = race(inputs_of(task, [3, 0, 1]), local(), rounds=7, least_s=1e-4, risk=0)
     assert result.winner.config.index == 0
     assert result.tied == ("0",)
     assert [c.key for c in result.candidates] == ["3", "0", "1"]
@@ -243,9 +243,16 @@ def test_the_rounds_of_a_race_on_a_cpu_are_spread_over_processes(task, monkeypat
         return ask(candidates, rounds, least_s, device)
 
     monkeypatch.setattr(option["runner"], "race", counted)
-    result = race(inputs_of(task, [0]), option, rounds=29, least_s=1e-4)
+    result = race(inputs_of(task, [0]), option, rounds=29, least_s=1e-4, risk=0)
     assert shares == [3] * 5 + [2] * 7
     assert [len(timing.samples_s) for (timing,) in result.timings] == [29]
+
+
+def test_a_race_that_is_decided_ends_and_its_proof_says_so(task):
+    result = race(inputs_of(task, [0]), local(), rounds=29, least_s=1e-4)
+    assert result.rounds == (17, 29)
+    assert result.certificate()["rounds"] == [17, 29]
+    assert result.certificate()["risk"] == 0.01
 
 
 def test_a_race_chooses_among_equals_by_rule(task):

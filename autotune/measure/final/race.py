@@ -10,6 +10,7 @@ from typing import Any
 from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.final.choose import Finalist, choose, tie_set
+from autotune.measure.final.decided import Look, is_decided
 from autotune.measure.run.timing import scaled
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime import Timing, summarize
@@ -20,6 +21,10 @@ Pair = tuple[MeasureInput, BuildResult]
 # A race on a CPU is run in so many processes. Where a process finds its memory makes one candidate
 # faster or slower than in the next by a percent, however often it is timed there.
 _HEATS = 12
+# Elsewhere a heat has at least so many rounds.
+_LEAST_HEAT = 15
+# Most often that it is asked, between heats, whether the race is decided; on a CPU after these.
+_LOOKS, _HOST_LOOKS = 3, (6, 8, 10)
 
 
 @dataclass(frozen=True)
@@ -32,16 +37,23 @@ class RaceResult:
             missing.
         tied: keys of the candidates that are as fast as the fastest.
         timings: for each candidate, its timing on each device.
+        rounds: that were made, and that would have been made at most.
+        risk: share of races like this one that may name another winner for ending early.
     """
 
     winner: MeasureInput
     candidates: tuple[Finalist, ...]
     tied: tuple[str, ...]
     timings: tuple[tuple[Timing, ...], ...]
+    rounds: tuple[int, int] = (0, 0)
+    risk: float = 0.0
 
     def certificate(self) -> dict[str, Any]:
         """Return the proof of the choice as plain data, for the winner's record."""
+        made, most = self.rounds
+        early = {"rounds": [made, most], "risk": self.risk} if made < most else {}
         return {
+            **early,
             "tied": [key_to_json(key) for key in self.tied],
             "candidates": [
                 {
@@ -64,55 +76,93 @@ def race(
     rounds: int = 60,
     least_s: float = 2e-3,
     incumbent: str | None = None,
+    risk: float = 0.01,
 ) -> RaceResult:
     """Time finalists interleaved, on every device of the runner, and choose the winner.
 
     Each round times every finalist once, in an order drawn anew, so that a drifting clock or a
-    warming chip favours nobody. On a CPU the rounds are spread over several processes.
+    warming chip favours nobody. On a CPU the rounds are spread over several processes. The race
+    ends early once it is decided, see `autotune.measure.final.decided`.
 
     Args:
         measure_inputs: the finalists, of one workload.
         measure_option: who builds and runs.
-        rounds: samples of each finalist.
+        rounds: samples of each finalist at most.
         least_s: least duration of one sample.
         incumbent: key of an earlier winner, which keeps its place as long as it ties.
+        risk: share of races that may name another winner for having ended early; 0 never does.
 
     Raises:
         MeasureError: no finalist could be built, or the race could not be run.
     """
     if not measure_inputs:
         raise MeasureError("race: there are no finalists")
-    builder: Builder = measure_option["builder"]
-    runner: Runner = measure_option["runner"]
-    task = measure_inputs[0].task
-    if runner.task is not task:
-        runner.set_task(task)
-        builder.set_task(task, runner.get_build_kwargs())
-    built = builder.build(measure_inputs)
-    pairs: list[Pair] = [
-        (inp, result)
-        for inp, result in zip(measure_inputs, built, strict=True)
-        if isinstance(result, BuildResult) and result.ok
-    ]
-    if not pairs:
-        raise MeasureError(f"race: no finalist could be built; the first says: {built[0]}")
+    pairs = _built(measure_inputs, measure_option)
     place, starters = _starters(pairs)
-    heats = min(_HEATS, rounds) if runs_on_host(target_of(task)) else 1
-    shares = [rounds // heats + (i < rounds % heats) for i in range(heats)]
-
-    def raced(device: int | None) -> list[Timing]:
-        each = [runner.race(starters, share, least_s, device) for share in shares]
-        return [_together(timings) for timings in zip(*each, strict=True)]
-
-    timings = [[one[i] for i in place] for one in map(raced, runner.race_devices())]
-    candidates = _joined(pairs, timings)
+    runner: Runner = measure_option["runner"]
+    on_host = runs_on_host(target_of(measure_inputs[0].task))
+    devices = runner.race_devices()
+    shares = _shares(rounds, on_host)
+    heats: list[list[list[Timing]]] = [[] for _ in devices]
+    for made, share in enumerate(shares, 1):
+        for timed, device in zip(heats, devices, strict=True):
+            timed.append(runner.race(starters, share, least_s, device))
+        timings = [_placed(timed, place) for timed in heats]
+        candidates = _joined(pairs, timings)
+        look = Look(heats, place, apart=on_host)
+        if (
+            risk
+            and made in _looks(len(shares), on_host)
+            and (is_decided(candidates, look, incumbent, risk / _LOOKS))
+        ):
+            break
     winner = choose(candidates, incumbent)
     return RaceResult(
         winner=pairs[candidates.index(winner)][0],
         candidates=tuple(candidates),
         tied=tuple(c.key for c in tie_set(candidates)),
         timings=tuple(zip(*timings, strict=True)),
+        rounds=(sum(shares[:made]), rounds),
+        risk=risk,
     )
+
+
+def _built(inputs: Sequence[MeasureInput], measure_option: Mapping[str, Any]) -> list[Pair]:
+    """Build the finalists; return those that could be built."""
+    builder: Builder = measure_option["builder"]
+    runner: Runner = measure_option["runner"]
+    task = inputs[0].task
+    if runner.task is not task:
+        runner.set_task(task)
+        builder.set_task(task, runner.get_build_kwargs())
+    built = builder.build(inputs)
+    pairs = [
+        (inp, result)
+        for inp, result in zip(inputs, built, strict=True)
+        if isinstance(result, BuildResult) and result.ok
+    ]
+    if not pairs:
+        raise MeasureError(f"race: no finalist could be built; the first says: {built[0]}")
+    return pairs
+
+
+def _shares(rounds: int, on_host: bool) -> list[int]:
+    """Return the rounds of each heat."""
+    heats = min(_HEATS, rounds) if on_host else max(1, min(_LOOKS + 1, rounds // _LEAST_HEAT))
+    return [rounds // heats + (i < rounds % heats) for i in range(heats)]
+
+
+def _looks(heats: int, on_host: bool) -> Sequence[int]:
+    """Return the heats after which it is asked whether the race is decided; not the last."""
+    if not on_host:
+        return range(1, heats)
+    return [made for made in _HOST_LOOKS if made < heats]
+
+
+def _placed(heats: Sequence[Sequence[Timing]], place: Sequence[int]) -> list[Timing]:
+    """Return what all heats on one device say of each finalist."""
+    together = [_together(timings) for timings in zip(*heats, strict=True)]
+    return [together[i] for i in place]
 
 
 def _starters(pairs: Sequence[Pair]) -> tuple[list[int], list[Pair]]:
