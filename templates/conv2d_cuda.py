@@ -51,10 +51,19 @@ class ConvTiling:
 
     @property
     def unrolled(self) -> int:
-        """Multiply-adds in the straight-line part of the inner loop."""
+        """Multiply-adds of all channels of a step, or of a line where taps are not written out."""
         c = self.choice
         lines = common.pick(c["taps"] > 0, c["step"] * self.shape.taps, self.shape.kw)
         return lines * c["channels"] * c["pixels"]
+
+    @property
+    def straight(self) -> int:
+        """Input channels whose taps are written out in a row: a whole number of reads."""
+        c, taps = self.choice, self.shape.taps
+        vec = max(c["taps"], 1)
+        return common.straight(
+            c["step"], vec // math.gcd(vec, taps), taps * c["channels"] * c["pixels"]
+        )
 
     def defines(self) -> Mapping[str, int]:
         """Return everything the kernel text is parameterised by."""
@@ -68,6 +77,7 @@ class ConvTiling:
             channels=c["channels"], groups=c["groups"], pixels=c["pixels"], columns=c["columns"],
             rows=c["rows"], slices=c["slices"], split=c["split"], step=c["step"],
             stages=c["stages"], unroll=c["taps"] > 0, vec=max(c["taps"], 1),
+            straight=self.straight,
             cluster=c["cluster"] and c["split"] > 1, in_pitch=self.in_pitch, w_pitch=self.w_pitch,
             w_copy=common.widest(s.ci * taps, self.per_split * taps, self.chunk * taps),
             x_vec=common.widest(across), r_vec=common.widest(s.outputs),
@@ -93,6 +103,7 @@ class ConvTiling:
             calls=calls,
             workspace=[workspace("partial", (c["split"], out_size))] if two else [],
             reference=s.reference(),
+            flags=common.CUDA_FLAGS,
             language="cuda",
         )
 

@@ -45,13 +45,21 @@ class GemmTiling:
         left = c["rows"] * common.pick(c["transposed"], 2, common.widest(c["step"]))
         return c["rows"] * c["cols"] + left + 2 * c["cols"] + 28
 
+    @property
+    def straight(self) -> int:
+        """Steps along K that are written out in a row: a whole number of reads."""
+        c = self.choice
+        least = 1 if c["transposed"] else common.widest(c["step"])
+        return common.straight(c["step"], least, c["rows"] * c["cols"])
+
     def defines(self) -> Mapping[str, int]:
         """Return everything the kernel text is parameterised by."""
         s, c = self.shape, self.choice
         return common.defines(
             m=s.m, n=s.n, k=s.k, threads=self.threads, threads_m=c["threads_m"],
             threads_n=c["threads_n"], rows=c["rows"], cols=c["cols"], slices=c["slices"],
-            split=c["split"], step=c["step"], stages=c["stages"], k_per_split=self.per_split,
+            split=c["split"], step=c["step"], stages=c["stages"], straight=self.straight,
+            k_per_split=self.per_split,
             cluster=c["cluster"] and c["split"] > 1, a_pitch=self.a_pitch, b_pitch=self.b_pitch,
             a_copy=1 if c["transposed"] else common.widest(s.k, self.per_split, self.chunk),
             transposed=c["transposed"], row_vec=common.widest(c["rows"]),
@@ -76,6 +84,7 @@ class GemmTiling:
             calls=calls,
             workspace=[workspace("partial", (c["split"], s.m * s.n))] if two else [],
             reference=s.reference(),
+            flags=common.CUDA_FLAGS,
             language="cuda",
         )
 

@@ -129,5 +129,6 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         calls=calls,
         workspace=[workspace("partial", (c["split"], shape.m * shape.n))] if split else [],
         reference=shape.reference(),
+        flags=common.CUDA_FLAGS,
         language="cuda",
     )

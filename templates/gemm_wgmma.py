@@ -169,6 +169,6 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         args=shape.arguments(),
         calls=[call("gemm_wgmma", ["a", "b", "c"], grid, tiling.threads, tiling.shared_bytes)],
         reference=shape.reference(),
-        flags=(f"-arch={ARCH}",),
+        flags=(f"-arch={ARCH}", *common.CUDA_FLAGS),
         language="cuda",
     )

@@ -23,6 +23,7 @@ def kernel(shape: Softmax, choice: Mapping[str, int]) -> SourceKernel:
         block=(choice["threads"], choice["rows"]),
         args=shape.arguments(),
         reference=shape.reference(),
+        flags=common.CUDA_FLAGS,
         language="cuda",
     )
 

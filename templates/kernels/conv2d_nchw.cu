@@ -93,11 +93,11 @@ __device__ __forceinline__ void accumulate_tap(
 }
 
 #if UNROLL
-__device__ __forceinline__ void accumulate(
+__device__ __forceinline__ void accumulate_straight(
     float (&sum)[CHANNELS][PIXELS], const float* w, const float* x) {
   float window[WINDOW];
 #pragma unroll
-  for (int t = 0; t < STEP * TAPS; t += VEC) {
+  for (int t = 0; t < STRAIGHT * TAPS; t += VEC) {
     float taps[CHANNELS][VEC];
 #pragma unroll
     for (int j = 0; j < CHANNELS; ++j) load_vector<VEC>(taps[j], w + j * GROUPS * W_PITCH + t);
@@ -109,6 +109,14 @@ __device__ __forceinline__ void accumulate(
       for (int j = 0; j < CHANNELS; ++j) accumulate_tap(sum, window, kx, j, taps[j][v]);
     }
   }
+}
+
+// STRAIGHT channels at a time are written out: more would take long to compile and gain nothing.
+__device__ __forceinline__ void accumulate(
+    float (&sum)[CHANNELS][PIXELS], const float* w, const float* x) {
+#pragma unroll 1
+  for (int c = 0; c < STEP; c += STRAIGHT)
+    accumulate_straight(sum, w + c * TAPS, x + c * (IN_H * IN_PITCH));
 }
 #else
 __device__ __forceinline__ void accumulate(
@@ -171,23 +179,25 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
   const float* const w = ws + group * W_PITCH + slice * STEP * TAPS;
   const float* const x =
       xs + (slice * STEP * IN_H + row * Y_STEP) * IN_PITCH + column * PIXELS * X_STEP;
-#pragma unroll
-  for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk, chunk);
-  int slot = 0, free_slot = STAGES - 1;
+  // The first STAGES - 1 chunks are staged by the loop as well: code that exists once compiles fast.
+  int slot = 0, free_slot = 0;
 #pragma unroll 1
-  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+  for (int chunk = 1 - STAGES; chunk < CHUNKS; ++chunk) {
     if (STAGES == 1) {
       __syncthreads();
       stage(chunk, 0);
       copy_wait<0>();
       __syncthreads();
     } else {
-      copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
-      __syncthreads();
+      if (chunk >= 0) {
+        copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
+        __syncthreads();
+      }
       stage(chunk + STAGES - 1, free_slot);
+      free_slot = free_slot + 1 == STAGES ? 0 : free_slot + 1;
+      if (chunk < 0) continue;
     }
     accumulate(sum, w + slot * W_FLOATS, x + slot * X_FLOATS);
-    free_slot = slot;
     slot = slot + 1 == STAGES ? 0 : slot + 1;
   }
   copy_wait<0>();
@@ -203,10 +213,13 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
   __syncthreads();
 
 #if CLUSTER
+#pragma unroll 1
   for (int i = tid; i < TILE; i += THREADS) partial[i] = sum_slices(partial, i);
   cluster_sync();
+#pragma unroll 1
   for (int i = blockIdx.z * THREADS + tid; i < TILE; i += SPLIT * THREADS) {
 #else
+#pragma unroll 1
   for (int i = tid; i < TILE; i += THREADS) {
 #endif
     const int co = co0 + i / (ROWS * TILE_OX);

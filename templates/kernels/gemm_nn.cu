@@ -56,10 +56,10 @@ __device__ __forceinline__ void multiply_add(
 }
 
 #if TRANSPOSED
-__device__ __forceinline__ void accumulate(
+__device__ __forceinline__ void accumulate_straight(
     float (&sum)[ROWS][COLS], const float* a, const float* b) {
 #pragma unroll
-  for (int k = 0; k < STEP; ++k) {
+  for (int k = 0; k < STRAIGHT; ++k) {
     float left[ROWS];
 #pragma unroll
     for (int j = 0; j < ROWS; j += ROW_VEC)
@@ -68,10 +68,10 @@ __device__ __forceinline__ void accumulate(
   }
 }
 #else
-__device__ __forceinline__ void accumulate(
+__device__ __forceinline__ void accumulate_straight(
     float (&sum)[ROWS][COLS], const float* a, const float* b) {
 #pragma unroll
-  for (int k = 0; k < STEP; k += K_VEC) {
+  for (int k = 0; k < STRAIGHT; k += K_VEC) {
     float ahead[ROWS][K_VEC];
 #pragma unroll
     for (int j = 0; j < ROWS; ++j) load_vector<K_VEC>(ahead[j], a + j * THREADS_M * A_PITCH + k);
@@ -85,6 +85,14 @@ __device__ __forceinline__ void accumulate(
   }
 }
 #endif
+
+// STRAIGHT steps of K at a time are written out: more would take long to compile and gain nothing.
+__device__ __forceinline__ void accumulate(
+    float (&sum)[ROWS][COLS], const float* a, const float* b) {
+#pragma unroll 1
+  for (int k = 0; k < STEP; k += STRAIGHT)
+    accumulate_straight(sum, a + k * (TRANSPOSED ? A_PITCH : 1), b + k * B_PITCH);
+}
 
 __device__ __forceinline__ float sum_slices(const float* partial, int i) {
   float sum = 0.0f;
@@ -124,23 +132,25 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
   const float* const left =
       TRANSPOSED ? as + slice * STEP * A_PITCH + ty * ROW_VEC : as + ty * A_PITCH + slice * STEP;
   const float* const right = bs + slice * STEP * B_PITCH + tx * N_VEC;
-#pragma unroll
-  for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk, chunk);
-  int slot = 0, free_slot = STAGES - 1;
+  // The first STAGES - 1 chunks are staged by the loop as well: code that exists once compiles fast.
+  int slot = 0, free_slot = 0;
 #pragma unroll 1
-  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+  for (int chunk = 1 - STAGES; chunk < CHUNKS; ++chunk) {
     if (STAGES == 1) {
       __syncthreads();
       stage(chunk, 0);
       copy_wait<0>();
       __syncthreads();
     } else {
-      copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
-      __syncthreads();
+      if (chunk >= 0) {
+        copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
+        __syncthreads();
+      }
       stage(chunk + STAGES - 1, free_slot);
+      free_slot = free_slot + 1 == STAGES ? 0 : free_slot + 1;
+      if (chunk < 0) continue;
     }
     accumulate(sum, left + slot * A_FLOATS, right + slot * B_FLOATS);
-    free_slot = slot;
     slot = slot + 1 == STAGES ? 0 : slot + 1;
   }
 
@@ -177,11 +187,14 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
           sum[j] + p * N_VEC);
   __syncthreads();
 #if CLUSTER
+#pragma unroll 1
   for (int i = tid; i < TILE; i += THREADS) partial[i] = sum_slices(partial, i);
   cluster_sync();
+#pragma unroll 1
   for (int i = blockIdx.z * THREADS + tid; i < TILE; i += SPLIT * THREADS) {
     const float total = cluster_sum<SPLIT>(partial + i);
 #else
+#pragma unroll 1
   for (int i = tid; i < TILE; i += THREADS) {
     const float total = sum_slices(partial, i);
 #endif

@@ -8,6 +8,9 @@ import autotune.templates  # noqa: F401 - registers the tasks
 import ml_dtypes
 import numpy as np
 import pytest
+from autotune.templates import common, conv2d_cuda, gemm_cuda
+from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates.gemm_shape import Gemm
 
 from autotune.emulator import run_emulated
 from autotune.errors import TemplateError
@@ -88,6 +91,48 @@ def test_cuda_kernels_match_their_reference_in_the_emulator(name, args, count):
         check(source, arrays)
 
 
+def test_a_convolution_in_several_straight_parts_matches_its_reference():
+    shape = Conv2d(1, 5, 6, 16, 20, 3, 3, (1, 1), (1, 1), True, False)
+    knobs = {"channels": 8, "groups": 2, "pixels": 4, "columns": 2, "rows": 5, "slices": 1}
+    for vec, straight in ((1, 1), (2, 2), (4, 4)):
+        choice = {
+            **knobs,
+            "split": 2,
+            "step": 8,
+            "stages": 2 + vec // 2,
+            "taps": vec,
+            "cluster": 0,
+        }
+        assert conv2d_cuda.ConvTiling(shape, choice).straight == straight
+        source = conv2d_cuda.kernel(shape, choice)
+        arrays = arrays_of(source)
+        run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+        check(source, arrays)
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+@pytest.mark.parametrize("stages", [1, 3])
+def test_a_product_in_several_straight_parts_matches_its_reference(transposed, stages):
+    shape = Gemm(18, 40, 70, "float32")
+    choice = {"rows": 8, "cols": 8, "threads_m": 2, "threads_n": 4, "slices": 2, "split": 1}
+    choice |= {"step": 16, "stages": stages, "cluster": 0, "transposed": transposed}
+    assert gemm_cuda.GemmTiling(shape, choice).straight == 8
+    source = gemm_cuda.kernel(shape, choice)
+    arrays = arrays_of(source)
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    check(source, arrays)
+
+
+@pytest.mark.parametrize("limit", [1, 64, 512, 10**6])
+def test_what_is_written_out_in_a_row_divides_and_is_bounded(limit, monkeypatch):
+    monkeypatch.setattr(common, "STRAIGHT", limit)
+    for steps, least, size in ((16, 1, 9), (16, 4, 9), (3, 1, 100), (12, 2, 30)):
+        count = common.straight(steps, least, size)
+        assert steps % count == 0
+        assert count % least == 0
+        assert count == least or count * size <= limit
+
+
 @pytest.mark.parametrize(
     ("args", "dtype"),
     [
@@ -129,8 +174,8 @@ def test_cuda_text_compiles_for_hopper(name, args, tmp_path):
         text = tmp_path / "kernel.cu"
         kernel = source.kernel("cuda")
         text.write_text(kernel.source)
-        flags = kernel.flags or ["-arch=sm_90"]
-        command = ["nvcc", "-cubin", *flags, text, "-o", tmp_path / "kernel.cubin"]
+        arch = [] if any("-arch" in flag for flag in kernel.flags) else ["-arch=sm_90"]
+        command = ["nvcc", "-cubin", *arch, *kernel.flags, text, "-o", tmp_path / "kernel.cubin"]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
