@@ -35,6 +35,8 @@ logger = logging.getLogger("autotvm")
 
 # Names of dtypes, layouts and the like; nothing of which C makes a call or a block.
 _NAME = re.compile(r"(?:[\w.,:+@ >-]|/(?![/*]))*")
+# How a template ends that makes no kernel: it is refused, or raises something of its own.
+_BEFORE_A_KERNEL = (MeasureErrorNo.INSTANTIATION_ERROR, MeasureErrorNo.COMPILE_HOST)
 _TEXT = Refusal("an argument of the task is a text that could be code")
 
 
@@ -73,8 +75,8 @@ def outdated(
     if isinstance(task, RecordedGraph) or (isinstance(task, Task) and task.name not in TASK_TABLE):
         return None
     target = task.target or Target("c")
-    if result.error_no == MeasureErrorNo.INSTANTIATION_ERROR:
-        # No kernel was made that could have a hash; what is not refused any more is another.
+    if result.error_no in _BEFORE_A_KERNEL and not told:
+        # No kernel was made that could have a hash; what does not fail so any more is another.
         now = realise(MeasureInput(target, task, point))
         refused = isinstance(now, BuildResult) and now.error_no == result.error_no
         return None if refused else OLDER

@@ -17,6 +17,7 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.task.radix import IntArray
 from autotune.tuner.points import FloatArray, PointTuner
+from autotune.utils.check import Check
 
 # The last part of each plan is drawn at random.
 RANDOM_SHARE = 0.05
@@ -107,10 +108,9 @@ class ModelBasedTuner(PointTuner):
         seed: int | None = None,
     ) -> None:
         super().__init__(task, seed)
-        if diversity_filter_ratio is not None and diversity_filter_ratio < 1:
-            raise TunerError(
-                f"diversity_filter_ratio must be at least 1, got {diversity_filter_ratio}"
-            )
+        if diversity_filter_ratio is not None:
+            check = Check(TunerError, type(self).__name__)
+            check.number("diversity_filter_ratio", diversity_filter_ratio, least=1)
         self.cost_model, self.model_optimizer = cost_model, model_optimizer
         self.plan_size = max(1, min(plan_size, self.space.rough_count))
         self.diversity_filter_ratio = diversity_filter_ratio

@@ -202,6 +202,38 @@ def test_a_sum_over_a_condition_counts_what_holds(tmp_path):
     assert np.allclose(found.values, np.where(x > 0, x, 0).sum(1), rtol=1e-5)
 
 
+@pytest.fixture
+def compiler(tmp_path, monkeypatch):
+    """Make a C compiler that does something before it compiles the plain loops."""
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("autotune.measure.process.blame.PAUSES_S", (0.0,) * 7)
+
+    def install(action):
+        path = tmp_path / "fakecc"
+        path.write_text(f'#!/bin/sh\nif [ -e kernel.c ]; then\n{action}\nfi\nexec cc "$@"\n')
+        path.chmod(0o755)
+        monkeypatch.setenv("CC", str(path))
+
+    return install
+
+
+@pytest.mark.parametrize(
+    "fault", ["kill -9 $$", "echo 'No space left on device'; exit 1", "kill -SEGV $$"]
+)
+def test_a_compiler_that_dies_over_a_reference_is_asked_again(compiler, tmp_path, fault):
+    once = tmp_path / "once"
+    compiler(f"[ -e {once} ] || {{ touch {once}; {fault}; }}")
+    found = made(tmp_path, lambda a: te.compute((4,), lambda i: a[i] * 2), uniform(4))
+    assert once.exists()
+    assert found.values.shape == (4,)
+
+
+def test_a_compiler_that_always_dies_over_a_reference_is_told_once(compiler, tmp_path):
+    compiler("kill -SEGV $$")
+    with pytest.raises(MeasureError, match="fakecc failed, 3 times in a row"):
+        made(tmp_path, lambda a: te.compute((4,), lambda i: a[i] * 2), uniform(4))
+
+
 def test_symbolic_extents_are_refused(tmp_path):
     n = te.var("n")
     a = te.placeholder((n,), name="a")

@@ -304,6 +304,15 @@ def test_devices_are_calibrated_by_a_common_anchor(tmp_path):
     assert calibration.factor(2, job("other.so"), 9.0, lambda anchor: None) == 1.0
 
 
+def test_an_anchor_that_finds_no_room_is_left_to_a_later_trial(tmp_path):
+    calibration = Calibration(devices=2)
+    assert calibration.factor(0, job(tmp_path / "gone.so"), 2e-3, lambda anchor: 1 / 0) == 1.0
+    artifact = tmp_path / "k.so"
+    artifact.write_bytes(b"code")
+    assert calibration.factor(0, job(artifact), 2e-3, lambda anchor: 1 / 0) == 1.0
+    assert calibration.factor(1, job("other.so"), 9.0, lambda anchor: 4e-3) == 0.5
+
+
 def test_one_device_needs_no_calibration():
     assert Calibration(devices=1).factor(0, job("k.so"), 1.0, lambda anchor: 1 / 0) == 1.0
 

@@ -16,7 +16,7 @@ from autotune import te
 from autotune.cli.main import main
 from autotune.driver import kernel_hash
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
-from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.record import compact, encode, load_from_file
 from autotune.task import (
     TASK_TABLE,
@@ -53,6 +53,8 @@ def scale(monkeypatch):
     def scale():
         cfg = get_config()
         cfg.define_knob("unroll", [1, 2, 4])
+        if now["n"] is None:
+            raise KeyError("n")
         if now.get("refuse"):
             cfg.raise_error("too many threads")
         return autotune.SourceKernel(
@@ -109,6 +111,15 @@ def test_what_was_refused_counts_as_long_as_it_is_refused():
     assert len(earlier(task, refused, keep_older=True).trials) == 1
     now["refuse"] = True
     assert len(earlier(task, refused).trials) == 1
+
+
+def test_a_template_that_raised_is_tried_again_once_it_does_not():
+    task = create(NAME, (), "c")
+    inp = MeasureInput(task.target, task, task.config_space.get(1))
+    raised = [(inp, MeasureResult((), MeasureErrorNo.COMPILE_HOST, 0.1, 1.0, "KeyError: 'n'"))]
+    assert earlier(task, raised).trials == []
+    now["n"] = None  # the text of the template raises again
+    assert len(earlier(task, raised).trials) == 1
 
 
 def test_an_option_keeps_them(tmp_path):

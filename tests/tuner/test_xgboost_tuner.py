@@ -311,3 +311,12 @@ def test_what_has_no_effect_is_said_once(caplog):
         "XGBTuner: no effect: diversity_filter_ratio, log_interval; ModelBasedTuner is AutoTVM's "
         "own way"
     ]
+
+
+@pytest.mark.parametrize("ratio", ["2", 0.5, True, float("nan"), [2]])
+def test_a_diversity_ratio_is_a_number_of_at_least_one(ratio):
+    task = create("tests.xgb.gemm", (256,), "c")
+    model = XGBoostCostModel(task, "knob", "rank", seed=0)
+    optimizer = SimulatedAnnealingOptimizer(task, n_iter=60, parallel_size=32, seed=0)
+    with pytest.raises(TunerError, match="diversity_filter_ratio must be a number of at least 1"):
+        ModelBasedTuner(task, model, optimizer, 32, diversity_filter_ratio=ratio)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import re
 import threading
 import time
 from concurrent.futures import CancelledError, Future
@@ -12,7 +11,12 @@ from dataclasses import dataclass, replace
 
 from autotune.errors import CompilerMissing
 from autotune.measure.build.job import BuildJob, BuildReply, Compiled, NotCompiled, reply_of
-from autotune.measure.process.blame import Case, Memory, killed_from_outside
+from autotune.measure.process.blame import (
+    Case,
+    Memory,
+    killed_from_outside,
+    tells_of_no_room,
+)
 from autotune.measure.process.pending import Pending
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.process.worker import StartFailed, Worker
@@ -29,8 +33,6 @@ _MODULE = "autotune.measure.build.worker"
 BARE = tuple(
     f"autotune.{name}" for name in ("measure", "runtime", "kernel", "codegen", "emulator")
 )
-# In the words of the C library, as compilers and Python pass them on.
-_NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
 
 Built = BuildResult | MeasureResult
 
@@ -171,7 +173,7 @@ class BuildPool:
             MeasureError: the disk stays full.
         """
         full = self._scratch.lacks_room()
-        if full is None and not _NO_ROOM.search(crash.message):
+        if full is None and not tells_of_no_room(crash.message):
             return case.killed() if crash.killed else case.struck()
         if not case.lacked():
             return False

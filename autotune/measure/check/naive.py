@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from autotune.errors import AutotuneError, MeasureError
+from autotune.errors import AutotuneError, CompilerCrashed, MeasureError
+from autotune.kernel import Kernel
 from autotune.measure.check.bounded_loops import BoundedKernel, bounded_kernel
 from autotune.measure.check.expected import Expected, expected
+from autotune.measure.process.blame import Case, Memory, tells_of_no_room
 from autotune.measure.run.jobs import Greeting, ReferenceJob
 from autotune.measure.run.replies import Computed, why_not
 from autotune.measure.run.stations import Station
 from autotune.measure.run.values import read_values
-from autotune.runtime import compile_kernel
+from autotune.runtime import BuildOutput, compile_kernel
 from autotune.target import Target
 from autotune.te import ComputeOp
 
@@ -60,11 +63,7 @@ def _run(
     kernel = reference.kernel
     folder = folder / "reference"
     try:
-        built = compile_kernel(kernel, Target("c"), timeout_s=_TIMEOUT_S, out_dir=folder)
-        given = tuple(
-            _widened(path, a.dtype, folder / f"{a.name}.npy")
-            for path, a in zip(inputs, kernel.inputs, strict=True)
-        )
+        built, given = _prepared(kernel, inputs, folder)
     except (AutotuneError, OSError) as error:
         raise MeasureError(f"the plain loops cannot be built: {error}") from error
     outputs = tuple(str(folder / f"{a.name}.npy") for a in kernel.outputs)
@@ -78,6 +77,33 @@ def _run(
     if not isinstance(reply, Computed):
         raise MeasureError(f"the plain loops failed: {why_not(reply)}")
     return [read_values(path, a.dtype) for path, a in zip(outputs, kernel.outputs, strict=True)]
+
+
+def _prepared(
+    kernel: Kernel, inputs: Sequence[str], folder: Path
+) -> tuple[BuildOutput, tuple[str, ...]]:
+    """Compile, and write the inputs as the loops read them.
+
+    What was killed, or found no room, is done again as for trials, see
+    `autotune.measure.process.blame`.
+    """
+    case = Case(Memory())
+    while True:
+        try:
+            built = compile_kernel(kernel, Target("c"), timeout_s=_TIMEOUT_S, out_dir=folder)
+            pairs = zip(inputs, kernel.inputs, strict=True)
+            return built, tuple(_widened(p, a.dtype, folder / f"{a.name}.npy") for p, a in pairs)
+        except (CompilerCrashed, OSError) as error:
+            if _is_final(case, error):
+                raise MeasureError(case.verdict(str(error))) from error
+            time.sleep(case.pause_s)
+
+
+def _is_final(case: Case, error: CompilerCrashed | OSError) -> bool:
+    """Take note of a crash or a lack; return whether to try no more."""
+    if isinstance(error, OSError) or tells_of_no_room(str(error)):
+        return case.lacked()
+    return case.killed() if error.killed else case.struck()
 
 
 def _widened(path: str, dtype: str, place: Path) -> str:

@@ -168,6 +168,7 @@ class Oracle:
         self._inputs: dict[tuple[Argument, ...], tuple[str, ...]] = {}
         self._known: dict[tuple[Argument, ...], Data] = {}
         self._numbers = itertools.count()
+        self._said: set[str] = set()
         self._station: Station | None = None
 
     def data(
@@ -279,7 +280,10 @@ class Oracle:
         return Data(inputs, tuple(checks))
 
     def _unverified(self, name: str, inputs: tuple[str, ...], reason: object) -> Data:
-        logger.warning("task %s: results are not verified: %s", name, reason)
+        said = f"task {name}: results are not verified: {reason}"
+        if said not in self._said:  # once, however many signatures its kernels have
+            self._said.add(said)
+            logger.warning("%s", said)
         return Data(inputs, ())
 
     def _write(self, value: Array) -> str:

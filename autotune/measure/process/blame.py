@@ -14,6 +14,7 @@ A trial is never judged by what others did; it is judged by evidence.
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
@@ -29,6 +30,13 @@ _FROM_OUTSIDE = frozenset(
     {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 )
 _VMSTAT = Path("/proc/vmstat")
+# In the words of the C library, as compilers and Python pass them on.
+_NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
+
+
+def tells_of_no_room(message: str) -> bool:
+    """Whether a message says that a disk was full."""
+    return _NO_ROOM.search(message) is not None
 
 
 def killed_from_outside(exit_code: int | None) -> bool:

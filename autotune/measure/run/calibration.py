@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -53,7 +55,10 @@ class Calibration:
             return 1.0
         with self._lock:
             if self._anchor is None:
-                self._anchor = _Anchor(_kept(job), seconds, device)
+                kept = _kept(job)
+                if kept is None:
+                    return 1.0
+                self._anchor = _Anchor(kept, seconds, device)
                 self._factors[device] = 1.0
             known = self._factors.get(device)
             anchor = self._anchor
@@ -63,9 +68,21 @@ class Calibration:
         return known
 
 
-def _kept(job: RunJob) -> RunJob:
-    """Give the anchor an artifact of its own: the builder removes its artifacts after use."""
+def _kept(job: RunJob) -> RunJob | None:
+    """Give the anchor an artifact of its own: the builder removes its artifacts after use.
+
+    Returns:
+        None where there is no room for it now: a later trial will do.
+    """
     source = Path(job.artifact)
     copy = source.with_name(f"anchor-{source.name}")
-    copy.write_bytes(source.read_bytes())
+    try:
+        os.link(source, copy)  # takes no room
+    except OSError:
+        try:
+            copy.write_bytes(source.read_bytes())
+        except OSError:
+            with suppress(OSError):
+                copy.unlink(missing_ok=True)
+            return None
     return replace(job, artifact=str(copy))
