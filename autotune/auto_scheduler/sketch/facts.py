@@ -166,6 +166,4 @@ def has_rfactor(state: State, stage_id: int) -> bool:
 
 def split_steps(state: State, stage_id: int) -> list[int]:
     """Returns the places of the splits of a stage, the last one first."""
-    return [
-        place for place, step in steps_on(state, stage_id) if isinstance(step, SplitStep)
-    ]
+    return [place for place, step in steps_on(state, stage_id) if isinstance(step, SplitStep)]

@@ -80,9 +80,7 @@ def _common(context: SketchContext, state: State, stage_id: int, reader: int) ->
     return access.num_common_outer_iterators(stages[stage_id].op, stages[reader].op)
 
 
-def _source(
-    context: SketchContext, state: State, stage_id: int, reader: int
-) -> tuple[int, int]:
+def _source(context: SketchContext, state: State, stage_id: int, reader: int) -> tuple[int, int]:
     """Returns the split that sets the number of threads, and how many loops are in common.
 
     A reader that has none yet gets one of its last loop.

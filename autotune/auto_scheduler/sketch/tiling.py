@@ -88,9 +88,7 @@ def follow(state: State, stage_id: int, splits: Sequence[int], level: int) -> No
     state.reorder(stage_id, [part for each in levels for part in each])
 
 
-def _keep_mark(
-    state: State, stage_id: int, annotation: Annotation, parts: list[Iterator]
-) -> None:
+def _keep_mark(state: State, stage_id: int, annotation: Annotation, parts: list[Iterator]) -> None:
     """Mark a part as the whole loop was: the outermost parallel, the innermost otherwise."""
     if annotation is Annotation.PARALLEL:
         parts[0] = state.parallel(stage_id, parts[0])
