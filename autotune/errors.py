@@ -6,6 +6,7 @@
     ├── InstantiationError    a configuration that this template cannot realise (trial error 1)
     ├── ExpressionError       a tensor expression that makes no sense
     ├── ScheduleError         a schedule primitive applied where it cannot be
+    ├── GraphError            a network that makes no sense, or holds what is not supported
     ├── LoweringError         a schedule that cannot be turned into loops
     ├── TargetError           a target string, device or limit that is wrong
     ├── KernelError           a kernel called or described wrongly
@@ -44,6 +45,10 @@ class InstantiationError(AutotuneError, ValueError):
 
 class ExpressionError(AutotuneError, ValueError):
     """A tensor expression is ill-formed."""
+
+
+class GraphError(AutotuneError, ValueError):
+    """A graph of network operators is ill-formed, or holds what is not supported."""
 
 
 class ScheduleError(AutotuneError, ValueError):

@@ -15,6 +15,7 @@ ROWS = [
     {"kernel"},
     {"te"},
     {"topi"},
+    {"graph"},
     {"workload"},
     {"task", "lowering"},
     {"codegen", "features"},

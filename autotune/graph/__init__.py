@@ -1,0 +1,26 @@
+"""Networks as graphs of operators: what they compute, and how they are made simpler and cut."""
+
+from autotune.graph.graph import Graph, free_variables, run_values
+from autotune.graph.operator import OPERATORS, Operator, Pattern
+from autotune.graph.text import digest, equal, graph_text
+from autotune.graph.types import TensorType
+from autotune.graph.value import Constant, Node, Result, Value, Variable, apply
+
+__all__ = [
+    "OPERATORS",
+    "Constant",
+    "Graph",
+    "Node",
+    "Operator",
+    "Pattern",
+    "Result",
+    "TensorType",
+    "Value",
+    "Variable",
+    "apply",
+    "digest",
+    "equal",
+    "free_variables",
+    "graph_text",
+    "run_values",
+]

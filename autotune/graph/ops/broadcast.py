@@ -1,0 +1,219 @@
+"""Operators on two tensors of shapes that meet as numpy's do, and what repeats a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from autotune import te, topi
+from autotune.graph.operator import Operator, Pattern
+from autotune.graph.ops.spelling import spelled
+from autotune.graph.types import TensorType
+from autotune.te.tensor import Tensor
+from autotune.topi import tag
+
+
+def broadcast_shape(op: Operator, a: TensorType, b: TensorType) -> tuple[int, ...]:
+    """Return the shape in which two tensors meet."""
+    try:
+        return np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        op.refuse("rhs", f"of a shape that meets {a}", b)
+
+
+@dataclass(frozen=True)
+class Broadcast(Operator):
+    """An operator on two tensors of one dtype."""
+
+    pattern: ClassVar[Pattern] = Pattern.BROADCAST
+    result_dtype: ClassVar[str | None] = None
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type in which both meet."""
+        self.take(inputs, 2)
+        a, b = inputs
+        if a.dtype != b.dtype:
+            self.refuse("rhs", f"of dtype {a.dtype}, as lhs is", b)
+        return TensorType(broadcast_shape(self, a, b), self.result_dtype or a.dtype)
+
+
+def _binary(
+    key: str,
+    compute: Callable[[Any, Any], Any],
+    reference: Callable[[Any, Any], Any],
+    dtype: str | None = None,
+) -> type[Operator]:
+    """Make the operator of a function of two elements."""
+
+    def write(self: Operator, a: Any, b: Any) -> Any:
+        return compute(a, b)
+
+    def run(self: Operator, a: Any, b: Any) -> Any:
+        return reference(a, b)
+
+    title = "".join(part.title() for part in key.split("_"))
+    names = {"name": key, "compute": write, "reference": run, "result_dtype": dtype}
+    doc = {"__doc__": f"Combine two tensors by ``{key}``.", "__module__": __name__}
+    return dataclass(frozen=True)(type(title, (Broadcast,), {**names, **doc}))
+
+
+Add = _binary("add", topi.add, np.add)
+Subtract = _binary("subtract", topi.subtract, np.subtract)
+Multiply = _binary("multiply", topi.multiply, np.multiply)
+Divide = _binary("divide", topi.divide, np.divide)
+Power = _binary("power", topi.power, np.power)
+Maximum = _binary("maximum", topi.maximum, np.maximum)
+Minimum = _binary("minimum", topi.minimum, np.minimum)
+Equal = _binary("equal", topi.equal, np.equal, "bool")
+NotEqual = _binary("not_equal", topi.not_equal, np.not_equal, "bool")
+Less = _binary("less", topi.less, np.less, "bool")
+LessEqual = _binary("less_equal", topi.less_equal, np.less_equal, "bool")
+Greater = _binary("greater", topi.greater, np.greater, "bool")
+GreaterEqual = _binary("greater_equal", topi.greater_equal, np.greater_equal, "bool")
+
+
+def along(values: Any, axis: int, ndim: int) -> Any:
+    """Return an array of one dimension with ones around, so that it meets others on an axis."""
+    return values.reshape([-1 if i == axis else 1 for i in range(ndim)])
+
+
+@dataclass(frozen=True)
+class BiasAdd(Operator):
+    """Add one number to each index of an axis: inputs are the data and a vector."""
+
+    name: ClassVar[str] = "nn.bias_add"
+    pattern: ClassVar[Pattern] = Pattern.BROADCAST
+    axis_of_bias: int = 1
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type of the data."""
+        self.take(inputs, 2)
+        data, bias = inputs
+        at = self.axis(self.axis_of_bias, data.ndim)
+        if bias != TensorType((data.shape[at],), data.dtype):
+            self.refuse("bias", f"{data.dtype}[{data.shape[at]}]", bias)
+        return data
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Add the vector."""
+        data, bias = inputs
+        return topi.nn.bias_add(data, bias, axis=self.axis(self.axis_of_bias, data.ndim))
+
+    def reference(self, *inputs: Any) -> Any:
+        """Add the vector."""
+        data, bias = inputs
+        return data + along(bias, self.axis(self.axis_of_bias, data.ndim), data.ndim)
+
+
+@dataclass(frozen=True)
+class Prelu(Operator):
+    """Scale negative elements by a slope of their channel: inputs are the data and a vector."""
+
+    name: ClassVar[str] = "nn.prelu"
+    pattern: ClassVar[Pattern] = Pattern.BROADCAST
+    axis_of_slope: int = 1
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type of the data."""
+        self.take(inputs, 2)
+        data, slope = inputs
+        at = self.axis(self.axis_of_slope, data.ndim)
+        if slope != TensorType((data.shape[at],), data.dtype):
+            self.refuse("alpha", f"{data.dtype}[{data.shape[at]}]", slope)
+        return data
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Scale negative elements."""
+        data, slope = inputs
+        at = self.axis(self.axis_of_slope, data.ndim)
+
+        def value(*i: Any) -> Any:
+            x = data(*i)
+            return te.Select(x > te.const(0, data.dtype), x, x * slope(i[at]))
+
+        return spelled(data.shape, value, "T_prelu", tag.BROADCAST)
+
+    def reference(self, *inputs: Any) -> Any:
+        """Scale negative elements."""
+        data, slope = inputs
+        at = self.axis(self.axis_of_slope, data.ndim)
+        return np.where(data > 0, data, data * along(slope, at, data.ndim))
+
+
+@dataclass(frozen=True)
+class ExpandDims(Operator):
+    """Insert ``num_newaxis`` dimensions of extent 1 before ``at``."""
+
+    name: ClassVar[str] = "expand_dims"
+    pattern: ClassVar[Pattern] = Pattern.BROADCAST
+    at: int = 0
+    num_newaxis: int = 1
+
+    def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        at = self.axis(self.at, len(shape) + 1)
+        return (*shape[:at], *[1] * self.num_newaxis, *shape[at:])
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type with the new dimensions."""
+        self.take(inputs, 1)
+        return TensorType(self._shape(inputs[0].shape), inputs[0].dtype)
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Read what is there."""
+        return topi.expand_dims(inputs[0], self.at, self.num_newaxis)
+
+    def reference(self, *inputs: Any) -> Any:
+        """Reshape."""
+        return inputs[0].reshape(self._shape(inputs[0].shape))
+
+
+@dataclass(frozen=True)
+class BroadcastTo(Operator):
+    """Repeat a tensor to a larger shape."""
+
+    name: ClassVar[str] = "broadcast_to"
+    pattern: ClassVar[Pattern] = Pattern.BROADCAST
+    shape: tuple[int, ...] = ()
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type of the wanted shape."""
+        self.take(inputs, 1)
+        wanted = TensorType(self.shape, inputs[0].dtype)
+        if broadcast_shape(self, inputs[0], wanted) != wanted.shape:
+            self.refuse("shape", f"one that {inputs[0]} can be repeated to", self.shape)
+        return wanted
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Repeat."""
+        return topi.broadcast_to(inputs[0], self.shape)
+
+    def reference(self, *inputs: Any) -> Any:
+        """Repeat."""
+        return np.broadcast_to(inputs[0], self.shape)
+
+
+@dataclass(frozen=True)
+class Where(Operator):
+    """Take elements of the second input where the first is not 0, else of the third."""
+
+    name: ClassVar[str] = "where"
+    pattern: ClassVar[Pattern] = Pattern.BROADCAST
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type of both branches."""
+        self.take(inputs, 3)
+        condition, x, y = inputs
+        if y != x or condition.shape != x.shape:
+            self.refuse("condition and y", f"of the shape of x, {x}", (condition.shape, y.shape))
+        return x
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Choose."""
+        return topi.where(*inputs)
+
+    def reference(self, *inputs: Any) -> Any:
+        """Choose."""
+        return np.where(inputs[0] != 0, inputs[1], inputs[2])

@@ -1,0 +1,173 @@
+"""Operators on each element by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special
+
+from autotune import te
+from autotune.graph.operator import Operator, Pattern
+from autotune.graph.ops.spelling import each_element, spelled
+from autotune.graph.types import TensorType
+from autotune.ir import check_dtype
+from autotune.te.tensor import Tensor
+from autotune.topi import tag
+
+
+@dataclass(frozen=True)
+class Elementwise(Operator):
+    """An operator of one input, whose result has its type."""
+
+    pattern: ClassVar[Pattern] = Pattern.ELEMWISE
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type of the input."""
+        self.take(inputs, 1)
+        return inputs[0]
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Apply `expression` to each element."""
+        (x,) = inputs
+        name = f"T_{self.name.split('.')[-1]}"
+        return each_element(x, lambda v: self.expression(v, x.dtype), name)
+
+    def expression(self, value: Any, dtype: str) -> Any:
+        """Return the result for one element."""
+        raise NotImplementedError
+
+
+def _unary(
+    key: str, expression: Callable[[Any], Any], reference: Callable[[Any], Any]
+) -> type[Operator]:
+    """Make the operator of a function of one element."""
+
+    def write(self: Operator, value: Any, dtype: str) -> Any:
+        return expression(value)
+
+    def run(self: Operator, x: Any) -> Any:
+        return reference(x)
+
+    title = "".join(part.title() for part in key.split("_"))
+    names = {"name": key, "expression": write, "reference": run, "__module__": __name__}
+    made = type(title, (Elementwise,), {**names, "__doc__": f"Take ``{key}`` of each element."})
+    return dataclass(frozen=True)(made)
+
+
+Exp = _unary("exp", te.exp, np.exp)
+Log = _unary("log", te.log, np.log)
+Sqrt = _unary("sqrt", te.sqrt, np.sqrt)
+Rsqrt = _unary("rsqrt", te.rsqrt, lambda x: 1 / np.sqrt(x))
+Tanh = _unary("tanh", te.tanh, np.tanh)
+Sigmoid = _unary("sigmoid", te.sigmoid, special.expit)
+Erf = _unary("erf", te.erf, special.erf)
+Sin = _unary("sin", te.sin, np.sin)
+Cos = _unary("cos", te.cos, np.cos)
+Floor = _unary("floor", te.floor, np.floor)
+Ceil = _unary("ceil", te.ceil, np.ceil)
+Abs = _unary("abs", te.abs, np.abs)
+Negative = _unary("negative", lambda v: -v, np.negative)
+Copy = _unary("copy", lambda v: v, np.copy)
+
+
+@dataclass(frozen=True)
+class Relu(Elementwise):
+    """Clear negative elements."""
+
+    name: ClassVar[str] = "nn.relu"
+
+    def expression(self, value: Any, dtype: str) -> Any:
+        """Take the greater of an element and 0."""
+        return te.max(value, te.const(0, dtype))
+
+    def reference(self, *inputs: Any) -> Any:
+        """Take the greater of each element and 0."""
+        return np.maximum(inputs[0], 0)
+
+
+@dataclass(frozen=True)
+class LeakyRelu(Elementwise):
+    """Scale negative elements by ``alpha``."""
+
+    name: ClassVar[str] = "nn.leaky_relu"
+    alpha: float = 0.01
+
+    def expression(self, value: Any, dtype: str) -> Any:
+        """Scale a negative element."""
+        return te.Select(value > te.const(0, dtype), value, value * te.const(self.alpha, dtype))
+
+    def reference(self, *inputs: Any) -> Any:
+        """Scale negative elements."""
+        return np.where(inputs[0] > 0, inputs[0], inputs[0] * self.alpha)
+
+
+@dataclass(frozen=True)
+class Clip(Elementwise):
+    """Limit each element to ``a_min`` .. ``a_max``."""
+
+    name: ClassVar[str] = "clip"
+    a_min: float = -math.inf
+    a_max: float = math.inf
+
+    def expression(self, value: Any, dtype: str) -> Any:
+        """Limit an element."""
+        return te.max(te.min(value, te.const(self.a_max, dtype)), te.const(self.a_min, dtype))
+
+    def reference(self, *inputs: Any) -> Any:
+        """Limit each element."""
+        return np.clip(inputs[0], self.a_min, self.a_max)
+
+
+@dataclass(frozen=True)
+class Cast(Operator):
+    """Convert each element to another dtype."""
+
+    name: ClassVar[str] = "cast"
+    pattern: ClassVar[Pattern] = Pattern.ELEMWISE
+    dtype: str = "float32"
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type with the other dtype."""
+        self.take(inputs, 1)
+        return TensorType(inputs[0].shape, check_dtype(self.dtype))
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Convert each element."""
+        return each_element(inputs[0], lambda v: v.astype(self.dtype), "T_cast")
+
+    def reference(self, *inputs: Any) -> Any:
+        """Convert; from one float to another the precision of the reference stays."""
+        (x,) = inputs
+        both = x.dtype.kind not in "iub" and self.dtype.startswith(("float", "bfloat"))
+        return x if both else x.astype(self.dtype)
+
+
+@dataclass(frozen=True)
+class Full(Operator):
+    """A tensor of one value, given as the only input, without dimensions."""
+
+    name: ClassVar[str] = "full"
+    pattern: ClassVar[Pattern] = Pattern.ELEMWISE
+    shape: tuple[int, ...] = ()
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type with the wanted shape."""
+        self.take(inputs, 1)
+        if inputs[0].shape:
+            self.refuse("fill_value", "a tensor without dimensions", inputs[0])
+        return TensorType(self.shape, inputs[0].dtype)
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Write the value everywhere."""
+        (value,) = inputs
+        return spelled(
+            self.shape, lambda *_: value() if callable(value) else value, "T_full", tag.ELEMWISE
+        )
+
+    def reference(self, *inputs: Any) -> Any:
+        """Write the value everywhere."""
+        return np.full(self.shape, inputs[0])

@@ -1,0 +1,91 @@
+"""Operators that read where an index says, and that repeat elements of images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from autotune import te
+from autotune.graph.operator import Operator, Pattern
+from autotune.graph.ops.layout import DATA, by_letter, check_layout, ordered
+from autotune.graph.ops.spelling import spelled
+from autotune.graph.types import TensorType
+from autotune.te.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Take(Operator):
+    """Take slices along an axis; indices, the second input, are limited to the axis."""
+
+    name: ClassVar[str] = "take"
+    pattern: ClassVar[Pattern] = Pattern.INJECTIVE
+    along: int = 0
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type with the shape of the indices in place of the axis."""
+        self.take(inputs, 2)
+        data, indices = inputs
+        at = self.axis(self.along, data.ndim)
+        if not indices.dtype.startswith(("int", "uint")):
+            self.refuse("indices", "whole numbers", indices)
+        shape = (*data.shape[:at], *indices.shape, *data.shape[at + 1 :])
+        return TensorType(shape, data.dtype)
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Read at the index."""
+        data, indices = inputs
+        at = self.axis(self.along, data.ndim)
+        own = (*data.shape[:at], *indices.shape, *data.shape[at + 1 :])
+        last = data.shape[at] - 1
+
+        def body(*i: Any) -> Any:
+            where = indices(*i[at : at + indices.ndim]).astype("int32")
+            where = te.max(te.min(where, last), 0)
+            return data(*i[:at], where, *i[at + indices.ndim :])
+
+        return spelled(own, body, "T_take")
+
+    def reference(self, *inputs: Any) -> Any:
+        """Take."""
+        return np.take(inputs[0], inputs[1].astype(np.int64), axis=self.along, mode="clip")
+
+
+@dataclass(frozen=True)
+class Upsampling(Operator):
+    """Repeat each element of images ``scale`` times in both directions."""
+
+    name: ClassVar[str] = "nn.upsampling"
+    pattern: ClassVar[Pattern] = Pattern.INJECTIVE
+    scale: int = 2
+    layout: str = "NCHW"
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the larger type."""
+        self.take(inputs, 1)
+        check_layout(self, "layout", self.layout, DATA[2])
+        if inputs[0].ndim != 4 or self.scale < 1:
+            self.refuse("data", "of 4 dimensions, and scale at least 1", inputs[0])
+        images = by_letter(self.layout, inputs[0].shape)
+        larger = {axis: images[axis] * self.scale for axis in "HW"}
+        return TensorType(ordered(self.layout, {**images, **larger}), inputs[0].dtype)
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Read at the quotient."""
+        (x,) = inputs
+        out = self.infer(TensorType.of(x))
+
+        def body(*i: Any) -> Any:
+            at = [
+                te.indexdiv(index, self.scale) if letter in "HW" else index
+                for letter, index in zip(self.layout, i, strict=True)
+            ]
+            return x(*at)
+
+        return spelled(out.shape, body, "T_upsampling")
+
+    def reference(self, *inputs: Any) -> Any:
+        """Repeat."""
+        rows, columns = self.layout.index("H"), self.layout.index("W")
+        return inputs[0].repeat(self.scale, rows).repeat(self.scale, columns)

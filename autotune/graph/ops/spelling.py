@@ -1,0 +1,25 @@
+"""Tensor expressions as TVM's C++ operator library spells them: its workload keys hash that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from autotune import te
+from autotune.te.tensor import Tensor
+from autotune.topi import tag
+from autotune.topi.utils import axis_names
+
+
+def spelled(
+    shape: Sequence[Any], body: Callable[..., Any], name: str, kind: str = tag.INJECTIVE
+) -> Tensor:
+    """Define a tensor whose axes are ax0, ax1, ..."""
+    names = axis_names(len(shape))
+    result: Tensor = te.compute(list(shape), body, name, kind, varargs_names=names)
+    return result
+
+
+def each_element(x: Tensor, function: Callable[[Any], Any], name: str) -> Tensor:
+    """Apply a function of one expression to every element."""
+    return spelled(x.shape, lambda *i: function(x(*i)), name, tag.ELEMWISE)

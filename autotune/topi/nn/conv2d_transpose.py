@@ -1,0 +1,72 @@
+"""Transposed convolutions: data spread apart, then convolved by the filters turned around."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from autotune import te
+from autotune.te.tensor import Tensor
+from autotune.topi.arguments import asks
+from autotune.topi.nn.window import check_channels
+from autotune.topi.utils import static_shape
+
+_WHAT = "conv2d_transpose_nchw"
+
+
+def conv2d_transpose_nchw(
+    data: Tensor,
+    kernel: Tensor,
+    strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    output_padding: Sequence[int] = (0, 0),
+) -> Tensor:
+    """Spread data [batch, in, height, width] by filters [in, out, height, width].
+
+    Args:
+        data: the images.
+        kernel: the filters.
+        strides: distances (vertical, horizontal) at which elements are spread.
+        padding: what is cut off, ((top, bottom), (left, right)).
+        output_padding: rows and columns added below and to the right.
+    """
+    n, ci, height, width = static_shape(_WHAT, "data", data, 4)
+    own_ci, co, kh, kw = static_shape(_WHAT, "kernel", kernel, 4)
+    check_channels(_WHAT, ci, own_ci)
+    (top, bottom), (left, right) = padding
+    rows = (height - 1) * strides[0] + kh - top - bottom + output_padding[0]
+    columns = (width - 1) * strides[1] + kw - left - right + output_padding[1]
+    if rows < 1 or columns < 1:
+        asks(_WHAT).refuse("padding", "less than what the filters spread the data to", padding)
+    before = (kh - 1 - top, kw - 1 - left)
+
+    def spread(b: Any, c: Any, h: Any, w: Any) -> Any:
+        """Return the element that was spread to a place, or 0 between them and around."""
+        there: list[Any] = []
+        at: list[Any] = []
+        for index, skip, step, extent in zip(
+            (h, w), before, strides, (height, width), strict=True
+        ):
+            source = index - skip
+            there += [source >= 0, source < (extent - 1) * step + 1]
+            there += [te.indexmod(source, step) == 0] if step > 1 else []
+            at.append(te.indexdiv(source, step) if step > 1 else source)
+        return te.if_then_else(te.all(*there), data(b, c, *at), te.const(0, data.dtype))
+
+    padded = te.compute((n, ci, rows + kh - 1, columns + kw - 1), spread, "data_pad")
+    turned = te.compute(
+        (co, ci, kh, kw),
+        lambda o, i, h, w: kernel[i, o, kh - 1 - h, kw - 1 - w],
+        "kernel_transform",
+    )
+    dc = te.reduce_axis((0, ci), "dc")
+    dh, dw = te.reduce_axis((0, kh), "dh"), te.reduce_axis((0, kw), "dw")
+    result: Tensor = te.compute(
+        (n, co, rows, columns),
+        lambda b, c, h, w: te.sum(
+            padded[b, dc, h + dh, w + dw] * turned[c, dc, dh, dw], axis=[dc, dh, dw]
+        ),
+        "compute",
+        _WHAT,
+    )
+    return result

@@ -1,0 +1,105 @@
+"""Convolutions of images of three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from autotune import te
+from autotune.te.tensor import Tensor
+from autotune.topi.arguments import asks
+from autotune.topi.nn.pad import padded
+from autotune.topi.nn.window import check_channels, extents, ordered
+from autotune.topi.utils import axis_names
+
+_WHAT = "conv3d"
+_LAYOUTS = {"NCDHW": "OIDHW", "NDHWC": "DHWIO"}
+
+
+def conv3d(
+    data: Tensor,
+    kernel: Tensor,
+    strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+    data_layout: str = "NCDHW",
+    kernel_layout: str = "",
+) -> Tensor:
+    """Convolve images of depth, height and width.
+
+    Args:
+        data: images in ``data_layout``.
+        kernel: filters, OIDHW with NCDHW, DHWIO with NDHWC.
+        strides: for depth, height and width.
+        padding: zeros (before, after) for depth, height and width.
+        dilation: for depth, height and width.
+        data_layout: ``"NCDHW"`` or ``"NDHWC"``.
+        kernel_layout: the one that goes with it, or nothing.
+    """
+    check = asks(_WHAT)
+    check.one_of("data_layout", data_layout, _LAYOUTS)
+    filters_layout = _LAYOUTS[data_layout]
+    check.one_of("kernel_layout", kernel_layout, ("", filters_layout))
+    images = extents(_WHAT, "data", data, data_layout)
+    filters = extents(_WHAT, "kernel", kernel, filters_layout)
+    check_channels(_WHAT, images["C"], filters["I"])
+    steps, holes = dict(zip("DHW", strides, strict=True)), dict(zip("DHW", dilation, strict=True))
+    sides = dict(zip("DHW", padding, strict=True))
+    out = {**images, "C": filters["O"]}
+    for axis in "DHW":
+        room = images[axis] + sum(sides[axis]) - (filters[axis] - 1) * holes[axis] - 1
+        if room < 0:
+            check.refuse("kernel", "no larger than the padded data", kernel)
+        out[axis] = room // steps[axis] + 1
+    around = padded(
+        data,
+        [sides.get(axis, (0, 0))[0] for axis in data_layout],
+        [sides.get(axis, (0, 0))[1] for axis in data_layout],
+        0.0,
+        "pad_temp",
+        axis_names(5, "i"),
+    )
+    letters = {"I": "rc", "D": "rz", "H": "ry", "W": "rx"}
+    element = {
+        axis: te.reduce_axis((0, filters[axis]), name=name) for axis, name in letters.items()
+    }
+
+    def body(*index: Any) -> Any:
+        at = dict(zip(data_layout, index, strict=True))
+        places = {a: at[a] * steps[a] + element[a] * holes[a] for a in "DHW"}
+        image = around(*ordered(data_layout, {**at, **places, "C": element["I"]}))
+        weight = kernel(*ordered(filters_layout, {**element, "O": at["C"]}))
+        over = [element[axis] for axis in filters_layout if axis in element]
+        return te.sum(image * weight, axis=over)
+
+    names = ordered(data_layout, {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"})
+    name = f"conv3d_{data_layout.lower()}"
+    result: Tensor = te.compute(ordered(data_layout, out), body, name, name, varargs_names=names)
+    return result
+
+
+def global_pool3d(data: Tensor, pool_type: str = "avg", layout: str = "NCDHW") -> Tensor:
+    """Pool whole images to one element a channel."""
+    check = asks("global_pool3d")
+    check.one_of("pool_type", pool_type, ("max", "avg"))
+    check.one_of("layout", layout, _LAYOUTS)
+    images = extents("global_pool3d", "data", data, layout)
+    element = {a: te.reduce_axis((0, images[a]), name=f"rv{i}") for i, a in enumerate("DHW")}
+    reducer, name = (te.max, "max") if pool_type == "max" else (te.sum, "sum")
+
+    def body(*index: Any) -> Any:
+        at = dict(zip(layout, index, strict=True))
+        read = {a: at[a] * images[a] + element[a] for a in "DHW"}
+        return reducer(data(*ordered(layout, {**at, **read})), axis=list(element.values()))
+
+    shape = ordered(layout, {**images, "D": 1, "H": 1, "W": 1})
+    axes = axis_names(5)
+    kind = f"adaptive_pool_{name}"
+    pooled: Tensor = te.compute(shape, body, kind, kind, varargs_names=axes)
+    if pool_type == "max":
+        return pooled
+    count = te.const(images["D"] * images["H"] * images["W"], data.dtype)
+    result: Tensor = te.compute(
+        shape, lambda *i: pooled(*i) / count, "adaptive_pool_avg", "elemwise", varargs_names=axes
+    )
+    return result

@@ -1,0 +1,160 @@
+"""Each operator's type, its numpy reference and its tensor expression agree."""
+
+import numpy as np
+import pytest
+
+from autotune import te
+from autotune.errors import GraphError
+from autotune.graph import OPERATORS, Graph, TensorType, Variable, apply, graph_text, ops
+from tests.topi.evaluate import evaluate
+
+I4 = (1, 4, 7, 6)
+N4 = (1, 7, 6, 4)
+CASES = [
+    *[(OPERATORS[name](), (2, 3)) for name in (
+        "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "floor", "ceil",
+        "abs", "negative", "copy", "nn.relu", "nn.leaky_relu",
+    )],
+    (ops.Clip(0.2, 0.8), (2, 3)),
+    (ops.Cast("float64"), (2, 3)),
+    *[(OPERATORS[name](), (2, 3), (1, 3)) for name in (
+        "add", "subtract", "multiply", "divide", "power", "maximum", "minimum",
+    )],
+    *[(OPERATORS[name](), (2, 3), (3,)) for name in (
+        "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    )],
+    (ops.BiasAdd(), (2, 3, 4), (3,)),
+    (ops.BiasAdd(-1), (2, 3, 4), (4,)),
+    (ops.Prelu(), (2, 3, 4), (3,)),
+    (ops.ExpandDims(1, 2), (2, 3)),
+    (ops.BroadcastTo((4, 2, 3)), (2, 3)),
+    (ops.Where(), (2, 3), (2, 3), (2, 3)),
+    (ops.Conv2d((2, 2), (1, 1)), I4, (5, 4, 3, 3)),
+    (ops.Conv2d((1,), (1, 0, 2, 1), (2, 1)), I4, (5, 4, 3, 2)),
+    (ops.Conv2d(padding=(1,), groups=4), I4, (4, 1, 3, 3)),
+    (ops.Conv2d(padding=(1,), groups=2), I4, (6, 2, 3, 3)),
+    (ops.Conv2d((2,), (1,), data_layout="NHWC", kernel_layout="HWIO"), N4, (3, 3, 4, 5)),
+    (ops.Conv2d((2,), (1,), (1,), 4, "NHWC", "HWOI"), N4, (3, 3, 4, 1)),
+    (ops.Conv3d((1, 2, 2), (1,)), (1, 2, 4, 5, 5), (3, 2, 3, 3, 3)),
+    (ops.Conv3d((1,), (1,), data_layout="NDHWC", kernel_layout="DHWIO"), (1, 4, 5, 5, 2),
+     (3, 3, 3, 2, 3)),
+    (ops.Conv2dTranspose((2,), (1,)), (1, 3, 4, 5), (3, 2, 4, 4)),
+    (ops.Conv2dTranspose((2, 1), (1, 0, 0, 2), (1, 0)), (1, 3, 4, 5), (3, 2, 3, 2)),
+    (ops.Conv2dTranspose((1,), (2,)), (1, 3, 4, 5), (3, 2, 2, 2)),
+    (ops.WinogradConv2d(2, (1,)), (1, 7, 6, 3), (4, 4, 2, 3)),
+    (ops.Dense(), (2, 5), (3, 5)),
+    (ops.BatchMatmul(), (2, 3, 4), (2, 5, 4)),
+    (ops.BatchMatmul(True, False), (2, 4, 3), (1, 4, 5)),
+    (ops.MaxPool2d((3, 3), (2, 2), (1, 1)), I4),
+    (ops.MaxPool2d((2, 3), (2, 2), (0,), (1,), "NHWC", True), N4),
+    (ops.AvgPool2d((3,), (1,), (1,)), I4),
+    (ops.AvgPool2d((3,), (2,), (1,), count_include_pad=True), I4),
+    (ops.GlobalAvgPool2d(), I4),
+    (ops.GlobalMaxPool2d("NHWC"), N4),
+    (ops.GlobalAvgPool3d(), (1, 2, 3, 4, 5)),
+    (ops.GlobalAvgPool3d("NDHWC"), (1, 3, 4, 5, 2)),
+    (ops.Softmax(), (3, 5)),
+    (ops.Softmax(1), (2, 3, 4)),
+    (ops.LogSoftmax(), (3, 5)),
+    (ops.Reshape((0, -1)), (2, 3, 4)),
+    (ops.BatchFlatten(), (2, 3, 4)),
+    (ops.Transpose((1, 2, 0)), (2, 3, 4)),
+    (ops.Transpose(), (2, 3)),
+    (ops.Squeeze(), (1, 3, 1)),
+    (ops.Squeeze((0,)), (1, 3, 1)),
+    (ops.Concatenate(1), (2, 3), (2, 4), (2, 1)),
+    (ops.Split(3, 1), (2, 6)),
+    (ops.Stack(1), (2, 3), (2, 3)),
+    (ops.StridedSlice((0, 1), (2, 5), (1, 2)), (2, 6)),
+    (ops.Pad(((1, 0), (2, 1)), 0.5), (2, 3)),
+    (ops.Upsampling(2), I4),
+    (ops.Upsampling(3, "NHWC"), N4),
+    *[(OPERATORS[name]((1,), keep), (2, 3, 4)) for name in (
+        "sum", "mean", "max", "min", "prod",
+    ) for keep in (False, True)],
+    (ops.Argmax((1,)), (3, 5)),
+    (ops.Argmin((-1,), True), (3, 5)),
+]  # fmt: skip
+
+
+def case_name(case):
+    return f"{case[0].name}-{'-'.join('x'.join(map(str, shape)) for shape in case[1:])}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_type_reference_and_expression_agree(case):
+    op, *shapes = case
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(0.1, 1, shape).astype("float32") for shape in shapes]
+    if op.name in ("abs", "negative", "nn.relu", "nn.leaky_relu", "nn.prelu"):
+        arrays[0] -= 0.5
+    if op.name == "where":
+        arrays[0] = (arrays[0] > 0.5).astype("float32")
+    types = [TensorType(a.shape) for a in arrays]
+    given = op.infer(*types)
+    expected = given if isinstance(given, tuple) else (given,)
+    results = op.reference(*[a.astype("float64") for a in arrays])
+    results = results if isinstance(results, tuple) else (results,)
+    placeholders = [te.placeholder(a.shape, a.dtype.name) for a in arrays]
+    tensors = op.compute(*placeholders)
+    tensors = tensors if isinstance(tensors, list) else [tensors]
+    for kind, array, tensor in zip(expected, results, tensors, strict=True):
+        assert tuple(tensor.shape) == kind.shape == np.asarray(array).shape
+        assert tensor.dtype == kind.dtype
+        computed = evaluate(tensor, list(zip(placeholders, arrays, strict=True)))
+        np.testing.assert_allclose(computed, array, rtol=2e-4, atol=2e-5)
+    assert op.flop(*types, *expected) >= 0
+
+
+@pytest.mark.parametrize(("tile", "padding"), [(2, 1), (4, 1), (4, 0), (3, 2)])
+def test_winograd_by_transformed_weights_is_the_plain_convolution(tile, padding):
+    rng = np.random.default_rng(1)
+    data, weight = rng.normal(size=(2, 9, 7, 3)), rng.normal(size=(3, 3, 3, 5))
+    plain = ops.Conv2d(padding=(padding,), data_layout="NHWC", kernel_layout="HWIO")
+    transformed = ops.WinogradWeight(tile).reference(weight)
+    assert transformed.shape == ops.WinogradWeight(tile).infer(TensorType(weight.shape)).shape
+    result = ops.WinogradConv2d(tile, (padding,)).reference(data, transformed)
+    np.testing.assert_allclose(result, plain.reference(data, weight), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "message"),
+    [
+        (ops.Conv2d(), [I4, (5, 3, 3, 3)], "weight must be of 4 input channels in 1 groups, got"),
+        (ops.Conv2d(), [I4, (5, 4, 9, 3)], "weight must be no larger than the padded data"),
+        (ops.Conv2d(padding=(1, 2, 3)), [I4, (5, 4, 3, 3)], "padding must be 1, 2 or 4 whole"),
+        (ops.Conv2d(data_layout="NC"), [I4, (5, 4, 3, 3)], "one of NCHW, NHWC, got 'NC'"),
+        (ops.Dense(), [(2, 3), (4, 5)], r"weight must be \[out, in\] for data float32\[2, 3\]"),
+        (OPERATORS["add"](), [(2, 3), (4,)], "rhs must be of a shape that meets"),
+        (OPERATORS["add"](), [(2, 3)], "expected 2 inputs, got 1"),
+        (ops.Concatenate(1), [(2, 3), (3, 3)], "data must be tensors like"),
+        (ops.Reshape((4, -1)), [(2, 3)], "newshape must be extents of 6 elements"),
+        (ops.Softmax(2), [(2, 3)], "axis must be a whole number of -2 to 1, got 2"),
+        (ops.BatchNorm(), [(2, 3), (3,), (3,), (2,), (3,)], "moving_mean must be float32"),
+    ],
+    ids=lambda x: x.name if hasattr(x, "name") else "",
+)
+def test_what_does_not_fit_is_refused_with_the_line_of_the_user(op, shapes, message):
+    inputs = [Variable(TensorType(s), f"x{i}") for i, s in enumerate(shapes)]
+    with pytest.raises(GraphError, match=rf"test_operators\.py:\d+: {op.name}: .*{message}"):
+        apply(op, *inputs)
+
+
+def test_every_operator_is_in_a_case_or_replaced_before_kernels_are_made():
+    checked = {case[0].name for case in CASES}
+    left = {name for name, op in OPERATORS.items() if name not in checked}
+    replaced = {"nn.batch_norm", "nn.dropout", "nn.layer_norm", "nn.winograd_weight_nhwc"}
+    assert left - replaced == {"take", "full"}
+
+
+def test_take_limits_its_indices_and_full_writes_one_value():
+    data, index = np.arange(12.0).reshape(3, 4), np.array([[2, 0], [9, -1]], "int32")
+    op = ops.Take(0)
+    places = [te.placeholder((3, 4), "float32"), te.placeholder((2, 2), "int32")]
+    tensor = op.compute(*places)
+    out = evaluate(tensor, [(places[0], data.astype("float32")), (places[1], index)])
+    np.testing.assert_array_equal(out, op.reference(data, index))
+    value = Variable(TensorType(()), "value")
+    graph = Graph.of(apply(ops.Full((2, 2)), value))
+    np.testing.assert_array_equal(graph.run(np.float32(3))[0], np.full((2, 2), 3.0))
+    assert "full(value, shape=(2, 2)) : float32[2, 2]" in graph_text(graph)
