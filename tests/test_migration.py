@@ -173,10 +173,10 @@ DIFF = """\
 """
 # Import lines that cannot work, as the rule makes them, and a part of what they are answered.
 REFUSED = [
-    ("from autotune.tvm import relay", "autotune.create(name"),
-    ("from autotune.tvm import te, relay", "autotune.create(name"),
-    ("import autotune.tvm.relay.testing", "autotune.create(name"),
-    ("from autotune.tvm.relay import testing", "autotune.create(name"),
+    ("from autotune.tvm import relax", "autotune.create(name"),
+    ("from autotune.tvm import te, relax", "autotune.create(name"),
+    ("import autotune.tvm.relax.testing", "autotune.create(name"),
+    ("from autotune.tvm.relax import testing", "autotune.create(name"),
     (
         "from autotune.tvm.autotvm.graph_tuner import DPTuner",
         "autotune.create(name",
@@ -440,11 +440,11 @@ def test_a_served_module_is_the_one_of_the_wing(tmp_path):
         "import autotune.tvm.autotvm.tuner.xgboost_tuner as wing\nimport autotune.tvm.te\n"
         "assert served is wing and te is autotune.tvm.te\n"
         "assert wing.__spec__.name == 'autotune.tvm.autotvm.tuner.xgboost_tuner'\n"
-        "try:\n    from tvm import relay\n"
+        "try:\n    from tvm import relax\n"
         "except ImportError as error:\n    print(error)\n"
     )
     ended = run_python("-m", "autotune.tvm", tmp_path / "script.py")
-    assert ended.stdout == f"autotune.tvm.relay is not here: {GONE['autotune.tvm.relay']}\n"
+    assert ended.stdout == f"autotune.tvm.relax is not here: {GONE['autotune.tvm.relax']}\n"
 
 
 def test_an_unchanged_script_comes_before_a_tvm_that_is_installed(tmp_path):

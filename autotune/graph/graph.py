@@ -152,16 +152,16 @@ def run_values(
     for node in _post_order(outputs):
         arrays = [read(value) for value in node.inputs]
         results = node.op.reference(*arrays)
-        for value, array in zip(
+        for result, array in zip(
             node.outputs, results if isinstance(results, tuple) else (results,), strict=True
         ):
             numbers = np.asarray(array)
-            if numbers.shape != value.shape:
+            if numbers.shape != result.shape:
                 raise GraphError(
                     f"{node.op.name}: its numpy reference gives shape {numbers.shape}, its type "
-                    f"is {value.type}"
+                    f"is {result.type}"
                 )
-            wide[value] = numbers if dtype else numbers.astype(value.dtype, copy=False)
+            wide[result] = numbers if dtype else numbers.astype(result.dtype, copy=False)
         for value in node.inputs:
             left[value] -= 1
             if not left[value] and value not in known:

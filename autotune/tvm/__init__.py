@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         driver,
         error,
         nd,
+        relay,
         runtime,
         target,
         te,
@@ -33,16 +34,18 @@ if TYPE_CHECKING:
         topi,
         transform,
     )
+    from autotune.tvm.relay.function import IRModule
 
 # Public name -> its home; loaded when first used.
 _HOMES = {
     **{
         name: f"autotune.tvm.{name}"
         for name in (
-            "autotvm", "contrib", "driver", "error", "nd", "runtime", "target", "te", "testing",
-            "tir", "topi", "transform",
+            "autotvm", "contrib", "driver", "error", "nd", "relay", "runtime", "target", "te",
+            "testing", "tir", "topi", "transform",
         )
     },
+    "IRModule": "autotune.tvm.relay.function:IRModule",
     "TVMError": "autotune.errors:AutotuneError",
     "build": "autotune.driver:build",
     "context": "autotune.runtime:device",
@@ -55,6 +58,7 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = [
+    "IRModule",
     "TVMError",
     "__version__",
     "autotvm",
@@ -70,6 +74,7 @@ __all__ = [
     "gpu",
     "lower",
     "nd",
+    "relay",
     "runtime",
     "target",
     "te",

@@ -18,13 +18,13 @@ from autotune.utils.names import missing
 
 # What to use -> the names, and the modules with all below them, that are gone.
 _GONE = {
-    "models of relay are not read; create each task: autotune.create(name, args, target)": """
+    "networks are those of relay.testing and relay.nn; or autotune.create(name, args, target)": """
         autotvm.apply_graph_best autotvm.graph_tuner autotvm.task.ApplyGraphBest
         autotvm.task.TaskExtractEnv autotvm.task.dispatcher.ApplyGraphBest
         autotvm.task.extract_from_multiple_program autotvm.task.extract_from_program
         autotvm.task.nnvm_integration autotvm.task.relay_integration
         autotvm.task.topi_integration.TaskExtractEnv contrib.graph_executor contrib.graph_runtime
-        relax relay""",
+        relax""",
     "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host": """
         autotvm.RPCRunner autotvm.measure.RPCRunner autotvm.measure.default_module_loader
         autotvm.measure.measure_methods.RPCRunner autotvm.measure.measure_methods.check_remote
@@ -48,7 +48,7 @@ _GONE = {
     "write the schedule as a template, and tune it with autotune.tuner.AutoTuner": """
         auto_scheduler meta_schedule""",
     "tvm.lower(s, args) gives the loops, tvm.build(s, args) what can be called": """
-        IRModule contrib.tedd script te.create_prim_func""",
+        contrib.tedd script te.create_prim_func""",
     "there is no registry of functions; import what you need": "get_global_func register_func",
     "ready templates are in autotune.templates, operators in autotune.topi": """
         topi.arm_cpu topi.cuda topi.generic topi.x86""",

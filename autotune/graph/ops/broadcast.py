@@ -45,7 +45,7 @@ def _binary(
     compute: Callable[[Any, Any], Any],
     reference: Callable[[Any, Any], Any],
     dtype: str | None = None,
-) -> type[Operator]:
+) -> type[Broadcast]:
     """Make the operator of a function of two elements."""
 
     def write(self: Operator, a: Any, b: Any) -> Any:
@@ -57,7 +57,9 @@ def _binary(
     title = "".join(part.title() for part in key.split("_"))
     names = {"name": key, "compute": write, "reference": run, "result_dtype": dtype}
     doc = {"__doc__": f"Combine two tensors by ``{key}``.", "__module__": __name__}
-    return dataclass(frozen=True)(type(title, (Broadcast,), {**names, **doc}))
+    made: Any = type(title, (Broadcast,), {**names, **doc})
+    result: type[Broadcast] = dataclass(frozen=True)(made)
+    return result
 
 
 Add = _binary("add", topi.add, np.add)

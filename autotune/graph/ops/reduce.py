@@ -54,7 +54,7 @@ def _reduction(
     compute: Callable[..., Any],
     reference: Callable[..., Any],
     dtype: str | None = None,
-) -> type[Operator]:
+) -> type[Reduction]:
     """Make the operator of a reduction."""
 
     def write(self: Any, x: Tensor) -> Any:
@@ -65,7 +65,9 @@ def _reduction(
 
     names = {"name": key, "compute": write, "reference": run, "result_dtype": dtype}
     doc = {"__doc__": f"Take the ``{key}`` over axes.", "__module__": __name__}
-    return dataclass(frozen=True)(type(key.title(), (Reduction,), {**names, **doc}))
+    made: Any = type(key.title(), (Reduction,), {**names, **doc})
+    result: type[Reduction] = dataclass(frozen=True)(made)
+    return result
 
 
 Sum = _reduction("sum", topi.sum, np.sum)

@@ -1,0 +1,121 @@
+"""The graph that fusion works on: one vertex a value, tuple or node, and who dominates whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autotune.graph import ops
+from autotune.graph.graph import Graph
+from autotune.graph.operator import Pattern
+from autotune.graph.value import Constant, Node, Value
+
+
+@dataclass(eq=False)
+class Vertex:
+    """A node, a tuple that a node reads, an output of several, or what comes from outside.
+
+    Attributes:
+        pattern: of the operator.
+        node: the node that it is, or None.
+        index: its place in post-order.
+        readers: vertices that read it, with the pattern of the edge.
+        escapes: whether it is an output of the graph.
+        dominator: the first vertex that every path from it to an output passes.
+        path: the greatest pattern of the edges on the way there.
+        depth: in the tree of dominators.
+    """
+
+    pattern: Pattern
+    node: Node | None = None
+    index: int = 0
+    readers: list[tuple[Vertex, Pattern]] = field(default_factory=list)
+    escapes: bool = False
+    dominator: Vertex | None = None
+    path: Pattern = Pattern.OPAQUE
+    depth: int = 1
+
+
+def vertices_of(graph: Graph) -> list[Vertex]:
+    """Return the vertices in post-order, with their dominators."""
+    made = _Flow(graph)
+    _dominate(made.vertices)
+    return made.vertices
+
+
+class _Flow:
+    """Builds vertices and edges."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.vertices: list[Vertex] = []
+        self.known: dict[Value, Vertex] = {}
+        for node in graph.nodes:
+            self._add_node(node)
+        for value in graph.outputs:
+            self._of(value).escapes = True
+
+    def _add(self, vertex: Vertex) -> Vertex:
+        vertex.index = len(self.vertices)
+        self.vertices.append(vertex)
+        return vertex
+
+    def _of(self, value: Value) -> Vertex:
+        if value not in self.known:
+            scalar = isinstance(value, Constant) and value.is_scalar
+            kind = Pattern.ELEMWISE if scalar else Pattern.OPAQUE
+            self.known[value] = self._add(Vertex(kind))
+        return self.known[value]
+
+    def _add_node(self, node: Node) -> None:
+        sources = [self._of(value) for value in node.inputs]
+        joins = isinstance(node.op, ops.Concatenate | ops.Stack)
+        if joins:
+            tuple_vertex = self._add(Vertex(Pattern.TUPLE))
+            for source in sources:
+                source.readers.append((tuple_vertex, Pattern.INJECTIVE))
+        vertex = self._add(Vertex(node.op.pattern, node))
+        if joins:
+            tuple_vertex.readers.append((vertex, node.op.pattern))
+        else:
+            for value, source in zip(node.inputs, sources, strict=True):
+                source.readers.append((vertex, _edge(node, value)))
+        if len(node.outputs) == 1:
+            self.known[node.outputs[0]] = vertex
+            return
+        for value in node.outputs:
+            field_vertex = self._add(Vertex(Pattern.INJECTIVE))
+            vertex.readers.append((field_vertex, Pattern.INJECTIVE))
+            self.known[value] = field_vertex
+
+
+def _edge(node: Node, value: Value) -> Pattern:
+    """Return the pattern of an edge: that of the reader, unless nothing is repeated."""
+    pattern = node.op.pattern
+    if pattern == Pattern.BROADCAST and value.shape == node.outputs[0].shape:
+        return Pattern.ELEMWISE
+    return pattern
+
+
+def _dominate(vertices: list[Vertex]) -> None:
+    for vertex in reversed(vertices):
+        if vertex.escapes or not vertex.readers:
+            continue
+        dominator: Vertex | None = None
+        path = Pattern.ELEMWISE
+        for number, (reader, edge) in enumerate(vertex.readers):
+            if number == 0:
+                dominator, path = reader, edge
+            else:
+                dominator, path = _common(dominator, reader, max(path, edge))
+        vertex.dominator, vertex.path = dominator, path
+        vertex.depth = dominator.depth + 1 if dominator else 1
+
+
+def _common(a: Vertex | None, b: Vertex | None, path: Pattern) -> tuple[Vertex | None, Pattern]:
+    """Return the least common ancestor in the tree of dominators, and the pattern of the way."""
+    while a is not b:
+        if a is None or b is None:
+            return None, path
+        up_a, up_b = a.depth >= b.depth, b.depth >= a.depth
+        path = max(path, a.path if up_a else path, b.path if up_b else path)
+        a, b = (a.dominator if up_a else a), (b.dominator if up_b else b)
+    return a, path

@@ -1,0 +1,137 @@
+"""A fused piece of a network: what one kernel computes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from autotune import te
+from autotune.graph import ops
+from autotune.graph.fuse.partition import MAX_DEPTH, fused_groups
+from autotune.graph.graph import Graph
+from autotune.graph.text import digest
+from autotune.graph.value import Constant, Node, Value, Variable
+from autotune.graph.verify import check_computable
+from autotune.te.tensor import ComputeOp, Tensor
+
+# TVM cuts names of functions here, and adds a hash.
+_NAME = 80
+_MOVES_NOTHING = (ops.Reshape, ops.BatchFlatten, ops.ExpandDims, ops.Squeeze)
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """Some operators that run as one.
+
+    Attributes:
+        graph: the operators, over variables p0, p1, ...
+        inputs: the values of the network that these stand for, in order.
+        outputs: the values of the network that it computes, in order.
+    """
+
+    graph: Graph
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+
+    @cached_property
+    def name(self) -> str:
+        """The name that TVM gives: ``fused_`` and the operators."""
+        names = [node.op.name.replace(".", "_") for node in self.graph.nodes]
+        name = "_".join(["fused", *names])
+        if len(name) <= _NAME:
+            return name
+        return f"{name[:_NAME]}_{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+    @cached_property
+    def signature(self) -> str:
+        """A hash of the structure: functions with equal ones can run the same kernel."""
+        return digest(self.graph)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it only gives its input another shape, which needs no kernel."""
+        single = len(self.graph.inputs) == 1
+        return single and all(isinstance(n.op, _MOVES_NOTHING) for n in self.graph.nodes)
+
+    @property
+    def flop(self) -> float:
+        """Floating-point operations of one run."""
+        return self.graph.flop
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all inputs and outputs, each read or written once."""
+        return sum(value.type.bytes for value in (*self.inputs, *self.outputs))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Return inputs and outputs as tensor expressions, made anew by each call.
+
+        Raises:
+            GraphError: some operators have no kernel; all are listed.
+        """
+        check_computable(self.graph)
+        known: dict[Value, Any] = {
+            value: te.placeholder(value.shape, value.dtype, f"p{i}")
+            for i, value in enumerate(self.graph.inputs)
+        }
+        inputs = tuple(known.values())
+        known |= {each: te.const(each.array.item(), each.dtype) for each in self.graph.constants}
+        for node in self.graph.nodes:
+            made = node.op.compute(*[known[value] for value in node.inputs])
+            results = made if isinstance(made, (list, tuple)) else [made]
+            known.update(zip(node.outputs, results, strict=True))
+        return (*inputs, *[known[value] for value in self.graph.outputs])
+
+    @cached_property
+    def has_reduction(self) -> bool:
+        """Whether anything is reduced: TVM tunes such functions only."""
+        return any(_reduces(tensor) for tensor in self.tensors())
+
+
+def _reduces(output: Tensor) -> bool:
+    stack, seen = [output.op], {output.op}
+    while stack:
+        op = stack.pop()
+        if isinstance(op, ComputeOp) and op.reduce_axis:
+            return True
+        new = {tensor.op for tensor in op.input_tensors} - seen
+        seen |= new
+        stack += new
+    return False
+
+
+def partition(graph: Graph, opt_level: int = 3, max_depth: int = MAX_DEPTH) -> list[Function]:
+    """Cut a graph into functions by TVM's rules of fusion, in an order in which they can run."""
+    groups = fused_groups(graph, opt_level, max_depth)
+    return [_function(graph, nodes) for nodes in groups]
+
+
+def _function(graph: Graph, nodes: Sequence[Node]) -> Function:
+    """Make the function of a group of nodes, of which only the last is read from outside."""
+    inside = set(nodes)
+    root = nodes[-1]
+    outputs = tuple(value for value in root.outputs if len(root.outputs) == 1 or graph.uses(value))
+    known: dict[Value, Value] = {}
+    origins: dict[Value, Value] = {}
+    for node in nodes:
+        inputs = tuple([_given(value, known, origins) for value in node.inputs])
+        made = Node(node.op, inputs, node.origin)
+        known.update(zip(node.outputs, made.outputs, strict=True))
+    body = Graph.of(*[known[value] for value in outputs])
+    assert all(value.node in inside for value in outputs)
+    named = {value: Variable(value.type, f"p{i}") for i, value in enumerate(body.inputs)}
+    inputs_of = tuple(origins[value] for value in body.inputs)
+    return Function(body.substitute(named), inputs_of, outputs)
+
+
+def _given(value: Value, known: dict[Value, Value], origins: dict[Value, Value]) -> Value:
+    """Return what stands for a value in the function: a scalar stays, others are parameters."""
+    if isinstance(value, Constant) and value.is_scalar:
+        return value
+    if value not in known:
+        known[value] = Variable(value.type, "p")
+        origins[known[value]] = value
+    return known[value]

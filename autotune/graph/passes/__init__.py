@@ -1,0 +1,33 @@
+"""Passes: functions from a graph to a graph that computes the same."""
+
+from autotune.graph.passes.alter_layout import alter_layout
+from autotune.graph.passes.canonical import canonicalize_ops, simplify_expressions
+from autotune.graph.passes.common import eliminate_common
+from autotune.graph.passes.epilogue import fold_affine
+from autotune.graph.passes.fold_constant import fold_constant
+from autotune.graph.passes.fold_scale import fold_scale_backward, fold_scale_forward
+from autotune.graph.passes.pipeline import (
+    OWN,
+    RELAY_CPU,
+    RELAY_CUDA,
+    RELAY_TEMPLATES,
+    Pipeline,
+)
+from autotune.graph.passes.simplify_inference import simplify_inference
+
+__all__ = [
+    "OWN",
+    "RELAY_CPU",
+    "RELAY_CUDA",
+    "RELAY_TEMPLATES",
+    "Pipeline",
+    "alter_layout",
+    "canonicalize_ops",
+    "eliminate_common",
+    "fold_affine",
+    "fold_constant",
+    "fold_scale_backward",
+    "fold_scale_forward",
+    "simplify_expressions",
+    "simplify_inference",
+]

@@ -1,0 +1,83 @@
+"""Our own rules for what follows a convolution: one vector to add, and nothing else to compute."""
+
+from __future__ import annotations
+
+from autotune.graph import ops
+from autotune.graph.graph import Graph
+from autotune.graph.operator import Operator
+from autotune.graph.passes.fold_constant import fold_constant
+from autotune.graph.passes.fold_scale import vector_axis
+from autotune.graph.value import Constant, Node, Result, Value, apply
+
+
+def fold_affine(graph: Graph) -> Graph:
+    """Join sums and products with constants that follow one another on one axis.
+
+    ``(x + a) + b`` becomes ``x + (a + b)`` and ``(x * a) * b`` ``x * (a * b)``; a sum with a
+    constant moves past a sum with a residual, ``(x + a) + r`` to ``(x + r) + a``, where it meets
+    the shift of a batch norm that comes after. Only values with one reader are rebuilt.
+    """
+    uses: dict[Value, int] = {
+        value: graph.uses(value) for node in graph.nodes for value in node.outputs
+    }
+
+    def joined(node: Node, inputs: tuple[Value, ...]) -> Value | None:
+        if not isinstance(node.op, ops.Add | ops.Multiply):
+            return None
+        found = _constant_operand(node, inputs)
+        if found is None:
+            return _past_residual(node, inputs, uses)
+        value, constant = found
+        inner = _inner(value, type(node.op), uses)
+        if inner is None or vector_axis(inner[1], inner[0]) != vector_axis(constant, inner[0]):
+            return None
+        both = apply(node.op, inner[1], constant, origin=node.origin)
+        result = apply(node.op, inner[0], both, origin=node.origin)
+        uses[result] = uses.get(node.outputs[0], 1)
+        return result
+
+    return fold_constant(graph.rewrite(joined))
+
+
+def _constant_operand(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Value] | None:
+    for value, constant in (inputs, inputs[::-1]):
+        known = isinstance(constant, Constant) or _is_constant(constant)
+        if (
+            known
+            and value.type == node.outputs[0].type
+            and vector_axis(constant, value) is not None
+        ):
+            return value, constant
+    return None
+
+
+def _is_constant(value: Value) -> bool:
+    """Returns whether a value is made of constants only, by nodes that were just made."""
+    return isinstance(value, Result) and all(
+        isinstance(each, Constant) or _is_constant(each) for each in value.node.inputs
+    )
+
+
+def _inner(
+    value: Value, kind: type[Operator], uses: dict[Value, int]
+) -> tuple[Value, Value] | None:
+    """Return the operands of the sum (or product) with a constant that a value is."""
+    if not isinstance(value, Result) or not isinstance(value.node.op, kind):
+        return None
+    if uses.get(value, 1) != 1:
+        return None
+    return _constant_operand(value.node, value.node.inputs)
+
+
+def _past_residual(node: Node, inputs: tuple[Value, ...], uses: dict[Value, int]) -> Value | None:
+    if not isinstance(node.op, ops.Add) or inputs[0].type != inputs[1].type:
+        return None
+    for value, other in (inputs, inputs[::-1]):
+        inner = _inner(value, type(node.op), uses)
+        if inner is None:
+            continue
+        total = apply(node.op, inner[0], other, origin=node.origin)
+        result = apply(node.op, total, inner[1], origin=node.origin)
+        uses[result] = uses.get(node.outputs[0], 1)
+        return result
+    return None

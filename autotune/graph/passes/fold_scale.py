@@ -1,0 +1,257 @@
+"""Products with one number a channel move into the weights of a convolution or dense layer.
+
+Both directions follow TVM's FoldScaleAxis: backward into the layer that a product comes after,
+forward into the layers that read it. A ReLU between lets only positive scales through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from autotune.graph import ops
+from autotune.graph.graph import Graph
+from autotune.graph.value import Constant, Node, Result, Value, apply
+
+_ACTIVATIONS = (ops.Relu, ops.LeakyRelu)
+
+
+@dataclass(frozen=True)
+class Message:
+    """A value may be scaled along an axis, if the scale is positive where that is needed."""
+
+    axis: int
+    positive: bool = False
+
+    def meet(self, other: Message | None) -> Message | None:
+        """Return what both allow."""
+        if other is None or other.axis != self.axis:
+            return None
+        return Message(self.axis, self.positive or other.positive)
+
+
+def channels(node: Node) -> tuple[int, int, int] | None:
+    """Return the axes of a layer's channels: of its data, its result, and its weight's outputs.
+
+    None for what is no convolution, whole or depthwise, and no dense layer.
+    """
+    match node.op:
+        case ops.Dense():
+            return 1, 1, 0
+        case ops.Convolution() as op:
+            data, weight = (value.type for value in node.inputs)
+            if op.groups != 1 and not op.is_depthwise(data, weight):
+                return None
+            channel = op.data_layout.index("C")
+            return channel, channel, op.kernel_layout.index("O")
+    return None
+
+
+def read_weight_axis(node: Node) -> int:
+    """Return the axis of a layer's weight along which its data's channels are read."""
+    match node.op:
+        case ops.Dense():
+            return 1
+        case ops.Convolution() as op:
+            return op.kernel_layout.index("I" if op.groups == 1 else "O")
+    raise AssertionError(node.op.name)
+
+
+def vector_axis(vector: Value, data: Value) -> int | None:
+    """Return the axis of the data on which an operand has extents; None if there are several."""
+    shape = (1,) * (data.type.ndim - vector.type.ndim) + vector.shape
+    wide = [i for i, n in enumerate(shape) if n != 1]
+    fits = len(shape) == data.type.ndim and len(wide) == 1
+    return wide[0] if fits and shape[wide[0]] == data.shape[wide[0]] else None
+
+
+def scaled(value: Value, scale: Constant, axis: int, origin: str, divide: bool = False) -> Value:
+    """Multiply (or divide) along an axis by a scale that has extents on one axis only."""
+    shape = tuple(scale.type.size if i == axis else 1 for i in range(value.type.ndim))
+    aligned = apply(ops.Reshape(shape), scale, origin=origin)
+    return apply(ops.Divide() if divide else ops.Multiply(), value, aligned, origin=origin)
+
+
+def is_positive(scale: Constant) -> bool:
+    """Returns whether all numbers are above 0."""
+    return bool((scale.array > 0).all())
+
+
+def _scale_of(node: Node) -> tuple[Value, Constant] | None:
+    """Return what a product scales and by what, if one operand is a constant vector."""
+    if not isinstance(node.op, ops.Multiply):
+        return None
+    for value, scale in (node.inputs, node.inputs[::-1]):
+        if isinstance(scale, Constant) and vector_axis(scale, value) is not None:
+            return value, scale
+    return None
+
+
+def fold_scale_backward(graph: Graph) -> Graph:
+    """Move scales into the weights of the layer before, through activations, sums and biases."""
+    messages = _backward_messages(graph)
+    new: dict[Node, tuple[Value, ...]] = {}
+
+    def fold(node: Node, inputs: tuple[Value, ...]) -> Value | None:
+        new[node] = inputs
+        found = _scale_of(node)
+        if found is None:
+            return None
+        value, scale = found
+        message = messages.get(value)
+        if message is None or vector_axis(scale, value) != message.axis:
+            return None
+        if message.positive and not is_positive(scale):
+            return None
+        return _Push(messages, new, scale, message.axis).into(value)
+
+    return graph.rewrite(fold)
+
+
+def _backward_messages(graph: Graph) -> dict[Value, Message]:
+    found: dict[Value, Message] = {}
+    for node in graph.nodes:
+        result = node.outputs[0]
+        message = _backward_message(node, found) if graph.uses(result) == 1 else None
+        if message:
+            found[result] = message
+    return found
+
+
+def _backward_message(node: Node, found: dict[Value, Message]) -> Message | None:
+    axes = channels(node)
+    if axes:
+        return Message(axes[1])
+    first = found.get(node.inputs[0])
+    if isinstance(node.op, _ACTIVATIONS):
+        return replace(first, positive=True) if first else None
+    if isinstance(node.op, ops.BiasAdd):
+        same = first and first.axis == node.op.axis(node.op.axis_of_bias, node.inputs[0].type.ndim)
+        return first if same else None
+    if not isinstance(node.op, ops.Add | ops.Subtract):
+        return None
+    a, b = node.inputs
+    if a.shape == b.shape and first and found.get(b):
+        return first.meet(found[b])
+    for value, other in ((a, b), (b, a)):
+        message = found.get(value)
+        if (
+            message
+            and value.type == node.output.type
+            and vector_axis(other, value) == message.axis
+        ):
+            return message
+    return None
+
+
+@dataclass(frozen=True)
+class _Push:
+    """Scales values by scaling the weights that they come from."""
+
+    messages: dict[Value, Message]
+    new: dict[Node, tuple[Value, ...]]
+    scale: Constant
+    axis: int
+
+    def into(self, value: Value) -> Value:
+        """Return the scaled value."""
+        assert isinstance(value, Result)
+        node, inputs = value.node, self.new[value.node]
+        axes = channels(node)
+        if axes:
+            weight = scaled(inputs[1], self.scale, axes[2], node.origin)
+            return Node(node.op, (inputs[0], weight), node.origin).output
+        if isinstance(node.op, _ACTIVATIONS):
+            return Node(node.op, (self.into(node.inputs[0]),), node.origin).output
+        if isinstance(node.op, ops.BiasAdd):
+            bias = scaled(inputs[1], self.scale, 0, node.origin)
+            return Node(node.op, (self.into(node.inputs[0]), bias), node.origin).output
+        parts = [self._part(*pair, node) for pair in zip(node.inputs, inputs, strict=True)]
+        return Node(node.op, tuple(parts), node.origin).output
+
+    def _part(self, old: Value, new: Value, node: Node) -> Value:
+        """Scale one operand of a sum."""
+        if old in self.messages and old.type == node.output.type:
+            return self.into(old)
+        at = self.axis - (node.output.type.ndim - old.type.ndim)
+        return scaled(new, self.scale, at, node.origin)
+
+
+def fold_scale_forward(graph: Graph) -> Graph:
+    """Move scales into the weights of all layers that read the product, if all are such."""
+    demands = _forward_demands(graph)
+    scales: dict[Value, Constant] = {}
+
+    def fold(node: Node, inputs: tuple[Value, ...]) -> Value | None:
+        result = node.outputs[0]
+        message = demands.get(result)
+        found = _scale_of(node)
+        if found and message and vector_axis(found[1], result) == message.axis:
+            if found[0].type == result.type and (not message.positive or is_positive(found[1])):
+                scales[result] = found[1]
+                return inputs[node.inputs.index(found[0])]
+            return None
+        return _carried(node, inputs, message, scales)
+
+    return graph.rewrite(fold)
+
+
+def _carried(
+    node: Node, inputs: tuple[Value, ...], message: Message | None, scales: dict[Value, Constant]
+) -> Value | None:
+    """Rebuild a node that reads what lacks its scale; note whether its own result lacks it."""
+    lacking = [i for i, value in enumerate(node.inputs) if value in scales]
+    if not lacking:
+        return None
+    scale, result = scales[node.inputs[lacking[0]]], node.outputs[0]
+    if channels(node):
+        weight = scaled(inputs[1], scale, read_weight_axis(node), node.origin)
+        return Node(node.op, (inputs[0], weight), node.origin).output
+    assert message is not None
+    scales[result] = scale
+    if isinstance(node.op, _ACTIVATIONS):
+        return None
+    assert isinstance(node.op, ops.Add | ops.Subtract)
+    other = 1 - lacking[0]
+    at = message.axis - (result.type.ndim - inputs[other].type.ndim)
+    parts = list(inputs)
+    parts[other] = scaled(inputs[other], scale, at, node.origin, divide=True)
+    return Node(node.op, tuple(parts), node.origin).output
+
+
+def _forward_demands(graph: Graph) -> dict[Value, Message]:
+    """Return along which axis all readers of a value could do without its scale."""
+    unasked = object()
+    found: dict[Value, object] = {}
+
+    def ask(value: Value, message: Message | None) -> None:
+        before = found.get(value, unasked)
+        if before is unasked:
+            found[value] = message
+        elif isinstance(before, Message):
+            found[value] = before.meet(message)
+
+    for value in graph.outputs:
+        ask(value, None)
+    for node in reversed(graph.nodes):
+        own = found.get(node.outputs[0])
+        wanted = _asked(node, own if isinstance(own, Message) else None)
+        for value, message in zip(node.inputs, wanted, strict=True):
+            ask(value, message)
+    return {value: each for value, each in found.items() if isinstance(each, Message)}
+
+
+def _asked(node: Node, own: Message | None) -> Sequence[Message | None]:
+    """Return what a node asks of its inputs, given what is asked of it."""
+    axes = channels(node)
+    if axes:
+        return [Message(axes[0]), None]
+    if own and isinstance(node.op, _ACTIVATIONS):
+        return [replace(own, positive=True)]
+    if own and isinstance(node.op, ops.Add | ops.Subtract):
+        a, b = node.inputs
+        if a.type == node.output.type and vector_axis(b, a) == own.axis:
+            return [own, None]
+        if b.type == node.output.type and vector_axis(a, b) == own.axis:
+            return [None, own]
+    return [None] * len(node.inputs)

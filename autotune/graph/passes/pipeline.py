@@ -1,0 +1,59 @@
+"""Lists of passes by name: TVM's for both targets, and our own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autotune.graph.graph import Graph
+from autotune.graph.passes.alter_layout import alter_layout
+from autotune.graph.passes.canonical import canonicalize_ops, simplify_expressions
+from autotune.graph.passes.common import eliminate_common
+from autotune.graph.passes.epilogue import fold_affine
+from autotune.graph.passes.fold_constant import fold_constant
+from autotune.graph.passes.fold_scale import fold_scale_backward, fold_scale_forward
+from autotune.graph.passes.simplify_inference import simplify_inference
+
+Pass = Callable[[Graph], Graph]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Passes in order, each with the level from which on it runs.
+
+    Example::
+
+        simpler = RELAY_CUDA(graph.bind(params))
+    """
+
+    name: str
+    passes: tuple[tuple[int, Pass], ...]
+
+    def __call__(self, graph: Graph, opt_level: int = 3) -> Graph:
+        """Run the passes of at most this level."""
+        for level, each in self.passes:
+            if level <= opt_level:
+                graph = each(graph)
+        return graph
+
+
+_COMMON: tuple[tuple[int, Pass], ...] = (
+    (0, simplify_inference),
+    (3, eliminate_common),
+    (2, fold_constant),
+    (3, fold_scale_backward),
+    (3, fold_scale_forward),
+    (2, fold_constant),
+    (0, simplify_expressions),
+    (3, canonicalize_ops),
+)
+_END: tuple[tuple[int, Pass], ...] = ((0, simplify_expressions), (2, fold_constant))
+
+# The order of ``relay.build`` with the auto-scheduler, from which TVM's workload keys follow.
+RELAY_CUDA = Pipeline("relay_cuda", (*_COMMON, (3, alter_layout), *_END))
+# On the CPU TVM chooses the same computes; weights are laid out anew once a schedule is known.
+RELAY_CPU = Pipeline("relay_llvm", (*_COMMON, (3, alter_layout), *_END))
+# While templates are extracted TVM leaves layouts alone.
+RELAY_TEMPLATES = Pipeline("relay_templates", (*_COMMON, *_END))
+# Ours: fewer operations, whatever the signs of scales; direct convolutions.
+OWN = Pipeline("own", (*_COMMON, (3, fold_affine), *_END))

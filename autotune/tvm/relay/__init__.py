@@ -1,0 +1,20 @@
+"""TVM's ``relay``: networks as expressions."""
+
+from typing import TYPE_CHECKING
+
+from autotune.graph import Constant, TensorType, Value
+from autotune.graph import Value as Expr
+from autotune.graph import Variable as Var
+from autotune.tvm.names import resolver
+from autotune.tvm.relay import analysis, nn, testing
+from autotune.tvm.relay.function import Function, IRModule, Tuple
+from autotune.tvm.relay.operators import *
+from autotune.tvm.relay.operators import __all__ as _operators
+
+__all__ = [
+    *_operators, "Constant", "Expr", "Function", "IRModule", "TensorType", "Tuple", "Value", "Var",
+    "analysis", "nn", "testing",
+]  # fmt: skip
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

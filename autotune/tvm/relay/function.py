@@ -1,0 +1,122 @@
+"""TVM's `Function` and `IRModule` over a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from autotune.errors import GraphError
+from autotune.graph import Graph, Value, Variable, free_variables, graph_text
+
+
+class Tuple:
+    """Several values as one: ``relay.Tuple``."""
+
+    def __init__(self, fields: Sequence[Any]) -> None:
+        self.fields = tuple(fields)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.fields[index]
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.fields)
+
+    def astuple(self) -> Tuple:
+        """Return itself: TVM's wrapper of calls with several results has this method."""
+        return self
+
+
+def flattened(value: Any) -> tuple[Value, ...]:
+    """Return the tensors of nested tuples."""
+    if isinstance(value, Value):
+        return (value,)
+    if isinstance(value, (Tuple, tuple, list)):
+        return tuple(each for part in value for each in flattened(part))
+    raise GraphError(f"expected an expression of relay, got {value!r}")
+
+
+class Function:
+    """A network: parameters and a body, which may be a tuple.
+
+    Attributes:
+        params: its variables, in order.
+        body: what it computes.
+        graph: the same as a graph of autotune.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Variable],
+        body: Any,
+        ret_type: Any = None,
+        type_params: Any = None,
+        attrs: Any = None,
+    ) -> None:
+        self.params = list(params)
+        self.body = body
+        self.ret_type = ret_type
+        self.type_params = type_params
+        self.attrs = attrs
+        self.graph = Graph(tuple(self.params), flattened(body))
+
+    @staticmethod
+    def of(graph: Graph) -> Function:
+        """Make the function of a graph."""
+        body = graph.outputs[0] if len(graph.outputs) == 1 else Tuple(graph.outputs)
+        return Function(graph.inputs, body)
+
+    def __str__(self) -> str:
+        return graph_text(self.graph)
+
+
+class IRModule:
+    """Functions by name; networks are called ``main``."""
+
+    def __init__(self, functions: Mapping[Any, Function] | None = None) -> None:
+        self.functions = {str(name): function for name, function in (functions or {}).items()}
+
+    @staticmethod
+    def from_expr(expr: Any) -> IRModule:
+        """Make a module of a function, or of an expression whose variables are parameters."""
+        if isinstance(expr, IRModule):
+            return expr
+        if isinstance(expr, Graph):
+            return IRModule({"main": Function.of(expr)})
+        if not isinstance(expr, Function):
+            expr = Function(free_variables(flattened(expr)), expr)
+        return IRModule({"main": expr})
+
+    def __getitem__(self, name: str) -> Function:
+        if str(name) not in self.functions:
+            raise GraphError(f"module: expected one of {list(self.functions)}, got {name!r}")
+        return self.functions[str(name)]
+
+    def __setitem__(self, name: str, function: Function) -> None:
+        self.functions[str(name)] = function
+
+    def __contains__(self, name: str) -> bool:
+        return str(name) in self.functions
+
+    def __str__(self) -> str:
+        return "\n".join(f"def @{name}:\n{each}" for name, each in self.functions.items())
+
+
+def graph_of(module: Any) -> Graph:
+    """Return the graph of a module, its main function, or an expression.
+
+    Raises:
+        GraphError: it is none of these.
+    """
+    match module:
+        case Graph():
+            return module
+        case IRModule():
+            return module["main"].graph
+        case Function():
+            return module.graph
+        case Value() | Tuple():
+            return IRModule.from_expr(module)["main"].graph
+    raise GraphError(f"expected a module or function of relay, got {module!r}")

@@ -1,0 +1,271 @@
+"""TVM's ``relay.nn``: operators of networks as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from autotune.errors import GraphError
+from autotune.graph import Value, apply, ops
+from autotune.tvm.names import resolver
+from autotune.tvm.relay.function import Tuple
+
+Numbers = int | Sequence[int]
+
+
+def several(numbers: Numbers) -> tuple[int, ...]:
+    """Return one number or a list of them as a tuple."""
+    return tuple(map(int, numbers)) if isinstance(numbers, Sequence) else (int(numbers),)
+
+
+def _channels(op: str, weight: Value, layout: str, channels: int | None, kernel: Any) -> None:
+    """Refuse attributes that the weight contradicts."""
+    found = dict(zip(layout, weight.shape, strict=False))
+    spatial = tuple(found[letter] for letter in layout if letter in "DHW")
+    if channels is not None and channels not in (found.get("O"), found.get("O", 1) * found["I"]):
+        raise GraphError(f"{op}: weight must have {channels} output channels, got {weight.type}")
+    if kernel is not None and several(kernel) * (len(spatial) // len(several(kernel))) != spatial:
+        raise GraphError(f"{op}: weight must have windows {kernel}, got {weight.type}")
+
+
+def conv2d(
+    data: Value,
+    weight: Value,
+    strides: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: Any = None,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "OIHW",
+    out_layout: str = "",
+    out_dtype: str = "",
+) -> Value:
+    """Convolve images of two dimensions."""
+    _plain("nn.conv2d", data, data_layout, out_layout, out_dtype)
+    _channels("nn.conv2d", weight, kernel_layout, channels, kernel_size)
+    numbers = (several(strides), several(padding), several(dilation), groups)
+    return apply(ops.Conv2d(*numbers, data_layout, kernel_layout), data, weight)
+
+
+def conv3d(
+    data: Value,
+    weight: Value,
+    strides: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: Any = None,
+    data_layout: str = "NCDHW",
+    kernel_layout: str = "OIDHW",
+    out_layout: str = "",
+    out_dtype: str = "",
+) -> Value:
+    """Convolve images of three dimensions."""
+    _plain("nn.conv3d", data, data_layout, out_layout, out_dtype)
+    _channels("nn.conv3d", weight, kernel_layout, channels, kernel_size)
+    numbers = (several(strides), several(padding), several(dilation), groups)
+    return apply(ops.Conv3d(*numbers, data_layout, kernel_layout), data, weight)
+
+
+def conv2d_transpose(
+    data: Value,
+    weight: Value,
+    strides: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    channels: int | None = None,
+    kernel_size: Any = None,
+    groups: int = 1,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "IOHW",
+    out_layout: str = "",
+    output_padding: Numbers = 0,
+    out_dtype: str = "",
+) -> Value:
+    """Spread images by filters [in, out, height, width]."""
+    _plain("nn.conv2d_transpose", data, data_layout, out_layout, out_dtype)
+    unsupported = data_layout != "NCHW" or kernel_layout not in ("IOHW", "OIHW") or groups != 1
+    if unsupported or set(several(dilation)) != {1}:
+        raise GraphError(
+            "nn.conv2d_transpose: expected layouts NCHW and IOHW, one group and dilation 1, got "
+            f"{data_layout}, {kernel_layout}, groups={groups}, dilation={dilation}"
+        )
+    numbers = (several(strides), several(padding), several(output_padding))
+    return apply(ops.Conv2dTranspose(*numbers), data, weight)
+
+
+def _plain(op: str, data: Value, layout: str, out_layout: str, out_dtype: str) -> None:
+    """Refuse results of another layout or dtype than the data's."""
+    if out_layout not in ("", layout) or out_dtype not in ("", None, data.dtype):
+        raise GraphError(
+            f"{op}: out_layout and out_dtype must be the data's, {layout} and {data.dtype}, got "
+            f"{out_layout!r} and {out_dtype!r}"
+        )
+
+
+def dense(data: Value, weight: Value, units: int | None = None, out_dtype: str = "") -> Value:
+    """Multiply data [batch, in] by the transpose of weight [out, in]."""
+    if units is not None and weight.shape[:1] != (units,):
+        raise GraphError(f"nn.dense: weight must have {units} rows, got {weight.type}")
+    _plain("nn.dense", data, "", "", out_dtype)
+    return apply(ops.Dense(), data, weight)
+
+
+def batch_matmul(
+    tensor_a: Value,
+    tensor_b: Value,
+    out_dtype: str = "",
+    transpose_a: bool = False,
+    transpose_b: bool = True,
+) -> Value:
+    """Multiply batches of matrices."""
+    _plain("nn.batch_matmul", tensor_a, "", "", out_dtype)
+    return apply(ops.BatchMatmul(transpose_a, transpose_b), tensor_a, tensor_b)
+
+
+def bias_add(data: Value, bias: Value, axis: int = 1) -> Value:
+    """Add one number to each index of an axis."""
+    return apply(ops.BiasAdd(axis), data, bias)
+
+
+def batch_norm(
+    data: Value,
+    gamma: Value,
+    beta: Value,
+    moving_mean: Value,
+    moving_var: Value,
+    axis: int = 1,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+) -> Tuple:
+    """Normalise by statistics of each channel; the result is item 0 of a tuple."""
+    op = ops.BatchNorm(axis, epsilon, center, scale)
+    out = apply(op, data, gamma, beta, moving_mean, moving_var)
+    return Tuple([out, moving_mean, moving_var])
+
+
+def layer_norm(
+    data: Value,
+    gamma: Value,
+    beta: Value,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+) -> Value:
+    """Normalise along an axis."""
+    return apply(ops.LayerNorm(axis, epsilon, center, scale), data, gamma, beta)
+
+
+def dropout(data: Value, rate: float = 0.5) -> Value:
+    """Return the data: at inference nothing is dropped."""
+    return apply(ops.Dropout(rate), data)
+
+
+def relu(data: Value) -> Value:
+    """Clear negative elements."""
+    return apply(ops.Relu(), data)
+
+
+def leaky_relu(data: Value, alpha: float = 0.01) -> Value:
+    """Scale negative elements by ``alpha``."""
+    return apply(ops.LeakyRelu(alpha), data)
+
+
+def prelu(data: Value, alpha: Value, axis: int = 1) -> Value:
+    """Scale negative elements by a slope of their channel."""
+    return apply(ops.Prelu(axis), data, alpha)
+
+
+def softmax(data: Value, axis: int = -1) -> Value:
+    """Divide the powers of e by their sum."""
+    return apply(ops.Softmax(axis), data)
+
+
+def log_softmax(data: Value, axis: int = -1) -> Value:
+    """Take the logarithm of softmax."""
+    return apply(ops.LogSoftmax(axis), data)
+
+
+def batch_flatten(data: Value) -> Value:
+    """Join all dimensions but the first."""
+    return apply(ops.BatchFlatten(), data)
+
+
+def pad(data: Value, pad_width: Any, pad_value: float = 0, pad_mode: str = "constant") -> Value:
+    """Surround a tensor with a value."""
+    if pad_mode != "constant":
+        raise GraphError(f"nn.pad: pad_mode must be 'constant', got {pad_mode!r}")
+    pairs = tuple((int(before), int(after)) for before, after in pad_width)
+    return apply(ops.Pad(pairs, float(pad_value)), data)
+
+
+def upsampling(
+    data: Value,
+    scale_h: float = 1,
+    scale_w: float = 1,
+    layout: str = "NCHW",
+    method: str = "nearest_neighbor",
+    align_corners: bool = False,
+) -> Value:
+    """Repeat each element of images."""
+    if scale_h != scale_w or int(scale_h) != scale_h or method != "nearest_neighbor":
+        raise GraphError(
+            "nn.upsampling: expected one whole scale and method 'nearest_neighbor', got "
+            f"{scale_h}, {scale_w}, {method!r}"
+        )
+    return apply(ops.Upsampling(int(scale_h), layout), data)
+
+
+def max_pool2d(
+    data: Value,
+    pool_size: Numbers = 1,
+    strides: Numbers = 1,
+    dilation: Numbers = 1,
+    padding: Numbers = 0,
+    layout: str = "NCHW",
+    out_layout: str = "",
+    ceil_mode: bool = False,
+) -> Value:
+    """Take the maximum of windows."""
+    a, b, c, d = (several(each) for each in (pool_size, strides, padding, dilation))
+    return apply(ops.MaxPool2d(a, b, c, d, layout, ceil_mode), data)
+
+
+def avg_pool2d(
+    data: Value,
+    pool_size: Numbers = 1,
+    strides: Numbers = 1,
+    dilation: Numbers = 1,
+    padding: Numbers = 0,
+    layout: str = "NCHW",
+    out_layout: str = "",
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+) -> Value:
+    """Take the average of windows."""
+    a, b, c, d = (several(each) for each in (pool_size, strides, padding, dilation))
+    return apply(ops.AvgPool2d(a, b, c, d, layout, ceil_mode, count_include_pad), data)
+
+
+def global_avg_pool2d(data: Value, layout: str = "NCHW", out_layout: str = "") -> Value:
+    """Take the average of whole images."""
+    return apply(ops.GlobalAvgPool2d(layout), data)
+
+
+def global_max_pool2d(data: Value, layout: str = "NCHW", out_layout: str = "") -> Value:
+    """Take the maximum of whole images."""
+    return apply(ops.GlobalMaxPool2d(layout), data)
+
+
+def global_avg_pool3d(data: Value, layout: str = "NCDHW") -> Value:
+    """Take the average of whole images of three dimensions."""
+    return apply(ops.GlobalAvgPool3d(layout), data)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

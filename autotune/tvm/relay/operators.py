@@ -1,0 +1,236 @@
+"""Operators of ``relay`` itself: arithmetic, shapes, reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import GraphError
+from autotune.graph import OPERATORS, Constant, Node, TensorType, Value, Variable, apply, ops
+from autotune.te.location import user_line
+from autotune.tvm.relay.function import Tuple, flattened
+
+
+def var(
+    name_hint: str, type_annotation: Any = None, shape: Any = None, dtype: str = "float32"
+) -> Variable:
+    """Declare an input or parameter.
+
+    Raises:
+        GraphError: there is no shape.
+    """
+    if type_annotation is not None and shape is not None:
+        raise GraphError(f"var {name_hint!r}: expected type_annotation or shape, got both")
+    if isinstance(type_annotation, TensorType):
+        return Variable(type_annotation, name_hint)
+    given = shape if shape is not None else type_annotation
+    if given is None:
+        given = ()
+        if dtype == "float32":
+            raise GraphError(
+                f"var {name_hint!r}: expected a shape, got none; parameters whose shape follows "
+                "from their use are those of relay.testing.layers"
+            )
+    return Variable(TensorType(tuple(given), dtype), name_hint)
+
+
+def const(value: Any, dtype: str | None = None) -> Constant:
+    """Make a constant; Python's floats are float32 and its ints int32, as in TVM."""
+    numbers = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    if dtype is None and not isinstance(value, np.ndarray | np.generic):
+        dtype = {"float64": "float32", "int64": "int32"}.get(numbers.dtype.name)
+    return Constant.of(numbers, dtype=dtype)
+
+
+def _unary(name: str) -> Callable[[Value], Value]:
+    def operator(data: Value) -> Value:
+        return apply(OPERATORS[name](), data)
+
+    operator.__name__ = operator.__qualname__ = name
+    operator.__doc__ = f"Take ``{name}`` of each element."
+    return operator
+
+
+def _binary(name: str) -> Callable[[Any, Any], Value]:
+    def operator(lhs: Any, rhs: Any) -> Value:
+        return apply(OPERATORS[name](), lhs, rhs)
+
+    operator.__name__ = operator.__qualname__ = name
+    operator.__doc__ = f"Combine two tensors by ``{name}``."
+    return operator
+
+
+def _reduction(name: str) -> Callable[..., Value]:
+    def operator(
+        data: Value, axis: Any = None, keepdims: bool = False, exclude: bool = False
+    ) -> Value:
+        axes = None if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+        if exclude:
+            inside = {a % data.type.ndim for a in axes or ()}
+            axes = tuple(a for a in range(data.type.ndim) if a not in inside)
+        made: Any = OPERATORS[name]
+        return apply(made(axes, keepdims), data)
+
+    operator.__name__ = operator.__qualname__ = name
+    operator.__doc__ = f"Take the ``{name}`` over axes; over all by default."
+    return operator
+
+
+exp, log, sqrt, rsqrt = map(_unary, ("exp", "log", "sqrt", "rsqrt"))
+tanh, sigmoid, erf, sin, cos = map(_unary, ("tanh", "sigmoid", "erf", "sin", "cos"))
+floor, ceil, abs, negative, copy = map(_unary, ("floor", "ceil", "abs", "negative", "copy"))
+add, subtract, multiply, divide = map(_binary, ("add", "subtract", "multiply", "divide"))
+power, maximum, minimum = map(_binary, ("power", "maximum", "minimum"))
+equal, not_equal, less = map(_binary, ("equal", "not_equal", "less"))
+less_equal, greater, greater_equal = map(_binary, ("less_equal", "greater", "greater_equal"))
+sum, mean, max, min, prod = map(_reduction, ("sum", "mean", "max", "min", "prod"))
+argmax, argmin = map(_reduction, ("argmax", "argmin"))
+
+
+def clip(a: Value, a_min: float, a_max: float) -> Value:
+    """Limit each element."""
+    return apply(ops.Clip(float(a_min), float(a_max)), a)
+
+
+def cast(data: Value, dtype: str) -> Value:
+    """Convert each element."""
+    return apply(ops.Cast(dtype), data)
+
+
+def reshape(data: Value, newshape: Any) -> Value:
+    """Give the elements another shape; 0 keeps an extent, -1 takes what is left."""
+    shape = (newshape,) if isinstance(newshape, int) else tuple(newshape)
+    return apply(ops.Reshape(shape), data)
+
+
+def transpose(data: Value, axes: Sequence[int] | None = None) -> Value:
+    """Permute dimensions; reverse them by default."""
+    return apply(ops.Transpose(tuple(axes) if axes is not None else None), data)
+
+
+def squeeze(data: Value, axis: Any = None) -> Value:
+    """Drop dimensions of extent 1."""
+    axes = None if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    return apply(ops.Squeeze(axes), data)
+
+
+def expand_dims(data: Value, axis: int, num_newaxis: int = 1) -> Value:
+    """Insert dimensions of extent 1."""
+    return apply(ops.ExpandDims(axis, num_newaxis), data)
+
+
+def broadcast_to(data: Value, shape: Sequence[int]) -> Value:
+    """Repeat a tensor to a larger shape."""
+    return apply(ops.BroadcastTo(tuple(shape)), data)
+
+
+def concatenate(data: Any, axis: int = 0) -> Value:
+    """Join tensors along an axis."""
+    return apply(ops.Concatenate(axis), *flattened(data))
+
+
+def stack(data: Any, axis: int = 0) -> Value:
+    """Join tensors along a new axis."""
+    return apply(ops.Stack(axis), *flattened(data))
+
+
+def split(data: Value, indices_or_sections: int, axis: int = 0) -> Tuple:
+    """Cut a tensor into equal parts."""
+    if not isinstance(indices_or_sections, int):
+        raise GraphError(
+            f"split: indices_or_sections must be a number of parts, got {indices_or_sections!r}"
+        )
+    node = Node(ops.Split(indices_or_sections, axis), (data,), user_line())
+    return Tuple(node.outputs)
+
+
+def strided_slice(data: Value, begin: Any, end: Any, strides: Any = (), **kwargs: Any) -> Value:
+    """Take every ``strides``-th element from ``begin`` to ``end``."""
+    if kwargs.get("axes") is not None or kwargs.get("slice_mode", "end") != "end":
+        raise GraphError(f"strided_slice: expected begin, end and strides only, got {kwargs}")
+    return apply(ops.StridedSlice(tuple(begin), tuple(end), tuple(strides or ())), data)
+
+
+def take(data: Value, indices: Value, axis: int = 0, mode: str = "clip", **_: Any) -> Value:
+    """Take slices along an axis."""
+    if mode != "clip":
+        raise GraphError(f"take: mode must be 'clip', got {mode!r}")
+    return apply(ops.Take(axis), data, indices)
+
+
+def where(condition: Value, x: Value, y: Value) -> Value:
+    """Choose by a condition."""
+    return apply(ops.Where(), condition, x, y)
+
+
+def full(fill_value: Value, shape: Any = (), dtype: str = "") -> Value:
+    """Make a tensor of one value."""
+    return apply(ops.Full(tuple(shape)), fill_value)
+
+
+def zeros(shape: Any, dtype: str = "float32") -> Value:
+    """Make a tensor of zeros."""
+    return apply(ops.Full(tuple(shape)), Constant.of(np.zeros((), dtype)))
+
+
+def ones(shape: Any, dtype: str = "float32") -> Value:
+    """Make a tensor of ones."""
+    return apply(ops.Full(tuple(shape)), Constant.of(np.ones((), dtype)))
+
+
+__all__ = [
+    "abs",
+    "add",
+    "argmax",
+    "argmin",
+    "broadcast_to",
+    "cast",
+    "ceil",
+    "clip",
+    "concatenate",
+    "const",
+    "copy",
+    "cos",
+    "divide",
+    "equal",
+    "erf",
+    "exp",
+    "expand_dims",
+    "floor",
+    "full",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "log",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "multiply",
+    "negative",
+    "not_equal",
+    "ones",
+    "power",
+    "prod",
+    "reshape",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "split",
+    "sqrt",
+    "squeeze",
+    "stack",
+    "strided_slice",
+    "subtract",
+    "sum",
+    "take",
+    "tanh",
+    "transpose",
+    "var",
+    "where",
+    "zeros",
+]

@@ -1,0 +1,41 @@
+"""TVM's zoo: networks for tests and tutorials, with TVM's names, orders and first values."""
+
+from typing import TYPE_CHECKING
+
+from autotune.tvm.names import resolver
+from autotune.tvm.relay.testing import (
+    dcgan,
+    densenet,
+    dqn,
+    inception_v3,
+    init,
+    layers,
+    lstm,
+    mlp,
+    mobilenet,
+    resnet,
+    resnet_3d,
+    squeezenet,
+    vgg,
+)
+from autotune.tvm.relay.testing.init import create_workload
+
+__all__ = [
+    "create_workload",
+    "dcgan",
+    "densenet",
+    "dqn",
+    "inception_v3",
+    "init",
+    "layers",
+    "lstm",
+    "mlp",
+    "mobilenet",
+    "resnet",
+    "resnet_3d",
+    "squeezenet",
+    "vgg",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

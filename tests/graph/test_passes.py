@@ -1,0 +1,334 @@
+"""Each pass by itself: what it changes, and what it must leave alone."""
+
+import numpy as np
+import pytest
+
+from autotune.graph import (
+    Constant,
+    Graph,
+    Node,
+    TensorType,
+    Variable,
+    apply,
+    equal,
+    graph_text,
+    ops,
+    passes,
+)
+from autotune.graph.fuse import partition
+
+IMAGES = (1, 4, 6, 6)
+
+
+def variable(shape, name="data"):
+    return Variable(TensorType(shape), name)
+
+
+def constant(shape, seed=0, positive=False, name=""):
+    numbers = np.random.default_rng(seed).normal(size=shape)
+    return Constant.of(np.abs(numbers) + 0.1 if positive else numbers, name, "float32")
+
+
+def conv(x, seed=1, out=4, **kwargs):
+    size = x.shape[1]
+    return apply(ops.Conv2d(padding=(1,), **kwargs), x, constant((out, size, 3, 3), seed))
+
+
+def scale(x, positive=False, seed=2):
+    return apply(ops.Multiply(), x, constant((x.shape[1], 1, 1), seed, positive))
+
+
+def shift(x, seed=3):
+    return apply(ops.Add(), x, constant((x.shape[1], 1, 1), seed))
+
+
+def names(graph):
+    return [node.op.name for node in graph.nodes]
+
+
+def check_same(before, after):
+    arrays = [np.random.default_rng(9).normal(size=v.shape) for v in before.inputs]
+    for a, b in zip(before.run(*arrays), after.run(*arrays), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+
+
+def backward(out):
+    graph = Graph.of(out)
+    folded = passes.fold_constant(passes.fold_scale_backward(graph))
+    check_same(graph, folded)
+    return names(folded)
+
+
+def forward(out):
+    graph = Graph.of(out)
+    folded = passes.fold_constant(passes.fold_scale_forward(graph))
+    check_same(graph, folded)
+    return names(folded)
+
+
+def test_a_batch_norm_becomes_a_product_and_a_sum():
+    data = variable(IMAGES)
+    vectors = [constant((4,), i, positive=True, name=f"v{i}") for i in range(4)]
+    out = apply(ops.BatchNorm(), data, *vectors)
+    graph = Graph.of(apply(ops.Dropout(), out))
+    simple = passes.simplify_inference(graph)
+    check_same(graph, simple)
+    assert graph_text(passes.fold_constant(simple)) == (
+        "data: float32[1, 4, 6, 6]\n"
+        "%0 = multiply(data, v3: float32[4, 1, 1]) : float32[1, 4, 6, 6]\n"
+        "%1 = add(%0, v2: float32[4, 1, 1]) : float32[1, 4, 6, 6]\n"
+        "return %1\n"
+    )
+
+
+def test_a_batch_norm_on_the_last_axis_needs_no_new_dimensions():
+    out = apply(
+        ops.BatchNorm(3, scale=False, center=False),
+        variable((1, 6, 6, 4)),
+        *[constant((4,), i, True) for i in range(4)],
+    )
+    simple = passes.simplify_inference(Graph.of(out))
+    check_same(Graph.of(out), simple)
+    assert "expand_dims" not in names(simple)
+
+
+def test_a_layer_norm_becomes_arithmetic():
+    graph = Graph.of(apply(ops.LayerNorm(), variable((3, 5)), constant((5,)), constant((5,), 1)))
+    simple = passes.simplify_inference(graph)
+    check_same(graph, simple)
+    assert all(node.op.has_compute for node in simple.nodes)
+
+
+def test_constants_are_folded_without_computing_them():
+    def explode():
+        raise AssertionError("computed")
+
+    weight = Constant(TensorType((4, 4, 3, 3)), explode)
+    out = apply(ops.Conv2d(), variable(IMAGES), apply(ops.Negative(), weight))
+    assert names(passes.fold_constant(Graph.of(out))) == ["nn.conv2d"]
+
+
+def test_a_scale_moves_into_the_weights_before_it():
+    assert backward(scale(conv(variable(IMAGES)))) == ["nn.conv2d"]
+    assert backward(shift(scale(conv(variable(IMAGES))))) == ["nn.conv2d", "add"]
+
+
+def test_a_scale_moves_through_a_relu_only_if_it_is_positive():
+    def network(positive):
+        return scale(apply(ops.Relu(), shift(conv(variable(IMAGES)))), positive)
+
+    assert backward(network(True)) == ["nn.conv2d", "add", "nn.relu"]
+    assert backward(network(False)) == ["nn.conv2d", "add", "nn.relu", "multiply"]
+
+
+def test_a_scale_moves_into_both_operands_of_a_sum():
+    data = variable(IMAGES)
+    out = scale(apply(ops.Add(), conv(data, 1), conv(data, 5)))
+    assert backward(out) == ["nn.conv2d", "nn.conv2d", "add"]
+
+
+def test_two_readers_stop_a_fold_backward():
+    x = conv(variable(IMAGES))
+    out = apply(ops.Add(), scale(x), x)
+    assert backward(out) == ["nn.conv2d", "multiply", "add"]
+
+
+def test_a_residual_stops_a_fold_backward():
+    data = variable(IMAGES)
+    assert backward(scale(apply(ops.Add(), conv(data), data))) == ["nn.conv2d", "add", "multiply"]
+
+
+def test_a_scale_on_another_axis_stays():
+    out = apply(ops.Multiply(), conv(variable(IMAGES)), constant((6,)))
+    assert backward(out) == ["nn.conv2d", "multiply"]
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_depthwise_convolutions_and_dense_layers_take_scales_too(groups):
+    data = variable(IMAGES)
+    weight = constant((4, 4 // groups, 3, 3))
+    x = apply(ops.Conv2d(groups=groups), data, weight)
+    assert backward(scale(x)) == ["nn.conv2d"]
+    y = apply(ops.Conv2d(groups=groups), scale(data), weight)
+    assert forward(y) == ["nn.conv2d"]
+    dense = apply(ops.Dense(), variable((2, 3)), constant((5, 3)))
+    assert backward(apply(ops.Multiply(), dense, constant((5,)))) == ["nn.dense"]
+
+
+def test_groups_in_between_take_no_scale():
+    x = apply(ops.Conv2d(groups=2), variable(IMAGES), constant((4, 2, 3, 3)))
+    assert backward(scale(x)) == ["nn.conv2d", "multiply"]
+
+
+def test_layouts_with_channels_last_take_scales():
+    data = variable((1, 6, 6, 4))
+    op = ops.Conv2d(data_layout="NHWC", kernel_layout="HWIO")
+    x = apply(op, data, constant((3, 3, 4, 5)))
+    assert backward(apply(ops.Multiply(), x, constant((5,)))) == ["nn.conv2d"]
+    y = apply(op, apply(ops.Multiply(), data, constant((4,))), constant((3, 3, 4, 5)))
+    assert forward(y) == ["nn.conv2d"]
+
+
+def test_a_scale_moves_into_the_weights_after_it():
+    data = variable(IMAGES)
+    assert forward(conv(scale(data))) == ["nn.conv2d"]
+    out = conv(apply(ops.Relu(), shift(scale(data, positive=True))))
+    assert forward(out) == ["add", "nn.relu", "nn.conv2d"]
+    out = conv(apply(ops.Relu(), scale(data)))
+    assert forward(out) == ["multiply", "nn.relu", "nn.conv2d"]
+
+
+def test_all_readers_must_take_a_scale_forward():
+    x = scale(variable(IMAGES))
+    assert forward(apply(ops.Add(), conv(x, 1), conv(x, 5))) == ["nn.conv2d", "nn.conv2d", "add"]
+    x = scale(variable(IMAGES))
+    assert forward(apply(ops.Add(), conv(x), x)) == ["multiply", "nn.conv2d", "add"]
+
+
+def test_zeros_in_a_vector_stay_and_a_scalar_zero_goes():
+    data = variable((2, 3))
+    zero, one = Constant.of(np.float32(0)), Constant.of(np.float32(1))
+    out = apply(ops.Add(), data, Constant.of(np.zeros(3, "float32")))
+    out = apply(ops.Multiply(), apply(ops.Add(), out, zero), one)
+    assert names(passes.simplify_expressions(Graph.of(out))) == ["add"]
+    out = apply(ops.Reshape((2, 3)), apply(ops.Cast("float32"), data))
+    assert names(passes.simplify_expressions(Graph.of(out))) == []
+
+
+def test_biases_become_sums():
+    graph = Graph.of(apply(ops.BiasAdd(), variable(IMAGES), constant((4,))))
+    after = passes.canonicalize_ops(graph)
+    check_same(graph, after)
+    assert names(after) == ["expand_dims", "add"]
+
+
+def test_what_is_computed_twice_is_computed_once():
+    data = variable((2, 3))
+    one, same = Constant.of(np.float32(1)), Constant.of(np.float32(1))
+    out = apply(ops.Multiply(), apply(ops.Add(), data, one), apply(ops.Add(), data, same))
+    out = apply(ops.Add(), out, apply(ops.Add(), data, Constant.of(np.float32(2))))
+    after = passes.eliminate_common(Graph.of(out))
+    check_same(Graph.of(out), after)
+    assert names(after) == ["add", "multiply", "add", "add"]
+
+
+@pytest.mark.parametrize(
+    ("height", "attributes", "expected"),
+    [
+        (8, {}, "nn.conv2d_winograd_nhwc(data, constant: float32[6, 6, 5, 4]"),
+        (7, {}, "nn.conv2d_winograd_nhwc(data, constant: float32[4, 4, 5, 4], tile_size=2"),
+        (8, {"strides": (2,)}, "nn.conv2d(data"),
+        (8, {"dilation": (2,)}, "nn.conv2d(data"),
+    ],
+)
+def test_winograd_is_chosen_where_tvm_chooses_it(height, attributes, expected):
+    op = ops.Conv2d(padding=(1,), data_layout="NHWC", kernel_layout="HWIO", **attributes)
+    graph = Graph.of(apply(op, variable((1, height, 9, 4)), constant((3, 3, 4, 5))))
+    after = passes.alter_layout(graph)
+    check_same(graph, after)
+    assert f"%0 = {expected}" in graph_text(after)
+
+
+def test_operands_after_a_layer_get_their_full_rank_and_others_do_not():
+    data = variable(IMAGES)
+    before = Graph.of(shift(conv(shift(data))))
+    after = passes.alter_layout(before)
+    check_same(before, after)
+    shapes = [n.inputs[1].shape for n in after.nodes if n.op.name == "add"]
+    assert shapes == [(4, 1, 1), (1, 4, 1, 1)]
+
+
+def test_our_own_rules_join_shifts_across_a_residual():
+    data = variable(IMAGES)
+    x = apply(ops.Add(), shift(conv(data), 5), data)
+    graph = Graph.of(shift(x, 6))
+    after = passes.fold_affine(graph)
+    check_same(graph, after)
+    assert names(after) == ["nn.conv2d", "add", "add"]
+
+
+def test_a_value_that_is_read_twice_is_not_rebuilt():
+    x = shift(conv(variable(IMAGES)), 5)
+    graph = Graph.of(apply(ops.Multiply(), shift(x, 6), apply(ops.Relu(), x)))
+    after = passes.fold_affine(graph)
+    check_same(graph, after)
+    assert names(after) == names(graph)
+
+
+def fused(*outputs, **kwargs):
+    return [each.name for each in partition(Graph.of(*outputs), **kwargs)]
+
+
+def test_epilogues_fuse_into_a_convolution_and_prologues_do_not():
+    data = variable(IMAGES)
+    out = apply(ops.Relu(), apply(ops.Add(), shift(conv(apply(ops.Relu(), data))), data))
+    assert fused(out) == ["fused_nn_relu", "fused_nn_conv2d_add_add_nn_relu"]
+
+
+def test_a_diamond_of_elementwise_operators_is_one_function():
+    x = conv(variable(IMAGES))
+    out = apply(ops.Add(), apply(ops.Exp(), x), apply(ops.Tanh(), x))
+    assert fused(out) == ["fused_nn_conv2d_exp_tanh_add"]
+
+
+def test_two_convolutions_are_never_one_function():
+    data = variable(IMAGES)
+    out = apply(ops.Add(), conv(data, 1), conv(data, 5))
+    assert sorted(fused(out)) == ["fused_nn_conv2d", "fused_nn_conv2d_add"]
+
+
+def test_producers_fuse_into_a_concatenation_only_if_it_is_the_root():
+    data = variable(IMAGES)
+    parts = [apply(ops.Exp(), data), apply(ops.Tanh(), data)]
+    assert fused(apply(ops.Concatenate(1), *parts)) == ["fused_exp_tanh_concatenate"]
+    joined = apply(ops.Concatenate(1), conv(data, 1), conv(data, 5))
+    assert sorted(fused(joined)) == ["fused_concatenate", "fused_nn_conv2d", "fused_nn_conv2d"]
+
+
+def test_elementwise_work_fuses_into_a_reduction_and_nothing_after_it():
+    x = apply(ops.Sum((1,)), apply(ops.Exp(), variable((2, 3))))
+    assert fused(apply(ops.Relu(), x)) == ["fused_exp_sum", "fused_nn_relu"]
+
+
+def test_an_injective_operator_fuses_into_elementwise_ones_but_not_into_a_layer():
+    x = apply(ops.Transpose(), variable((3, 2)))
+    assert fused(apply(ops.Relu(), x)) == ["fused_transpose_nn_relu"]
+    assert fused(apply(ops.Dense(), x, constant((4, 3)))) == ["fused_transpose", "fused_nn_dense"]
+
+
+def test_an_output_that_is_also_read_ends_its_function():
+    x = apply(ops.Exp(), variable((2, 3)))
+    assert fused(x, apply(ops.Tanh(), x)) == ["fused_exp", "fused_tanh"]
+
+
+def test_a_function_holds_no_more_than_the_greatest_depth():
+    x = variable((2, 3))
+    for _ in range(20):
+        x = apply(ops.Exp(), x)
+    assert len(fused(x)) == 1
+    assert len(fused(x, max_depth=5)) >= 4
+    assert len(fused(x, opt_level=0)) == 20
+    assert len(fused(x)[0]) == 80 + 1 + 16  # cut, and a hash of what was cut
+
+
+def test_parts_of_a_split_are_read_by_functions_of_their_own():
+    data = variable((2, 6))
+    a, b = Node(ops.Split(2, 1), (apply(ops.Exp(), data),)).outputs
+    graph = Graph.of(apply(ops.Dense(), apply(ops.Tanh(), a), apply(ops.Relu(), b)))
+    functions = partition(graph)
+    names = [each.name for each in functions]
+    assert names == ["fused_exp_split", "fused_tanh", "fused_nn_relu", "fused_nn_dense"]
+    made = {value for each in functions for value in each.outputs}
+    assert graph.outputs[0] in made
+    assert all(v in made or v in graph.inputs for each in functions for v in each.inputs)
+
+
+def test_equal_functions_have_equal_signatures_and_scalars_count():
+    def network(number):
+        x = apply(ops.Multiply(), conv(variable(IMAGES)), Constant.of(np.float32(number)))
+        return partition(Graph.of(x))[0]
+
+    assert network(2).signature == network(2).signature
+    assert network(2).signature != network(3).signature
+    assert [t.name for t in network(2).tensors()][:2] == ["p0", "p1"]
+    assert equal(network(2).graph, network(2).graph)
