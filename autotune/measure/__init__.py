@@ -9,6 +9,7 @@ from autotune.measure.option import create_measure_batch, measure_option
 from autotune.measure.pipeline import Pipeline
 from autotune.measure.run.runner import LocalRunner
 from autotune.measure.run.timing import TimingPolicy
+from autotune.measure.session import Session
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.utils.names import lent
 
@@ -22,6 +23,7 @@ __all__ = [
     "MeasureResult",
     "Pipeline",
     "Runner",
+    "Session",
     "TimingPolicy",
     "VerifyPolicy",
     "create_measure_batch",

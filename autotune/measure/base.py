@@ -64,8 +64,16 @@ class Builder:
         self.timeout = timeout
         self.n_parallel = n_parallel or usable_cores()
 
+    @property
+    def mixes_tasks(self) -> bool:
+        """Whether trials of several tasks may be under way at once; here not.
+
+        A session then ends those of one task before it calls `set_task` with the next.
+        """
+        return False
+
     def set_task(self, task: Workload, build_kwargs: dict[str, Any] | None = None) -> None:
-        """Called once before a task is measured; ``build_kwargs`` comes from the runner."""
+        """Called before a task is measured; ``build_kwargs`` comes from the runner."""
         self.task = task
         self.build_kwargs = dict(build_kwargs or {})
 
@@ -132,8 +140,17 @@ class Runner:
         """What disturbed the timing on this host, in words; empty if nothing did, or who knows."""
         return ""
 
+    @property
+    def mixes_tasks(self) -> bool:
+        """Whether trials of several tasks may be under way at once; see `Builder.mixes_tasks`."""
+        return False
+
+    def host_note_of(self, task: Workload) -> str:
+        """Return what disturbed the timing of one task; here, `host_note`."""
+        return self.host_note
+
     def set_task(self, task: Workload) -> None:
-        """Called once before a task is measured."""
+        """Called before a task is measured."""
         self.task = task
 
     def share_host(self, gate: HostGate | None) -> None:
@@ -143,7 +160,7 @@ class Runner:
         """
 
     def start(self) -> None:
-        """Called before the first trial is built: what takes time to get ready may begin.
+        """Called before the first trial of a task: what takes time to get ready may begin.
 
         Here nothing happens; a runner must be able to run without it.
         """

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner
-from autotune.measure.build.builder import LocalBuilder
+from autotune.measure.parts import chosen_builder, chosen_runner
 from autotune.measure.pipeline import Pipeline
-from autotune.measure.run.runner import LocalRunner
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.workload import Workload
 
@@ -25,17 +23,9 @@ def measure_option(builder: Builder | str, runner: Runner | str) -> dict[str, An
         option = measure_option(LocalBuilder(timeout=20), LocalRunner(number=10, repeat=5))
     """
     return {
-        "builder": _chosen("builder", builder, Builder, LocalBuilder),
-        "runner": _chosen("runner", runner, Runner, LocalRunner),
+        "builder": chosen_builder("measure_option", builder),
+        "runner": chosen_runner("measure_option", runner),
     }
-
-
-def _chosen(name: str, choice: Any, kind: type, local: Callable[[], Any]) -> Any:
-    if isinstance(choice, str) and choice == "local":
-        return local()
-    if not isinstance(choice, kind):
-        raise MeasureError(f"measure_option: {name} must be an object or 'local', got {choice!r}")
-    return choice
 
 
 class _MeasureBatch:
@@ -43,8 +33,9 @@ class _MeasureBatch:
 
     def __init__(self, task: Workload, option: Mapping[str, Any]) -> None:
         self._pipeline = Pipeline(task, option)
-        self.n_parallel: int = option["builder"].n_parallel
-        self.attach_objects = (option["builder"], option["runner"])
+        session = self._pipeline.session
+        self.n_parallel: int = session.builder.n_parallel
+        self.attach_objects = (session.builder, session.runner)
 
     def __call__(self, measure_inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
         self._pipeline.submit(measure_inputs)

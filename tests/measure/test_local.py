@@ -202,9 +202,19 @@ def test_a_builder_and_a_runner_that_are_dropped_end_their_processes(task):
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def test_a_runner_without_a_task_says_what_is_missing(task):
-    with pytest.raises(MeasureError, match="set_task"):
-        LocalRunner().submit(inputs_of(task, [0])[0], BuildResult("", None))
+def test_trials_say_themselves_what_task_they_are_of(task):
+    builder, runner = LocalBuilder(n_parallel=1), LocalRunner(cooldown_interval=0)
+    inputs = inputs_of(task, [0])
+    assert runner.run(inputs, builder.build(inputs))[0].ok
+    runner.close()
+    builder.close()
+
+
+def test_what_was_not_built_cannot_be_run(task):
+    runner = LocalRunner()
+    future = runner.submit(inputs_of(task, [0])[0], BuildResult("", None))
+    with pytest.raises(MeasureError, match="a build result without a kernel cannot be run"):
+        future.result(timeout=60)
 
 
 def test_the_cpu_is_one_device(task):

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from autotune.kernel import SourceKernel, arg
+from autotune.measure.run.bench import Bench
 from autotune.measure.run.jobs import Check, RunJob
 from autotune.measure.run.replies import Failed
 from autotune.measure.run.timing import CLOSE, TimingPolicy
-from autotune.measure.run.trial import Bench, _must_check, run_job
+from autotune.measure.run.trial import _must_check, run_job
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import compile_kernel, cpu, summarize
 from autotune.target import Target

@@ -82,6 +82,14 @@ class LocalBuilder(Builder):
         # Scripts never close builders; the pool must then end with the builder.
         weakref.finalize(self, self._pool.close)
 
+    @property
+    def mixes_tasks(self) -> bool:
+        """Whether builds of several tasks may be under way at once: unless a script forbids it.
+
+        A subclass with a `set_task` of its own may rely on what that was called with last.
+        """
+        return type(self).set_task is LocalBuilder.set_task
+
     def set_task(self, task: Workload, build_kwargs: dict[str, Any] | None = None) -> None:
         """Prepare for a task.
 

@@ -93,6 +93,12 @@ class Inspection:
         self._inspector.begin()
         self._digests = self._digested(self._digest())
 
+    @property
+    def bytes(self) -> int:
+        """What the expected values and their bounds take on the device."""
+        arrays = [a for one in self._wanted if one.check for a in (one.values, one.bounds)]
+        return sum(a.nbytes for a in arrays if a is not None)
+
     def fits(self, buffers: Buffers, checks: tuple[Check, ...]) -> bool:
         """Whether it was made for these."""
         return self.buffers is buffers and self.checks == checks

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ from autotune.kernel import Kernel
 from autotune.measure.check.bounded_loops import BoundedKernel, bounded_kernel
 from autotune.measure.check.expected import Expected, expected
 from autotune.measure.process.blame import Case, Memory, tells_of_no_room
+from autotune.measure.process.scratch import Scratch
+from autotune.measure.process.worker import WorkerEnded
 from autotune.measure.run.jobs import Greeting, ReferenceJob
-from autotune.measure.run.replies import Computed, why_not
+from autotune.measure.run.replies import Computed, Reply, why_not
 from autotune.measure.run.stations import Station
 from autotune.measure.run.values import read_values
 from autotune.runtime import BuildOutput, compile_kernel
@@ -25,28 +29,76 @@ from autotune.te import ComputeOp
 _TIMEOUT_S = 120.0
 
 
+class PlainLoops:
+    """The process in which plain loops run: started when it is needed, and kept for the next.
+
+    Each computation has a fork of it, so nothing of one is left for the next.
+    """
+
+    def __init__(self) -> None:
+        self._at_work = threading.Lock()
+        self._making = threading.Lock()
+        self._scratch = Scratch("loops")
+        self._station: Station | None = None
+        self._over = False
+
+    def run(self, job: ReferenceJob) -> Reply:
+        """Do one job; others wait.
+
+        Raises:
+            StartFailed: no process could be started.
+            WorkerEnded: `end` was called.
+        """
+        with self._at_work:
+            return self._owner().run(job)
+
+    def _owner(self) -> Station:
+        with self._making:
+            if self._over:
+                raise WorkerEnded("the process of the references was ended")
+            if self._station is None:
+                greeting = Greeting("c", 0, isolated=True)
+                self._station = Station(greeting, None, str(self._scratch.path))
+            return self._station
+
+    def end(self) -> None:
+        """Kill the process for good, from any thread."""
+        with self._making:
+            self._over = True
+            station, self._station = self._station, None
+        if station is not None:
+            station.end()
+            with self._at_work:
+                station.close()
+        self._scratch.remove()
+
+
 def naive_outputs(
     tensors: Sequence[Any],
     inputs: Sequence[str],
     folder: Path,
     sums: str | None = None,
-    started: Callable[[Station], None] = lambda station: None,
+    loops: PlainLoops | None = None,
 ) -> list[Expected]:
-    """Compute the outputs among ``tensors`` in a process of their own.
+    """Compute the outputs among ``tensors`` in another process.
 
     Args:
         tensors: what the template returned besides the schedule: the arguments, in order.
         inputs: files with the values of the arguments that are read.
         folder: for temporary files.
         sums: dtype in which kernels keep their sums; by default that of the expression.
-        started: called with what owns the process, which may be ended from any thread.
+        loops: owns that process; by default one for this call alone.
 
     Raises:
         MeasureError: they cannot be computed; the message says why.
     """
     outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
     reference = bounded_kernel(tensors, sums)
-    values = _run(reference, inputs, folder, started)
+    with ExitStack() as own:
+        if loops is None:
+            loops = PlainLoops()
+            own.callback(loops.end)
+        values = _run(reference, inputs, folder, loops)
     made = []
     for tensor, (value, bound) in zip(outputs, reference.outputs, strict=True):
         error = None if bound is None else values[bound]
@@ -58,7 +110,7 @@ def _run(
     reference: BoundedKernel,
     inputs: Sequence[str],
     folder: Path,
-    started: Callable[[Station], None],
+    loops: PlainLoops,
 ) -> list[Any]:
     kernel = reference.kernel
     folder = folder / "reference"
@@ -68,12 +120,7 @@ def _run(
         raise MeasureError(f"the plain loops cannot be built: {error}") from error
     outputs = tuple(str(folder / f"{a.name}.npy") for a in kernel.outputs)
     job = ReferenceJob(built.artifact, kernel, _TIMEOUT_S, given, outputs)
-    station = Station(Greeting("c", 0, isolated=True), None, str(folder))
-    started(station)
-    try:
-        reply = station.run(job)
-    finally:
-        station.worker.close()
+    reply = loops.run(job)
     if not isinstance(reply, Computed):
         raise MeasureError(f"the plain loops failed: {why_not(reply)}")
     return [read_values(path, a.dtype) for path, a in zip(outputs, kernel.outputs, strict=True)]

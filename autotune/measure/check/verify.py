@@ -17,12 +17,11 @@ from autotune.kernel import Argument, Kernel
 from autotune.measure.build.realise import Realised, realise
 from autotune.measure.check.expected import Expected, expected
 from autotune.measure.check.followed import followed
-from autotune.measure.check.naive import naive_outputs
+from autotune.measure.check.naive import PlainLoops, naive_outputs
 from autotune.measure.check.rounding import EPSILON
 from autotune.measure.check.tolerance import Limit, Tolerance, reduction_length, tolerance
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.run.jobs import Check
-from autotune.measure.run.stations import Station
 from autotune.measure.run.values import Array, read_values
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime import random_inputs
@@ -153,6 +152,10 @@ class Oracle:
         seed: of the random inputs.
         ref_input: values of all arguments in order, in place of random ones.
         policy: how closely outputs must agree.
+        loops: runs plain loops; by default a process of its own, which ends with `close`.
+
+    Attributes:
+        bytes: what the files take.
     """
 
     def __init__(
@@ -160,6 +163,7 @@ class Oracle:
         seed: int = 0,
         ref_input: Sequence[Array] | None = None,
         policy: VerifyPolicy = ALL,
+        loops: PlainLoops | None = None,
     ) -> None:
         self._seed = seed
         self._ref_input = ref_input
@@ -169,7 +173,16 @@ class Oracle:
         self._known: dict[tuple[Argument, ...], Data] = {}
         self._numbers = itertools.count()
         self._said: set[str] = set()
-        self._station: Station | None = None
+        self._loops = loops or PlainLoops()
+        self._own_loops = loops is None
+        self.bytes = 0
+
+    def known(self, kernel: Kernel, expected: bool = True) -> Data | None:
+        """Return what `data` would, if that takes no time."""
+        known = self._known.get(kernel.args)
+        if known is None and not expected and kernel.args in self._inputs:
+            return Data(self._inputs[kernel.args], ())
+        return known
 
     def data(
         self,
@@ -193,12 +206,10 @@ class Oracle:
             MeasureError: the reference fails or gives other outputs than the kernel has.
         """
         args = kernel.args
-        if args in self._known:
-            return self._known[args]
         if args not in self._inputs:
             self._inputs[args] = tuple(self._write(value) for value in self._values(kernel))
-        if not expected:
-            return Data(self._inputs[args], ())
+        if (found := self.known(kernel, expected)) is not None:
+            return found
         if reference is None:
             reference = _asked(measure_input)
         workload, inputs = measure_input.task, self._inputs[args]
@@ -241,7 +252,7 @@ class Oracle:
             case Computed(tensors):
                 try:
                     folder, sums = self._scratch.path, self._policy.sums
-                    plain = naive_outputs(tensors, inputs, folder, sums, self._started)
+                    plain = naive_outputs(tensors, inputs, folder, sums, self._loops)
                 except MeasureError as error:
                     return self._unverified(workload.name, inputs, error)
                 return self._checked(inputs, kernel, plain)
@@ -290,6 +301,7 @@ class Oracle:
         try:
             path = self._scratch.path / f"{next(self._numbers)}.npy"
             np.save(path, value, allow_pickle=False)
+            self.bytes += value.nbytes
         except OSError as error:
             raise MeasureError(
                 f"cannot write reference data to {self._scratch.path}: {error}; "
@@ -297,16 +309,18 @@ class Oracle:
             ) from error
         return str(path)
 
-    def _started(self, station: Station) -> None:
-        self._station = station
-
     def close(self) -> None:
-        """Remove the files, and end the process that computes them, if one does."""
-        if self._station is not None:
-            self._station.end()
+        """Remove the files; what is asked for again is made anew.
+
+        A process of its own that computes them is ended.
+        """
+        if self._own_loops:
+            self._loops.end()
+            self._loops = PlainLoops()
         self._inputs.clear()
         self._known.clear()
         self._scratch.remove()
+        self.bytes = 0
 
 
 def _asked(measure_input: MeasureInput) -> Reference:

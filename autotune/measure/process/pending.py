@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 Work = TypeVar("Work")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,3 +38,22 @@ class Pending(Generic[Work]):
         """Cancel it, begun or not: it was not done, and did not fail."""
         if not self.future.cancel():
             self.future.set_exception(CancelledError())
+
+
+def forward(source: Future[Result], target: Future[Result]) -> None:
+    """Give what comes of one future to another, unless whoever waited for that gave it up.
+
+    Giving the other up gives this one up, if it was not begun.
+    """
+
+    def settle(done: Future[Result]) -> None:
+        with suppress(InvalidStateError):
+            if done.cancelled():
+                target.cancel()
+            elif (error := done.exception()) is not None:
+                target.set_exception(error)
+            else:
+                target.set_result(done.result())
+
+    source.add_done_callback(settle)
+    target.add_done_callback(lambda ended: source.cancel() if ended.cancelled() else None)

@@ -32,7 +32,7 @@ class Calibration:
     """
 
     def __init__(self, devices: int) -> None:
-        self._active = devices > 1
+        self.active = devices > 1
         self._lock = threading.Lock()
         self._anchor: _Anchor | None = None
         self._factors: dict[int, float] = {}
@@ -40,7 +40,7 @@ class Calibration:
     def known(self, device: int) -> float | None:
         """Return the factor of ``device``; None before its first result."""
         with self._lock:
-            return self._factors.get(device) if self._active else 1.0
+            return self._factors.get(device) if self.active else 1.0
 
     def factor(self, device: int, job: RunJob, seconds: float, time: Time) -> float:
         """Return by what to multiply the times of ``device``, which just ran ``job``.
@@ -51,7 +51,7 @@ class Calibration:
             seconds: what it measured.
             time: times a job on that device; None when that fails.
         """
-        if not self._active:
+        if not self.active:
             return 1.0
         with self._lock:
             if self._anchor is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -12,12 +11,11 @@ from typing import Any, ClassVar
 
 from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
-from autotune.measure.base import Runner, runs_on_host, target_of
-from autotune.measure.check.verify import Oracle, VerifyPolicy, verify_policy
-from autotune.measure.run.crew import Crew, RunOptions
+from autotune.measure.base import Runner, target_of
+from autotune.measure.check.verify import VerifyPolicy, verify_policy
 from autotune.measure.run.gate import HostGate
-from autotune.measure.run.host import HostMeter
-from autotune.measure.run.jobs import Greeting
+from autotune.measure.run.one_trial import RunOptions
+from autotune.measure.run.pool import RunPlan, RunPool
 from autotune.measure.run.stations import Station
 from autotune.measure.run.timing import TimingPolicy
 from autotune.measure.run.values import Array
@@ -111,33 +109,47 @@ class LocalRunner(Runner):
             verify=verify_policy(verify),
             cooldown_s=cooldown_interval,
         )
-        self._host = HostMeter()
-        self._crew: Crew | None = None
-        self._crew_lock = threading.Lock()
         self._gate: HostGate | None = None
+        self._pool = RunPool()
+        # Scripts never close runners; the processes must then end with the runner.
+        weakref.finalize(self, self._pool.close)
+
+    @property
+    def mixes_tasks(self) -> bool:
+        """Whether trials of several tasks may be under way at once: unless a script forbids it.
+
+        A subclass with a `set_task` of its own may rely on what that was called with last.
+        """
+        return type(self).set_task is LocalRunner.set_task
 
     def set_task(self, task: Workload) -> None:
-        """Prepare for a task; what was known of the one before is dropped."""
+        """Take note of a task; trials of others that are under way go on."""
         super().set_task(task)
-        self._host = HostMeter()
-        self.close()
 
     @property
     def host_note(self) -> str:
         """What else the host was at while kernels of the task were timed on it, in words."""
-        return self._host.note
+        return "" if self.task is None else self.host_note_of(self.task)
+
+    def host_note_of(self, task: Workload) -> str:
+        """Return what else the host was at while kernels of a task were timed on it."""
+        return self._pool.host_note(task)
 
     def share_host(self, gate: HostGate | None) -> None:
         """Time kernels on this host inside ``gate.quiet()``."""
-        self._gate = gate
+        self._gate = gate or self._gate
+        self._pool.share_host(self._gate)
 
     def start(self) -> None:
-        """Start the processes that own the devices, and do not wait for them.
+        """Start the processes that own the devices for the task, and do not wait for them.
+
+        Its reference is computed meanwhile.
 
         Raises:
             DeviceError: there is no such device.
         """
-        self._running()
+        if self.task is not None:
+            self._pool.prepare(self.task, self._plan())
 
     def get_build_kwargs(self) -> dict[str, Any]:
         """Return the limits of the device, under AutoTVM's names."""
@@ -156,7 +168,7 @@ class LocalRunner(Runner):
         self, measure_input: MeasureInput, build_result: BuildResult
     ) -> Future[MeasureResult]:
         """Queue one candidate for the next device that is free."""
-        return self._running().sharing.submit(measure_input, build_result)
+        return self._pool.submit(self._plan(), measure_input, build_result)
 
     def run(
         self, measure_inputs: Sequence[MeasureInput], build_results: Sequence[BuildResult]
@@ -167,7 +179,7 @@ class LocalRunner(Runner):
 
     def race_devices(self) -> Sequence[int | None]:
         """Return all devices that are at work: a winner must win on each."""
-        return self._running().devices or self.devices
+        return self._pool.at_work(self.task, self._plan())
 
     def race(
         self,
@@ -181,49 +193,17 @@ class LocalRunner(Runner):
         Raises:
             MeasureError: the race cannot be run; the message says why.
         """
-        return self._running().race(candidates, rounds, least_s, device)
+        return self._pool.race(self._plan(), candidates, rounds, least_s, device)
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the processes that own a device now."""
-        crew = self._crew
-        return [] if crew is None else crew.pids
+        return self._pool.pids
 
-    def _running(self) -> Crew:
-        """Return the one crew; builders and the caller ask for it from threads of their own."""
-        with self._crew_lock:
-            if self._crew is None:
-                self._crew = crew = self._made()
-                # Scripts never close runners; the crew must then end with the runner.
-                self._at_end = weakref.finalize(self, crew.close)
-            return self._crew
-
-    def _made(self) -> Crew:
-        if self.task is None:
-            raise MeasureError("LocalRunner: set_task(task) comes before running anything")
-        greetings = [self._greeting(self.task, device) for device in self.devices]
-        kind, gate = self.station, self._gate
-        for greeting in greetings:
-            kind.require(greeting)
-        oracle = Oracle(self.seed, self.ref_input, self.options.verify)
-        return Crew(
-            self.options,
-            greetings,
-            lambda greeting, folder: kind(greeting, gate, folder),
-            oracle,
-            self.task,
-            self._host,
+    def _plan(self) -> RunPlan:
+        return RunPlan(
+            self.options, self.devices, self.station, self.memory_bytes, self.seed, self.ref_input
         )
-
-    def _greeting(self, task: Workload, device: int) -> Greeting:
-        isolated = runs_on_host(target_of(task))
-        if isolated and device != 0:
-            raise MeasureError(
-                f"LocalRunner: target {task.target} runs on the CPU, which is device 0; "
-                f"got device {device}"
-            )
-        limit = self.memory_bytes if isolated else 0
-        return Greeting(str(task.target), device, isolated, limit)
 
     def close(self) -> None:
         """Kill the processes and remove the reference data; the next `submit` starts anew.
@@ -231,15 +211,7 @@ class LocalRunner(Runner):
         What is submitted while the processes end is cancelled: a device never has two of them.
         """
         super().close()
-        crew = self._crew
-        if crew is None:
-            return
-        self._at_end.detach()
-        try:
-            crew.close()
-        finally:
-            with self._crew_lock:
-                self._crew = None if self._crew is crew else self._crew
+        self._pool.close()
 
 
 def _physical_bytes() -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 
+from autotune.measure.process.pending import forward
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.workload.candidate import key_to_json
 
@@ -18,6 +20,8 @@ Run = Callable[[MeasureInput, BuildResult], "Future[MeasureResult]"]
 
 class Sharing:
     """Remembers which code is being or was measured, and hands its result to later trials.
+
+    A candidate that was measured, and is asked for again, is measured again.
 
     Args:
         run: really measures a trial.
@@ -37,7 +41,7 @@ class Sharing:
         key = (build_result.code_hash, build_result.kernel.args)
         with self._lock:
             known = self._first.get(key)
-            if known is None:
+            if known is None or known[1].cancelled() or _again(known, measure_input):
                 future = self._run(measure_input, build_result)
                 self._first[key] = (measure_input, future)
                 return future
@@ -53,27 +57,25 @@ class Sharing:
         original, first = known
 
         def settle(done: Future[MeasureResult]) -> None:
-            try:
-                result = done.result()
-                if result.error_no in _SHAREABLE:
-                    mine.set_result(_copy(result, original, build_result))
+            # Whoever waited for `mine` may have given it up.
+            with suppress(InvalidStateError):
+                if done.cancelled():  # the other one was given up, this one was not
+                    forward(self._run(measure_input, build_result), mine)
+                elif (error := done.exception()) is not None:
+                    mine.set_exception(error)
+                elif done.result().error_no in _SHAREABLE:
+                    mine.set_result(_copy(done.result(), original, build_result))
                 else:
-                    _forward(self._run(measure_input, build_result), mine)
-            except (Exception, CancelledError) as error:  # handed to whoever waits
-                mine.set_exception(error)
+                    forward(self._run(measure_input, build_result), mine)
 
         first.add_done_callback(settle)
         return mine
 
 
-def _forward(source: Future[MeasureResult], target: Future[MeasureResult]) -> None:
-    def settle(done: Future[MeasureResult]) -> None:
-        try:
-            target.set_result(done.result())
-        except (Exception, CancelledError) as error:  # handed to whoever waits
-            target.set_exception(error)
-
-    source.add_done_callback(settle)
+def _again(known: tuple[MeasureInput, Future[MeasureResult]], asked: MeasureInput) -> bool:
+    """Whether a candidate is asked for that has its result."""
+    original, first = known
+    return first.done() and original.key == asked.key
 
 
 def _copy(

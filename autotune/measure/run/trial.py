@@ -8,84 +8,16 @@ from collections.abc import Callable
 import numpy as np
 
 from autotune.errors import AutotuneError
-from autotune.kernel.kernel import Argument
-from autotune.measure.check.inspection import Inspection
-from autotune.measure.run.host import HostWatch
+from autotune.measure.run.bench import Bench
 from autotune.measure.run.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.measure.run.replies import Computed, Failed, Raced, Ran, Rated, Reply
 from autotune.measure.run.timing import CLOSE, take_samples
-from autotune.measure.run.values import read_values
 from autotune.measure.types import MeasureErrorNo
-from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions, Timing, load
-from autotune.runtime.arrays.inspector import Inspector
+from autotune.runtime import Executable, TimeOptions, Timing, load
 from autotune.runtime.roofline import ceilings_of
 
 Speak = Callable[[str], None]
-
-
-class Bench:
-    """What stays on a device between trials: the values of the arguments.
-
-    Args:
-        device: where trials run.
-
-    Attributes:
-        fresh: whether no kernel has run on the buffers yet. In a process that forks for each trial
-            they stay fresh, whatever the forks do.
-    """
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-        self._key: tuple[object, ...] = ()
-        self._buffers: Buffers | None = None
-        self._inspection: Inspection | None = None
-        self._inspector: Inspector | None = None
-        self.fresh = True
-
-    def inspection(self, job: RunJob) -> Inspection:
-        """Return what tells right from wrong for trials with these inputs and checks."""
-        buffers = self.buffers(job.kernel.args, job.inputs)
-        if self._inspection is None or not self._inspection.fits(buffers, job.checks):
-            self._inspection = None
-            if not self.fresh:
-                self.forget()
-                buffers = self.buffers(job.kernel.args, job.inputs)
-            self._inspection = Inspection(buffers, job.checks, self.inspector())
-        return self._inspection
-
-    def inspector(self) -> Inspector:
-        """Return what compares arrays on this device."""
-        self._inspector = self._inspector or Inspector(self.device)
-        return self._inspector
-
-    def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
-        """Return buffers that hold the values in these files; kept until others are asked for."""
-        key = (args, inputs)
-        if self._buffers is None or key != self._key:
-            self._buffers = None
-            read = [a for a in args if a.role != "out"]
-            values = [read_values(p, a.dtype) for p, a in zip(inputs, read, strict=True)]
-            self._buffers, self._key = Buffers(args, self.device, values), key
-            self.fresh = True
-        return self._buffers
-
-    def sampler(self, executable: Executable, buffers: Buffers, options: TimeOptions) -> Sampler:
-        """Return what times ``executable``.
-
-        Its threads run where the system puts them, or where the user's environment binds them
-        (``OMP_PROC_BIND``): as they do when the kernel is called from a program.
-        """
-        self.fresh = False
-        return executable.sampler(buffers, options)
-
-    def watch(self) -> HostWatch:
-        """Return what looks at the host while something is timed, if it is timed there."""
-        return HostWatch(self.device.kind == "cpu")
-
-    def forget(self) -> None:
-        """Drop the buffers: a wild store may have hit them."""
-        self._buffers = self._inspection = None
 
 
 class Phases:
@@ -134,7 +66,7 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
     if job.check != "never":
         bench.inspection(job)  # while nobody has touched the inputs
     buffers = bench.buffers(job.kernel.args, job.inputs)
-    unshared = bench.fresh
+    unshared = bench.fresh(job)
     phases.end("inputs")
     with load(job.artifact, job.kernel, bench.device) as executable:
         options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)

@@ -18,9 +18,10 @@ from typing import Any
 from autotune.errors import AutotuneError, CompilerCrashed, CompileTimeout
 from autotune.measure.process.died import Died
 from autotune.measure.process.isolate import ForkFailed, in_fork
-from autotune.measure.run.jobs import CeilingJob, Greeting, Job, RaceJob, RunJob
+from autotune.measure.run.bench import Bench
+from autotune.measure.run.jobs import CeilingJob, Greeting, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.run.replies import Failed, Reply, Unable, to_json
-from autotune.measure.run.trial import Bench, Speak, failure, run_job
+from autotune.measure.run.trial import Speak, failure, run_job
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import device, empty, summarize
 from autotune.runtime.host.executable import rotation
@@ -98,7 +99,7 @@ def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
 def _prepare(bench: Bench, job: Job) -> None:
     """Load the inputs before forking, so that every trial finds them in memory."""
     first = job.runs[0] if isinstance(job, RaceJob) else job
-    if isinstance(first, CeilingJob):
+    if isinstance(first, (CeilingJob, ReferenceJob)):  # what is done once need not be kept
         return
     with contextlib.suppress(AutotuneError, OSError, MemoryError):  # the trial will say why
         buffers = bench.buffers(first.kernel.args, first.inputs)

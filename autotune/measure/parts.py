@@ -1,0 +1,39 @@
+"""The builder and the runner that a user chose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.measure.base import Builder, Runner
+from autotune.measure.build.builder import LocalBuilder
+from autotune.measure.run.runner import LocalRunner
+
+
+def chosen_builder(owner: str, choice: Any, named: bool = True) -> Builder:
+    """Return a builder; ``"local"`` stands for the default one, where names are taken.
+
+    Raises:
+        MeasureError: it is none.
+    """
+    builder = LocalBuilder() if named and choice == "local" else choice
+    return builder if isinstance(builder, Builder) else _refuse(owner, "builder", choice, named)
+
+
+def chosen_runner(owner: str, choice: Any, named: bool = True) -> Runner:
+    """Return a runner; ``"local"`` stands for the default one, where names are taken.
+
+    Raises:
+        MeasureError: it is none.
+    """
+    runner = LocalRunner() if named and choice == "local" else choice
+    return runner if isinstance(runner, Runner) else _refuse(owner, "runner", choice, named)
+
+
+def _refuse(owner: str, name: str, choice: Any, named: bool) -> Any:
+    if named:
+        raise MeasureError(f"{owner}: {name} must be an object or 'local', got {choice!r}")
+    raise MeasureError(
+        f"{owner}: {name!r} must be a {name.capitalize()}, got {choice!r}; make the options with "
+        "measure_option(builder=LocalBuilder(), runner=LocalRunner()), or give a Session"
+    )

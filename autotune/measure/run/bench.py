@@ -1,0 +1,143 @@
+"""What stays on a device between trials: the values of the arguments, by workload."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from autotune.errors import DeviceError
+from autotune.kernel.kernel import Argument
+from autotune.measure.check.inspection import Inspection
+from autotune.measure.run.host import HostWatch
+from autotune.measure.run.jobs import RunJob
+from autotune.measure.run.values import read_values
+from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions
+from autotune.runtime.arrays.inspector import Inspector
+from autotune.target.query import cuda_device
+
+# Part of the memory of a device that arguments of workloads which have no trial now may take.
+_HOST_PART, _DEVICE_PART = 8, 4
+
+_Key = tuple[tuple[Argument, ...], tuple[str, ...]]
+
+
+@dataclass
+class _Kept:
+    """The arguments of one workload, and what tells right from wrong for them.
+
+    Attributes:
+        fresh: whether no kernel has run in this process since they were made.
+    """
+
+    buffers: Buffers
+    inspection: Inspection | None = None
+    fresh: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """About what is allocated for them."""
+        checks = 0 if self.inspection is None else self.inspection.bytes
+        return self.buffers.bytes * (len(self.buffers.sets) + 1) + checks
+
+
+class Bench:
+    """The arguments of the workloads that were measured last, ready for the next trial.
+
+    Trials of many workloads may follow each other: what a workload needs is loaded once, and goes
+    when others need the room and it was not asked for the longest.
+
+    Args:
+        device: where trials run.
+        most_bytes: memory that arguments may take; those of the trial at hand take what they must.
+            By default an eighth of the memory of the host, or a quarter of that of a GPU.
+    """
+
+    def __init__(self, device: Device, most_bytes: int | None = None) -> None:
+        self.device = device
+        self._most_bytes = _share(device) if most_bytes is None else most_bytes
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._inspector: Inspector | None = None
+
+    def inspection(self, job: RunJob) -> Inspection:
+        """Return what tells right from wrong for trials with these inputs and checks."""
+        kept = self._at_hand(job.kernel.args, job.inputs)
+        if kept.inspection is None or not kept.inspection.fits(kept.buffers, job.checks):
+            kept.inspection = None
+            if not kept.fresh:
+                # It digests the inputs, which some kernel may have changed.
+                self._kept.pop((job.kernel.args, job.inputs))
+                kept = self._at_hand(job.kernel.args, job.inputs)
+            kept.inspection = Inspection(kept.buffers, job.checks, self.inspector())
+            self._make_room()
+        return kept.inspection
+
+    def inspector(self) -> Inspector:
+        """Return what compares arrays on this device."""
+        self._inspector = self._inspector or Inspector(self.device)
+        return self._inspector
+
+    def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
+        """Return buffers that hold the values in these files."""
+        return self._at_hand(args, inputs).buffers
+
+    def fresh(self, job: RunJob) -> bool:
+        """Return whether no kernel has run in this process since its arguments were made.
+
+        In a process that forks for each trial they stay fresh, whatever the forks do.
+        """
+        return self._at_hand(job.kernel.args, job.inputs).fresh
+
+    def _at_hand(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> _Kept:
+        key = (args, inputs)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        read = [a for a in args if a.role != "out"]
+        values = [read_values(p, a.dtype) for p, a in zip(inputs, read, strict=True)]
+        try:
+            buffers = Buffers(args, self.device, values)
+        except Exception as error:
+            if not (self._kept and _is_want_of_memory(error)):
+                raise
+            self.forget()
+            buffers = Buffers(args, self.device, values)
+        self._kept[key] = kept = _Kept(buffers)
+        self._make_room()
+        return kept
+
+    def _make_room(self) -> None:
+        """Let go of what was not asked for the longest; never of what is at hand."""
+        while len(self._kept) > 1 and sum(k.bytes for k in self._kept.values()) > self._most_bytes:
+            self._kept.popitem(last=False)
+
+    def sampler(self, executable: Executable, buffers: Buffers, options: TimeOptions) -> Sampler:
+        """Return what times ``executable``.
+
+        Its threads run where the system puts them, or where the user's environment binds them
+        (``OMP_PROC_BIND``): as they do when the kernel is called from a program.
+        """
+        for kept in self._kept.values():
+            kept.fresh = False
+        return executable.sampler(buffers, options)
+
+    def watch(self) -> HostWatch:
+        """Return what looks at the host while something is timed, if it is timed there."""
+        return HostWatch(self.device.kind == "cpu")
+
+    def forget(self) -> None:
+        """Drop all arguments: a wild store may have hit any of them."""
+        self._kept.clear()
+
+
+def _share(device: Device) -> int:
+    """Return the memory that arguments may take on a device."""
+    if device.kind == "cuda" and (found := cuda_device(device.index)) is not None:
+        return found.total_bytes // _DEVICE_PART
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _HOST_PART
+
+
+def _is_want_of_memory(error: Exception) -> bool:
+    if isinstance(error, (DeviceError, MemoryError)):
+        return True
+    return type(error).__module__.startswith("pycuda") and "memory" in str(error).lower()

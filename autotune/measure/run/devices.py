@@ -1,0 +1,50 @@
+"""The devices of one kind, each owned by a process, whatever workloads are measured on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from autotune.measure.process.scratch import Scratch
+from autotune.measure.run.dispatch import Dispatch
+from autotune.measure.run.jobs import Greeting
+from autotune.measure.run.stations import Rest, Station
+
+# Makes what owns a device; given where that is and a folder for temporary files.
+OpenStation = Callable[[Greeting, str], Station]
+
+
+class Devices:
+    """Starts one process for each device, and hands work to those that are free.
+
+    Args:
+        greetings: one for each device.
+        open_station: makes what owns one of them.
+        cooldown_s: rest after each piece of work, see `Rest`.
+
+    Attributes:
+        queue: takes work.
+    """
+
+    def __init__(
+        self, greetings: Sequence[Greeting], open_station: OpenStation, cooldown_s: float
+    ) -> None:
+        self._scratch = Scratch("run")
+        folder = str(self._scratch.path)
+        stations = [open_station(greeting, folder) for greeting in greetings]
+        # A thread may outlast `close`, and so may what it writes.
+        self.queue = Dispatch(stations, Rest(cooldown_s), self._scratch.remove)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the processes that own a device now."""
+        return self.queue.pids
+
+    @property
+    def at_work(self) -> tuple[int, ...]:
+        """Indices of the devices that could be started whenever that was tried."""
+        return self.queue.devices
+
+    def close(self) -> None:
+        """Kill the processes, and drop what waits."""
+        self.queue.close()
+        self._scratch.remove()

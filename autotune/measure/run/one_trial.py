@@ -1,0 +1,130 @@
+"""One built candidate on one device: the job that its process gets, and the result it gives."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from autotune.measure.check.verify import VerifyPolicy
+from autotune.measure.process.died import Died
+from autotune.measure.run.jobs import RunJob
+from autotune.measure.run.replies import Done, Failed, Ran, why_not
+from autotune.measure.run.standing import Standing
+from autotune.measure.run.stations import Station
+from autotune.measure.run.timing import TimingPolicy, costs_of, recorded, scaled
+from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.runtime import Timing
+
+Check = Literal["never", "best", "always"]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How every trial is treated; the fields are arguments of `LocalRunner`."""
+
+    timeout_s: float
+    timing: TimingPolicy
+    flush: bool
+    graph: bool | None
+    verify: VerifyPolicy
+    cooldown_s: float
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what a record keeps of how it was timed: whatever is not the default."""
+        how: dict[str, Any] = {}
+        if self.flush:
+            how["flush"] = True
+        if self.graph is not None:
+            how["graph"] = self.graph
+        if self.timing.min_repeat_ms:
+            how["min_repeat_ms"] = self.timing.min_repeat_ms
+        return how
+
+
+def run_job(
+    standing: Standing,
+    options: RunOptions,
+    inp: MeasureInput,
+    built: BuildResult,
+    check: Check = "never",
+    best_s: float | None = None,
+) -> RunJob:
+    """Return what the process of a device must know to run a candidate.
+
+    Raises:
+        MeasureError: nothing was built, or the reference fails.
+    """
+    data = standing.data(inp, built, check != "never")
+    assert built.kernel is not None
+    return RunJob(
+        artifact=built.artifact,
+        kernel=built.kernel,
+        timeout_s=options.timeout_s,
+        timing=options.timing,
+        inputs=data.inputs,
+        checks=data.checks,
+        check=check,
+        best_s=best_s,
+        flush=options.flush,
+        graph=options.graph,
+    )
+
+
+def run_trial(
+    station: Station,
+    standing: Standing,
+    options: RunOptions,
+    inp: MeasureInput,
+    built: BuildResult,
+) -> MeasureResult:
+    """Measure one candidate on a device, in the thread of that device."""
+    check: Check = "never" if built.kernel is None else options.verify.check(inp, built.kernel)
+    job = run_job(standing, options, inp, built, check, standing.best_on(station.device))
+    station.start()
+    started = time.perf_counter()
+    reply = station.run(job)
+    seconds = built.time_cost + time.perf_counter() - started
+    if not isinstance(reply, Ran):
+        return _failed(reply, built, seconds)
+    standing.host.add(reply.host, [reply.timing])
+
+    def anchored(anchor: RunJob) -> float | None:
+        # The files of its inputs may have been made anew since.
+        known = replace(built, artifact=anchor.artifact, kernel=anchor.kernel)
+        inputs = standing.data(inp, known, False).inputs
+        return _median(station.run(replace(anchor, inputs=inputs, checks=())))
+
+    factor = standing.calibration.factor(station.device, job, reply.timing.median, anchored)
+    fraction = standing.roofline.fraction(station, job, reply.timing)
+    timing = scaled(reply.timing, factor)
+    if not timing.cut_short:
+        standing.note(timing.median)
+    extra = _extra(timing, built, reply.verified) | options.recorded()
+    extra |= options.verify.told(job.kernel)
+    if fraction is not None:
+        extra["roofline"] = fraction
+    if standing.calibration.active:
+        extra |= {"device": station.device, "calibration": factor}
+    no_error = MeasureErrorNo.NO_ERROR
+    return MeasureResult(costs_of(timing), no_error, seconds, time.time(), "", extra)
+
+
+def _failed(reply: Done | Failed | Died, built: BuildResult, seconds: float) -> MeasureResult:
+    """Return the result of a trial that did not run to its end."""
+    unknown = MeasureErrorNo.UNKNOWN_ERROR
+    number = reply.error_no if isinstance(reply, (Failed, Died)) else unknown
+    extra = {"resources": built.resources} if built.resources else {}
+    return MeasureResult((), number, seconds, time.time(), why_not(reply), extra)
+
+
+def _median(reply: Done | Failed | Died) -> float | None:
+    return reply.timing.median if isinstance(reply, Ran) else None
+
+
+def _extra(timing: Timing, built: BuildResult, verified: bool) -> dict[str, Any]:
+    """Return what the record keeps besides the costs."""
+    extra = {**recorded(timing), "verified": verified}
+    if built.resources:
+        extra["resources"] = built.resources
+    return extra

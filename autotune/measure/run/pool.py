@@ -1,0 +1,283 @@
+"""All that one runner has at work: its devices, and what is known of each workload."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+from autotune.errors import MeasureError
+from autotune.measure.base import runs_on_host, target_of
+from autotune.measure.check.naive import PlainLoops
+from autotune.measure.check.verify import NONE, Oracle
+from autotune.measure.process.pending import forward
+from autotune.measure.run.devices import Devices
+from autotune.measure.run.gate import HostGate
+from autotune.measure.run.host import HostMeter
+from autotune.measure.run.jobs import Greeting, RaceJob
+from autotune.measure.run.one_trial import RunOptions, run_job, run_trial
+from autotune.measure.run.replies import Raced, why_not
+from autotune.measure.run.standing import Standing
+from autotune.measure.run.stations import Station
+from autotune.measure.run.values import Array
+from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
+from autotune.runtime import Timing
+from autotune.target import Target
+from autotune.workload import Workload
+
+# A race times many candidates many times; each gets this much of what one trial may take.
+_RACE_SHARE = 3.0
+# Workloads of which anything is kept, and the part of the host's memory that files with their
+# arguments and references may take, which lie in memory on many machines.
+_MOST_WORKLOADS, _MEMORY_PART = 512, 8
+
+Pair = tuple[MeasureInput, BuildResult]
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """How a runner measures; the fields are its arguments.
+
+    Attributes:
+        options: of every trial.
+        devices: indices of devices.
+        station: makes what owns a device.
+        memory_bytes: a kernel on the host may map, 0 for no limit.
+        seed, ref_input: of the values of arguments.
+    """
+
+    options: RunOptions
+    devices: tuple[int, ...]
+    station: type[Station]
+    memory_bytes: int
+    seed: int = 0
+    ref_input: Sequence[Array] | None = field(default=None, repr=False, compare=False)
+
+
+class RunPool:
+    """Measures trials of any workloads, in any order.
+
+    Devices of a kind are started when a workload needs them, and what belongs to a workload is
+    made with its first trial. Both stay until `close`, after which all is started anew.
+
+    Args:
+        most_bytes: what files with arguments and references may take in all; those of workloads
+            that have no trial under way go first.
+    """
+
+    def __init__(self, most_bytes: int | None = None) -> None:
+        self._most_bytes = _memory_bytes() // _MEMORY_PART if most_bytes is None else most_bytes
+        self._lock = threading.RLock()
+        self._devices: dict[bool, Devices] = {}
+        self._standing: OrderedDict[Workload, Standing] = OrderedDict()
+        self._outdated: list[Standing] = []
+        self._meters: OrderedDict[Workload, HostMeter] = OrderedDict()
+        self._loops = PlainLoops()
+        self._gate: HostGate | None = None
+        self._closing = False
+
+    def share_host(self, gate: HostGate | None) -> None:
+        """Time kernels on this host inside ``gate.quiet()``, and compute in ``gate.work()``."""
+        self._gate = gate
+
+    def prepare(self, workload: Workload, plan: RunPlan) -> None:
+        """Let what takes time to get ready for a workload begin, and wait for none of it.
+
+        Raises:
+            DeviceError: there is no such device.
+            MeasureError: the workload has no target, or another runs on the host alone.
+        """
+        self._ready(workload, plan)
+
+    def _ready(self, workload: Workload, plan: RunPlan) -> tuple[Standing, Devices]:
+        with self._lock:
+            if self._closing:
+                raise MeasureError(f"{workload.name}: the runner is being closed")
+            devices = self._devices_for(target_of(workload), plan)
+            standing = self._standing.get(workload)
+            if standing is not None and not standing.holds_for(workload):
+                self._outdated.append(standing)
+                standing = None
+            if standing is None:
+                standing = self._standing[workload] = self._met(workload, plan, devices)
+            self._standing.move_to_end(workload)
+            return standing, devices
+
+    def _devices_for(self, target: Target, plan: RunPlan) -> Devices:
+        """Return the devices on which kernels for a target run."""
+        on_host = runs_on_host(target)
+        if on_host not in self._devices:
+            greetings = [_greeting(target, device, plan) for device in plan.devices]
+            for greeting in greetings:
+                plan.station.require(greeting)
+            gate, kind = self._gate if on_host else None, plan.station
+            self._devices[on_host] = Devices(
+                greetings,
+                lambda greeting, folder: kind(greeting, gate, folder),
+                plan.options.cooldown_s,
+            )
+        return self._devices[on_host]
+
+    def _met(self, workload: Workload, plan: RunPlan, devices: Devices) -> Standing:
+        """Return what is to be known of a workload that is new."""
+        oracle = Oracle(plan.seed, plan.ref_input, plan.options.verify, self._loops)
+
+        def run(one: Standing, inp: MeasureInput, built: BuildResult) -> Future[MeasureResult]:
+            return self._run(one, devices, plan.options, inp, built)
+
+        standing = Standing(workload, oracle, len(plan.devices), run, self._work)
+        self._meters[workload] = standing.host
+        if plan.options.verify == NONE:
+            standing.ready.set_result(None)
+        else:
+            standing.look_ahead()
+        while len(self._meters) > _MOST_WORKLOADS:
+            self._meters.popitem(last=False)
+        return standing
+
+    def _work(self) -> AbstractContextManager[object]:
+        return self._gate.work() if self._gate is not None else nullcontext()
+
+    def submit(
+        self, plan: RunPlan, inp: MeasureInput, built: BuildResult
+    ) -> Future[MeasureResult]:
+        """Queue one candidate for the next device that is free."""
+        with self._lock:
+            if self._closing:
+                return _given_up()
+            standing, _ = self._ready(inp.task, plan)
+        return standing.sharing.submit(inp, built)
+
+    def _run(
+        self,
+        standing: Standing,
+        devices: Devices,
+        options: RunOptions,
+        inp: MeasureInput,
+        built: BuildResult,
+    ) -> Future[MeasureResult]:
+        """Queue a trial, as soon as no device has to wait for its reference."""
+        promised: Future[MeasureResult] = Future()
+        with self._lock:
+            standing.under_way += 1
+
+        def work(station: Station) -> MeasureResult:
+            return run_trial(station, standing, options, inp, built)
+
+        def put(_: object) -> None:
+            if promised.cancelled():
+                self._ended(standing)
+                return
+            queued = devices.queue.put(work)
+            # Also of what was given up while it ran.
+            queued.add_done_callback(lambda _: self._ended(standing))
+            forward(queued, promised)
+
+        standing.ready.add_done_callback(put)
+        return promised
+
+    def _ended(self, standing: Standing) -> None:
+        with self._lock:
+            standing.under_way -= 1
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Let go of what was not used for the longest, where it is too much."""
+        idle = [one for one in self._standing.values() if not one.under_way]
+        left = sum(one.bytes for one in self._standing.values())
+        for one in idle:
+            if left <= self._most_bytes:
+                break
+            taken = one.bytes
+            left -= taken if one.release() else 0
+        for one in idle[: max(0, len(self._standing) - _MOST_WORKLOADS)]:
+            if one.release():
+                del self._standing[one.workload]
+
+    def race(
+        self,
+        plan: RunPlan,
+        candidates: Sequence[Pair],
+        rounds: int,
+        least_s: float,
+        device: int | None,
+    ) -> list[Timing]:
+        """Time candidates of one workload in turn; see `LocalRunner.race`."""
+        with self._lock:
+            standing, devices = self._ready(candidates[0][0].task, plan)
+            standing.under_way += 1
+        try:
+            runs = tuple(run_job(standing, plan.options, *pair) for pair in candidates)
+            timeout_s = plan.options.timeout_s * _RACE_SHARE * len(runs)
+            job = RaceJob(runs, rounds, least_s, timeout_s, seed=len(runs))
+            reply = devices.queue.put(lambda station: station.run(job), device).result()
+        finally:
+            self._ended(standing)
+        if not isinstance(reply, Raced):
+            raise MeasureError(f"the race of {len(runs)} candidates failed: {why_not(reply)}")
+        standing.host.add(reply.host, reply.timings)
+        return list(reply.timings)
+
+    def at_work(self, workload: Workload | None, plan: RunPlan) -> tuple[int, ...]:
+        """Return the devices that measure a workload; without those that could not be started."""
+        if workload is None:
+            return plan.devices
+        return self._ready(workload, plan)[1].at_work or plan.devices
+
+    def host_note(self, workload: Workload) -> str:
+        """What else the host was at while kernels of a workload were timed on it, in words."""
+        meter = self._meters.get(workload)
+        return "" if meter is None else meter.note
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the processes that own a device now."""
+        return [pid for devices in list(self._devices.values()) for pid in devices.pids]
+
+    def close(self) -> None:
+        """Kill all processes, drop what waits, and remove all files.
+
+        What is submitted meanwhile is given up: a device never has two processes.
+        """
+        with self._lock:
+            if self._closing:
+                return
+            self._closing = True
+            devices = list(self._devices.values())
+            standing = [*self._standing.values(), *self._outdated]
+            loops, self._loops = self._loops, PlainLoops()
+        try:
+            for one in devices:
+                one.close()
+            loops.end()
+            for each in standing:
+                each.close()
+        finally:
+            with self._lock:
+                self._devices.clear()
+                self._standing.clear()
+                self._outdated.clear()
+                self._closing = False
+
+
+def _greeting(target: Target, device: int, plan: RunPlan) -> Greeting:
+    isolated = runs_on_host(target)
+    if isolated and device != 0:
+        raise MeasureError(
+            f"LocalRunner: target {target} runs on the CPU, which is device 0; got device {device}"
+        )
+    return Greeting(str(target), device, isolated, plan.memory_bytes if isolated else 0)
+
+
+def _given_up() -> Future[MeasureResult]:
+    future: Future[MeasureResult] = Future()
+    future.cancel()
+    return future
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

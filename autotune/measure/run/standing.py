@@ -1,0 +1,139 @@
+"""What is known of one workload while its trials are measured."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, suppress
+
+from autotune.errors import AutotuneError, MeasureError
+from autotune.measure.check.verify import Data, Oracle
+from autotune.measure.run.calibration import Calibration
+from autotune.measure.run.ceiling import Roofline
+from autotune.measure.run.host import HostMeter
+from autotune.measure.run.sharing import Sharing
+from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
+from autotune.workload import Workload
+
+# A context in which nothing is timed on this host.
+Work = Callable[[], AbstractContextManager[object]]
+# Hands a trial to a device.
+Run = Callable[["Standing", MeasureInput, BuildResult], "Future[MeasureResult]"]
+
+
+class Standing:
+    """All that the trials of one workload share, whatever else is measured between them.
+
+    Args:
+        workload: whose trials.
+        oracle: its inputs and expected outputs; nobody else has it.
+        devices: how many measure.
+        run: hands a trial to a device.
+        work: in it the oracle computes.
+
+    Attributes:
+        sharing: measures equal machine code once.
+        roofline, calibration, host: see there.
+        under_way: trials that were begun and have not ended.
+        ready: done when the reference was looked for ahead of time, or nobody will.
+    """
+
+    def __init__(
+        self, workload: Workload, oracle: Oracle, devices: int, run: Run, work: Work
+    ) -> None:
+        self.workload = workload
+        self.roofline = Roofline(workload)
+        self.calibration = Calibration(devices)
+        self.host = HostMeter()
+        self.sharing = Sharing(lambda inp, built: run(self, inp, built))
+        self.under_way = 0
+        self.ready: Future[None] = Future()
+        self._definition = _definition(workload)
+        self._oracle = oracle
+        self._work = work
+        self._lock = threading.Lock()
+        self._best_s = math.inf  # by the clock of the anchor, see `Calibration`
+        self._best_lock = threading.Lock()
+        self._over = False
+
+    def holds_for(self, workload: Workload) -> bool:
+        """Whether what is known holds for an equal workload that may be another object.
+
+        Somebody may have registered another template under the same name since, or have given a
+        task a reference of its own.
+        """
+        return workload is self.workload or _definition(workload) == self._definition
+
+    def look_ahead(self) -> None:
+        """Compute the reference while the first trials are built, in a thread of its own."""
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        with suppress(Exception), self._lock, self._work():  # the first trial says what is wrong
+            self._oracle.look_ahead(self.workload)
+        if self._over:
+            self._oracle.close()
+        self.ready.set_result(None)
+
+    def data(self, inp: MeasureInput, built: BuildResult, expected: bool) -> Data:
+        """Return the files with the arguments of a kernel and, if asked, what it shall write.
+
+        Raises:
+            MeasureError: the reference fails or gives other outputs than the kernel has.
+        """
+        kernel = built.kernel
+        if kernel is None:
+            raise MeasureError("a build result without a kernel cannot be run")
+        with self._lock:
+            known = self._oracle.known(kernel, expected)
+            if known is None:
+                with self._work():
+                    known = self._oracle.data(inp, kernel, expected, built.reference)
+        if self._over:
+            self._oracle.close()
+        return known
+
+    @property
+    def bytes(self) -> int:
+        """What its files take."""
+        return self._oracle.bytes
+
+    def best_on(self, device: int) -> float | None:
+        """Return the best so far by the clock of a device, or None when it cannot be told."""
+        factor = self.calibration.known(device)
+        return None if factor is None or self._best_s == math.inf else self._best_s / factor
+
+    def note(self, seconds: float) -> None:
+        """Take note of a trial, by the clock of the anchor."""
+        with self._best_lock:
+            self._best_s = min(self._best_s, seconds)
+
+    def release(self) -> bool:
+        """Remove its files if nobody is about to read them; they are made anew when needed.
+
+        Returns:
+            Whether it did.
+        """
+        if self.under_way or not self.ready.done() or not self._lock.acquire(blocking=False):
+            return False
+        try:
+            self._oracle.close()
+        finally:
+            self._lock.release()
+        return True
+
+    def close(self) -> None:
+        """Remove its files for good: also those that a thread writes which outlasts this."""
+        self._over = True
+        self._oracle.close()
+
+
+def _definition(workload: Workload) -> tuple[object, ...]:
+    """Return the functions of the user's that a workload is made by."""
+    found: list[object] = []
+    for name in ("func", "reference"):
+        with suppress(AutotuneError):  # of a task whose template is not known here
+            found.append(getattr(workload, name, None))
+    return tuple(found)

@@ -1,0 +1,371 @@
+"""A standing session: processes and devices that measure whatever they are given until closed."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.measure.base import Builder, Runner, runs_on_host, target_of
+from autotune.measure.final.race import RaceResult, race
+from autotune.measure.outcome import Outcome, as_result, marked
+from autotune.measure.parts import chosen_builder, chosen_runner
+from autotune.measure.run.gate import HostGate
+from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.workload import Candidate, Workload
+
+# Trials per worker and per device in flight: one at work, one waiting for it.
+_DEPTH = 2
+# Workloads remembered as met; builder and runner may be told of one again.
+_MOST_MET = 512
+
+Pair = tuple[MeasureInput, MeasureResult]
+Ended = Callable[[MeasureInput, MeasureResult], None]
+
+
+def nobody(measure_input: MeasureInput, result: MeasureResult) -> None:
+    """Nobody wants to know at once."""
+
+
+class Session(Mapping[str, Any]):
+    """Owns processes and devices until it is closed, and measures any workloads on them.
+
+    What belongs to a workload (reference, tolerances, best so far, roofline, results of equal
+    machine code) travels with its trials, so trials of many workloads may be mixed. A tuner takes
+    a session in place of a measure option, and leaves it open.
+
+    Any thread may submit. A builder or runner of a script that does not say that it `mixes_tasks`
+    is given one task at a time: a trial of another then waits until those under way have ended.
+
+    Args:
+        builder, runner: what builds and runs; ``"local"`` stands for the defaults on this machine.
+
+    Raises:
+        MeasureError: these are no builder and runner.
+
+    Example::
+
+        with Session(LocalBuilder(), LocalRunner()) as session:
+            for task in tasks:
+                XGBTuner(task).tune(200, session, callbacks=[log_to_file("net.log")])
+    """
+
+    def __init__(self, builder: Builder | str = "local", runner: Runner | str = "local") -> None:
+        self.builder: Builder = chosen_builder("Session", builder)
+        self.runner: Runner = chosen_runner("Session", runner)
+        self._gate = HostGate(self.builder)
+        self._changed = threading.Condition(threading.RLock())
+        self._task: Workload | None = None
+        self._met: set[Workload] = set()
+        self._under_way = 0
+        self._closed = False
+        # A runner that is given anything while it is closed would start its processes again.
+        self._handing_over = threading.Lock()
+
+    @staticmethod
+    def of(measure_option: Any) -> Session:
+        """Return a session as it is, or a new one over the builder and runner of an option.
+
+        Raises:
+            MeasureError: it is neither.
+        """
+        if isinstance(measure_option, Session):
+            return measure_option
+        return Session(
+            chosen_builder("measure_option", _part(measure_option, "builder"), named=False),
+            chosen_runner("measure_option", _part(measure_option, "runner"), named=False),
+        )
+
+    # ---- as a measure option
+
+    def __getitem__(self, key: str) -> Any:
+        return {"builder": self.builder, "runner": self.runner}[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("builder", "runner"))
+
+    def __len__(self) -> int:
+        return 2
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    # ---- measuring
+
+    def submit(
+        self, workload: Workload, candidates: Iterable[Candidate]
+    ) -> list[Future[MeasureResult]]:
+        """Start to measure candidates of a workload; they are realised here, in this thread.
+
+        A future can be cancelled as long as its trial has not ended; it has no result then. The
+        failure of a trial is a result, with an error number.
+
+        Raises:
+            MeasureError: the workload has no target, or the session was closed.
+        """
+        return [self.start(inp) for inp in inputs_of(workload, candidates)]
+
+    def measure(self, workload: Workload, candidates: Iterable[Candidate]) -> list[MeasureResult]:
+        """Measure candidates of a workload, and wait for all of them.
+
+        Raises:
+            MeasureError and others: measuring cannot go on.
+        """
+        return [result for _, result in self.stream(inputs_of(workload, candidates))]
+
+    def stream(self, measure_inputs: Iterable[MeasureInput]) -> Iterator[Pair]:
+        """Measure inputs of any workloads, and give each with its result, in this order.
+
+        Inputs are taken as there is room; what was begun is given up when nobody asks any more.
+        """
+        waiting: deque[tuple[MeasureInput, Future[MeasureResult]]] = deque()
+        try:
+            for inp in measure_inputs:
+                waiting.append((inp, self.start(inp)))
+                while len(waiting) >= self.capacity or (waiting and waiting[0][1].done()):
+                    yield settled(*waiting.popleft())
+            while waiting:
+                yield settled(*waiting.popleft())
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+    def race(
+        self,
+        measure_inputs: Sequence[MeasureInput],
+        *,
+        rounds: int = 60,
+        least_s: float = 2e-3,
+        incumbent: str | None = None,
+    ) -> RaceResult:
+        """Time candidates of one workload side by side; see `autotune.measure.final.race.race`.
+
+        Raises:
+            MeasureError: no finalist could be built, or the race could not be run.
+        """
+        if measure_inputs:
+            self.prepare(measure_inputs[0].task)
+        return race(measure_inputs, self, rounds=rounds, least_s=least_s, incumbent=incumbent)
+
+    @property
+    def capacity(self) -> int:
+        """How many trials keep all workers and devices busy; more only wait."""
+        return _DEPTH * (self.builder.n_parallel + self.runner.n_parallel)
+
+    @property
+    def mixes_tasks(self) -> bool:
+        """Whether trials of several tasks may be under way at once."""
+        return self.builder.mixes_tasks and self.runner.mixes_tasks
+
+    def prepare(self, workload: Workload) -> None:
+        """Let what takes time to get ready for a workload begin; a first trial does it as well.
+
+        Raises:
+            MeasureError: the workload has no target, or the session was closed.
+            DeviceError: there is no device for it.
+        """
+        with self._changed:
+            self._enter(workload)
+
+    def _enter(self, workload: Workload) -> None:
+        """Tell builder and runner of a workload that they have not met."""
+        if self._closed:
+            raise MeasureError(f"{workload.name}: the session was closed")
+        if self.mixes_tasks:
+            if workload in self._met:
+                return
+        else:
+            if self._task is not None and self._task is workload:
+                return
+            while self._under_way:
+                self._changed.wait()
+        on_host = runs_on_host(target_of(workload))
+        self.runner.set_task(workload)
+        self.builder.set_task(workload, self.runner.get_build_kwargs())
+        self.runner.share_host(self._gate if on_host else None)
+        self.runner.start()
+        self._task = workload
+        if len(self._met) >= _MOST_MET:
+            self._met.clear()
+        self._met.add(workload)
+
+    def host_work(self, workload: Workload) -> AbstractContextManager[object]:
+        """Return a context for heavy work in this process, such as fitting a model.
+
+        Nothing is timed on this host inside it.
+        """
+        return self._gate.work() if runs_on_host(target_of(workload)) else nullcontext()
+
+    def refusal(self, measure_input: MeasureInput) -> MeasureResult | None:
+        """Return how a trial would fail of which it is known that it cannot run, else None.
+
+        The candidate is realised here, in the calling thread.
+        """
+        with self.host_work(measure_input.task):
+            refused = self.builder.refusal(measure_input)
+        return None if refused is None else as_result(refused)
+
+    def start(self, measure_input: MeasureInput, on_end: Ended = nobody) -> Future[MeasureResult]:
+        """Start one trial; what `submit` does, for one input.
+
+        Args:
+            measure_input: the candidate is realised here, in the calling thread.
+            on_end: called with the input and its result, in the thread in which the trial ended,
+                before the future has the result. What it raises becomes the future's exception.
+        """
+        trial = _Trial(measure_input, on_end)
+        with self._changed if not self.mixes_tasks else nullcontext():
+            if measure_input.task is not self._task:
+                self.prepare(measure_input.task)
+            with self._changed:
+                self._under_way += 1
+            try:
+                with self.host_work(measure_input.task):
+                    built = self.builder.submit(measure_input)
+            except BaseException:
+                self._settled()
+                raise
+        built.add_done_callback(partial(self._on_built, trial))
+        trial.give_up(built)
+        return trial.future
+
+    def _on_built(self, trial: _Trial, future: Future[Outcome]) -> None:
+        """Hand what was built to the runner. Called in a thread of the builder."""
+        try:
+            built = future.result()
+            if not (isinstance(built, BuildResult) and built.ok):
+                self._finish(trial, marked(as_result(built), built))
+                self._settled()
+                return
+            ran = self._handed_over(trial, built)
+            ran.add_done_callback(partial(self._on_run, trial, built))
+        except BaseException as error:  # an exit or interrupt too: it reaches whoever waits
+            trial.fail(error)
+            self._settled()
+
+    def _handed_over(self, trial: _Trial, built: BuildResult) -> Future[MeasureResult]:
+        """Return what the runner promises; of what was given up, and after `close`, nothing."""
+        nothing: Future[MeasureResult] = Future()
+        with self._handing_over:
+            if self._closed or trial.future.cancelled():
+                nothing.cancel()
+                return nothing
+            ran = self.runner.submit(trial.measure_input, built)
+        trial.give_up(ran)
+        return ran
+
+    def _on_run(self, trial: _Trial, built: BuildResult, future: Future[MeasureResult]) -> None:
+        """Let the trial end. Called in a thread of the runner."""
+        try:
+            self.builder.discard(built)
+            self._finish(trial, built.mark(as_result(future.result())))
+        except BaseException as error:  # an exit or interrupt too: it reaches whoever waits
+            trial.fail(error)
+        finally:
+            self._settled()
+
+    def _finish(self, trial: _Trial, result: MeasureResult) -> None:
+        # What fails while all is being ended did not fail by itself.
+        if self._closed and result.error_no != MeasureErrorNo.NO_ERROR:
+            raise CancelledError
+        trial.finish(result)
+
+    def _settled(self) -> None:
+        """Nothing is at work any more for one trial."""
+        with self._changed:
+            self._under_way -= 1
+            if not self._under_way:
+                self._changed.notify_all()
+
+    # ---- ending
+
+    def close(self) -> None:
+        """Give up what is under way, and end all processes.
+
+        What was cut off so is no trial: it has no result, not even that of a failure.
+        """
+        with self._handing_over:
+            self._closed = True
+        # The runner first: it may be holding the builder in a pause.
+        try:
+            self.runner.close()
+        finally:
+            self.builder.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Trial:
+    """One trial on its way. It ends once: by `finish` or `fail`, or when nobody wants it."""
+
+    def __init__(self, measure_input: MeasureInput, on_end: Ended) -> None:
+        self.measure_input = measure_input
+        self.future: Future[MeasureResult] = Future()
+        self._on_end = on_end
+
+    def give_up(self, work: Future[Any]) -> None:
+        """Cancel work for the trial, if it was not begun, when nobody wants the trial any more."""
+        self.future.add_done_callback(lambda ended: work.cancel() if ended.cancelled() else None)
+
+    def finish(self, result: MeasureResult) -> None:
+        """Tell whoever wants to know at once, then whoever waits."""
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            self._on_end(self.measure_input, result)
+        except BaseException as error:  # a log that cannot be written ends the run
+            self.future.set_exception(error)
+            return
+        self.future.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        """Let whoever waits get an error, or nothing where the trial was cut off."""
+        if isinstance(error, CancelledError):
+            self.future.cancel()
+        elif not self.future.done() and self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
+
+def inputs_of(workload: Workload, candidates: Iterable[Candidate]) -> list[MeasureInput]:
+    """Return the trials of some candidates of a workload.
+
+    Raises:
+        MeasureError: the workload has no target.
+    """
+    target = target_of(workload)
+    return [MeasureInput(target, workload, one) for one in candidates]
+
+
+def settled(inp: MeasureInput, future: Future[MeasureResult]) -> Pair:
+    """Wait for a trial, and return it with its result.
+
+    Raises:
+        MeasureError and others: measuring cannot go on.
+    """
+    try:
+        return inp, future.result()
+    except CancelledError:
+        raise MeasureError(
+            "a trial was cancelled: its builder or runner was closed over it"
+        ) from None
+
+
+def _part(measure_option: Any, key: str) -> Any:
+    return measure_option.get(key) if isinstance(measure_option, Mapping) else measure_option
