@@ -1,0 +1,90 @@
+"""Two tasks tuned in turns on one session, with everything killed at random, end as each alone."""
+
+import json
+import random
+import time
+from collections import Counter
+
+import pytest
+
+from tests.faults.test_killed_runs import Runs
+
+SPACE, TURN = 12, 4
+KILLS = 3
+# Knobs of either task whose answer is wrong.
+WRONG = {2: [3, 10], 3: [8]}
+
+# A callback of the run kills its workers; the test kills the run.
+SCRIPT = """
+    import contextlib, os, random, signal, sys
+    import numpy as np
+    import autotune.task as at
+    from autotune.kernel import SourceKernel, arg
+    from autotune.measure import LocalBuilder, LocalRunner, Session
+    from autotune.tuner import RandomTuner
+    from autotune.tuner.callback import log_to_file
+
+    log, space, turn, seed = sys.argv[1], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
+    WRONG = {2: [3, 10], 3: [8]}
+    CODE = '''void f(const float *x, float *y) {
+      *y = FACTOR * *x + WRONG; volatile int different = KNOB; }'''
+
+    @at.template("tests/sessions")
+    def times(factor):
+        config = at.get_config()
+        config.define_knob("knob", list(range(space)))
+        knob = config["knob"].val
+        return SourceKernel(
+            "f", CODE,
+            defines={"FACTOR": factor, "KNOB": knob, "WRONG": int(knob in WRONG[factor])},
+            args=[arg("x", (1,)), arg("y", (1,), role="out")],
+            reference=lambda x: np.float32(factor) * x,
+        )
+
+    rng = random.Random(seed)
+
+    def kill(tuner, inputs, results):
+        pids = [*session.builder.pids, *session.runner.pids]
+        if seed >= 0 and pids and rng.random() < 0.4:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(rng.choice(pids), signal.SIGKILL)
+
+    tasks = [at.create("tests/sessions", (factor,), target="c") for factor in WRONG]
+    builder = LocalBuilder(n_parallel=2, timeout=60)
+    runner = LocalRunner(number=1, repeat=1, cooldown_interval=0, timeout=60)
+    print("started", flush=True)
+    with Session(builder, runner) as session:
+        for trials in range(turn, space + 1, turn):
+            for task in tasks:
+                tuner = RandomTuner(task, seed=0)
+                watch = [log_to_file(log), kill]
+                tuner.tune(trials, session, callbacks=watch, resume=log, finalists=0)
+"""
+
+
+def trials_of(log):
+    """Return how often each configuration of each task is in a log, with what came of it."""
+    rows = [json.loads(line) for line in log.read_text().splitlines() if line[0] != "#"]
+    return Counter((row["input"][2][0], row["config"]["index"], row["result"][1]) for row in rows)
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_two_tasks_in_turns_killed_and_resumed_end_as_each_alone(tmp_path, seed):
+    rng = random.Random(seed)
+    runs = Runs(tmp_path, SCRIPT, SPACE, TURN, seed)
+    for _ in range(KILLS):
+        enough = runs.rows + rng.choice((0, 1, 3, 5))
+        with runs.start() as run:
+            run.stdout.readline()
+            while runs.rows < enough and run.poll() is None:
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0, 0.2))
+            runs.kill(run)
+    assert runs.rows < 2 * SPACE
+    runs.finish()
+    expected = {
+        (factor, knob, 5 if knob in WRONG[factor] else 0): 1
+        for factor in WRONG
+        for knob in range(SPACE)
+    }
+    assert trials_of(runs.log) == expected
