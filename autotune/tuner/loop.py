@@ -370,5 +370,7 @@ class Loop:
             trial_seconds=trial_of(best[1]) if best else None,
             filtered=self.tuner.filtered,
             filtered_why=self._screening.example,
-            notes=tuple(filter(None, [self._runner.host_note_of(self.tuner.task) if self._runner else ""])),
+            notes=tuple(
+                filter(None, [self._runner.host_note_of(self.tuner.task) if self._runner else ""])
+            ),
         )
