@@ -96,7 +96,7 @@ def test_trials_under_way_when_no_worker_can_be_started(task, option, log, monke
         for pid in runner.pids:
             os.kill(pid, signal.SIGKILL)
 
-    with pytest.raises(MeasureError, match=r"run_worker could not be started: no more processes"):
+    with pytest.raises(MeasureError, match=r"run\.worker could not be started: no more processes"):
         GridSearchTuner(task).tune(
             SPACE, option, callbacks=[callback.log_to_file(log), break_down]
         )

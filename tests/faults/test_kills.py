@@ -139,10 +139,10 @@ def processes_of(caller):
     found = {victim: [] for victim in VICTIMS}
     for pid in children[caller]:
         command = command_of(pid)
-        if "build_worker" in command:
+        if "build.worker" in command:
             found["builder"].append(pid)
             found["compiler"] += descendants(pid, children)
-        elif "run_worker" in command:
+        elif "run.worker" in command:
             found["runner"].append(pid)
             found["fork"] += children[pid]
     return found

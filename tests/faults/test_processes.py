@@ -223,7 +223,7 @@ def scarce(monkeypatch, times, module):
     monkeypatch.setattr("autotune.measure.process.worker.Child", start)
 
 
-@pytest.mark.parametrize("module", ["run_worker", "build_worker"])
+@pytest.mark.parametrize("module", ["run.worker", "build.worker"])
 def test_a_process_that_cannot_be_started_at_first_is_started_later(monkeypatch, hasty, module):
     scarce(monkeypatch, 2, module)
     task = faulty("none")
@@ -232,7 +232,7 @@ def test_a_process_that_cannot_be_started_at_first_is_started_later(monkeypatch,
         assert drained(pipeline)[0].ok
 
 
-@pytest.mark.parametrize("module", ["run_worker", "build_worker"])
+@pytest.mark.parametrize("module", ["run.worker", "build.worker"])
 def test_a_process_that_cannot_be_started_at_all_ends_the_run(monkeypatch, hasty, module):
     scarce(monkeypatch, 1 << 30, module)
     task = faulty("none")
