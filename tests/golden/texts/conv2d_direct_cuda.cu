@@ -25,11 +25,11 @@ conv2d_direct_cuda_kernel0(
     #pragma unroll
     for (int ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer = 0; ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer < 3; ++ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer) {
       if (ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 98 + ty * 14 + tx < 288) {
-        pad_temp_shared[ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 98 + ty * 14 + tx] = (bx * 7 + (ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 6 + ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) >> 4)) % 9 >= 1 && bx * 7 + (ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 6 + ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) >> 4)) % 9 < 15 && ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) & 15) >= 1 && ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) & 15) < 15) ? data[rc_outer * 392 + (ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 6 + ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) >> 4)) / 9 * 196 + bx * 98 + (ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 6 + ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) >> 4)) % 9 * 14 + ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) & 15) - 15] : 0.0f;
+        pad_temp_shared[ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 98 + ty * 14 + tx] = (bx * 7 + (ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 6 + ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) >> 4)) % 9 >= 1 && bx * 7 + (ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 6 + ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) >> 4)) % 9 < 15 && ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) & 15) >= 1 && ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) & 15) < 15) ? data[rc_outer * 392 + (ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 98 + ty * 14 + tx) / 144 * 196 + bx * 98 + (ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 6 + ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) >> 4)) % 9 * 14 + ((ty * 14 + ax0_ax1_fused_ax2_fused_ax3_fused_outer_outer * 2 + tx) & 15) - 15] : 0.0f;
       }
     }
     if (ty * 14 + tx < 72 && ty < 6) {
-      kernel_shared[ty * 14 + tx] = kernel[by * 144 + ((ty + (ty + (ty * 2 + tx) / 3) / 3) >> 1) * 36 + rc_outer * 18 + ((ty + (ty + (ty * 2 + tx) / 3) / 3) & 1) * 9 + (ty + (ty * 2 + tx) / 3) % 3 * 3 + (ty * 2 + tx) % 3];
+      kernel_shared[ty * 14 + tx] = kernel[by * 144 + (ty * 14 + tx) / 18 * 36 + rc_outer * 18 + (ty * 14 + tx) % 18];
     }
     __syncthreads();
     for (int rc_inner = 0; rc_inner < 2; ++rc_inner) {
