@@ -3,29 +3,56 @@
 from autotune.auto_scheduler import workload_registry
 from autotune.auto_scheduler.best_record import load_best, load_best_record
 from autotune.auto_scheduler.compute_dag import ComputeDAG
+from autotune.auto_scheduler.cost_model import RandomModel, XGBModel
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.measure_input import MeasureInput, recover_measure_input
+from autotune.auto_scheduler.measuring import (
+    LocalBuilder,
+    LocalRPCMeasureContext,
+    LocalRunner,
+    RPCRunner,
+    TuningOptions,
+)
 from autotune.auto_scheduler.record_file import (
     RecordReader,
     RecordToFile,
     load_records,
     save_records,
 )
+from autotune.auto_scheduler.search_policy import (
+    EmptyPolicy,
+    PreloadMeasuredStates,
+    SketchPolicy,
+)
 from autotune.auto_scheduler.search_task import LayoutRewriteOption, SearchTask, create_task
+from autotune.auto_scheduler.sketch import PreloadCustomSketchRule
 from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.tune_task import auto_schedule
 from autotune.auto_scheduler.workload_registry import make_workload_key, register_workload
 
 __all__ = [
     "ComputeDAG",
+    "EmptyPolicy",
     "HardwareParams",
     "LayoutRewriteOption",
+    "LocalBuilder",
+    "LocalRPCMeasureContext",
+    "LocalRunner",
     "MeasureInput",
+    "PreloadCustomSketchRule",
+    "PreloadMeasuredStates",
+    "RPCRunner",
+    "RandomModel",
     "RecordReader",
     "RecordToFile",
     "SearchTask",
+    "SketchPolicy",
     "State",
     "StateObject",
+    "TuningOptions",
+    "XGBModel",
+    "auto_schedule",
     "create_task",
     "load_best",
     "load_best_record",

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from autotune.errors import TemplateError
+from autotune.errors import TemplateError, TunerError
 
 
 class SearchTaskError(TemplateError, AssertionError):
     """A search task was asked for without saying what to compute, or for which target."""
+
+
+class TuningOptionError(TunerError):
+    """An option of tuning makes no sense."""
+
+
+class NoScheduleError(TunerError):
+    """A log holds no schedule for a task, or a search found none."""
+
+
+class PrintModeError(TunerError, AssertionError):
+    """A schedule cannot be printed in the form that was asked for."""

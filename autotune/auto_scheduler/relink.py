@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from autotune.ir import Expr, IterVar, ProducerLoad, Rewriter, Var, substitute
 from autotune.te.rewrite import share_sources
 from autotune.te.schedule import Schedule
-from autotune.te.tensor import ComputeOp, Operation
+from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp
 
 
 class _Current(Rewriter):
@@ -67,7 +67,8 @@ def _linked(op: Operation, current: _Current) -> Operation:
 
 def _renamed(op: Operation, name: str, axes: Sequence[str] | None) -> Operation:
     if not isinstance(op, ComputeOp):
-        return op
+        tensor = op.outputs[0]
+        return PlaceholderOp(name, tensor.shape, tensor.dtype)
     if axes is None:
         return ComputeOp(name, op.tag, op.attrs, op.axis, op.body)
     axis = tuple(

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.errors import SearchTaskError
@@ -21,7 +22,13 @@ from autotune.auto_scheduler.workload_registry import (
 from autotune.errors import SpaceError
 from autotune.ir.dtype import bits_of
 from autotune.target import Target
+from autotune.te.schedule import Schedule
+from autotune.te.tensor import Tensor
 from autotune.workload import Computed, Realisation
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler.measuring import TuningOptions
+    from autotune.auto_scheduler.search_policy import SearchPolicy
 
 
 class LayoutRewriteOption(IntEnum):
@@ -165,6 +172,62 @@ class SearchTask:
     def examples(self) -> Iterable[RecordedState]:
         """Return the plain state."""
         return (RecordedState(()),)
+
+    def default(self) -> RecordedState | None:
+        """Return None: nothing is used untuned yet."""
+        return None
+
+    def own(self, candidate: Any) -> Any:
+        """Return a candidate of a log as it is."""
+        return candidate
+
+    # Searching; the search knows tasks, so it is loaded when it is used.
+
+    def tune(
+        self,
+        tuning_options: TuningOptions,
+        search_policy: SearchPolicy | None = None,
+        adaptive_training: bool = False,
+    ) -> None:
+        """Search for fast schedules; what is measured goes to the callbacks of the options.
+
+        Args:
+            tuning_options: how long, and who measures and logs.
+            search_policy: by default a new `SketchPolicy` with an `XGBModel`.
+            adaptive_training: kept for TVM's scripts.
+        """
+        from autotune.auto_scheduler.tune_task import tune_task
+
+        del adaptive_training
+        tune_task(self, tuning_options, search_policy)
+
+    def apply_best(
+        self,
+        log_file: str | Path,
+        include_compatible: bool = False,
+        layout_rewrite_option: LayoutRewriteOption | None = None,
+    ) -> tuple[Schedule, list[Tensor]]:
+        """Return the schedule of the fastest record of this task, and the kernel's arguments.
+
+        Raises:
+            NoScheduleError: the log holds no record of this task.
+        """
+        from autotune.auto_scheduler.tune_task import apply_best
+
+        del layout_rewrite_option
+        return apply_best(self, log_file, include_compatible)
+
+    def print_best(self, log_file: str | Path, print_mode: str = "schedule") -> str:
+        """Return the fastest record of this task as text.
+
+        Args:
+            log_file: where to look.
+            print_mode: ``"schedule"``, the calls as TVM prints them; ``"python"``, a function
+                that runs; ``"cuda"``, the source of the kernel with its launch.
+        """
+        from autotune.auto_scheduler.tune_task import print_best
+
+        return print_best(self, log_file, print_mode)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SearchTask) and (

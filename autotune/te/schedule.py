@@ -157,6 +157,7 @@ class Schedule:
         factor = Stage(self, factored.factor_op, self._new_key(stage, "rf"))
         factor.all_iter_vars[:] = factored.all_iter_vars
         factor.leaf_iter_vars[:] = factored.leaf_iter_vars
+        factor.first_loops[:] = factored.leaf_iter_vars
         factor.relations[:] = factored.relations
         factor.iter_attrs.update(factored.iter_attrs)
         self._replace(stage, factored.final_op)
@@ -200,6 +201,7 @@ class Schedule:
         self.replace_op(stage, op)
         stage.all_iter_vars = [*op.axis, *op.reduce_axis]
         stage.leaf_iter_vars = stage.all_iter_vars[:]
+        stage.first_loops = stage.all_iter_vars[:]
         stage.relations = []
         stage.iter_attrs = {}
 

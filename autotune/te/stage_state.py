@@ -55,7 +55,9 @@ class StageState:
     with. ``leaf_iter_vars`` are the loops from outermost to innermost; ``relations`` say how they
     come from the axes of ``op``. ``attach_type`` is ``"root"``, ``"inline"`` or ``"at"``; the last
     means inside loop ``attach_iter`` of ``attach_stage``. ``scope`` is empty where it follows from
-    the place. ``alignments`` maps a dimension to its ``(factor, offset)``.
+    the place. ``alignments`` maps a dimension to its ``(factor, offset)``. ``first_loops`` are the
+    loops that it was made with, which those of a factored reduction are in another order than the
+    axes.
     """
 
     __slots__ = (
@@ -65,6 +67,7 @@ class StageState:
         "attach_stage",
         "attach_type",
         "double_buffered",
+        "first_loops",
         "is_output",
         "iter_attrs",
         "key",
@@ -87,6 +90,7 @@ class StageState:
         self.origin_op = op
         self.all_iter_vars: list[IterVar] = [*op.axis, *op.reduce_axis]
         self.leaf_iter_vars: list[IterVar] = self.all_iter_vars[:]
+        self.first_loops: list[IterVar] = self.all_iter_vars[:]
         self.relations: list[Relation] = []
         self.iter_attrs: dict[IterVar, IterAttr] = {}
         self.attach_type = "root"
@@ -110,9 +114,8 @@ class StageState:
 
     def is_scheduled(self) -> bool:
         """Tell whether any primitive has changed the loops of the stage."""
-        return bool(self.relations or self.iter_attrs) or (
-            self.leaf_iter_vars != [*self.op.axis, *self.op.reduce_axis]
-        )
+        moved = self.leaf_iter_vars != self.first_loops
+        return bool(self.relations or self.iter_attrs) or moved
 
     def position(self, primitive: str, axis: object) -> int:
         """Return the place of a leaf axis among the loops; raise if it is none of them."""

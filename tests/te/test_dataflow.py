@@ -337,3 +337,17 @@ def test_a_copy_is_independent_and_shares_the_axes():
     assert t != s
     assert t[cache].attach_stage is t[c]
     assert s[cache].attach_stage is s[c]
+
+
+def test_a_factored_reduction_may_be_computed_in_a_cache():
+    a = te.placeholder((8, 16, 3), name="A")
+    k, r = te.reduce_axis((0, 16), "k"), te.reduce_axis((0, 3), "r")
+    b = te.compute((8,), lambda i: te.sum(a[i, k, r], axis=[k, r]), name="B")
+    s = te.create_schedule(b.op)
+    outer, _ = s[b].split(k, nparts=4)
+    part = s.rfactor(b, outer)
+    cache = s.cache_write(part, "local")
+    assert [axis.name for axis in s[cache].op.reduce_axis] == ["r", "k.inner"]
+    s[cache].reorder(*s[cache].op.axis[::-1])
+    with pytest.raises(ScheduleError, match="scheduled already"):
+        s.cache_write(cache, "local")

@@ -1,0 +1,109 @@
+"""Keys under which records of a graph may stand: names of operations changed over the years.
+
+The hash of a key is made from a text with names of operations in it. TVM's operator library
+renamed some of them, so one graph has several hashes; all are looked up.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+
+from autotune.auto_scheduler.compute_dag import ComputeDAG
+from autotune.auto_scheduler.relink import linked_ops
+from autotune.te.schedule import create_schedule
+from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp
+from autotune.te.workload import digest, graph_text
+
+# Operation -> another name that it had, or None where it had no other.
+Renaming = Callable[[Operation], str | None]
+
+_POOLS = ("pool_max", "pool_sum", "pool_avg", "adaptive_pool_max", "adaptive_pool_sum",
+          "adaptive_pool_avg")  # fmt: skip
+_CONVOLUTIONS = ("conv2d_nchw", "group_conv2d_nchw")
+_INPUT = re.compile(r"p\d+")
+
+
+def _old_input(op: Operation) -> str | None:
+    """Before TVM 0.9 all inputs of a network were called so."""
+    known = isinstance(op, PlaceholderOp) and _INPUT.fullmatch(op.name)
+    return "placeholder" if known else None
+
+
+def _old_pool(op: Operation) -> str | None:
+    """Before TVM 0.11 operators of pooling had no names of their own."""
+    return "tensor" if op.name in _POOLS else None
+
+
+def _new_convolution(op: Operation) -> str | None:
+    """In TVM 0.8 convolutions in NCHW had no name yet; our operators have none."""
+    return op.tag if op.name == "compute" and op.tag in _CONVOLUTIONS else None
+
+
+def _network_relu(op: Operation) -> str | None:
+    """What a script calls ``compute`` is called after the operator in a network."""
+    if not isinstance(op, ComputeOp) or op.reduce_axis or op.name not in ("compute", "T_relu"):
+        return None
+    return "T_relu" if op.name == "compute" else "compute"
+
+
+_RENAMINGS: tuple[Renaming, ...] = (_old_input, _old_pool, _new_convolution, _network_relu)
+
+
+def equivalent_keys(dag: ComputeDAG, workload_key: str | None = None) -> tuple[str, ...]:
+    """Return all keys of a graph: its own first, then those with names it had elsewhere.
+
+    Args:
+        dag: the graph.
+        workload_key: what a task calls it, if that is not its hash.
+    """
+    shapes = json.loads(dag.workload_key())[1:]
+    keys = [] if workload_key is None else [workload_key]
+    keys += [json.dumps([each, *shapes]) for each in _hashes(dag)]
+    return tuple(dict.fromkeys(keys))
+
+
+def _hashes(dag: ComputeDAG) -> list[str]:
+    found = [dag.hash_key()]
+    useful = [each for each in _RENAMINGS if any(each(op) for op in dag.ops)]
+    for count in range(1, len(useful) + 1):
+        for some in combinations(useful, count):
+            found.append(digest(_renamed_text(dag, some)))
+    return list(dict.fromkeys(found))
+
+
+def _renamed_text(dag: ComputeDAG, renamings: Sequence[Renaming]) -> str:
+    """Return the text of a graph whose operations are called otherwise."""
+    schedule = create_schedule(list(dag.outputs))
+    names: list[str] = []
+    axes: dict[Operation, Sequence[str]] = {}
+    for stage in schedule.stages:
+        new = next((name for each in renamings if (name := each(stage.op))), None)
+        names.append(new or stage.op.name)
+        if new is not None and _network_relu in renamings and _network_relu(stage.op) == new:
+            letter = "ax" if new == "T_relu" else "i"
+            axes[stage.op] = [f"{letter}{i}" for i in range(len(stage.op.axis))]
+    return graph_text(linked_ops(schedule, names, axes), simple=True)
+
+
+def structural_hash(dag: ComputeDAG) -> str:
+    """Return a hash of what a graph computes, whatever its operations and axes are called.
+
+    Equal graphs have their stages in the same order, so that steps of one fit the other.
+    """
+    schedule = create_schedule(list(dag.outputs))
+    names = [f"t{i}" for i in range(len(schedule.stages))]
+    axes: Mapping[Operation, Sequence[str]] = {
+        stage.op: [f"a{i}" for i in range(len(stage.op.axis))]
+        for stage in schedule.stages
+        if isinstance(stage.op, ComputeOp)
+    }
+    ops = linked_ops(schedule, names, axes)
+    lines = [graph_text(ops)]
+    for op in ops:
+        reductions = ", ".join(f"{axis.name}:{axis.dom}" for axis in op.reduce_axis)
+        shapes = [(tensor.shape, tensor.dtype) for tensor in op.outputs]
+        lines.append(f"{op.name} {shapes} {reductions}")
+    return digest("\n".join(lines))

@@ -1,0 +1,1 @@
+"""Search over the schedules of a task: sketches, rows of integers, and what ranks them."""

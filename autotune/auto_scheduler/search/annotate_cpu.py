@@ -1,0 +1,104 @@
+"""Makes programs of sketches for CPUs: parallel, vectorised and unrolled loops.
+
+The rules are those by which TVM annotates sketches at random, with two choices taken out: all
+outer tiles of a stage become one parallel loop, whose length the tiles decide, and the innermost
+loop of a tiled stage is always a vector.
+"""
+
+from __future__ import annotations
+
+from autotune.auto_scheduler.attach_map import hanging_at
+from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, IterKind, Stage
+from autotune.auto_scheduler.search.program import Program
+from autotune.auto_scheduler.search.steps import Annotator
+
+UNROLL_LIMITS = (0, 16, 64, 512)
+# A parallel loop should have so many iterations for each core.
+_PER_CORE = 16
+
+
+def cpu_program(
+    sketch: StateObject, params: HardwareParams, innermost: int = 64, vector: int = 16
+) -> Program:
+    """Return the program of a sketch.
+
+    Args:
+        sketch: a state whose splits may be undecided.
+        params: of the device.
+        innermost: most iterations of an innermost loop.
+        vector: most lanes of a vector.
+    """
+    work = Annotator(sketch, innermost)
+    for stage_id in range(len(sketch.stages)):
+        if _at_root(work.stage(stage_id)):
+            _parallel(work, stage_id, params)
+    for stage_id in range(len(sketch.stages)):
+        if _computed(work.stage(stage_id)):
+            _unroll(work, stage_id)
+    for stage_id in range(len(sketch.stages)):
+        if _computed(work.stage(stage_id)):
+            _vectorize(work, stage_id, vector)
+    return work.program()
+
+
+def _computed(stage: Stage) -> bool:
+    return stage.is_compute and stage.compute_at is not ComputeAtKind.INLINED
+
+
+def _at_root(stage: Stage) -> bool:
+    return stage.is_compute and stage.compute_at is ComputeAtKind.ROOT
+
+
+def is_tiled(stage: Stage) -> bool:
+    """Whether a stage has other loops than its axes."""
+    return len(stage.iters) != len(stage.op.axis) + len(stage.op.reduce_axis)
+
+
+def _parallel(work: Annotator, stage_id: int, params: HardwareParams) -> None:
+    """Fuse outer data loops until there is enough to share out, and share them out."""
+    stage = work.stage(stage_id)
+    enough = _PER_CORE * max(params.num_cores, 1)
+    count, product = 0, 1
+    for i, loop in enumerate(stage.iters):
+        whole_level = is_tiled(stage) and not loop.name.endswith(".0")
+        if loop.iter_kind is IterKind.REDUCTION or loop.annotation is not Annotation.NONE:
+            break
+        if product > enough or whole_level:
+            break
+        count += 1
+        product *= loop.extent or 1
+        if list(hanging_at(work.state.attach, stage_id, i)):
+            break
+    if count:
+        work.fuse(stage_id, 0, count)
+        work.annotate(stage_id, 0, Annotation.PARALLEL)
+
+
+def _unroll(work: Annotator, stage_id: int) -> None:
+    stage = work.stage(stage_id)
+    if any(loop.iter_kind is IterKind.REDUCTION for loop in stage.iters):
+        work.unroll_limit(stage_id, UNROLL_LIMITS)
+
+
+def _vectorize(work: Annotator, stage_id: int, most: int) -> None:
+    """Carry out inner data loops as one vector."""
+    stage = work.stage(stage_id)
+    count, product = 0, 1
+    for i in range(len(stage.iters) - 1, -1, -1):
+        loop = stage.iters[i]
+        if list(hanging_at(work.state.attach, stage_id, i)):
+            break
+        if loop.iter_kind is IterKind.REDUCTION or loop.annotation is not Annotation.NONE:
+            break
+        product *= loop.extent or 1
+        if product > most:
+            break
+        count += 1
+        if is_tiled(stage):
+            break
+    if count:
+        first = len(stage.iters) - count
+        work.fuse(stage_id, first, count)
+        work.annotate(stage_id, first, Annotation.VECTORIZE)

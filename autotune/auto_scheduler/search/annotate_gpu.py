@@ -1,0 +1,157 @@
+"""Makes programs of sketches for GPUs: binds loops to threads, and leaves numbers open.
+
+The rules are those by which TVM annotates sketches at random; what it draws is a slot here. New
+are the choice of threads for stages that are not tiled, and that of the width of copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from autotune.auto_scheduler.access import AccessAnalyzer
+from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, IterKind, Stage
+from autotune.auto_scheduler.search.program import Program
+from autotune.auto_scheduler.search.steps import Annotator, splits_of
+from autotune.te.relation import extent_of
+
+UNROLL_LIMITS = (0, 16, 64, 512, 1024)
+VECTOR_LENGTHS = (1, 2, 4)
+THREADS = (32, 64, 128, 256, 512, 1024)
+_NO_SPLIT = "auto_scheduler_no_split_at_inner"
+_ALWAYS_UNROLL = "auto_scheduler_always_unroll_inner"
+
+
+def gpu_program(sketch: StateObject, params: HardwareParams, innermost: int = 64) -> Program:
+    """Return the program of a sketch.
+
+    Args:
+        sketch: a state whose splits may be undecided.
+        params: of the device.
+        innermost: most iterations of an innermost loop.
+    """
+    work = Annotator(sketch, innermost)
+    roots = tiling_roots(sketch)
+    for stage_id in range(len(sketch.stages) - 1, -1, -1):
+        _bind(work, stage_id, roots, params)
+    for stage_id in range(len(sketch.stages)):
+        _unroll(work, stage_id)
+    return work.program()
+
+
+def tiling_roots(state: StateObject) -> dict[int, int]:
+    """Return the stages at whose loops tiled stages hang: root -> the tiled stage."""
+    access = AccessAnalyzer(state.stage_ops)
+    found = {}
+    for stage_id, stage in enumerate(state.stages):
+        if access.needs_multi_level_tiling(stage.op) and stage_id in state.attach:
+            found[state.attach[stage_id][0]] = stage_id
+    return found
+
+
+def _bind(work: Annotator, stage_id: int, roots: Set[int] | dict[int, int],
+          params: HardwareParams) -> None:  # fmt: skip
+    stage = work.stage(stage_id)
+    if not stage.is_compute or stage.compute_at is ComputeAtKind.INLINED:
+        return
+    at_root = stage.compute_at is ComputeAtKind.ROOT
+    if _reduces_across_threads(work.state, stage_id):
+        if at_root:
+            work.fuse(stage_id, 0, work.outer_spatial(stage_id))
+            work.annotate(stage_id, 0, Annotation.BLOCK_X)
+    elif any(loop.annotation is Annotation.THREAD_X for loop in stage.iters):
+        return
+    elif at_root and stage_id in roots:
+        _bind_tiles(work, stage_id)
+    elif at_root:
+        _bind_plain(work, stage_id, params)
+    elif stage.name.endswith(".shared"):
+        _copy_together(work, stage_id)
+
+
+def _bind_plain(work: Annotator, stage_id: int, params: HardwareParams) -> None:
+    """Share out the data loops of a stage that is not tiled."""
+    work.fuse(stage_id, 0, work.outer_spatial(stage_id))
+    extent = work.stage(stage_id).iters[0].extent
+    if extent is not None and extent <= params.warp_size:
+        work.annotate(stage_id, 0, Annotation.THREAD_X)
+        return
+    most = params.max_threads_per_block
+    values = [n for n in THREADS if n <= most and (extent is None or n <= extent)]
+    work.split(stage_id, 0, values or [params.warp_size])
+    work.annotate(stage_id, 0, Annotation.BLOCK_X)
+    work.annotate(stage_id, 1, Annotation.THREAD_X)
+
+
+def _bind_tiles(work: Annotator, stage_id: int) -> None:
+    """Bind the three outer levels of tiles to blocks, virtual threads and threads."""
+    levels = (Annotation.BLOCK_X, Annotation.VTHREAD, Annotation.THREAD_X)
+    for level, annotation in enumerate(levels):
+        stage = work.stage(stage_id)
+        count = 0
+        for loop in stage.iters[level : level + len(stage.op.axis)]:
+            if not loop.name.endswith(f".{level}"):
+                break
+            count += 1
+        work.fuse(stage_id, level, count)
+        work.annotate(stage_id, level, annotation)
+
+
+def _copy_together(work: Annotator, stage_id: int) -> None:
+    """Let all threads of a block fill a tile of shared memory, some elements at a time."""
+    target = work.state.attach[stage_id][0]
+    sources = spatial_splits(work.state, target)
+    work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
+    work.split(stage_id, 0, VECTOR_LENGTHS)
+    work.annotate(stage_id, 1, Annotation.VECTORIZE)
+    work.follow(stage_id, 0, sources[::-1], 1)
+    work.annotate(stage_id, 1, Annotation.THREAD_X)
+
+
+def spatial_splits(state: StateObject, stage_id: int) -> list[int]:
+    """Return the numbers of the steps that tile the data axes of a stage, ascending."""
+    op = state.stages[stage_id].op
+    whole = op.attrs.get(_NO_SPLIT, ())
+    reductions = sum(axis.name not in whole for axis in op.reduce_axis)
+    found = splits_of(state.transform_steps, stage_id)
+    return found[: len(found) - reductions]
+
+
+def _unroll(work: Annotator, stage_id: int) -> None:
+    stage = work.stage(stage_id)
+    if not stage.is_compute or stage.compute_at is ComputeAtKind.INLINED:
+        return
+    names = stage.op.attrs.get(_ALWAYS_UNROLL)
+    if names:
+        _unroll_inner(work, stage_id, stage, set(names))
+    if any(loop.iter_kind is IterKind.REDUCTION for loop in stage.iters):
+        work.unroll_limit(stage_id, UNROLL_LIMITS)
+
+
+def _unroll_inner(work: Annotator, stage_id: int, stage: Stage, names: Set[str]) -> None:
+    """Unroll the innermost loops that come of some axes, one for each axis."""
+    left = set(names)
+    for i in range(len(stage.iters) - 1, -1, -1):
+        loop = stage.iters[i]
+        base = loop.name.partition(".")[0]
+        if base not in left and base in names:
+            return
+        if base in left and loop.annotation is Annotation.NONE:
+            left.discard(base)
+            work.annotate(stage_id, i, Annotation.UNROLL)
+
+
+def _reduces_across_threads(state: StateObject, stage_id: int) -> bool:
+    """Whether threads reduce together in a stage, or in one that hangs in it."""
+    family = [stage_id, *(key for key, place in state.attach.items() if place[0] == stage_id)]
+    return any(
+        loop.iter_kind is IterKind.REDUCTION and loop.annotation is Annotation.THREAD_X
+        for each in family
+        for loop in state.stages[each].iters
+    )
+
+
+def spatial_extents(stage: Stage) -> list[int]:
+    """Return the extents of the data axes of a stage."""
+    return [extent_of(axis) or 1 for axis in stage.op.axis]

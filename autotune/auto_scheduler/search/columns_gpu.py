@@ -1,0 +1,213 @@
+"""Closed forms of candidates for GPUs: what a kernel would take, from its row alone.
+
+All columns are computed for a whole population at once. What a block keeps in shared memory and
+how many threads it has are exact; registers, bank conflicts and times are estimates. The idea that
+such forms suffice to rank tiles is that of Roller (Zhu et al., OSDI 2022) and Pruner (Qiao et al.,
+ASPLOS 2025); the second calls a model like `draft_seconds` its draft.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune.auto_scheduler.search.program import Rows
+from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput
+
+_WARP = 32.0
+_LINE = 128.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Extents of one tiled stage for each row; each field is a column.
+
+    Attributes:
+        blocks: of the grid.
+        vthreads: virtual threads of a block.
+        threads: of a block.
+        accumulators: partial results that one thread keeps.
+        chunks: times that a block fills its shared memory.
+        depth: iterations of the reduction for one such filling.
+        inner: iterations of the loops inside the outermost inner reduction loop.
+        run: neighbouring outputs that neighbouring threads write.
+    """
+
+    blocks: Column
+    vthreads: Column
+    threads: Column
+    accumulators: Column
+    chunks: Column
+    depth: Column
+    inner: Column
+    run: Column
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one input costs, each a column.
+
+    Attributes:
+        elements: in shared memory, of one chunk.
+        copies: elements that one thread copies, divided by how many it copies at once.
+        lines: cache lines that one chunk touches.
+        loads: elements that one thread reads for one step of the reduction.
+        conflict: threads of a warp that meet in one bank.
+    """
+
+    elements: Column
+    copies: Column
+    lines: Column
+    loads: Column
+    conflict: Column
+
+
+class Levels:
+    """The lengths of the loops of a tiled stage, level by level, for a population.
+
+    Args:
+        tiled: the stage.
+        rows: the population.
+        data: levels that the data axes have besides the outermost.
+        reductions: those of the reduction axes.
+    """
+
+    def __init__(self, tiled: Tiled, rows: Rows, data: int = 4, reductions: int = 2) -> None:
+        self.data = [axis.lengths(rows, data) for axis in tiled.data]
+        self.reductions = [axis.lengths(rows, reductions) for axis in tiled.reductions]
+        self.count = len(rows)
+
+    def one(self) -> Column:
+        """Return a column of ones."""
+        return np.ones(self.count)
+
+    def product(self, lengths: list[Column], levels: slice) -> Column:
+        """Multiply some levels over all axes."""
+        result = self.one()
+        for each in lengths:
+            result = result * each[levels].prod(axis=0)
+        return result
+
+    def span(self, index: int, data_levels: slice, reduction_levels: slice) -> Column:
+        """Return how far an axis (data axes first) runs within some levels."""
+        number = len(self.data)
+        lengths = (
+            self.data[index][data_levels]
+            if index < number
+            else self.reductions[index - number][reduction_levels]
+        )
+        return np.asarray(lengths.prod(axis=0))
+
+
+def shape_of(tiled: Tiled, levels: Levels) -> Shape:
+    """Return the extents of a tiled stage."""
+    blocks, chunks = levels.one(), levels.one()
+    for axis, lengths in zip(tiled.data, levels.data, strict=True):
+        blocks = blocks * np.ceil(axis.extent / lengths.prod(axis=0))
+    for axis, lengths in zip(tiled.reductions, levels.reductions, strict=True):
+        chunks = chunks * np.ceil(axis.extent / lengths.prod(axis=0))
+    every = slice(None)
+    inner = levels.product(levels.reductions, slice(1, None)) * levels.product(
+        levels.data, slice(2, None)
+    )
+    return Shape(
+        blocks=blocks,
+        vthreads=levels.product(levels.data, slice(0, 1)),
+        threads=levels.product(levels.data, slice(1, 2)),
+        accumulators=levels.product(levels.data, slice(0, 1))
+        * levels.product(levels.data, slice(2, None)),
+        chunks=chunks,
+        depth=levels.product(levels.reductions, every),
+        inner=inner,
+        run=_run(tiled.data, levels),
+    )
+
+
+def _run(axes: tuple[TiledAxis, ...], levels: Levels) -> Column:
+    """Return how many neighbouring outputs a row of threads writes, without gaps."""
+    run = levels.one()
+    open_ = np.ones(levels.count, bool)
+    for axis, lengths in zip(reversed(axes), reversed(levels.data), strict=True):
+        run = np.where(open_ & (lengths[2:].prod(axis=0) == 1), run * lengths[1], run)
+        open_ &= lengths[1] == axis.extent
+    return run
+
+
+def footprint(source: TileInput, levels: Levels, data: slice, reductions: slice) -> list[Column]:
+    """Return the extents of what is read of an input within some levels of the tiles."""
+    extents = []
+    for dimension, extent in enumerate(source.shape):
+        widest = levels.one()
+        for read in source.indices:
+            factors = read[dimension]
+            if factors is None:
+                widest = np.full(levels.count, float(extent))
+                continue
+            reach = levels.one()
+            for index, factor in enumerate(factors):
+                if factor:
+                    span = levels.span(index, data, reductions)
+                    reach = reach + abs(factor) * (span - 1)
+            widest = np.maximum(widest, reach)
+        extents.append(np.minimum(widest, extent))
+    return extents
+
+
+def traffic_of(source: TileInput, rows: Rows, levels: Levels, shape: Shape) -> Traffic:
+    """Return what one input costs."""
+    every = slice(None)
+    extents = footprint(source, levels, every, every)
+    elements = _product(extents, levels)
+    width = levels.one() if source.vector is None else rows[:, source.vector].astype(np.float64)
+    inner = extents[-1] if extents else levels.one()
+    lines = elements / inner * np.ceil(inner * source.item / _LINE)
+    per_thread = [
+        a * b
+        for a, b in zip(
+            footprint(source, levels, slice(2, None), slice(0, 0)),
+            footprint(source, levels, slice(0, 1), slice(0, 0)),
+            strict=True,
+        )
+    ]
+    return Traffic(
+        elements=elements,
+        copies=np.ceil(elements / (shape.threads * width)),
+        lines=lines,
+        loads=_product(per_thread, levels),
+        conflict=_conflict(source, levels, extents),
+    )
+
+
+def _conflict(source: TileInput, levels: Levels, extents: list[Column]) -> Column:
+    """Estimate how many threads of a warp read one bank at different addresses.
+
+    It looks at the innermost data axis that has more than one thread, and at the stride with which
+    its threads step through the tile in shared memory.
+    """
+    stride = np.zeros(levels.count)
+    threads = levels.one()
+    pitch = [levels.one()]
+    for extent in reversed(extents[1:]):
+        pitch.append(pitch[-1] * extent)
+    pitch.reverse()
+    for index in range(len(levels.data) - 1, -1, -1):
+        lengths = levels.data[index]
+        step = np.zeros(levels.count)
+        for dimension in range(len(source.shape)):
+            factors = source.indices[0][dimension]
+            if factors is not None and factors[index]:
+                step = step + abs(factors[index]) * lengths[2:].prod(axis=0) * pitch[dimension]
+        first = (threads == 1) & (lengths[1] > 1)
+        stride = np.where(first, step, stride)
+        threads = np.where(first, lengths[1], threads)
+    lanes = np.minimum(threads, _WARP)
+    shared = np.gcd(np.maximum(stride, 1).astype(np.int64), 32).astype(np.float64)
+    return np.where(stride > 0, np.minimum(shared, lanes), 1.0)
+
+
+def _product(columns: list[Column], levels: Levels) -> Column:
+    result = levels.one()
+    for each in columns:
+        result = result * each
+    return result

@@ -1,0 +1,62 @@
+"""Figures of a GPU that closed forms need and no record keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.target import Target
+
+# Where no device can be asked: those of a large datacentre GPU.
+_SMS = 132
+
+
+@dataclass(frozen=True)
+class GpuModel:
+    """One GPU.
+
+    Attributes:
+        sms: multiprocessors.
+        clock: cycles per second.
+        schedulers: warps of a multiprocessor that issue in one cycle.
+        warps: warps that a multiprocessor holds.
+        blocks: blocks that it holds.
+        registers: 32-bit registers that it has.
+        shared_bytes: shared memory that it has.
+        block_shared_bytes: what one block may have of it.
+        block_threads: threads that one block may have.
+        block_vthreads: virtual threads that one block may have.
+        l2_bytes_per_cycle: what one multiprocessor gets from the second-level cache.
+        latency: cycles until a chunk that was asked for has come, and all threads know.
+        launch_s: seconds that one more kernel takes.
+        memory_bytes_per_s: of global memory.
+    """
+
+    sms: int = _SMS
+    clock: float = 1.7e9
+    schedulers: int = 4
+    warps: int = 64
+    blocks: int = 32
+    registers: int = 65536
+    shared_bytes: int = 228 * 1024
+    block_shared_bytes: int = 48 * 1024
+    block_threads: int = 1024
+    block_vthreads: int = 8
+    l2_bytes_per_cycle: float = 40.0
+    latency: float = 900.0
+    launch_s: float = 1.5e-6
+    memory_bytes_per_s: float = 2.5e12
+
+    @staticmethod
+    def of(target: Target, params: HardwareParams) -> GpuModel:
+        """Return what is known of the device of a task."""
+        limits = target.limits
+        optin = max(limits.shared_bytes_optin, params.max_shared_memory_per_block)
+        return GpuModel(
+            sms=limits.sm_count if limits.sm_count > 1 else _SMS,
+            registers=limits.registers,
+            shared_bytes=optin + 1024,
+            block_shared_bytes=params.max_shared_memory_per_block,
+            block_threads=params.max_threads_per_block,
+            block_vthreads=max(params.max_vthread_extent, 1),
+        )

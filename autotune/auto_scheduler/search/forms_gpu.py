@@ -1,0 +1,279 @@
+"""Ranks rows of programs for GPUs: what is possible, a draft of the time, features for a model."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.auto_scheduler.loops import ComputeAtKind
+from autotune.auto_scheduler.search.columns_gpu import (
+    Levels,
+    Shape,
+    Traffic,
+    footprint,
+    shape_of,
+    traffic_of,
+)
+from autotune.auto_scheduler.search.device_model import GpuModel
+from autotune.auto_scheduler.search.forms import Forms
+from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Rows
+from autotune.auto_scheduler.search.sampler import Budget, Limits
+from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, tiled_stages
+from autotune.ir.dtype import bits_of
+from autotune.utils.math import product
+
+Mask = npt.NDArray[np.bool_]
+# Registers that a thread needs for addresses and counters.
+_BASE_REGISTERS = 24
+_MOST_REGISTERS = 255
+# Most partial results of one thread: more spill.
+_MOST_ACCUMULATORS = 128
+# Most steps of a reduction that one filling of shared memory is for.
+_MOST_DEPTH = 256
+# Instructions for copying one element or vector: address, guard, load, store.
+_COPY = 8.0
+# Cycles that a step of a reduction waits where it is not unrolled.
+_LOOP_LATENCY = 25.0
+
+
+class GpuForms:
+    """Computes the closed forms of one program.
+
+    Args:
+        program: whose rows are looked at.
+        model: the device.
+    """
+
+    def __init__(self, program: Program, model: GpuModel) -> None:
+        self.program = program
+        self.model = model
+        self.tiled: list[Tiled] = tiled_stages(program)
+
+    @cached_property
+    def extra_seconds(self) -> float:
+        """What the kernels around the tiled ones take: launches, and tensors between kernels."""
+        seconds = 0.0
+        for stage in self.program.state.stages:
+            if not stage.is_compute or stage.compute_at is not ComputeAtKind.ROOT:
+                continue
+            seconds += self.model.launch_s
+            extents = [n for n in stage.op.outputs[0].shape if isinstance(n, int)]
+            moved = product(extents) * bits_of(stage.op.outputs[0].dtype) / 8
+            seconds += 2 * moved / self.model.memory_bytes_per_s
+        return seconds
+
+    def __call__(self, rows: Rows) -> Forms:
+        """Return the closed forms of rows."""
+        feasible = np.ones(len(rows), bool)
+        seconds = np.full(len(rows), self.extra_seconds)
+        slowest = np.zeros((len(rows), _STAGE))
+        longest = np.full(len(rows), -1.0)
+        for tiled in self.tiled:
+            stage = _Stage(tiled, rows, self.model)
+            feasible &= stage.feasible
+            seconds = seconds + stage.seconds
+            slower = stage.seconds > longest
+            slowest = np.where(slower[:, None], np.column_stack(stage.features), slowest)
+            longest = np.maximum(longest, stage.seconds)
+        ones = np.ones(len(rows))
+        choices = [rows[:, at] for at in self._choices[:3]]
+        whole = [seconds * 1e9, len(self.tiled) * ones, self.extra_seconds * 1e9 * ones, *choices]
+        whole += [0 * ones] * (FEATURES - _STAGE - len(whole))
+        features = np.log2(np.maximum(np.column_stack([slowest, *whole]), 0.0) + 1.0)
+        return Forms(feasible, np.where(feasible, seconds, np.inf), features.astype(np.float32))
+
+    def repair(self, rows: Rows) -> Rows:
+        """Return rows whose copies are no wider than what they copy allows."""
+        rows = rows.copy()
+        for tiled in self.tiled:
+            levels = Levels(tiled, rows)
+            for each in tiled.inputs:
+                if each.vector is None or not each.shape:
+                    continue
+                inner = footprint(each, levels, slice(None), slice(None))[-1].astype(np.int64)
+                most = np.gcd(np.gcd(inner, each.shape[-1]), max(16 // each.item, 1))
+                rows[:, each.vector] = np.minimum(rows[:, each.vector], most)
+        return rows
+
+    def feasible(self, rows: Rows) -> Mask:
+        """Return which rows keep the limits of the device."""
+        fits = np.ones(len(rows), bool)
+        for tiled in self.tiled:
+            fits &= _Stage(tiled, rows, self.model).feasible
+        return fits
+
+    def limits(self) -> Limits:
+        """Return what rows have to keep, for a `Sampler`."""
+        budgets = []
+        for tiled in self.tiled:
+            data = [self._step_of(axis) for axis in tiled.data]
+            chunks = [self._step_of(axis) for axis in tiled.reductions]
+            for levels, most in (
+                ((1,), self.model.block_threads),
+                ((0,), self.model.block_vthreads),
+                ((0, 2, 3), _MOST_ACCUMULATORS),
+            ):
+                places = {step: levels for step in data if step is not None}
+                budgets.append(Budget(places, float(most)))
+            deep = {step: (0, 1) for step in chunks if step is not None}
+            budgets.append(Budget(deep, float(_MOST_DEPTH)))
+        return Limits(budgets, self.repair, self.feasible)
+
+    def _step_of(self, axis: TiledAxis) -> int | None:
+        columns = self.program.columns
+        return next((step for step, at in columns.items() if at == axis.columns), None)
+
+    @cached_property
+    def _choices(self) -> list[int]:
+        """Columns of choices that no tiled stage shows."""
+        shown = {each.unroll for each in self.tiled}
+        shown |= {one.vector for each in self.tiled for one in each.inputs}
+        starts = [
+            self.program.columns[slot.step].start
+            for slot in self.program.slots
+            if isinstance(slot, ChoiceSlot)
+        ]
+        return [start for start in starts if start not in shown]
+
+
+class _Stage:
+    """The closed forms of one tiled stage."""
+
+    def __init__(self, tiled: Tiled, rows: Rows, model: GpuModel) -> None:
+        self.tiled, self.rows, self.model = tiled, rows, model
+        self.levels = Levels(tiled, rows)
+        self.shape: Shape = shape_of(tiled, self.levels)
+        self.traffic: list[Traffic] = [
+            traffic_of(each, rows, self.levels, self.shape) for each in tiled.inputs
+        ]
+        self.copied = [
+            (each, traffic)
+            for each, traffic in zip(tiled.inputs, self.traffic, strict=True)
+            if each.in_shared
+        ]
+        self.shared_bytes = self._total(
+            [traffic.elements * each.item for each, traffic in self.copied]
+        )
+
+    def _total(self, columns: list[Column]) -> Column:
+        result = np.zeros(len(self.rows))
+        for each in columns:
+            result = result + each
+        return result
+
+    @cached_property
+    def feasible(self) -> Mask:
+        """Whether a block of such tiles fits the device."""
+        shape, model = self.shape, self.model
+        fits = (shape.threads <= model.block_threads) & (shape.vthreads <= model.block_vthreads)
+        fits &= self.shared_bytes <= model.block_shared_bytes
+        fits &= shape.accumulators <= _MOST_ACCUMULATORS
+        total = product([axis.extent for axis in (*self.tiled.data, *self.tiled.reductions)])
+        if total > 64:
+            fits &= shape.threads >= min(32, product([a.extent for a in self.tiled.data]))
+        every = slice(None)
+        for each, _ in self.copied:
+            if each.vector is None:
+                continue
+            width = self.rows[:, each.vector]
+            inner = footprint(each, self.levels, every, every)[-1]
+            fits &= (inner % width == 0) & (each.shape[-1] % width == 0)
+            fits &= width * each.item <= 16
+        return np.asarray(fits)
+
+    @cached_property
+    def registers(self) -> Column:
+        """Registers of a thread, estimated."""
+        loads = self._total([each.loads for each in self.traffic])
+        return np.minimum(_BASE_REGISTERS + self.shape.accumulators + loads, _MOST_REGISTERS)
+
+    @cached_property
+    def resident(self) -> Column:
+        """Blocks that a multiprocessor holds at once."""
+        model, shape = self.model, self.shape
+        warps = np.ceil(shape.threads / 32)
+        limits = [
+            np.full(len(self.rows), float(model.blocks)),
+            model.warps // warps,
+            model.registers // (self.registers * warps * 32),
+            model.shared_bytes // (self.shared_bytes + 1024),
+        ]
+        return np.asarray(np.maximum(np.minimum.reduce(limits), 1.0))
+
+    @cached_property
+    def unrolled(self) -> Column:
+        """Whether the inner loops are written out, 0 or 1."""
+        if self.tiled.unroll is None:
+            return np.zeros(len(self.rows))
+        limit = self.rows[:, self.tiled.unroll]
+        return (self.shape.inner <= limit).astype(np.float64)
+
+    @cached_property
+    def waves(self) -> Column:
+        """Rounds in which the blocks are carried out."""
+        return np.ceil(self.shape.blocks / (self.model.sms * self.resident))
+
+    @cached_property
+    def seconds(self) -> Column:
+        """A draft of the time of the kernel."""
+        shape, model = self.shape, self.model
+        warps = np.ceil(shape.threads / 32)
+        reads = self._total([each.loads * each.conflict for each in self.traffic])
+        loads = self._total([each.loads for each in self.traffic])
+        fused = shape.accumulators * shape.depth
+        loop = np.where(self.unrolled > 0, 0.3, 2.0) * shape.depth
+        copies = self._total([each.copies for _, each in self.copied])
+        issued = fused + reads * shape.depth + loop + copies * _COPY + 30.0
+        together = np.minimum(self.resident, np.ceil(shape.blocks / model.sms))
+        throughput = together * warps * issued / model.schedulers
+        waiting = np.where(self.unrolled > 0, 4.0, _LOOP_LATENCY)
+        serial = shape.depth * (np.maximum(shape.accumulators, 4.0) + loads + waiting)
+        chain = model.latency + serial + copies * _COPY
+        moved = self._total([each.lines * 128.0 for _, each in self.copied])
+        memory = together * moved / model.l2_bytes_per_cycle
+        chunk = np.maximum(np.maximum(throughput, memory), chain)
+        written = shape.accumulators * warps * together * (32.0 / np.minimum(shape.run, 32.0))
+        cycles = self.waves * (shape.chunks * chunk + written * 2.0 + 1000.0)
+        return np.asarray(cycles / model.clock)
+
+    @cached_property
+    def features(self) -> list[Column]:
+        """Columns for a learned model, as many for each stage; see `FEATURES`."""
+        shape, sms = self.shape, self.model.sms
+        none = np.zeros(len(self.rows))
+        unroll = none if self.tiled.unroll is None else self.rows[:, self.tiled.unroll]
+        columns = [
+            shape.blocks, shape.vthreads, shape.threads, shape.accumulators, shape.chunks,
+            shape.depth, shape.inner, shape.run, self.shared_bytes, self.registers,
+            self.resident, self.waves, self.unrolled, unroll, shape.threads % 32,
+            shape.blocks / sms, shape.blocks % sms, shape.threads * self.resident,
+            self.seconds * 1e9,
+        ]  # fmt: skip
+        for each, traffic in _first(list(zip(self.tiled.inputs, self.traffic, strict=True)), 3):
+            width = none if each.vector is None else self.rows[:, each.vector]
+            columns += [traffic.elements, traffic.copies, traffic.lines, traffic.loads]
+            columns += [traffic.conflict, width]
+        columns += [none] * (6 * max(0, 3 - len(self.traffic)))
+        columns += _lengths(self.levels.reductions, 4, 2, none)
+        columns += _lengths(self.levels.data[::-1], 6, 4, none)
+        return [np.where(np.isfinite(each), each, 0.0) for each in columns]
+
+
+def _first(items: list[Any], count: int) -> list[Any]:
+    return items[:count]
+
+
+def _lengths(axes: list[Column], most: int, levels: int, none: Column) -> list[Column]:
+    """Return the lengths of some axes, level by level; missing axes have zeros."""
+    columns = [
+        each[i] if i < len(each) else none for each in axes[:most] for i in range(levels)
+    ]
+    return columns + [none] * (most * levels - len(columns))
+
+
+# Columns of one tiled stage, and of a program.
+_STAGE = 19 + 3 * 6 + 4 * 2 + 6 * 4
+FEATURES = _STAGE + 6

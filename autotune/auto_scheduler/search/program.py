@@ -1,0 +1,151 @@
+"""A sketch with everything said but some numbers, and these numbers as a row of integers.
+
+A program fixes the transform steps of a state; what is left open are the lengths of its splits
+and choices from short lists (how far to unroll, how wide to copy). So a candidate is a row of
+integers, a population a matrix, and steps are made only for what is built or logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search.factors import factorings
+from autotune.auto_scheduler.transform_steps import PragmaStep, SplitStep, TransformStep
+from autotune.auto_scheduler.transform_steps.loops import UNROLL
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FactorSlot:
+    """The lengths of one split: factors of an extent.
+
+    Attributes:
+        step: which step of the program it is.
+        extent: what is split.
+        parts: how many lengths there are; the outermost loop gets what they leave.
+        innermost: most iterations of the innermost loop.
+    """
+
+    step: int
+    extent: int
+    parts: int
+    innermost: int
+
+    @property
+    def width(self) -> int:
+        """Columns of a row that it takes."""
+        return self.parts
+
+
+@dataclass(frozen=True)
+class ChoiceSlot:
+    """A number from a short list.
+
+    Attributes:
+        step: which step of the program has it: the length of a split, or a limit of unrolling.
+        values: the numbers.
+    """
+
+    step: int
+    values: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """Columns of a row that it takes."""
+        return 1
+
+
+Slot = FactorSlot | ChoiceSlot
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Steps with open numbers.
+
+    Attributes:
+        state: the annotated sketch; lengths that are open are None.
+        slots: the open numbers, in the order of their columns.
+    """
+
+    state: StateObject
+    slots: tuple[Slot, ...]
+
+    @cached_property
+    def columns(self) -> Mapping[int, slice]:
+        """Step -> the columns of its slot."""
+        found, at = {}, 0
+        for slot in self.slots:
+            found[slot.step] = slice(at, at + slot.width)
+            at += slot.width
+        return found
+
+    @property
+    def width(self) -> int:
+        """The number of columns of a row."""
+        return sum(slot.width for slot in self.slots)
+
+    @cached_property
+    def size(self) -> int:
+        """The number of rows that there are."""
+        return int(np.prod([float(count_of(slot)) for slot in self.slots]))
+
+    def candidate(self, row: Sequence[int] | Rows) -> RecordedState:
+        """Return the state of a row."""
+        steps = list(self.state.transform_steps)
+        for slot in self.slots:
+            values = [int(value) for value in row[self.columns[slot.step]]]
+            steps[slot.step] = _filled(steps[slot.step], values)
+        return RecordedState(tuple(steps))
+
+    def row_of(self, steps: Sequence[TransformStep]) -> list[int] | None:
+        """Return the row that gives these steps, or None where no row does."""
+        own = self.state.transform_steps
+        if len(steps) != len(own):
+            return None
+        row: list[int] = []
+        for slot in self.slots:
+            values = _numbers(steps[slot.step])
+            if values is None or len(values) != slot.width:
+                return None
+            row += values
+        made = self.candidate(row).transform_steps
+        return row if _alike(made, steps) else None
+
+
+def _filled(step: TransformStep, values: list[int]) -> TransformStep:
+    if isinstance(step, SplitStep):
+        return replace(step, lengths=tuple(values))
+    assert isinstance(step, PragmaStep)
+    return replace(step, pragma_type=f"{UNROLL}${values[0]}")
+
+
+def _numbers(step: TransformStep) -> list[int] | None:
+    if isinstance(step, SplitStep):
+        return [int(length) for length in step.lengths if length is not None]
+    if isinstance(step, PragmaStep) and step.unroll is not None:
+        return [step.unroll]
+    return None
+
+
+def _alike(a: Sequence[TransformStep], b: Sequence[TransformStep]) -> bool:
+    """Whether steps say the same; the extents that splits record are only remarks."""
+    return [_bare(step) for step in a] == [_bare(step) for step in b]
+
+
+def _bare(step: TransformStep) -> TransformStep:
+    return replace(step, extent=0) if isinstance(step, SplitStep) else step
+
+
+def count_of(slot: Slot) -> int:
+    """Return how many values a slot has."""
+    if isinstance(slot, ChoiceSlot):
+        return len(slot.values)
+    return len(factorings(slot.extent, slot.parts, slot.innermost))

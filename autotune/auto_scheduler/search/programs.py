@@ -1,0 +1,79 @@
+"""The programs of a task: its sketches, annotated for its target, with their closed forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.search.annotate_cpu import cpu_program
+from autotune.auto_scheduler.search.annotate_gpu import gpu_program
+from autotune.auto_scheduler.search.device_model import GpuModel
+from autotune.auto_scheduler.search.factors import divisors
+from autotune.auto_scheduler.search.forms_cpu import CpuForms
+from autotune.auto_scheduler.search.forms_gpu import GpuForms
+from autotune.auto_scheduler.search.proposer import ClosedForms
+from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
+from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
+from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
+
+# In how many parts a reduction is split that blocks or cores share.
+_PARTS = (2, 4, 8, 16, 32, 64)
+
+
+def sketches_of(
+    task: SearchTask,
+    params: Mapping[str, Any],
+    custom_rules: Sequence[SketchRule] = (),
+    policy: Any = None,
+) -> list[StateObject]:
+    """Return the sketches of a task by TVM's rules and ours."""
+    rules = (*custom_rules, SplitAcrossBlocks())
+    found = generate_sketches(task, params, rules, policy)
+    return [each.state_object for each in found]
+
+
+def programs_of(
+    task: SearchTask, sketches: Sequence[StateObject], params: Mapping[str, Any]
+) -> list[ClosedForms]:
+    """Return the closed forms of the programs that sketches become."""
+    innermost = int(params["max_innermost_split_factor"])
+    decided = [state for each in sketches for state in with_parts(each)]
+    hardware = task.hardware_params
+    if task.target.language != "cuda":
+        vector = int(params["max_vectorize_size"])
+        return [
+            CpuForms(cpu_program(each, hardware, innermost, vector), hardware) for each in decided
+        ]
+    model = GpuModel.of(task.target, hardware)
+    return [GpuForms(gpu_program(each, hardware, innermost), model) for each in decided]
+
+
+def with_parts(sketch: StateObject) -> list[StateObject]:
+    """Return a sketch once for each number of parts that its factored reductions may have.
+
+    The shapes of what a factored reduction leaves depend on that number, so it is decided first.
+    """
+    done = [sketch.dag.init_state]
+    steps = sketch.transform_steps
+    for place, step in enumerate(steps):
+        following = steps[place + 1] if place + 1 < len(steps) else None
+        done = [new for state in done for new in _taken(state, step, following)]
+    return done
+
+
+def _taken(
+    state: StateObject, step: TransformStep, following: TransformStep | None
+) -> Iterable[StateObject]:
+    """Take a step, with each length that is to be decided; extents are noted as they are now."""
+    if not isinstance(step, SplitStep):
+        return [step.apply(state)]
+    extent = state.stages[step.stage_id].iters[step.iter_id].extent or 0
+    step = replace(step, extent=extent)
+    if step.lengths != (None,) or not isinstance(following, RfactorStep):
+        return [step.apply(state)]
+    outer = following.iter_id == step.iter_id
+    lengths = [extent // n if outer else n for n in _PARTS if n in divisors(extent) and n < extent]
+    return [replace(step, lengths=(length,)).apply(state) for length in lengths]

@@ -1,0 +1,202 @@
+"""The tiled stages of a program: whose axes are split by which columns, and what they read.
+
+This is what closed forms of a candidate are computed from (`columns_gpu`): a tile of the output
+and a chunk of the reduction say how much of each input a block copies, without any lowering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.auto_scheduler.access import AccessAnalyzer
+from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.search.annotate_gpu import spatial_splits
+from autotune.auto_scheduler.search.program import Program, Rows
+from autotune.auto_scheduler.search.steps import splits_of
+from autotune.ir import Add, Expr, IntImm, IterVar, Mul, Sub, Var
+from autotune.ir.dtype import bits_of
+from autotune.te.relation import extent_of
+from autotune.te.tensor import ComputeOp, Operation
+
+Column = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TiledAxis:
+    """An axis of a tiled stage.
+
+    Attributes:
+        axis: of the operation.
+        extent: its iterations.
+        columns: of a row, with the lengths of its loops but the outermost; None if it is whole.
+        decided: those lengths, where no slot has them.
+    """
+
+    axis: IterVar
+    extent: int
+    columns: slice | None
+    decided: tuple[int, ...] = ()
+
+    def lengths(self, rows: Rows, parts: int) -> Column:
+        """Return the lengths of the inner loops, shape (parts, rows)."""
+        if self.columns is not None:
+            return np.ascontiguousarray(rows[:, self.columns].T, np.float64)
+        fixed = self.decided or (1,) * (parts - 1) + (self.extent,)
+        return np.tile(np.array(fixed, np.float64)[:, None], (1, len(rows)))
+
+
+@dataclass(frozen=True)
+class TileInput:
+    """What a tiled stage reads through a copy in shared memory.
+
+    Attributes:
+        name: of the copy.
+        shape: of what is copied.
+        item: bytes of an element.
+        indices: for each read and dimension, the coefficient of each axis (data axes first); None
+            where an index is not linear, so that all of the dimension is taken to be read.
+        vector: column of the choice how many elements are copied at once, if it is one.
+        in_shared: whether it is copied to shared memory, or read from where it is.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    item: int
+    indices: tuple[tuple[tuple[int, ...] | None, ...], ...]
+    vector: int | None
+    in_shared: bool
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """A tiled stage.
+
+    Attributes:
+        stage_id: its number at the end of the program.
+        data: its data axes.
+        reductions: its reduction axes.
+        inputs: what it reads.
+        item: bytes of an element of the result.
+        unroll: column of the limit of unrolling; None if there is none.
+        flop: operations of one innermost iteration.
+    """
+
+    stage_id: int
+    data: tuple[TiledAxis, ...]
+    reductions: tuple[TiledAxis, ...]
+    inputs: tuple[TileInput, ...]
+    item: int
+    unroll: int | None
+
+
+def tiled_stages(program: Program) -> list[Tiled]:
+    """Return the tiled stages of a program: those whose reads repeat, with splits left open."""
+    state = program.state
+    access = AccessAnalyzer(state.stage_ops)
+    return [
+        _tiled(program, stage_id)
+        for stage_id, stage in enumerate(state.stages)
+        if access.needs_multi_level_tiling(stage.op)
+        and any(step in program.columns for step in spatial_splits(state, stage_id))
+    ]
+
+
+def _tiled(program: Program, stage_id: int) -> Tiled:
+    state = program.state
+    op = state.stages[stage_id].op
+    assert isinstance(op, ComputeOp)
+    found = splits_of(state.transform_steps, stage_id)
+    data_steps = spatial_splits(state, stage_id)
+    data = _axes(program, op.axis, data_steps)
+    reductions = _axes(program, op.reduce_axis, found[len(data_steps) :])
+    inputs = tuple(_input(program, op, source, reads) for source, reads in reads_of(op).items())
+    return Tiled(
+        stage_id, data, reductions, inputs, bits_of(op.outputs[0].dtype) // 8,
+        _unroll_column(program, stage_id),
+    )  # fmt: skip
+
+
+def _axes(
+    program: Program, axes: Sequence[IterVar], steps: Sequence[int]
+) -> tuple[TiledAxis, ...]:
+    """Pair the axes with the steps that split them; axes that are whole have none."""
+    found = []
+    left = list(steps)
+    for axis in axes:
+        extent = extent_of(axis) or 1
+        step = program.state.transform_steps[left[0]] if left else None
+        if step is None or getattr(step, "extent", 0) not in (0, extent):
+            found.append(TiledAxis(axis, extent, None))
+            continue
+        number = left.pop(0)
+        columns = program.columns.get(number)
+        decided = () if columns is not None else tuple(getattr(step, "lengths", ()))
+        found.append(TiledAxis(axis, extent, columns, decided))
+    return tuple(found)
+
+
+def _input(
+    program: Program, op: ComputeOp, source: Operation, reads: Sequence[tuple[Expr, ...]]
+) -> TileInput:
+    tensor = source.outputs[0]
+    shape = tuple(n if isinstance(n, int) else 1 for n in tensor.shape)
+    axes = (*op.axis, *op.reduce_axis)
+    indices = tuple(tuple(_coefficients(index, axes) for index in each) for each in reads)
+    shared = source.name.endswith(".shared")
+    return TileInput(
+        source.name, shape, bits_of(tensor.dtype) // 8, indices,
+        _vector_column(program, source) if shared else None, shared,
+    )  # fmt: skip
+
+
+def _vector_column(program: Program, source: Operation) -> int | None:
+    stage_id = program.state.stage_ops.index(source)
+    steps = splits_of(program.state.transform_steps, stage_id)
+    columns = program.columns.get(steps[0]) if steps else None
+    return None if columns is None else int(columns.start)
+
+
+def _unroll_column(program: Program, stage_id: int) -> int | None:
+    for slot in program.slots:
+        step = program.state.transform_steps[slot.step]
+        if step.tag == "PR" and step.stage_id == stage_id:
+            return int(program.columns[slot.step].start)
+    return None
+
+
+def _coefficients(index: Expr, axes: Sequence[IterVar]) -> tuple[int, ...] | None:
+    """Return the factor of each axis in a linear index, or None if it is not linear."""
+    terms = linear(index)
+    if terms is None:
+        return None
+    return tuple(terms.get(axis.var, 0) for axis in axes)
+
+
+def linear(index: Expr) -> dict[Var, int] | None:
+    """Return an index as sum of multiples of variables, without its constant part."""
+    match index:
+        case IntImm():
+            return {}
+        case Var():
+            return {index: 1}
+        case Add(a, b) | Sub(a, b):
+            left, right = linear(a), linear(b)
+            if left is None or right is None:
+                return None
+            sign = 1 if isinstance(index, Add) else -1
+            return {v: left.get(v, 0) + sign * right.get(v, 0) for v in {**left, **right}}
+        case Mul(a, b):
+            return _scaled(a, b) or _scaled(b, a)
+        case _:
+            return None
+
+
+def _scaled(a: Expr, b: Expr) -> dict[Var, int] | None:
+    terms = linear(a)
+    if terms is None or not isinstance(b, IntImm):
+        return None
+    return {var: factor * b.value for var, factor in terms.items()}

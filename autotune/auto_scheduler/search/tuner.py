@@ -1,0 +1,62 @@
+"""The loop that tunes templates, fed by the search over sketches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.tuner.tuner import Tuner
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler.search_policy import SearchPolicy
+
+# Proposals that are made together: more of them learn less from each other.
+_FEWEST, _MOST = 8, 64
+
+
+class SketchTuner(Tuner):
+    """Measures what a policy proposes; all else is the template tuner's.
+
+    Args:
+        policy: proposes states of its task, and learns.
+        per_round: states that are proposed together at most.
+    """
+
+    def __init__(self, policy: SearchPolicy, per_round: int = _MOST) -> None:
+        super().__init__(policy.task)
+        self.policy = policy
+        self.per_round = max(1, per_round)
+        self._queue: deque[RecordedState] = deque()
+        self._over = False
+
+    def has_next(self) -> bool:
+        """Whether the policy has anything left to propose."""
+        if not self._queue and not self._over:
+            self._queue.extend(self.policy.propose(self._batch()))
+            self._over = not self._queue
+        return bool(self._queue)
+
+    def _batch(self) -> int:
+        """Return how many to propose together: a fair part of the run, so that it can learn."""
+        part = (self.n_trial or _MOST) // 5
+        return min(self.per_round, max(_FEWEST, min(part, _MOST)))
+
+    def next_batch(self, batch_size: int) -> Sequence[RecordedState]:
+        """Return proposals of the policy."""
+        if not self.has_next():
+            return []
+        count = min(batch_size, len(self._queue))
+        return [self._queue.popleft() for _ in range(count)]
+
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Let the policy learn."""
+        self.policy.learn(zip(inputs, results, strict=True))
+
+    def load_history(
+        self, data_set: Iterable[tuple[MeasureInput, MeasureResult]], min_seed_records: int = 500
+    ) -> None:
+        """Let the policy learn from earlier trials."""
+        self.policy.learn(data_set)

@@ -1,0 +1,267 @@
+"""Search policies: what proposes states of a task, under the names of TVM's scripts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from autotune.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
+from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.measuring import TuningOptions
+from autotune.auto_scheduler.record_file import RecordToFile, as_input
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.resume import measured_states
+from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.proposer import Proposer
+from autotune.auto_scheduler.search.tuner import SketchTuner
+from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, generate_sketches
+from autotune.auto_scheduler.state import State
+from autotune.measure import MeasureInput as Trial
+from autotune.measure import MeasureResult
+from autotune.tuner import callback as watchers
+from autotune.tuner.result import TuneResult
+
+logger = logging.getLogger("auto_scheduler")
+
+InitCallback = Callable[["SearchPolicy"], None] | PreloadCustomSketchRule
+
+
+class SearchPolicy:
+    """Base of the policies.
+
+    Args:
+        task: what is searched.
+        init_search_callbacks: called with the policy before it is used, such as
+            `PreloadMeasuredStates`.
+
+    Attributes:
+        search_task: the same as ``task``, TVM's name.
+        best: the fastest state that it knows of with its seconds, or None.
+        result: what the last `search` found.
+    """
+
+    def __init__(
+        self, task: SearchTask, init_search_callbacks: Sequence[InitCallback] | None = None
+    ) -> None:
+        self.task = self.search_task = task
+        self.verbose = 1
+        self.best: tuple[RecordedState, float] | None = None
+        self.result: TuneResult | None = None
+        self.custom_rules: list[Any] = []
+        self.measured: dict[str, float] = {}
+        for each in init_search_callbacks or ():
+            if isinstance(each, PreloadCustomSketchRule):
+                self.custom_rules.append(each)
+                print(f'Custom sketch rule "{each.name}" added.')
+            else:
+                each(self)
+
+    def propose(self, count: int) -> list[RecordedState]:
+        """Return up to ``count`` states to try next."""
+        raise NotImplementedError(f"{type(self).__name__} must define propose(count)")
+
+    def learn(self, pairs: Iterable[tuple[Any, MeasureResult]]) -> None:
+        """Take note of what was measured."""
+        for inp, result in pairs:
+            seconds = result.seconds if result.ok else float("inf")
+            self.measured[inp.key] = seconds
+            if result.ok and (self.best is None or seconds < self.best[1]):
+                self.best = (inp.config, seconds)
+
+    def set_verbose(self, verbose: int) -> None:
+        """Say how much is printed."""
+        self.verbose = verbose
+
+    def search(self, options: TuningOptions) -> TuneResult:
+        """Propose, measure and learn, as templates are tuned: verified, raced, summed up."""
+        self.set_verbose(options.verbose)
+        tuner = SketchTuner(self, options.num_measures_per_round)
+        calls: list[Any] = [_Adapted(self, each) for each in options.measure_callbacks or ()]
+        if options.verbose:
+            calls.append(watchers.progress_bar(options.num_measure_trials))
+        try:
+            result = tuner.tune(
+                options.num_measure_trials,
+                options.measure_option(),
+                early_stopping=options.early_stopping,
+                callbacks=calls,
+            )
+        finally:
+            self.result = tuner.result
+        best = tuner.best_measure_pair
+        if best is not None and (self.best is None or best[1].seconds <= self.best[1]):
+            config: Any = best[0].config
+            self.best = (config, best[1].seconds)
+        return result
+
+
+class EmptyPolicy(SearchPolicy):
+    """Always proposes the plain state; for tests."""
+
+    def propose(self, count: int) -> list[RecordedState]:
+        """Return the plain state."""
+        return [RecordedState(())] * min(count, 1)
+
+
+class SketchPolicy(SearchPolicy):
+    """Searches the programs that sketch rules derive, by closed forms and a learned model.
+
+    Args:
+        task: what is searched.
+        program_cost_model: `XGBModel` learns; with `RandomModel` candidates are drawn at random.
+        params: overrides of `DEFAULT_PARAMS`.
+        seed: equal seeds and equal measurements give equal proposals; drawn when None.
+        verbose: how much is printed.
+        init_search_callbacks: see `SearchPolicy`.
+    """
+
+    DEFAULT_PARAMS: ClassVar[dict[str, Any]] = {
+        "eps_greedy": 0.05,
+        "retry_search_one_round_on_empty": 1,
+        "sample_init_min_population": 50,
+        "sample_init_use_measured_ratio": 0.2,
+        "evolutionary_search_population": 2048,
+        "evolutionary_search_num_iters": 4,
+        "evolutionary_search_mutation_prob": 0.85,
+        "cpu_multi_level_tiling_structure": "SSRSRS",
+        "gpu_multi_level_tiling_structure": "SSSRRSRS",
+        "max_innermost_split_factor": 64,
+        "max_vectorize_size": 16,
+        "disable_change_compute_location": 0,
+    }
+
+    def __init__(
+        self,
+        task: SearchTask,
+        program_cost_model: CostModel | None = None,
+        params: dict[str, Any] | None = None,
+        seed: int | None = None,
+        verbose: int = 1,
+        init_search_callbacks: Sequence[InitCallback] | None = None,
+    ) -> None:
+        self.params = {**self.DEFAULT_PARAMS, **(params or {})}
+        self.program_cost_model = (
+            RandomModel() if program_cost_model is None else program_cost_model
+        )
+        self.rng = np.random.default_rng(seed)
+        super().__init__(task, init_search_callbacks)
+        self.verbose = verbose
+
+    @cached_property
+    def sketches(self) -> list[StateObject]:
+        """The sketches of the task."""
+        return sketches_of(self.task, self.params, self.custom_rules, self)
+
+    @cached_property
+    def proposer(self) -> Proposer:
+        """The search over rows; it has learned what the cost model knows of the task."""
+        forms = programs_of(self.task, self.sketches, self.params)
+        made = Proposer(forms, self.rng, ranks=self.program_cost_model.ranks)
+        known = self.program_cost_model.trials(self.task)
+        if known:
+            made.learn(known)
+        return made
+
+    def propose(self, count: int) -> list[RecordedState]:
+        """Return up to ``count`` states that were not measured."""
+        found: list[RecordedState] = []
+        for _ in range(1 + int(self.params["retry_search_one_round_on_empty"])):
+            found = [
+                each for each in self.proposer.propose(count) if each.key not in self.measured
+            ]
+            if found:
+                break
+        return found
+
+    def learn(self, pairs: Iterable[tuple[Any, MeasureResult]]) -> None:
+        """Take note of what was measured, and fit the model."""
+        new = list(pairs)
+        super().learn(new)
+        inputs, results = [inp for inp, _ in new], [result for _, result in new]
+        ready = "proposer" in self.__dict__
+        self.program_cost_model.update(inputs, results)
+        if ready:
+            rows = [
+                (inp.config.transform_steps, res.seconds if res.ok else float("inf"))
+                for inp, res in new
+            ]
+            self.proposer.learn(rows)
+
+    # TVM's names for the parts.
+
+    def generate_sketches(self, print_for_debug: bool = False) -> list[State]:
+        """Return the sketches of TVM's rules: states in which only numbers are open."""
+        found = generate_sketches(self.task, self.params, self.custom_rules, self)
+        if print_for_debug:
+            for i, state in enumerate(found):
+                print("=" * 20 + f" {i} " + "=" * 20)
+                print(state)
+        return found
+
+    def sample_initial_population(self, pop_size: int | None = None) -> list[State]:
+        """Return states that keep the limits of the device, drawn at random."""
+        count = pop_size or int(self.params["sample_init_min_population"])
+        return [self._state(each) for each in self.proposer.sample(count)]
+
+    def _state(self, candidate: RecordedState) -> State:
+        dag = self.task.compute_dag
+        return State(dag.init_state.after(candidate.transform_steps), dag)
+
+
+class PreloadMeasuredStates:
+    """Lets a policy know the trials of a log: they are learned from, and not measured again.
+
+    Args:
+        filename: the log.
+    """
+
+    def __init__(self, filename: str = "auto_scheduler_tuning.json") -> None:
+        self.filename = filename
+
+    def __call__(self, policy: SearchPolicy) -> None:
+        """Read the log."""
+        found = measured_states(policy.task, self.filename)
+        policy.learn(found)
+        key = policy.task.workload_key
+        if found:
+            print(
+                f"SearchPolicy: Loaded {len({inp.key for inp, _ in found})} measurement records "
+                f"from {self.filename} for {key}"
+            )
+        else:
+            print(f"SearchPolicy: No measurement records found in {self.filename} for {key}")
+
+
+class _Adapted:
+    """A measure callback of a script, as the loop of a tuner calls it."""
+
+    def __init__(self, policy: SearchPolicy, callback: Any) -> None:
+        self._policy = policy
+        self._callback = getattr(callback, "callback", callback)
+        self._given = callback
+        self.at_once = isinstance(callback, RecordToFile)
+        for name in ("path", "raced", "tuned"):
+            if hasattr(callback, name):
+                setattr(self, name, getattr(callback, name))
+
+    def __call__(
+        self, tuner: Any, inputs: Sequence[Trial], results: Sequence[MeasureResult]
+    ) -> None:
+        del tuner
+        named: list[MeasureInput] = [as_input(inp) for inp in inputs]
+        self._callback(self._policy, named, list(results))
+
+
+__all__ = [
+    "EmptyPolicy",
+    "PreloadMeasuredStates",
+    "SearchPolicy",
+    "SketchPolicy",
+    "XGBModel",
+]

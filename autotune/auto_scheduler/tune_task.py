@@ -1,0 +1,122 @@
+"""Tuning one task, and using what a log says of it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from autotune.auto_scheduler.best_record import load_best_record
+from autotune.auto_scheduler.cost_model import XGBModel
+from autotune.auto_scheduler.equivalent_keys import equivalent_keys
+from autotune.auto_scheduler.errors import NoScheduleError, PrintModeError
+from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.measuring import TuningOptions
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search_policy import SearchPolicy, SketchPolicy
+from autotune.auto_scheduler.search_task import SearchTask
+from autotune.driver import kernel_of
+from autotune.errors import TunerError
+from autotune.kernel import KernelCall
+from autotune.measure import MeasureResult
+from autotune.te.schedule import Schedule
+from autotune.te.tensor import Tensor
+
+logger = logging.getLogger("auto_scheduler")
+
+
+def tune_task(
+    task: SearchTask, options: TuningOptions, search_policy: SearchPolicy | None = None
+) -> SearchPolicy:
+    """Search a task and return the policy, which knows what it found.
+
+    With at most one trial nothing is measured. A search in which nothing works says why in the
+    log, and leaves nothing behind.
+    """
+    policy = search_policy or SketchPolicy(task, XGBModel())
+    if options.num_measure_trials > 1:
+        try:
+            policy.search(options)
+        except TunerError as error:
+            logger.error("%s: %s", task.workload_key, error)
+    return policy
+
+
+def auto_schedule(
+    task: SearchTask,
+    search_policy: SearchPolicy | None = None,
+    tuning_options: TuningOptions | None = None,
+) -> tuple[Schedule, list[Tensor]]:
+    """Search a task and return the schedule of the fastest state, and the kernel's arguments.
+
+    TVM 0.7's name. With at most one trial it is the state that is predicted to be the fastest.
+
+    Raises:
+        NoScheduleError: no state of the task runs.
+    """
+    policy = tune_task(task, tuning_options or TuningOptions(), search_policy)
+    state = policy.best[0] if policy.best is not None else None
+    if state is None:
+        state = next(iter(policy.propose(1)), None)
+    if state is None:
+        raise NoScheduleError(f"auto_schedule: found no state of {task!r} that can run")
+    schedule, tensors = task.compute_dag.apply_steps_from_state(state)
+    return schedule, list(tensors)
+
+
+def best_of_log(
+    task: SearchTask, log_file: str | Path, include_compatible: bool = False
+) -> tuple[MeasureInput, MeasureResult]:
+    """Return the fastest record of a task, under any of its keys.
+
+    Raises:
+        NoScheduleError: there is none.
+    """
+    found = []
+    for key in equivalent_keys(task.compute_dag, task.workload_key):
+        inp, result = load_best_record(log_file, key, task.target, include_compatible)
+        if inp is not None and result is not None:
+            found.append((inp, result))
+    if not found:
+        raise NoScheduleError(
+            f"Cannot find any valid schedule for {task.workload_key} in file {log_file}"
+        )
+    return min(found, key=lambda pair: pair[1].seconds)
+
+
+def apply_best(
+    task: SearchTask, log_file: str | Path, include_compatible: bool = False
+) -> tuple[Schedule, list[Tensor]]:
+    """Return the schedule of the fastest record of a task, and the kernel's arguments."""
+    inp, _ = best_of_log(task, log_file, include_compatible)
+    schedule, tensors = task.compute_dag.apply_steps_from_state(inp.state)
+    return schedule, list(tensors)
+
+
+def print_best(task: SearchTask, log_file: str | Path, print_mode: str = "schedule") -> str:
+    """Return the fastest record of a task as text; see `SearchTask.print_best`."""
+    inp, _ = best_of_log(task, log_file)
+    if print_mode in ("schedule", "python"):
+        return task.compute_dag.print_python_code_from_state(inp.state, print_mode)
+    if print_mode == "cuda":
+        return cuda_text(task, RecordedState(tuple(inp.state.transform_steps)))
+    raise PrintModeError(
+        f"Invalid print_mode: {print_mode}; expected 'schedule', 'python' or 'cuda'"
+    )
+
+
+def cuda_text(task: SearchTask, state: RecordedState) -> str:
+    """Return the CUDA source of a state, with the launch of each kernel in a comment."""
+    if task.target.kind != "cuda":
+        raise PrintModeError(
+            f"print_mode 'cuda' needs a task for target cuda, this one is for {task.target.kind}"
+        )
+    kernel = kernel_of(task.realise(state).what, task.target)
+    return "".join(map(_launched, kernel.calls)) + kernel.source
+
+
+def _launched(call: KernelCall) -> str:
+    """Return how a kernel is launched, as a comment."""
+    grid, block = (", ".join(map(str, each)) for each in (call.launch.grid, call.launch.block))
+    shared = f", {call.launch.shared_bytes}" if call.launch.shared_bytes else ""
+    arguments = ", ".join(call.args)
+    return f"// {call.entry}<<<dim3({grid}), dim3({block}){shared}>>>({arguments});\n"

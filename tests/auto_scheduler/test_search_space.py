@@ -1,0 +1,188 @@
+"""Programs, rows and closed forms: what a search does without lowering anything."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune import te, topi
+from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
+from autotune.auto_scheduler.search.columns_gpu import Levels, shape_of, traffic_of
+from autotune.auto_scheduler.search.factors import divisors, factorings, primes
+from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot
+from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.proposer import Effort, Proposer
+from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.driver import kernel_of
+from autotune.kernel import launch_violation
+from tests.auto_scheduler.graphs import conv2d_layer, matmul, tutorial_layer
+
+SMALL = Effort(population=256, generations=1, survivors=64)
+PARAMS = SketchPolicy.DEFAULT_PARAMS
+
+
+def of(operator, *shapes):
+    inputs = [te.placeholder(shape, name=f"x{i}") for i, shape in enumerate(shapes)]
+    return [*inputs, operator(*inputs)]
+
+
+GRAPHS = {
+    "tutorial": tutorial_layer(),
+    "matmul": matmul(96, 64, 128),
+    "strided": conv2d_layer(2, 15, 15, 8, 4, 3, 3, (2, 2), (1, 1)),
+    "batched": of(lambda a, b: topi.nn.batch_matmul(a, b), (4, 24, 32), (4, 48, 32)),
+    "depthwise": of(
+        lambda x, w: topi.nn.depthwise_conv2d_nchw(x, w, 1, 1), (1, 16, 14, 14), (16, 1, 3, 3)
+    ),
+}
+
+
+def forms(name, target="cuda -arch=sm_90"):
+    task = SearchTask(compute_dag=ComputeDAG(GRAPHS[name]), target=target)
+    return task, programs_of(task, sketches_of(task, PARAMS), PARAMS)
+
+
+@given(st.integers(1, 720), st.integers(1, 4), st.integers(1, 64))
+@settings(max_examples=60, deadline=None)
+def test_factorings_are_all_ways_to_divide_an_extent(extent, parts, innermost):
+    rows = factorings(extent, parts, innermost)
+    assert len(np.unique(rows, axis=0)) == len(rows)
+    assert (extent % rows.prod(axis=1) == 0).all()
+    assert (rows[:, -1] <= innermost).all()
+    expected = sum(
+        count_ways(extent // last, parts - 1) for last in divisors(extent) if last <= innermost
+    )
+    assert len(rows) == expected
+
+
+def count_ways(extent, parts):
+    return 1 if parts == 0 else sum(count_ways(extent // d, parts - 1) for d in divisors(extent))
+
+
+@given(st.integers(1, 10_000))
+def test_primes_multiply_to_their_number(number):
+    assert math.prod(primes(number)) == number
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_closed_forms_say_what_lowering_finds(name):
+    task, found = forms(name)
+    rng = np.random.default_rng(0)
+    for each in found[:3]:
+        rows = Sampler(each.program, each.limits(), rng).draw(4)
+        for i, row in enumerate(rows):
+            kernel = kernel_of(task.realise(each.program.candidate(row)).what, task.target)
+            assert launch_violation(kernel, task.target.limits) is None
+            for tiled, call in zip(each.tiled, kernel.calls, strict=False):
+                levels = Levels(tiled, rows)
+                shape = shape_of(tiled, levels)
+                traffic = [traffic_of(one, rows, levels, shape) for one in tiled.inputs]
+                shared = sum(
+                    one.elements[i] * source.item
+                    for one, source in zip(traffic, tiled.inputs, strict=True)
+                )
+                assert math.prod(call.launch.block) == shape.threads[i]
+                assert math.prod(call.launch.grid) == shape.blocks[i]
+                assert shared_bytes(kernel.source, call) == shared
+
+
+def shared_bytes(source, call):
+    """Return the bytes of shared memory that the text of a kernel declares."""
+    body = source[source.index(f" {call.entry}(") :]
+    body = body[: body.find("__global__", 1) if "__global__" in body[1:] else len(body)]
+    declared = re.findall(r"__shared__[^;]* float \w+\[(\d+)\];", body)
+    return 4 * sum(map(int, declared)) or call.launch.shared_bytes
+
+
+def test_what_is_infeasible_is_never_drawn():
+    _, found = forms("tutorial")
+    rng = np.random.default_rng(1)
+    for each in found:
+        sampler = Sampler(each.program, each.limits(), rng)
+        rows = sampler.draw(64)
+        assert each(rows).feasible.all()
+        assert np.isfinite(each(rows).seconds).all()
+        for changed in (sampler.mutate(rows), sampler.cross(rows, rows[::-1])):
+            assert each(changed).feasible.all()
+            assert is_row(each.program, changed)
+        assert is_row(each.program, sampler.neighbours(rows[0]))
+
+
+def is_row(program, rows):
+    for slot in program.slots:
+        values = rows[:, program.columns[slot.step]]
+        match slot:
+            case FactorSlot(extent=extent, innermost=innermost):
+                if (extent % values.prod(axis=1)).any() or (values[:, -1] > innermost).any():
+                    return False
+            case ChoiceSlot(values=choices):
+                if not np.isin(values, choices).all():
+                    return False
+    return True
+
+
+def test_a_small_program_is_enumerated():
+    task = SearchTask(compute_dag=ComputeDAG(of(topi.nn.relu, (64, 32))), target="cuda")
+    (each,) = programs_of(task, sketches_of(task, PARAMS), PARAMS)
+    sampler = Sampler(each.program, each.limits(), np.random.default_rng(0))
+    assert len(sampler.draw(1000)) == each.program.size == 6
+
+
+def test_a_row_and_its_steps_are_the_same_candidate():
+    _, found = forms("tutorial")
+    rng = np.random.default_rng(2)
+    for each in found:
+        for row in Sampler(each.program, each.limits(), rng).draw(3):
+            steps = each.program.candidate(row).transform_steps
+            assert each.program.row_of(steps) == list(row)
+            others = [other for other in found if other is not each]
+            assert all(other.program.row_of(steps) is None for other in others)
+
+
+def test_proposals_follow_from_the_seed_and_none_comes_twice():
+    def run():
+        proposer = Proposer(forms("matmul")[1], np.random.default_rng(5), SMALL)
+        first = proposer.propose(8)
+        proposer.learn([(each.transform_steps, 1e-5 * (i + 1)) for i, each in enumerate(first)])
+        return [each.key for each in (*first, *proposer.propose(8))]
+
+    keys = run()
+    assert keys == run()
+    assert len(set(keys)) == 16
+
+
+def test_a_search_finds_a_time_that_only_measurements_show():
+    # The draft knows nothing of this: it depends on the width of copies alone.
+    _, found = forms("matmul")
+    proposer = Proposer(found, np.random.default_rng(3), SMALL)
+
+    def seconds(steps):
+        rows = [(each, each.program.row_of(steps)) for each in found]
+        each, row = next((one, row) for one, row in rows if row is not None)
+        wide = sum(row[one.vector] for tiled in each.tiled for one in tiled.inputs)
+        return 1e-3 / 2.0**wide
+
+    for _ in range(6):
+        batch = [each.transform_steps for each in proposer.propose(12)]
+        proposer.learn([(steps, seconds(steps)) for steps in batch])
+    last = [seconds(each.transform_steps) for each in proposer.propose(12)]
+    assert min(last + [min(arm.seconds, default=1.0) for arm in proposer.arms]) == 1e-3 / 2.0**8
+
+
+def test_failed_trials_are_learned_from_and_steps_of_nobody_passed_over():
+    proposer = Proposer(forms("matmul")[1], np.random.default_rng(4), SMALL)
+    batch = proposer.propose(8)
+    proposer.learn([(each.transform_steps, math.inf) for each in batch] + [((), 1.0)])
+    assert len(proposer.propose(8)) == 8
+
+
+@pytest.mark.parametrize("name", ["matmul", "strided"])
+def test_programs_for_a_cpu_lower(name):
+    task, found = forms(name, "llvm")
+    rng = np.random.default_rng(0)
+    for each in found:
+        for row in Sampler(each.program, each.limits(), rng).draw(2):
+            kernel_of(task.realise(each.program.candidate(row)).what, task.target)
