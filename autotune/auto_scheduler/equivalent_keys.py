@@ -13,6 +13,7 @@ from itertools import combinations
 
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.relink import linked_ops
+from autotune.ir import Expr, Reduce, Var, substitute, to_text
 from autotune.te.schedule import create_schedule
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp
 from autotune.te.workload import digest, graph_text
@@ -100,10 +101,21 @@ def structural_hash(dag: ComputeDAG) -> str:
         for stage in schedule.stages
         if isinstance(stage.op, ComputeOp)
     }
-    ops = linked_ops(schedule, names, axes)
-    lines = [graph_text(ops)]
-    for op in ops:
-        reductions = ", ".join(f"{axis.name}:{axis.dom}" for axis in op.reduce_axis)
-        shapes = [(tensor.shape, tensor.dtype) for tensor in op.outputs]
-        lines.append(f"{op.name} {shapes} {reductions}")
+    lines = []
+    for op in linked_ops(schedule, names, axes):
+        lines.append(f"{[(tensor.shape, tensor.dtype) for tensor in op.outputs]}")
+        lines.append(graph_text([op]) if not isinstance(op, ComputeOp) else _plain_text(op))
     return digest("\n".join(lines))
+
+
+def _plain_text(op: ComputeOp) -> str:
+    """Return the text of an operation with its reduction axes numbered."""
+    first = op.body[0]
+    if not isinstance(first, Reduce):
+        return graph_text([op])
+    to: dict[Var, Expr] = {
+        axis.var: Var(f"r{i}", axis.var.dtype) for i, axis in enumerate(first.axes)
+    }
+    parts = [*first.sources, first.condition, *first.init, *first.combiner.result]
+    extents = [str(axis.dom) for axis in first.axes]
+    return str([*extents, *(to_text(substitute(each, to)) for each in parts)])

@@ -17,7 +17,7 @@ from autotune.auto_scheduler.record_file import RecordToFile, as_input
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.resume import measured_states
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.proposer import Proposer
+from autotune.auto_scheduler.search.proposer import Effort, Proposer
 from autotune.auto_scheduler.search.tuner import SketchTuner
 from autotune.auto_scheduler.search_task import SearchTask
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, generate_sketches
@@ -102,11 +102,13 @@ class SearchPolicy:
 
 
 class EmptyPolicy(SearchPolicy):
-    """Always proposes the plain state; for tests."""
+    """Always proposes the plain state, as long as that works; for tests."""
 
     def propose(self, count: int) -> list[RecordedState]:
         """Return the plain state."""
-        return [RecordedState(())] * min(count, 1)
+        plain = RecordedState(())
+        works = self.measured.get(plain.key, 0.0) < float("inf")
+        return [plain] if works and count else []
 
 
 class SketchPolicy(SearchPolicy):
@@ -162,7 +164,11 @@ class SketchPolicy(SearchPolicy):
     def proposer(self) -> Proposer:
         """The search over rows; it has learned what the cost model knows of the task."""
         forms = programs_of(self.task, self.sketches, self.params)
-        made = Proposer(forms, self.rng, ranks=self.program_cost_model.ranks)
+        effort = Effort(
+            population=2 * int(self.params["evolutionary_search_population"]),
+            generations=int(self.params["evolutionary_search_num_iters"]),
+        )
+        made = Proposer(forms, self.rng, effort, self.program_cost_model.ranks)
         known = self.program_cost_model.trials(self.task)
         if known:
             made.learn(known)

@@ -91,7 +91,7 @@ def test_closed_forms_say_what_lowering_finds(name):
 
 def shared_bytes(source, call):
     """Return the bytes of shared memory that the text of a kernel declares."""
-    body = source[source.index(f" {call.entry}(") :]
+    body = source[source.index(f"{call.entry}(") :]
     body = body[: body.find("__global__", 1) if "__global__" in body[1:] else len(body)]
     declared = re.findall(r"__shared__[^;]* float \w+\[(\d+)\];", body)
     return 4 * sum(map(int, declared)) or call.launch.shared_bytes

@@ -16,7 +16,7 @@ from autotune.auto_scheduler.search.program import Rows
 from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput
 
 _WARP = 32.0
-_LINE = 128.0
+_SECTOR = 32.0
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Traffic:
     Attributes:
         elements: in shared memory, of one chunk.
         copies: elements that one thread copies, divided by how many it copies at once.
-        lines: cache lines that one chunk touches.
+        sectors: units of 32 bytes that one chunk reads from memory.
         loads: elements that one thread reads for one step of the reduction.
         conflict: threads of a warp that meet in one bank.
     """
 
     elements: Column
     copies: Column
-    lines: Column
+    sectors: Column
     loads: Column
     conflict: Column
 
@@ -124,6 +124,25 @@ def shape_of(tiled: Tiled, levels: Levels) -> Shape:
     )
 
 
+def unrolled_steps(levels: Levels, loops: list[tuple[Column, slice]], start: Column,
+                   limit: Column) -> Column:  # fmt: skip
+    """Return how many statements unrolling writes out, loop by loop from the inside.
+
+    Args:
+        levels: the lengths of the loops.
+        loops: groups of loops, innermost first: lengths of an axis, and which of its levels.
+        start: statements in the innermost loop.
+        limit: what `auto_unroll_max_step` allows.
+    """
+    steps, open_ = start, np.ones(levels.count, bool)
+    for lengths, which in loops:
+        extent = lengths[which].prod(axis=0)
+        fits = open_ & (steps * extent <= limit)
+        steps = np.where(fits, steps * extent, steps)
+        open_ = fits | (open_ & (extent == 1))
+    return steps
+
+
 def _run(axes: tuple[TiledAxis, ...], levels: Levels) -> Column:
     """Return how many neighbouring outputs a row of threads writes, without gaps."""
     run = levels.one()
@@ -160,8 +179,8 @@ def traffic_of(source: TileInput, rows: Rows, levels: Levels, shape: Shape) -> T
     extents = footprint(source, levels, every, every)
     elements = _product(extents, levels)
     width = levels.one() if source.vector is None else rows[:, source.vector].astype(np.float64)
-    inner = extents[-1] if extents else levels.one()
-    lines = elements / inner * np.ceil(inner * source.item / _LINE)
+    run = contiguous(source, levels, extents)
+    sectors = elements / run * np.ceil(run * source.item / _SECTOR)
     per_thread = [
         a * b
         for a, b in zip(
@@ -173,10 +192,19 @@ def traffic_of(source: TileInput, rows: Rows, levels: Levels, shape: Shape) -> T
     return Traffic(
         elements=elements,
         copies=np.ceil(elements / (shape.threads * width)),
-        lines=lines,
+        sectors=sectors,
         loads=_product(per_thread, levels),
         conflict=_conflict(source, levels, extents),
     )
+
+
+def contiguous(source: TileInput, levels: Levels, extents: list[Column]) -> Column:
+    """Return how many neighbouring elements of the source lie in one piece of what is read."""
+    run, open_ = levels.one(), np.ones(levels.count, bool)
+    for extent, whole in zip(reversed(extents), reversed(source.shape), strict=True):
+        run = np.where(open_, run * extent, run)
+        open_ &= extent == whole
+    return run
 
 
 def _conflict(source: TileInput, levels: Levels, extents: list[Column]) -> Column:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.search.columns_gpu import Levels, footprint
+from autotune.auto_scheduler.search.columns_gpu import Levels, footprint, unrolled_steps
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Rows
 from autotune.auto_scheduler.search.sampler import Budget, Limits
@@ -22,11 +22,13 @@ from autotune.utils.math import product
 
 # Most partial results of the innermost tile, and floats of a register.
 _MOST_RESULTS, _REGISTERS = 512, 16
+# Statements that may be written out: compilers take long over more.
+_MOST_CODE = 96.0
 _FREQUENCY = 3e9
 _L1, _L2 = 32 * 1024, 1024 * 1024
 _L2_BYTES, _L3_BYTES = 32.0, 8.0
 _DATA, _REDUCTIONS, _LEVELS = 6, 4, 3
-_STAGE = 14 + _DATA * _LEVELS + _REDUCTIONS
+_STAGE = 15 + _DATA * _LEVELS + _REDUCTIONS
 
 
 class CpuForms:
@@ -45,11 +47,13 @@ class CpuForms:
     def __call__(self, rows: Rows) -> Forms:
         """Return the closed forms of rows."""
         seconds = np.full(len(rows), 1e-6)
+        feasible = np.ones(len(rows), bool)
         slowest = np.zeros((len(rows), _STAGE))
         longest = np.full(len(rows), -1.0)
         for tiled in self.tiled:
             stage = _Stage(tiled, rows, self.params)
             seconds = seconds + stage.seconds
+            feasible &= stage.code <= _MOST_CODE
             slower = (stage.seconds > longest)[:, None]
             slowest = np.where(slower, np.column_stack(stage.features), slowest)
             longest = np.maximum(longest, stage.seconds)
@@ -57,7 +61,14 @@ class CpuForms:
         none = np.zeros(len(rows))
         whole = [seconds * 1e9, none + len(self.tiled), *choices, *[none] * (3 - len(choices))]
         features = np.log2(np.maximum(np.column_stack([slowest, *whole]), 0.0) + 1.0)
-        return Forms(np.ones(len(rows), bool), seconds, features.astype(np.float32))
+        return Forms(feasible, seconds, features.astype(np.float32))
+
+    def feasible(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Return which rows give a text that compilers come to an end with."""
+        fits = np.ones(len(rows), bool)
+        for tiled in self.tiled:
+            fits &= _Stage(tiled, rows, self.params).code <= _MOST_CODE
+        return fits
 
     def limits(self) -> Limits:
         """Return what rows have to keep, for a `Sampler`."""
@@ -67,7 +78,7 @@ class CpuForms:
                 step: (2,) for axis in tiled.data if (step := self._step_of(axis)) is not None
             }
             budgets.append(Budget(places, float(_MOST_RESULTS)))
-        return Limits(budgets, lambda rows: rows, lambda rows: np.ones(len(rows), bool))
+        return Limits(budgets, lambda rows: rows, self.feasible)
 
     def _step_of(self, axis: TiledAxis) -> int | None:
         columns = self.program.columns
@@ -108,6 +119,24 @@ class _Stage:
         return self.levels.data[-1][-1] if self.levels.data else np.ones(len(self.rows))
 
     @cached_property
+    def code(self) -> Column:
+        """Statements that are written out; a vector counts once."""
+        limit = np.zeros(len(self.rows))
+        if self.tiled.unroll is not None:
+            limit = self.rows[:, self.tiled.unroll].astype(np.float64)
+        levels = self.levels
+        data, chunks = levels.data[::-1], levels.reductions[::-1]
+        whole = [
+            np.ceil(axis.extent / lengths.prod(axis=0))[None, :]
+            for axis, lengths in zip(self.tiled.reductions, levels.reductions, strict=True)
+        ]
+        loops = [(each, slice(2, None)) for each in data[1:]]
+        loops += [(each, slice(None)) for each in chunks]
+        loops += [(each, slice(1, 2)) for each in data]
+        loops += [(each, slice(None)) for each in whole[::-1]]
+        return unrolled_steps(levels, loops, levels.one(), limit)
+
+    @cached_property
     def parts(self) -> dict[str, Column]:
         """Times of one run by cause, in cycles of one core, and what they come from."""
         levels, every = self.levels, slice(None)
@@ -139,7 +168,7 @@ class _Stage:
         return {
             "compute": compute, "first": first, "second": second, "balance": balance,
             "blocks": blocks, "results": results, "vectors": vectors, "loads": loads,
-            "near": near, "far": far, "overlap": overlap * 100,
+            "near": near, "far": far, "overlap": overlap * 100, "code": self.code,
         }  # fmt: skip
 
     @cached_property
@@ -164,7 +193,5 @@ class _Stage:
 def _lengths(
     axes: list[npt.NDArray[np.float64]], most: int, levels: int, none: Column
 ) -> list[Column]:
-    columns = [
-        each[i] if i < len(each) else none for each in axes[:most] for i in range(levels)
-    ]
+    columns = [each[i] if i < len(each) else none for each in axes[:most] for i in range(levels)]
     return columns + [none] * (most * levels - len(columns))

@@ -16,6 +16,7 @@ from autotune.auto_scheduler.search.columns_gpu import (
     footprint,
     shape_of,
     traffic_of,
+    unrolled_steps,
 )
 from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.forms import Forms
@@ -35,6 +36,8 @@ _MOST_ACCUMULATORS = 128
 _MOST_DEPTH = 256
 # Instructions for copying one element or vector: address, guard, load, store.
 _COPY = 8.0
+# Statements that may be written out before instructions come too slowly.
+_MOST_CODE = 192.0
 # Cycles that a step of a reduction waits where it is not unrolled.
 _LOOP_LATENCY = 25.0
 
@@ -212,6 +215,24 @@ class _Stage:
         return (self.shape.inner <= limit).astype(np.float64)
 
     @cached_property
+    def code(self) -> Column:
+        """Statements that are written out."""
+        limit = np.zeros(len(self.rows))
+        if self.tiled.unroll is not None:
+            limit = self.rows[:, self.tiled.unroll].astype(np.float64)
+        data, chunks = self.levels.data[::-1], self.levels.reductions[::-1]
+        whole = [
+            np.ceil(axis.extent / lengths.prod(axis=0))[None, :]
+            for axis, lengths in zip(self.tiled.reductions, self.levels.reductions, strict=True)
+        ]
+        loops = [(each, slice(3, None)) for each in data]
+        loops += [(each, slice(1, None)) for each in chunks]
+        loops += [(each, slice(2, 3)) for each in data]
+        loops += [(each, slice(0, 1)) for each in chunks]
+        loops += [(each, slice(None)) for each in whole[::-1]]
+        return unrolled_steps(self.levels, loops, self.shape.vthreads, limit)
+
+    @cached_property
     def waves(self) -> Column:
         """Rounds in which the blocks are carried out."""
         return np.ceil(self.shape.blocks / (self.model.sms * self.resident))
@@ -232,11 +253,12 @@ class _Stage:
         waiting = np.where(self.unrolled > 0, 4.0, _LOOP_LATENCY)
         serial = shape.depth * (np.maximum(shape.accumulators, 4.0) + loads + waiting)
         chain = model.latency + serial + copies * _COPY
-        moved = self._total([each.lines * 128.0 for _, each in self.copied])
+        moved = self._total([each.sectors * 32.0 for _, each in self.copied])
         memory = together * moved / model.l2_bytes_per_cycle
         chunk = np.maximum(np.maximum(throughput, memory), chain)
         written = shape.accumulators * warps * together * (32.0 / np.minimum(shape.run, 32.0))
-        cycles = self.waves * (shape.chunks * chunk + written * 2.0 + 1000.0)
+        bloat = np.maximum(self.code / _MOST_CODE, 1.0) ** 1.5
+        cycles = self.waves * (shape.chunks * chunk * bloat + written * 2.0 + 1000.0)
         return np.asarray(cycles / model.clock)
 
     @cached_property
@@ -248,13 +270,13 @@ class _Stage:
         columns = [
             shape.blocks, shape.vthreads, shape.threads, shape.accumulators, shape.chunks,
             shape.depth, shape.inner, shape.run, self.shared_bytes, self.registers,
-            self.resident, self.waves, self.unrolled, unroll, shape.threads % 32,
+            self.resident, self.waves, self.unrolled, self.code, unroll, shape.threads % 32,
             shape.blocks / sms, shape.blocks % sms, shape.threads * self.resident,
             self.seconds * 1e9,
         ]  # fmt: skip
         for each, traffic in _first(list(zip(self.tiled.inputs, self.traffic, strict=True)), 3):
             width = none if each.vector is None else self.rows[:, each.vector]
-            columns += [traffic.elements, traffic.copies, traffic.lines, traffic.loads]
+            columns += [traffic.elements, traffic.copies, traffic.sectors, traffic.loads]
             columns += [traffic.conflict, width]
         columns += [none] * (6 * max(0, 3 - len(self.traffic)))
         columns += _lengths(self.levels.reductions, 4, 2, none)
@@ -268,12 +290,10 @@ def _first(items: list[Any], count: int) -> list[Any]:
 
 def _lengths(axes: list[Column], most: int, levels: int, none: Column) -> list[Column]:
     """Return the lengths of some axes, level by level; missing axes have zeros."""
-    columns = [
-        each[i] if i < len(each) else none for each in axes[:most] for i in range(levels)
-    ]
+    columns = [each[i] if i < len(each) else none for each in axes[:most] for i in range(levels)]
     return columns + [none] * (most * levels - len(columns))
 
 
 # Columns of one tiled stage, and of a program.
-_STAGE = 19 + 3 * 6 + 4 * 2 + 6 * 4
+_STAGE = 20 + 3 * 6 + 4 * 2 + 6 * 4
 FEATURES = _STAGE + 6

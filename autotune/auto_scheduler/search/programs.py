@@ -21,6 +21,8 @@ from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, Tran
 
 # In how many parts a reduction is split that blocks or cores share.
 _PARTS = (2, 4, 8, 16, 32, 64)
+# The same where several reductions are split, each of which multiplies the programs.
+_FEW = (8, 32)
 
 
 def sketches_of(
@@ -58,14 +60,15 @@ def with_parts(sketch: StateObject) -> list[StateObject]:
     """
     done = [sketch.dag.init_state]
     steps = sketch.transform_steps
+    several = sum(isinstance(step, RfactorStep) for step in steps) > 1
     for place, step in enumerate(steps):
         following = steps[place + 1] if place + 1 < len(steps) else None
-        done = [new for state in done for new in _taken(state, step, following)]
+        done = [new for state in done for new in _taken(state, step, following, several)]
     return done
 
 
 def _taken(
-    state: StateObject, step: TransformStep, following: TransformStep | None
+    state: StateObject, step: TransformStep, following: TransformStep | None, several: bool
 ) -> Iterable[StateObject]:
     """Take a step, with each length that is to be decided; extents are noted as they are now."""
     if not isinstance(step, SplitStep):
@@ -75,5 +78,6 @@ def _taken(
     if step.lengths != (None,) or not isinstance(following, RfactorStep):
         return [step.apply(state)]
     outer = following.iter_id == step.iter_id
-    lengths = [extent // n if outer else n for n in _PARTS if n in divisors(extent) and n < extent]
+    parts = [n for n in (_FEW if several else _PARTS) if n < extent and n in divisors(extent)]
+    lengths = [extent // n if outer else n for n in parts]
     return [replace(step, lengths=(length,)).apply(state) for length in lengths]

@@ -81,7 +81,9 @@ class Sampler:
             return few
         found: Rows = np.empty((0, self.program.width), np.int64)
         for _ in range(_TRIES):
-            found = np.unique(np.concatenate([found, self._kept(self._drawn(max(count, _FEWEST)))]), axis=0)
+            found = np.unique(
+                np.concatenate([found, self._kept(self._drawn(max(count, _FEWEST)))]), axis=0
+            )
             if len(found) >= count:
                 break
         drawn: Rows = found[self.rng.permutation(len(found))[:count]]

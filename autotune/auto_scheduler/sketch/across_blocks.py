@@ -1,0 +1,67 @@
+"""A rule for long sums of few results: blocks sum parts, and a second kernel adds the parts.
+
+Without it a small output leaves most of a GPU idle; TVM's rules have nothing of the kind. In the
+libraries it is called split-K (CUTLASS, "Efficient GEMM in CUDA").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from autotune.auto_scheduler.loops import IterKind
+from autotune.auto_scheduler.sketch.facts import (
+    consumers,
+    has_cache_write,
+    has_reduction,
+    has_rfactor,
+    loops_of,
+    needs_tiling,
+    sizes,
+)
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.state import State
+
+# More results than this fill a GPU without splitting their sums; shorter sums are not worth it.
+_MOST_RESULTS, _SHORTEST = 2**20, 128
+
+
+class SplitAcrossBlocks:
+    """Let blocks reduce a part each, and another kernel reduce what they found."""
+
+    name: ClassVar[str] = "SplitAcrossBlocks"
+
+    def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
+        """Returns whether there are few results of long reductions."""
+        stage = state.stages[stage_id]
+        if not context.is_gpu or not needs_tiling(context, state, stage_id):
+            return Condition.PASS
+        if has_cache_write(state, stage_id) or has_rfactor(state, stage_id):
+            return Condition.PASS
+        results, reduced = sizes(stage)
+        fits = results <= _MOST_RESULTS and reduced >= _SHORTEST
+        return Condition.APPLY if fits else Condition.PASS
+
+    def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
+        """Factor the longest reduction out; what is left is summed where it is read."""
+        new = state.copy()
+        longest = max(
+            loops_of(new.stages[stage_id], IterKind.REDUCTION), key=lambda loop: loop.extent or 0
+        )
+        outer, _ = new.split(stage_id, longest, [1])
+        new.rfactor(stage_id, outer, 0)
+        reader = _reader(context, new, stage_id + 1)
+        if reader is not None:
+            new.compute_at(stage_id + 1, reader, new.stages[reader].iters[-1])
+        return [(new, stage_id)]
+
+
+def _reader(context: SketchContext, state: State, stage_id: int) -> int | None:
+    """Returns the one stage that reads the sums elementwise, one loop an axis."""
+    reading = consumers(context, state, stage_id)
+    if len(reading) != 1 or has_reduction(state.stages[reading[0]]):
+        return None
+    reader = state.stages[reading[0]]
+    plain = len(reader.iters) == len(reader.op.axis) > 0
+    matches = context.access(state).elementwise_match(state.stages[stage_id].op, reader.op)
+    return reading[0] if plain and matches else None
