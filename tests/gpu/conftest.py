@@ -41,17 +41,21 @@ def own_cache(tmp_path_factory):
         yield
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Run what needs the device alone at the end, when hardly anybody must wait for it."""
+    items.sort(key=_needs_the_device_alone)
+
+
 @pytest.fixture(autouse=True)
 def share_of_the_device(request):
     """Let tests that bear company run side by side, and those marked `alone` one at a time."""
-    alone = request.node.get_closest_marker("alone") is not None
-    name = f"autotune-tests-gpu-{os.getuid()}"
-    with (
-        Path(tempfile.gettempdir(), f"{name}.turn").open("w") as turn,
-        Path(tempfile.gettempdir(), f"{name}.lock").open("w") as device,
-    ):
-        # Who waits to be alone holds the turn, so that those who come later wait behind.
-        fcntl.flock(turn, fcntl.LOCK_EX)
+    alone = _needs_the_device_alone(request.node)
+    path = Path(tempfile.gettempdir(), f"autotune-tests-gpu-{os.getuid()}.lock")
+    with path.open("w") as device:
         fcntl.flock(device, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        fcntl.flock(turn, fcntl.LOCK_UN)
         yield
+
+
+def _needs_the_device_alone(test):
+    return test.get_closest_marker("alone") is not None
