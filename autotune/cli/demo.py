@@ -65,9 +65,19 @@ class Comparison:
         noise = max(now.noise_floor or 0.0, self.result.spread or 0.0, BETWEEN_RUNS)
         if not now.median / then - 1 > noise:
             return ""
-        return (
+        said = (
             f"the replay took {microseconds(now.median)}, tuning measured {microseconds(then)}: "
             f"{now.median / then - 1:+.1%}, more than the noise floor of {noise:.1%}"
+        )
+        return said + self._slower_machine(now.median / then, noise)
+
+    def _slower_machine(self, factor: float, noise: float) -> str:
+        """Says so where the default configuration became slower by the same factor; else empty."""
+        then, now = self.result.default_seconds, self.timings.get(DEFAULT)
+        if then is None or now is None or factor / (now.median / then) - 1 > noise:
+            return ""
+        return (
+            f"; the default became slower too, by {now.median / then - 1:+.1%}: so the machine is"
         )
 
 

@@ -104,7 +104,7 @@ class Decoder:
             if protocol == "pickle":
                 return decode_pickle(text)
             parts = self._parts.read(text)
-            if parts is not None and _version(parts.rest) == AUTOTVM_LOG_VERSION:
+            if parts is not None and parts.version == AUTOTVM_LOG_VERSION:
                 return _pair(parts)
             row, end = read_json(text)
             if end != len(text):
@@ -134,7 +134,7 @@ class Decoder:
         target, task = self._tasks.read(row.pop("input"))
         choices, numbers = row.pop("config"), row.pop("result")
         result = _result(numbers, row)
-        config = config_from_json(choices, self._entities, mean_cost(numbers[0]))
+        config = config_from_json(choices, self._entities, _cost(numbers, result))
         return MeasureInput(target, task, config), result
 
 
@@ -143,18 +143,27 @@ def _version(row: Mapping[str, Any]) -> Any:
 
 
 def _pair(parts: RowParts) -> Pair:
-    target, task, index, code_hash, entities, numbers, rest = parts
-    result = _result(numbers, rest)
-    config = config_of(index, code_hash, entities, mean_cost(numbers[0]))
+def _pair(parts: RowParts) -> Pair:
+    target, task, index, code_hash, entities, numbers, _, rest = parts
+    result = _result(numbers, {**rest})
+    config = config_of(index, code_hash, entities, _cost(numbers, result))
     return MeasureInput(target, task, config), result
 
 
 def _result(numbers: Any, rest: dict[str, Any]) -> MeasureResult:
     """Return the result of a record; ``rest`` are the keys of its row that are left."""
-    message = rest.pop("error_msg", "")
-    rest.pop("version", None)
-    rest.pop("tvm_version", None)
+    message = ""
+    if rest:
+        message = rest.pop("error_msg", "")
+        rest.pop("version", None)
+        rest.pop("tvm_version", None)
     return result_from_json(numbers, message, rest)
+
+
+def _cost(numbers: Any, result: MeasureResult) -> float:
+    """Return what AutoTVM calls the cost of a configuration."""
+    costs = result.costs
+    return sum(costs) / len(costs) if costs else mean_cost(numbers[0])
 
 
 def _words(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import sys
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,7 @@ Pair = tuple[MeasureInput, MeasureResult]
 
 # marshal tells 1, 1.0 and True apart; from version 3 on its bytes depend on who holds the objects.
 _MARSHAL = 2
+_LARGEST = sys.float_info.max
 _NUMBERS = frozenset(map(int, MeasureErrorNo))
 
 
@@ -54,19 +56,31 @@ def result_from_json(
         raise ValueError("what a trial took, and when it ended, are numbers")
     if not isinstance(error_msg, str):
         raise TypeError("'error_msg' is a text")
-    kept = [] if number else [float(cost) for cost in costs if is_number(cost)]
-    if number == 0 and not (kept and len(kept) == len(costs) and min(kept) >= LEAST_S):
-        raise ValueError(f"a trial that did not fail has times, not {costs}"[:200])
+    kept = () if number else _times(costs)
     if extra:
         check_extras(extra)
     return MeasureResult(
-        tuple(kept),
+        kept,
         number,
         float(all_cost),
         float(timestamp),
         error_msg and bounded(writable(error_msg)),
         extra or {},
     )
+
+
+def _times(costs: Any) -> tuple[float, ...]:
+    """Return the costs of a trial that did not fail: times, of which there is a mean.
+
+    Raises:
+        ValueError, TypeError: they are something else.
+    """
+    kept = tuple([cost for cost in costs if type(cost) is float and LEAST_S <= cost <= _LARGEST])
+    if len(kept) != len(costs):
+        kept = tuple([float(cost) for cost in costs if is_number(cost) and cost >= LEAST_S])
+    if not kept or len(kept) != len(costs) or sum(kept) > _LARGEST:
+        raise ValueError(f"a trial that did not fail has times, not {costs}"[:200])
+    return kept
 
 
 def mean_cost(costs: Any) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +14,7 @@ from autotune.record.codec import Decoder, Protocol
 from autotune.record.fields import Pair
 from autotune.record.paths import LogPath, log_path
 from autotune.utils.check import Check
+from autotune.utils.garbage import collection_paused
 
 logger = logging.getLogger("autotvm")
 
@@ -20,6 +22,8 @@ logger = logging.getLogger("autotvm")
 RACE_NOTE = "# race "
 # Unreadable lines named one by one in a warning.
 NAMED = 3
+# Lines of a file read at a time.
+_AHEAD = 1000
 
 
 class LogMissingError(RecordError, FileNotFoundError):
@@ -48,14 +52,22 @@ class LogReader(Iterable[Pair]):
         name: the log's name in messages.
         quiet: whether the caller prints `report` itself.
         races: whether the winners of final races are given as well, which were trials before.
+        ahead: how many lines may be read before the first of their records is asked for; more
+            than one only where lines need not be waited for. Many at a time are read faster.
 
     Attributes:
         problems: the unreadable lines met so far.
     """
 
     def __init__(
-        self, lines: Iterable[str], name: str, quiet: bool = False, races: bool = False
+        self,
+        lines: Iterable[str],
+        name: str,
+        quiet: bool = False,
+        races: bool = False,
+        ahead: int = 1,
     ) -> None:
+        self._ahead = ahead
         self._quiet = quiet
         self._races = races
         self._lines = lines
@@ -64,8 +76,16 @@ class LogReader(Iterable[Pair]):
         self._read = 0
 
     def __iter__(self) -> Iterator[Pair]:
-        decoder = Decoder()
-        for number, text in enumerate(self._lines, start=1):
+        decoder, numbered = Decoder(), enumerate(self._lines, start=1)
+        while lines := list(islice(numbered, self._ahead)):
+            yield from self._decoded(decoder, lines)
+        if self.problems and not self._quiet:
+            logger.warning(self.report())
+
+    @collection_paused()
+    def _decoded(self, decoder: Decoder, lines: Sequence[tuple[int, str]]) -> list[Pair]:
+        pairs = []
+        for number, text in lines:
             line = text.removeprefix(RACE_NOTE) if self._races else text
             try:
                 pair = decoder.decode(line, _protocol(line))
@@ -74,10 +94,9 @@ class LogReader(Iterable[Pair]):
                 self.problems.append(Problem(number, str(error), torn=not line.endswith("\n")))
                 continue
             if pair is not None:
-                self._read += 1
-                yield pair
-        if self.problems and not self._quiet:
-            logger.warning(self.report())
+                pairs.append(pair)
+        self._read += len(pairs)
+        return pairs
 
     def report(self) -> str:
         """Say what could not be read; an empty string when all could."""
@@ -131,7 +150,7 @@ def open_log(path: Path) -> IO[str]:
 
 def _closing(file: IO[str], name: str, races: bool) -> Iterator[Pair]:
     with file:
-        yield from LogReader(file, name, races=races)
+        yield from LogReader(file, name, races=races, ahead=_AHEAD)
 
 
 def _protocol(line: str) -> Protocol:

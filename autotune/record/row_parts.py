@@ -9,6 +9,7 @@ one, joined by what stands between them, are the JSON of the whole. Any other ro
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from autotune.record.fields import Entities, Tasks
@@ -16,14 +17,17 @@ from autotune.target import Target
 from autotune.task import Task
 from autotune.task.entities import Entity
 
+_decoder: Any = json.JSONDecoder()
 # Without the copies of the text that `json.loads` makes.
-read_json = json.JSONDecoder().raw_decode
+read_json: Callable[..., tuple[Any, int]] = _decoder.raw_decode
+# The same where no space comes first; what is no JSON ends in StopIteration as well.
+_scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 
 _CONFIG = ', "config": {"index": '
 _HASH = ', "code_hash": '
 _ENTITY = ', "entity": [["'
+_UNHASHED = f"{_HASH}null{_ENTITY}"
 _CHOICE = '], ["'
-_NONE = "null"
 _RESULT = ']]}, "result": '
 _PARTS = frozenset(("input", "config", "result"))
 _VERSIONS = frozenset(("version", "tvm_version"))
@@ -37,7 +41,8 @@ class RowParts(NamedTuple):
         index, code_hash: of the configuration, not checked.
         entities: its choices.
         numbers: the result, not checked.
-        rest: all other keys.
+        version: of the row.
+        rest: all other keys but AutoTVM's; nobody may change it.
     """
 
     target: Target
@@ -46,7 +51,8 @@ class RowParts(NamedTuple):
     code_hash: Any
     entities: dict[str, Entity]
     numbers: Any
-    rest: dict[str, Any]
+    version: Any
+    rest: Mapping[str, Any]
 
 
 class PartReader:
@@ -61,57 +67,78 @@ class PartReader:
         self._tasks = tasks
         self._entities = entities
         self._heads: dict[str, tuple[Target, Task]] = {}
-        self._choices: dict[str, tuple[str, Entity]] = {}
-        self._ends: dict[str, dict[str, Any]] = {}
+        self._choices = _Choices(entities)
+        self._ends: dict[str, tuple[Any, dict[str, Any]]] = {}
+        # What the row before began with, and whose trial it was: mostly those of the next one.
+        self._begin = ""
+        self._tuned: tuple[Target, Task] | None = None
 
     def read(self, text: str) -> RowParts | None:
         """Return what stands in a row; None when it must be read whole."""
-        known = self._choices
         try:
-            index = text.index(_CONFIG)
-            code_hash = text.index(_HASH, index)
-            entity = text.index(_ENTITY, code_hash)
-            result = text.index(_RESULT, entity)
-            head = text[:index]
-            target, task = self._heads.get(head) or self._head(head)
-            choices = text[entity + len(_ENTITY) : result].split(_CHOICE)
-            entities = dict([known.get(one) or self._choice(one) for one in choices])
-            hashed = text[code_hash + len(_HASH) : entity]
-            numbers, end = read_json(text, result + len(_RESULT))
-            return RowParts(
-                target,
-                task,
-                _value(text[index + len(_CONFIG) : code_hash]),
-                None if hashed == _NONE else _value(hashed),
-                entities,
-                numbers,
-                self._end(text[end:]),
-            )
+            if self._tuned is None or not text.startswith(self._begin):
+                self._begin, self._tuned = self._meet(text)
+            target, task = self._tuned
+            index, at = _scan(text, len(self._begin))
+            code_hash = None
+            if text.startswith(_UNHASHED, at):
+                at += len(_UNHASHED)
+            else:
+                code_hash, at = _hash(text, at)
+            result = text.index(_RESULT, at)
+            # As `dict` of pairs: a knob that is named twice has its last choice.
+            entities = dict(map(self._choices.__getitem__, text[at:result].split(_CHOICE)))
+            numbers, end = _scan(text, result + len(_RESULT))
+            ending = text[end:]
+            version, rest = self._ends.get(ending) or self._end(ending)
+            return RowParts(target, task, index, code_hash, entities, numbers, version, rest)
         except Exception:  # a row may hold anything; what is wrong is said of the whole of it
             return None
 
-    def _head(self, text: str) -> tuple[Target, Task]:
-        value = _value(text + "}")
-        if value.keys() != {"input"}:
-            raise ValueError("more than what was tuned")
-        head = self._heads[text] = self._tasks.read(value["input"])
-        return head
+    def _meet(self, text: str) -> tuple[str, tuple[Target, Task]]:
+        """Return what a row begins with, up to its index, and whose trial it is."""
+        head = text[: text.index(_CONFIG)]
+        known = self._heads.get(head)
+        if known is None:
+            value = _value(head + "}")
+            if value.keys() != {"input"}:
+                raise ValueError("more than what was tuned")
+            known = self._heads[head] = self._tasks.read(value["input"])
+        return head + _CONFIG, known
 
-    def _choice(self, text: str) -> tuple[str, Entity]:
-        (choice,) = self._entities.read([_value(f'["{text}]')]).items()
-        self._choices[text] = choice
-        return choice
-
-    def _end(self, text: str) -> dict[str, Any]:
-        known = self._ends.get(text)
-        if known is not None:
-            return known.copy()
+    def _end(self, text: str) -> tuple[Any, dict[str, Any]]:
         rest = _value("{" + text.removeprefix(", "))
         if not text.startswith(", ") or not rest or not _PARTS.isdisjoint(rest):
             raise ValueError("not the end of a row")
-        if rest.keys() <= _VERSIONS:
-            self._ends[text] = rest.copy()
-        return dict(rest)
+        version = rest.get("v", rest.get("version"))
+        common = rest.keys() <= _VERSIONS
+        found = version, {key: value for key, value in rest.items() if key not in _VERSIONS}
+        if common:
+            self._ends[text] = found
+        return found
+
+
+class _Choices(dict[str, tuple[str, Entity]]):
+    """Choices by their text, each read when it is met first."""
+
+    def __init__(self, entities: Entities) -> None:
+        super().__init__()
+        self._entities = entities
+
+    def __missing__(self, text: str) -> tuple[str, Entity]:
+        (choice,) = self._entities.read([_value(f'["{text}]')]).items()
+        self[text] = choice
+        return choice
+
+
+def _hash(text: str, start: int) -> tuple[Any, int]:
+    """Return the hash that stands at ``start``, and where the choices behind it begin."""
+    if not text.startswith(_HASH, start):
+        raise ValueError("no hash behind the index")
+    code_hash, at = _scan(text, start + len(_HASH))
+    if not text.startswith(_ENTITY, at):
+        raise ValueError("no choices behind the hash")
+    return code_hash, at + len(_ENTITY)
 
 
 def _value(text: str) -> Any:

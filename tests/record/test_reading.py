@@ -1,5 +1,6 @@
 """What reading a log costs, and what it does not believe."""
 
+import gc
 import json
 import time
 
@@ -7,7 +8,7 @@ import pytest
 
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureResult
-from autotune.record import best_of, decode, encode, load_from_file
+from autotune.record import LogReader, best_of, decode, encode, load_from_file
 from autotune.record.extras import MESSAGE_LIMIT
 from tests.record.records import TVM_ROW, good, make_config, make_input, row
 
@@ -20,6 +21,37 @@ def test_a_time_in_which_nothing_runs_is_none_and_never_wins(cost):
     best = best_of([(impossible, good(cost)), (slow, good(1.0)), (impossible, good(cost))])
     assert best[0] is slow
     assert MeasureResult((cost,), 0, 1.0, 1.0).seconds == float("inf")
+
+
+def test_times_that_have_no_mean_are_none():
+    for costs in ([1e308, 1e308], [10**308, 10**308], [1.7e308, 1e-6, 1.7e308]):
+        with pytest.raises(RecordError, match="a trial that did not fail has times"):
+            decode(row(result=[costs, 0, 1.0, 1.0]))
+    _, result = decode(row(result=[[1, 0.5], 0, 1.0, 1.0]))
+    assert result.costs == (1.0, 0.5)
+    assert all(type(cost) is float for cost in result.costs)
+
+
+def test_a_file_is_read_ahead_and_a_stream_line_by_line(tmp_path):
+    asked = []
+
+    def lines():
+        for number in range(5):
+            asked.append(number)
+            yield TVM_ROW + "\n"
+
+    stream = iter(LogReader(lines(), "a stream"))
+    next(stream)
+    assert asked == [0]
+    log = tmp_path / "x.log"
+    rows = [TVM_ROW, "garbage", *[TVM_ROW] * 2500, '{"torn']
+    log.write_text("\n".join(rows))
+    with log.open() as file:
+        reader = LogReader(file, "x.log", quiet=True, ahead=1000)
+        assert len(list(reader)) == 2501
+    assert [(one.line, one.torn) for one in reader.problems] == [(2, False), (2503, True)]
+    assert reader.report().startswith("log x.log: 2 of 2503 records could not be read")
+    assert gc.isenabled()
 
 
 def test_the_spread_of_one_sample_is_not_known_and_the_record_is_good():
