@@ -143,7 +143,6 @@ def _version(row: Mapping[str, Any]) -> Any:
 
 
 def _pair(parts: RowParts) -> Pair:
-def _pair(parts: RowParts) -> Pair:
     target, task, index, code_hash, entities, numbers, _, rest = parts
     result = _result(numbers, {**rest})
     config = config_of(index, code_hash, entities, _cost(numbers, result))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from autotune.record.fields import Entities, Tasks
+from autotune.record.forms import form_of
 from autotune.target import Target
 from autotune.task import Task
 from autotune.task.entities import Entity
@@ -110,6 +111,8 @@ class PartReader:
         rest = _value("{" + text.removeprefix(", "))
         if not text.startswith(", ") or not rest or not _PARTS.isdisjoint(rest):
             raise ValueError("not the end of a row")
+        if form_of(rest) is not None:
+            raise ValueError("a row of another form")
         version = rest.get("v", rest.get("version"))
         common = rest.keys() <= _VERSIONS
         found = version, {key: value for key, value in rest.items() if key not in _VERSIONS}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from autotune.errors import RecordError
 from autotune.record.codec import Decoder
 from autotune.record.row_parts import PartReader
+from autotune.workload import ScheduleSteps
 from tests.record.records import TVM_FAILED_ROW, TVM_ROW, row
 
 MARKS = (
@@ -82,6 +83,7 @@ TWICE = (
     ', "config": {"index": 7, "code_hash": null, "entity": [["a", "ot", 1]]}',
     ', "result": [[1e-3], 0, 1.0, 1.0]', ', "input": ["c", "u", [], {}]', ', "version": 0.2',
     '"input": 1, ', ', "index": 3', ', "v": 0.2', ', "error_msg": "x"',
+    ', "graph": ["c", "n", "k"], "steps": []',
 )  # fmt: skip
 
 
@@ -99,6 +101,8 @@ def outcome(decoder, text):
     if pair is None:
         return None
     (target, task, config), result = pair
+    if isinstance(config, ScheduleSteps):
+        return repr((str(target), task.key, config.to_json(), result, list(result.extra.items())))
     return repr(
         (str(target), task, config.to_json_dict(), list(config.recorded), config.cost, result,
          list(result.extra.items()), result.error_msg)
@@ -153,6 +157,7 @@ def test_extra_keys_of_rows_are_their_own():
         TVM_ROW[:-1] + ', "config": {"index": 1, "code_hash": null, "entity": []}}',
         TVM_ROW.replace('{"input"', '{"tvm_version": "0.7", "input"'),
         TVM_ROW.replace('"entity": [[', '"entity": [ ['),
+        TVM_ROW[:-1] + ', "graph": ["llvm", "name", "key"], "steps": []}',
     ],
 )
 def test_other_rows_are_read_whole(taken, text):
