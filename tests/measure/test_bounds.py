@@ -7,6 +7,7 @@ import pytest
 
 from autotune import te, topi
 from autotune.errors import MeasureError
+from autotune.measure.check import bounded_loops
 from autotune.measure.check.compare import mismatch
 from autotune.measure.check.expected import expected
 from autotune.measure.check.naive import naive_outputs
@@ -249,3 +250,67 @@ def test_expected_values_are_those_of_the_dtype_with_what_rounding_them_moved():
     assert found.bounds[0] >= abs(np.float32(1 / 3) - 1 / 3)
     assert found.bounds[3] >= 1e-9
     assert expected(np.array([1.5, 2.0]), None, "float32").bounds is None
+
+
+PRODUCTS = {
+    "ik,kj->ij": (70, 9, 12),
+    "ik,jk->ij": (13, 70, 12),
+    "ki,jk->ij": (66, 5, 7),
+    "jk,ki->ij": (1, 67, 8),
+    "bik,bjk->bij": (3, 9, 65, 10),
+    "kil,ljk->ij": (6, 70, 5, 4),
+    "ijk,k->ij": (2, 66, 30),
+    "ik,k->i": (130, 40),
+    "ik,ik->": (9, 8),
+    "ijk,kji->kj": (4, 5, 64),
+}
+
+
+def einsum(spec, made_of, extents):
+    """A product of two tensors by its letters, of which those that are summed come last."""
+    operands, letters = spec.split("->")[0].split(","), spec.split("->")[1]
+    summed = [c for c in dict.fromkeys("".join(operands)) if c not in letters]
+    axes = {c: te.reduce_axis((0, extents[c]), name=c) for c in summed}
+
+    def element(*indices):
+        at = {**dict(zip(letters, indices, strict=True)), **axes}
+        left, right = (
+            t[tuple(at[c] for c in of)] for t, of in zip(made_of, operands, strict=True)
+        )
+        return te.sum(left * right, axis=list(axes.values()))
+
+    return te.compute(tuple(extents[c] for c in letters) or (1,), element if letters else (
+        lambda _: element()
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("made_before", [False, True])
+@pytest.mark.parametrize("spec", PRODUCTS)
+def test_blocks_and_copies_change_no_value_and_no_bound(spec, made_before, tmp_path, monkeypatch):
+    letters = dict.fromkeys(c for c in spec if c.isalpha())
+    extents = dict(zip(letters, PRODUCTS[spec], strict=True))
+    arrays = [uniform(*(extents[c] for c in of)) for of in spec.split("->")[0].split(",")]
+
+    def make(*tensors):
+        # Tensors that were computed have bounds of their own, which are read alike.
+        used = [topi.exp(t) for t in tensors] if made_before else tensors
+        return einsum(spec, used, extents)
+
+    found = made(tmp_path, make, *arrays)
+    exact = [a.astype("float64") for a in arrays]
+    wanted = np.einsum(spec, *(map(np.exp, exact) if made_before else exact))
+    assert np.allclose(found.values, wanted.reshape(found.values.shape), rtol=1e-6, atol=1e-6)
+    for name, plain in {"_WIDTH": 1, "_HEIGHT": 1, "_UNROLLED": (), "_COPY_FROM": 1e9}.items():
+        monkeypatch.setattr(bounded_loops, name, plain)
+    slow = made(tmp_path, make, *arrays)
+    assert np.allclose(found.values, slow.values, rtol=1e-7, atol=1e-12)
+    assert np.allclose(found.bounds, slow.bounds, rtol=1e-5, atol=0)
+
+
+def test_what_is_far_apart_is_read_from_a_copy():
+    a, b = (te.placeholder((64, 64), name=name) for name in "ab")
+    k = te.reduce_axis((0, 64), name="k")
+    near = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k))
+    far = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * b[j, k], axis=k))
+    texts = [bounded_loops.bounded_kernel([a, b, c]).kernel.source for c in (near, far)]
+    assert ["turned" in text for text in texts] == [False, True]

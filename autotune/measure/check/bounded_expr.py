@@ -7,7 +7,7 @@ without a rounding, has no error, and a comparison of such values is certain.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -104,10 +104,11 @@ class BoundedWriter:
     """Writes statements; equal expressions are written once in a block.
 
     Args:
-        load: gives the C elements of a tensor's value and, where it has an error, of its bound.
+        load: gives the C elements of a tensor's value and, where it has an error, of its bound,
+            for the texts of its indices.
     """
 
-    def __init__(self, load: Callable[[ProducerLoad, str], tuple[str, str]]) -> None:
+    def __init__(self, load: Callable[[ProducerLoad, Sequence[str]], tuple[str, str]]) -> None:
         self.lines: list[str] = []
         self._load = load
         self._known: list[dict[Expr, Bounded]] = [{}]
@@ -151,8 +152,9 @@ class BoundedWriter:
         """Write a value that is rounded to a float dtype; ``{z}`` in its error is the value."""
         value = self.fresh("double", text)
         roundoff = f"round_off({value}, {units * unit(dtype)!r}, {FLUSHED[dtype]!r})"
-        total = f"{error.replace('{z}', value)} + {roundoff}" if error else roundoff
-        return Bounded(value, dtype, self.fresh("double", f"known({total})"))
+        # What is rounded off is always known.
+        total = f"known({error.replace('{z}', value)} + {roundoff})" if error else roundoff
+        return Bounded(value, dtype, self.fresh("double", total))
 
     def _made(self, expr: Expr) -> Bounded:
         match expr:
@@ -263,10 +265,7 @@ class BoundedWriter:
 
     def _element(self, expr: ProducerLoad) -> Bounded:
         indices = [self.value(i) for i in expr.indices]
-        offset = "0"
-        for index, extent in zip(indices, expr.tensor.shape, strict=True):
-            offset = f"({offset} * {extent} + {index.text})" if offset != "0" else index.text
-        value, error = self._load(expr, offset)
+        value, error = self._load(expr, [index.text for index in indices])
         doubtful = " + ".join(i.error for i in indices if i.error)
         if doubtful:
             error = f"{doubtful} > 0 ? INFINITY : {error or '0.0'}"

@@ -1,28 +1,35 @@
 """The reference of a tensor expression: plain loops in C for values and for their error bounds.
 
 Nothing of lowering or code generation is used, so their faults do not cancel. Loops are in the
-order of the axes, on all cores; a reduction is done for a block of elements of the innermost axis
-at a time, one term after another for each.
+order of the axes, on all cores. A reduction is done for a block of elements of the two innermost
+axes at a time, one term after another for each, and reads copies of tensors that have the
+innermost axis last where theirs is elsewhere: then neighbours are read together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 from autotune.errors import KernelError, MeasureError
 from autotune.ir import IntImm, IterVar, ProducerLoad, Reduce, is_float
+from autotune.ir.structure import walk
 from autotune.kernel import Argument, Kernel, KernelCall
 from autotune.measure.check.bounded_expr import Bounded, BoundedWriter
 from autotune.measure.check.bounded_reduction import State, state_of
-from autotune.measure.check.bounded_text import C_TYPES, HELPERS
+from autotune.measure.check.bounded_text import C_TYPES, HELPERS, memory_type
 from autotune.measure.check.rounding import LARGEST, SHORT
 from autotune.te import ComputeOp, Tensor, post_order
 from autotune.utils.math import product
 
-# Elements of the innermost axis whose reductions go on together: they fit the first cache.
-_BLOCK = 64
+# Elements of the two innermost axes whose reductions go on together: they fit the first cache.
+_WIDTH, _HEIGHT = 64, 8
+# Terms that are added to an element while it is in a register, where they divide an axis.
+_UNROLLED = (4, 3, 2)
+# A tensor is copied where its elements are read so many times on average.
+_COPY_FROM = 8
 # Integers wrap, as those of every kernel do.
 _FLAGS = ("-fwrapv", "-fno-math-errno")
 
@@ -80,6 +87,9 @@ class _Loops:
         self.writer = BoundedWriter(self._load)
         self.inputs: list[Argument] = []
         self.arrays: dict[str, tuple[str, int]] = {}
+        # The axis along which elements are computed together, and copies that have it last.
+        self._inner: IterVar | None = None
+        self._turned: dict[tuple[Tensor, int], _Stored] = {}
 
     def add_input(self, tensor: Tensor) -> None:
         """Take a placeholder as an argument."""
@@ -100,31 +110,89 @@ class _Loops:
             self._store(op, [self.writer.value(e) for e in op.body])
 
     def _reduction(self, op: ComputeOp, first: Reduce) -> None:
-        """Data axes, a block of the innermost that has one, the terms, the block again."""
-        names = {axis: f"i{n}" for n, axis in enumerate(op.axis)}
-        inner = next((a for a in reversed(op.axis) if _extent(a) > 1), None)
-        width = 1 if inner is None else _extent(inner)
-        block = min(width, _BLOCK)
-        outer = [self._loop(a, names[a]) for a in op.axis if a is not inner]
-        outer.append(f"for (int64_t b = 0; b < {width}; b += {block})")
-        each = "for (int64_t j = 0; j < n; j++)"
-        terms = [self._loop(a, f"r{n}") for n, a in enumerate(first.axes)]
-        where = ["(b + j)" if a is inner else names[a] for a in op.axis]
+        """Blocks of elements, and for each the terms one after another."""
+        block = _Block.of(op.axis)
+        self._inner = block.inner
+        self._turn_what_is_read(op, first)
+        outer = [*block.begins, *(self._loop(a, block.names[a]) for a in block.others)]
         state = state_of(first, _terms(first), self.sums)
         with self._nested(outer, len(outer)):
-            line = f"const int64_t n = b + {block} < {width} ? {block} : {width} - b;"
-            self.writer.lines.append(line)
-            self.writer.lines.extend(state.declared(block))
-            with self.writer.block(each):
-                self._bind(op.axis, where)
+            self.writer.lines.extend(block.sizes)
+            self.writer.lines.extend(
+                f"{kind} {name}_of[{block.elements}];" for name, kind in state.arrays
+            )
+            with self._each(op, block, state):
                 state.begin(self.writer)
-            with self._nested(terms), self.writer.block(each):
-                self._bind(op.axis, where)
-                self._bind(first.axes, [f"r{n}" for n in range(len(terms))])
-                state.add(self.writer)
-            with self.writer.block(each):
-                self._bind(op.axis, where)
+            self._add_terms(op, first, block, state)
+            with self._each(op, block, state):
                 self._store(op, self._chosen(op, state))
+        self._inner = None
+
+    def _add_terms(self, op: ComputeOp, first: Reduce, block: _Block, state: State) -> None:
+        names = [f"r{n}" for n in range(len(first.axes))]
+        last = _extent(first.axes[-1])
+        together = next((n for n in _UNROLLED if last % n == 0), 1)
+        loops = [self._loop(a, n) for a, n in zip(first.axes, names, strict=True)]
+        loops[-1] = (
+            f"for (int64_t {names[-1]} = 0; {names[-1]} < {last}; {names[-1]} += {together})"
+        )
+        with self._nested(loops), self._each(op, block, state):
+            for ahead in range(together):
+                with self.writer.block(""):
+                    where = [*names[:-1], f"({names[-1]} + {ahead})"]
+                    self._bind(first.axes, where)
+                    state.add(self.writer)
+
+    @contextmanager
+    def _each(self, op: ComputeOp, block: _Block, state: State) -> Iterator[None]:
+        """Write loops over the elements of a block, whose state has the index ``j`` in them."""
+        with self.writer.block("for (int64_t h = 0; h < height; h++)"):
+            self.writer.lines.extend(
+                f"{kind} *restrict {name} = {name}_of + h * {block.width};"
+                for name, kind in state.arrays
+            )
+            with self.writer.block("for (int64_t j = 0; j < width; j++)"):
+                self._bind(op.axis, [block.where(a) for a in op.axis])
+                yield
+
+    def _turn_what_is_read(self, op: ComputeOp, first: Reduce) -> None:
+        """Copy the tensors whose elements along the innermost axis are far apart."""
+        work = product(_extent(a) for a in op.axis) * _terms(first)
+        for node in chain.from_iterable(walk(e) for e in (*first.sources, first.condition)):
+            if not isinstance(node, ProducerLoad):
+                continue
+            key, shape = (node.tensor, self._moved(node)), _shape(node.tensor)
+            if key[1] is None or key in self._turned or work < _COPY_FROM * product(shape):
+                continue
+            self._turned[key[0], key[1]] = self._copy(self.stored[node.tensor], shape, key[1])
+
+    def _moved(self, node: ProducerLoad) -> int | None:
+        """Return the one index that is along the innermost axis; None if it is the last one."""
+        if self._inner is None:
+            return None
+        along = [n for n, e in enumerate(node.indices) if self._inner.var in walk(e)]
+        return along[0] if len(along) == 1 and along[0] < len(node.indices) - 1 else None
+
+    def _copy(self, of: _Stored, shape: tuple[int, ...], moved: int) -> _Stored:
+        """Write a copy of a tensor that has one of its axes last."""
+        rows, extent, columns = product(shape[:moved]), shape[moved], product(shape[moved + 1 :])
+        copies = {
+            name: f"turned{len(self.arrays)}_{name}" for name in (of.value, of.error) if name
+        }
+        for name, copy in copies.items():
+            given = next((memory_type(a.dtype) for a in self.inputs if a.name == name), "")
+            self.arrays[copy] = given or self.arrays[name][0], product(shape)
+            loops = [
+                f"for (int64_t {i} = 0; {i} < {n}; {i}++)"
+                for i, n in (("p", rows), ("c", columns), ("m", extent))
+            ]
+            with self._nested(loops, 2):
+                to, source = (
+                    f"(p * {columns} + c) * {extent} + m",
+                    f"(p * {extent} + m) * {columns} + c",
+                )
+                self.writer.lines.append(f"{copy}[{to}] = {name}[{source}];")
+        return _Stored(copies[of.value], copies.get(of.error, ""))
 
     def _chosen(self, op: ComputeOp, state: State) -> list[Bounded]:
         results = state.end(self.writer)
@@ -175,8 +243,17 @@ class _Loops:
             self.arrays[at.error] = "double", size
         return at
 
-    def _load(self, node: ProducerLoad, offset: str) -> tuple[str, str]:
-        at = self.stored[node.tensor]
+    def _load(self, node: ProducerLoad, indices: Sequence[str]) -> tuple[str, str]:
+        at, order = self.stored[node.tensor], list(range(len(indices)))
+        moved = self._moved(node)
+        if moved is not None and (node.tensor, moved) in self._turned:
+            at = self._turned[node.tensor, moved]
+            order.append(order.pop(moved))
+        offset = ""
+        for n in order:
+            offset = (
+                f"({offset} * {node.tensor.shape[n]} + {indices[n]})" if offset else indices[n]
+            )
         return f"{at.value}[{offset}]", f"{at.error}[{offset}]" if at.error else ""
 
     # -- the whole ---------------------------------------------------------------------------
@@ -202,9 +279,8 @@ class _Loops:
         return BoundedKernel(kernel, tuple(places))
 
     def _text(self, args: Sequence[Argument]) -> str:
-        memory = {**C_TYPES, "float32": "float"}
         params = ", ".join(
-            f"const {memory[a.dtype]} *restrict {a.name}"
+            f"const {memory_type(a.dtype)} *restrict {a.name}"
             if a.role == "in"
             else f"{C_TYPES[a.dtype]} *restrict {a.name}"
             for a in args
@@ -218,6 +294,68 @@ class _Loops:
         freed = [f"free({name});" for name in local]
         head = f"void reference({params}) {{"
         return "\n".join([HELPERS, head, *made, *self.writer.lines, *freed, "}", ""])
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Elements that are computed together: of the two innermost axes that have more than one.
+
+    Attributes:
+        inner, upper: these axes, if there are any.
+        width, height: how many elements of each.
+        others: the axes that are left.
+        names: of the counters of all axes.
+    """
+
+    inner: IterVar | None
+    upper: IterVar | None
+    width: int
+    height: int
+    others: tuple[IterVar, ...]
+    names: Mapping[IterVar, str]
+
+    @staticmethod
+    def of(axes: Sequence[IterVar]) -> _Block:
+        """Return the blocks of a compute."""
+        long = [a for a in axes if _extent(a) > 1]
+        inner, upper = ([None, None, *long])[:-3:-1]
+        width = min(_extent(inner), _WIDTH) if inner is not None else 1
+        height = min(_extent(upper), _HEIGHT) if upper is not None else 1
+        others = tuple(a for a in axes if a is not inner and a is not upper)
+        names = {axis: f"i{n}" for n, axis in enumerate(axes)}
+        return _Block(inner, upper, width, height, others, names)
+
+    @property
+    def elements(self) -> int:
+        """How many are computed together."""
+        return self.width * self.height
+
+    @property
+    def begins(self) -> tuple[str, str]:
+        """The loops over blocks; the inner axis first, so that what its block reads is kept."""
+        wide = 1 if self.inner is None else _extent(self.inner)
+        high = 1 if self.upper is None else _extent(self.upper)
+        return (
+            f"for (int64_t b = 0; b < {wide}; b += {self.width})",
+            f"for (int64_t u = 0; u < {high}; u += {self.height})",
+        )
+
+    @property
+    def sizes(self) -> tuple[str, str]:
+        """How many elements this block has: the last one may be smaller."""
+        wide = 1 if self.inner is None else _extent(self.inner)
+        high = 1 if self.upper is None else _extent(self.upper)
+        return _rest("width", "b", self.width, wide), _rest("height", "u", self.height, high)
+
+    def where(self, axis: IterVar) -> str:
+        """Return the counter of an axis for one element of the block."""
+        if axis is self.inner:
+            return "(b + j)"
+        return "(u + h)" if axis is self.upper else self.names[axis]
+
+
+def _rest(name: str, begin: str, step: int, extent: int) -> str:
+    return f"const int64_t {name} = {begin} + {step} < {extent} ? {step} : {extent} - {begin};"
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:

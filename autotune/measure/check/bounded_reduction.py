@@ -6,6 +6,7 @@ The arrays hold a block of elements; ``j`` is the element in it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from autotune.ir import Reduce, is_float
 from autotune.measure.check.bounded_expr import Bounded, BoundedWriter
@@ -26,16 +27,18 @@ def state_of(reduce: Reduce, terms: int, sums: str | None = None) -> State:
 
 
 class State(ABC):
-    """The arrays of a reduction, and the statements that begin, continue and end it."""
+    """The arrays of a reduction, and the statements that begin, continue and end it.
+
+    Attributes:
+        arrays: names and C types.
+    """
+
+    arrays: Sequence[tuple[str, str]]
 
     def __init__(self, reduce: Reduce, terms: int) -> None:
         self.reduce = reduce
         self.terms = terms
         self.init = reduce.init or reduce.combiner.identity
-
-    @abstractmethod
-    def declared(self, block: int) -> list[str]:
-        """Return the declarations for a block of elements."""
 
     @abstractmethod
     def begin(self, writer: BoundedWriter) -> None:
@@ -76,8 +79,7 @@ class _Sum(State):
         super().__init__(reduce, terms)
         self.kept = kept
 
-    def declared(self, block: int) -> list[str]:
-        return [f"double s[{block}], e[{block}], a[{block}], q[{block}], m[{block}];"]
+    arrays = [(name, "double") for name in "seaqm"]  # noqa: RUF012 - as the base class says
 
     def begin(self, writer: BoundedWriter) -> None:
         (start,) = (writer.value(e) for e in self.init)
@@ -115,11 +117,11 @@ class _Sum(State):
 class _Combined(State):
     """Any other reduction: what its combiner says, and the errors that follow."""
 
-    def declared(self, block: int) -> list[str]:
-        return [
-            f"{C_TYPES[e.dtype]} s{n}[{block}]; double e{n}[{block}];"
-            for n, e in enumerate(self.reduce.sources)
-        ]
+    def __init__(self, reduce: Reduce, terms: int) -> None:
+        super().__init__(reduce, terms)
+        kinds = [C_TYPES[e.dtype] for e in reduce.sources]
+        values = [(f"s{n}", kind) for n, kind in enumerate(kinds)]
+        self.arrays = [*values, *((f"e{n}", "double") for n in range(len(kinds)))]
 
     def begin(self, writer: BoundedWriter) -> None:
         self._set(writer, [writer.value(e) for e in self.init])

@@ -8,6 +8,12 @@ C_TYPES = {
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 
+
+def memory_type(dtype: str) -> str:
+    """Return the C type of the elements of an input; 16-bit floats come as float32."""
+    return "float" if dtype == "float32" else C_TYPES[dtype]
+
+
 HELPERS = """\
 #include <float.h>
 #include <math.h>
