@@ -8,7 +8,14 @@ from itertools import islice
 from typing import Any
 
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.record_codec import NOTE, Pair, decode, encode, encode_note
+from autotune.auto_scheduler.record_codec import (
+    NOTE,
+    Pair,
+    decode,
+    encode,
+    encode_note,
+    encode_race,
+)
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput as Trial
 from autotune.measure.types import MeasureResult
@@ -86,18 +93,26 @@ class RecordReader(Iterable[Pair]):
 
 
 class RecordToFile:
-    """A callback that appends what was measured to a log; also after each batch of a search.
+    """A callback that appends what was measured to a log, as soon as it is known.
 
     Args:
         filename: the log; made with its folders when missing.
+
+    Attributes:
+        filename: as given.
+        path: the log.
 
     Raises:
         RecordError: the log cannot be written; the message says where the rows are.
     """
 
+    # It is called when a trial ends, even while one that was begun before is under way.
+    at_once = True
+
     def __init__(self, filename: LogPath = DEFAULT_FILE) -> None:
         self.filename = str(filename)
-        self._writer = LogWriter(log_path(filename))
+        self.path = log_path(filename)
+        self._writer = LogWriter(self.path)
 
     def __call__(
         self, search: Any, inputs: Iterable[MeasureInput | Trial], results: Iterable[MeasureResult]
@@ -105,6 +120,11 @@ class RecordToFile:
         """Append the trials of a batch in one write."""
         del search
         self._writer.write(lines_of(zip(inputs, results, strict=True)))
+
+    def raced(self, search: Any, given: MeasureInput | Trial, result: MeasureResult) -> None:
+        """Append the winner of a final race, as a comment to TVM's reader."""
+        del search
+        self._writer.write([encode_race(as_input(given), result) + "\n"])
 
     callback = __call__
 

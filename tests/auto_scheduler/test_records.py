@@ -14,7 +14,7 @@ from autotune.auto_scheduler.measure_input import (
     RecordedTask,
     recover_measure_input,
 )
-from autotune.auto_scheduler.record_codec import decode, encode, encode_note, encode_race
+from autotune.auto_scheduler.record_codec import decode, encode, encode_note
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search_task import SearchTask
 from autotune.auto_scheduler.transform_steps import STEPS, SplitStep
@@ -248,8 +248,7 @@ def test_the_winner_of_a_final_race_comes_before_what_it_was_raced_with(tmp_path
     records.save_records(log, [lucky, steady], [result(1e-3), result(1.1e-3)])
     race = {"candidates": [{"key": one.key, "index": 0} for one in (lucky, steady)]}
     won = result(1.2e-3)._replace(extra={"race": race})
-    with log.open("a") as file:
-        file.write(encode_race(steady, won) + "\n")
+    records.RecordToFile(log).raced(None, steady, won)
     inp, best = records.load_best_record(log, "a")
     assert inp.key == steady.key
     assert best.seconds == 1.2e-3
