@@ -87,6 +87,8 @@ class _Inference:
         bound = [leaf for leaf in stage.leaf_iter_vars if _thread_axis(stage, leaf) is not None]
         extents = loop_extents(self.simplifier, stage.relations, roots, bound)
         loops, threads = self._loops(stage, root, extents)
+        if self.gpu and scope == "local" and root is not stage and stage not in self.kept:
+            _check_private(stage, threads)
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
         conditions = [condition for _, condition in overruns]
@@ -315,6 +317,23 @@ def _thread_axis(stage: Stage, leaf: IterVar) -> IterVar | None:
     """Return the thread axis that a loop is bound to."""
     attr = stage.iter_attrs.get(leaf)
     return attr.thread if attr is not None else None
+
+
+def _check_private(stage: Stage, threads: Mapping[IterVar, Thread]) -> None:
+    """Raise if threads share the work on a stage of which each has a copy of its own.
+
+    What a thread reads is computed for it alone: of a loop bound to threads it would run one
+    iteration, and read elements that only others have. Threads that join their parts of a
+    reduction tell each other.
+    """
+    for leaf, thread in threads.items():
+        if leaf.kind != "reduce":
+            raise LoweringError(
+                f"bind: {stage.op.name} is in local memory, of which each thread has its own, but "
+                f"its axis {leaf.var.name!r} is bound to {thread.tag}, so that a thread would "
+                "read elements that another one computed; leave it unbound, or attach the stage "
+                'outside the loops of threads with set_scope("shared")'
+            )
 
 
 def _attachment(stage: Stage) -> tuple[Stage, IterVar]:
