@@ -26,6 +26,7 @@ from autotune.version import __version__
 
 if TYPE_CHECKING:
     from autotune import (
+        auto_scheduler,
         driver,
         errors,
         features,
@@ -77,8 +78,8 @@ _HOMES = {
     **{
         name: f"autotune.{name}"
         for name in (
-            "driver", "errors", "features", "kernel", "measure", "record", "runtime", "target",
-            "task", "te", "topi", "tuner", "tvm", "utils",
+            "auto_scheduler", "driver", "errors", "features", "kernel", "measure", "record",
+            "runtime", "target", "task", "te", "topi", "tuner", "tvm", "utils",
         )
     },
     "ApplyFixedConfig": "autotune.task:ApplyFixedConfig",
@@ -142,6 +143,7 @@ __all__ = [
     "apply_fixed_config",
     "apply_history_best",
     "arg",
+    "auto_scheduler",
     "build",
     "call",
     "callback",

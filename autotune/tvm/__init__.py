@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from autotune.runtime import convert, cpu, cuda, device, gpu
     from autotune.runtime import device as context
     from autotune.tvm import (
+        auto_scheduler,
         autotvm,
         contrib,
         driver,
@@ -41,8 +42,8 @@ _HOMES = {
     **{
         name: f"autotune.tvm.{name}"
         for name in (
-            "autotvm", "contrib", "driver", "error", "nd", "relay", "runtime", "target", "te",
-            "testing", "tir", "topi", "transform",
+            "auto_scheduler", "autotvm", "contrib", "driver", "error", "nd", "relay", "runtime",
+            "target", "te", "testing", "tir", "topi", "transform",
         )
     },
     "IRModule": "autotune.tvm.relay.function:IRModule",
@@ -61,6 +62,7 @@ __all__ = [
     "IRModule",
     "TVMError",
     "__version__",
+    "auto_scheduler",
     "autotvm",
     "build",
     "context",

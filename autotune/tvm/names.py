@@ -46,7 +46,7 @@ _GONE = {
     "options are in tvm.transform.PassContext; schedules have the pragmas of loops": """
         build_config tir.transform""",
     "write the schedule as a template, and tune it with autotune.tuner.AutoTuner": """
-        auto_scheduler meta_schedule""",
+        meta_schedule""",
     "tvm.lower(s, args) gives the loops, tvm.build(s, args) what can be called": """
         contrib.tedd script te.create_prim_func""",
     "there is no registry of functions; import what you need": "get_global_func register_func",
