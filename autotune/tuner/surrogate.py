@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,8 @@ from autotune.cost_model.xgb import Loss, Trees, TreeSettings
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.task.radix import IndexArray
 from autotune.tuner.history import History, trust
+from autotune.tuner.pool import Conditions, Float, Pool, joined
 from autotune.tuner.resources import FEWEST_REPORTS, ResourceColumns
-
-Float = npt.NDArray[np.float64]
 
 # Trials the process is conditioned on: the best half of them, and others.
 MOST_TRIALS = 200
@@ -107,22 +106,14 @@ class Surrogate:
         self._settings = TreeSettings(threads=threads)
         self._process: GaussianProcess | None = None
         self._posterior: Posterior | None = None
-        self._rows: list[int] = []
         self._believed: dict[int, float] = {}
         self._runs: Trees | None = None
         self._resources: ResourceColumns | None = None
         self._trust = 0.0
         self._scale = (0.0, 1.0)
-        self.pool: IndexArray = np.empty(0, dtype=np.int64)
-        self.expected: Float = np.empty(0)
-        self._correction: Float = np.empty(0)
-        self._prior_rows: Float = np.empty(0)
-        self._prior_pool: Float = np.empty(0)
-        self._ease: Float = np.empty(0)
         self._rates: Float = np.empty(0)
-        # Raw knob values of candidates and of trials.
-        self.values: Float = np.empty((0, 0))
-        self._row_values: Float = np.empty((0, 0))
+        self.pool = self._pool(np.empty(0, dtype=np.int64))
+        self._conditions = self._conditioned_on([])
 
     @property
     def spread(self) -> Float:
@@ -150,14 +141,19 @@ class Surrogate:
         if self._process is None or self._process.features != x.shape[1]:
             self._process = GaussianProcess(x.shape[1])
         self._process.fit(x, y, self._rng)
-        self._rows = [*indices, *(index for index in pending if index not in trials.rates)]
-        self.pool = pool
-        self._posterior = Posterior(self._process, self._smooth(self._rows), self._smooth(pool))
-        self._prior_rows, self._prior_pool = self._prior(self._rows), self._prior(pool)
-        self._correction = np.zeros(len(pool))
-        self.values, self._row_values = (self.features.plain(i) for i in (pool, self._rows))
+        rows = [*indices, *(index for index in pending if index not in trials.rates)]
+        self._posterior = Posterior(self._process, self._smooth(rows), self._smooth(pool))
+        self._conditions = self._conditioned_on(rows)
         self._learn_failures(trials)
-        self._ease = self._chances(pool)
+        self.pool = self._pool(pool)
+
+    def _pool(self, indices: IndexArray) -> Pool:
+        values, prior = self.features.plain(indices), self._prior(indices)
+        return Pool.fresh(indices, values, prior, self._feasibility(indices))
+
+    def _conditioned_on(self, indices: Sequence[int]) -> Conditions:
+        rows = np.array(indices, dtype=np.int64)
+        return Conditions(rows, self.features.plain(indices), self._prior(indices))
 
     def _learn_resources(self, trials: Trials) -> None:
         if len(trials.reports) >= FEWEST_REPORTS:
@@ -202,8 +198,8 @@ class Surrogate:
         rows = self._limits([*trials.rates, *trials.refused])
         self._runs = Trees.fit(rows, ran, "chance", settings)
 
-    def _chances(self, indices: IndexArray) -> Float:
-        """Return the logarithmic chance of each point to run at all."""
+    def _feasibility(self, indices: IndexArray) -> Float:
+        """Returns the logarithmic chance of each point to run at all, to the power `CAUTION`."""
         if self._runs is None:
             return np.zeros(len(indices))
         chances = self._runs.predict(self._limits(indices))
@@ -214,66 +210,62 @@ class Surrogate:
         if self._posterior is None or not len(indices):
             return
         self._posterior.widen(self._smooth(indices))
-        self.pool = np.concatenate([self.pool, indices])
-        self._prior_pool = np.concatenate([self._prior_pool, self._prior(indices)])
-        self._ease = np.concatenate([self._ease, self._chances(indices)])
-        self.values = np.concatenate([self.values, self.features.plain(indices)])
-        self._correction = np.concatenate([self._correction, np.zeros(len(indices))])
+        self.pool = joined(self.pool, self._pool(indices))
 
     def expect(self, trials: Trials) -> None:
         """Update expectations to what has been measured since."""
         assert self._posterior is not None
-        logs = trials.logs(self._rows, self._believed)
+        logs = trials.logs(self._conditions.indices.tolist(), self._believed)
         self._scale = (float(logs.mean()), float(logs.std()) + 1e-9)
         y = (logs - self._scale[0]) / self._scale[1]
-        from_knobs = self._posterior.mean(y - self._prior_rows) + self._prior_pool
-        self.expected = from_knobs + self._correction
+        from_knobs = self._posterior.mean(y - self._conditions.prior) + self.pool.prior
+        self.pool = replace(self.pool, expected=from_knobs + self.pool.correction)
         self._rates = y
 
-    def promise(self, column: int | None = None, value: float = 0.0) -> Float:
-        """Return the logarithm of the expected improvement of each candidate.
+    def acquisition(self, column: int | None = None, value: float = 0.0) -> Float:
+        """Returns the logarithm of each candidate's expected improvement times its feasibility.
 
         Args:
-            column: of `values`; when given, what counts is the improvement over the best trial
-                with this ``value`` there, not over the best of all.
+            column: of the pool's values; when given, what counts is the improvement over the best
+                trial with this ``value`` there, not over the best of all.
             value: of that knob.
         """
         rates = self._rates
         if column is not None:
-            rates = rates[self._row_values[: len(rates), column] == value]
+            rates = rates[self._conditions.values[: len(rates), column] == value]
         best = rates.max() if len(rates) else self._rates.min()
-        return log_improvement(self.expected - best, self.spread) + self._ease
+        return log_improvement(self.pool.expected - best, self.spread) + self.pool.feasibility
 
     def look_at_loops(self, trials: Trials, loops: LoopFeatures) -> None:
         """Correct what is expected of the best candidates by trees on features of their loops."""
         indices = trials.indices()
         values = _standard(trials.logs(indices, {}))
         trees = Trees.fit(loops.trees(indices), values, "reg", self._settings)
-        top = np.argsort(-self.promise(), kind="stable")[:LOWERED]
-        by_loops = trees.predict(loops.trees(self.pool[top]))
-        self._correction[top] += 0.5 * (by_loops - self.expected[top])
+        top = np.argsort(-self.acquisition(), kind="stable")[:LOWERED]
+        by_loops = trees.predict(loops.trees(self.pool.indices[top]))
+        self.pool = self.pool.corrected(top, 0.5 * (by_loops - self.pool.expected[top]))
         self.expect(trials)
 
-    def hopeful(self, inside: npt.NDArray[np.bool_]) -> float:
-        """Return the best chance to run among some candidates."""
-        return float(np.exp(self._ease[inside].max() / CAUTION))
+    def best_chance(self, inside: npt.NDArray[np.bool_]) -> float:
+        """Returns the best chance to run among some candidates."""
+        return float(np.exp(self.pool.feasibility[inside].max() / CAUTION))
 
     def choose(self, position: int) -> int:
-        """Take a candidate as proposed: until it is measured, it is believed as expected."""
+        """Takes a candidate as proposed: until it is measured, it is believed as expected."""
         assert self._posterior is not None
-        index = int(self.pool[position])
-        self._believed[index] = float(self.expected[position]) * self._scale[1] + self._scale[0]
+        index = int(self.pool.indices[position])
+        expected = float(self.pool.expected[position])
+        self._believed[index] = expected * self._scale[1] + self._scale[0]
+        self.pool = self.pool.without(position)
         self.append([index])
         return index
 
     def append(self, indices: Sequence[int]) -> None:
         """Condition on more trials, measured or believed."""
-        fresh = [index for index in indices if index not in self._rows]
+        fresh = self._conditions.absent(indices)
         if self._posterior is not None and fresh:
             self._posterior.append(self._smooth(fresh))
-            self._rows += fresh
-            self._prior_rows = np.concatenate([self._prior_rows, self._prior(fresh)])
-            self._row_values = np.concatenate([self._row_values, self.features.plain(fresh)])
+            self._conditions = joined(self._conditions, self._conditioned_on(fresh))
 
 
 def log_improvement(gain: Float, spread: Float) -> Float:

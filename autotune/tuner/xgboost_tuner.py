@@ -15,7 +15,6 @@ from autotune.errors import TunerError
 from autotune.features import KnobFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, Task
-from autotune.task.constraint import BoolArray
 from autotune.tuner.candidates import Candidates, candidates_of, far_points
 from autotune.tuner.history import History
 from autotune.tuner.model_based_tuner import CostModel, ModelOptimizer
@@ -116,8 +115,6 @@ class XGBTuner(PointTuner):
         self._fit_at = self._since_fit = self._turn = 0
         self._news: list[int] = []
         self._near: dict[int, list[int]] = {}
-        # Of each candidate in the surrogate's pool: may it be proposed?
-        self._open: BoolArray = np.empty(0, dtype=np.bool_)
 
     @staticmethod
     def _check_unused(
@@ -208,39 +205,39 @@ class XGBTuner(PointTuner):
         return list(dict.fromkeys([*history.starts, *sample[order].tolist(), *others.tolist()]))
 
     def _modelled(self, n: int) -> list[int]:
-        surrogate = self._looked()
+        surrogate = self._refresh()
         chosen: list[int] = []
-        while len(chosen) < n and self._open.any():
+        while len(chosen) < n and (is_open := surrogate.pool.is_open).any():
             self._turn += 1
             if self._turn % RANDOM_EVERY == 0:
-                promise = self.rng.random(len(self._open))
+                acquisition = self.rng.random(len(is_open))
             elif self._turn % EXPLORE_EVERY == 0:
-                promise = self._within_slice(surrogate)
+                acquisition = self._within_slice(surrogate)
             else:
-                promise = surrogate.promise()
-            position = int(np.argmax(np.where(self._open, promise, -np.inf)))
-            self._open[position] = False
+                acquisition = surrogate.acquisition()
+            position = int(np.argmax(np.where(is_open, acquisition, -np.inf)))
             chosen.append(surrogate.choose(position))
         self._since_fit += len(chosen)
         return chosen
 
     def _within_slice(self, surrogate: Surrogate) -> FloatArray:
-        """Return the promise of the candidates that share one value of one knob, both drawn.
+        """Returns the acquisition of the candidates that share one value of one knob, both drawn.
 
-        It is the promise to be better than anything measured in that slice. So poor regions are
+        What counts is to be better than anything measured in that slice. So poor regions are
         descended too: the best of a region is often hidden behind poor neighbours.
         """
-        left = surrogate.values[self._open]
+        pool = surrogate.pool
+        left = pool.values[pool.is_open]
         varied = np.flatnonzero(np.ptp(left, axis=0) > 0)
         if not len(varied):
-            return surrogate.promise()
+            return surrogate.acquisition()
         for _ in range(SLICES):
             column = int(self.rng.choice(varied))
             value = float(self.rng.choice(np.unique(left[:, column])))
-            inside = (surrogate.values[:, column] == value) & self._open
-            if self.rng.random() < surrogate.hopeful(inside):
-                return np.where(inside, surrogate.promise(column, value), -np.inf)
-        return surrogate.promise()
+            inside = (pool.values[:, column] == value) & pool.is_open
+            if self.rng.random() < surrogate.best_chance(inside):
+                return np.where(inside, surrogate.acquisition(column, value), -np.inf)
+        return surrogate.acquisition()
 
     # ---- learning
 
@@ -269,12 +266,12 @@ class XGBTuner(PointTuner):
     def _taken(self) -> set[int]:
         return self.visited.union(self._pending)
 
-    def _looked(self) -> Surrogate:
-        """Return the surrogate with everything known put in."""
+    def _refresh(self) -> Surrogate:
+        """Puts everything known into the surrogate, and returns it."""
         surrogate = self._surrogate
         grown = self._trials.known >= self._fit_at * GROWTH or self._since_fit >= self.plan_size
-        if surrogate is None or (grown and self._news) or not self._open.any():
-            return self._fitted()
+        if surrogate is None or (grown and self._news) or not surrogate.pool.is_open.any():
+            return self._refit()
         if self._news:
             surrogate.append([i for i in self._news if i in self._trials.rates])
             self._news = []
@@ -282,8 +279,8 @@ class XGBTuner(PointTuner):
             surrogate.expect(self._trials)
         return surrogate
 
-    def _fitted(self) -> Surrogate:
-        """Fit the models anew, and choose new candidates."""
+    def _refit(self) -> Surrogate:
+        """Fits the models anew, and chooses new candidates."""
         if self._surrogate is None:
             self._surrogate = Surrogate(
                 self.features, self.loss_type, self.rng, self._threads, self._history
@@ -295,7 +292,6 @@ class XGBTuner(PointTuner):
         pool = self._candidates.choose(trees, self._taken(), good, POOL)
         surrogate.fit(self._trials, list(self._pending), pool)
         self._fit_at, self._since_fit, self._news = self._trials.known, 0, []
-        self._open = np.ones(len(pool), dtype=np.bool_)
         self._look_around(surrogate)
         surrogate.expect(self._trials)
         if self._loops is not None:
@@ -307,12 +303,12 @@ class XGBTuner(PointTuner):
         near: dict[int, None] = {}
         for index in self._trials.good()[:AROUND]:
             near |= dict.fromkeys(self._neighbours(index))
-        known = self._taken().union(surrogate.pool.tolist())
-        fresh = np.array([i for i in near if i not in known], dtype=surrogate.pool.dtype)
+        candidates = surrogate.pool.indices
+        known = self._taken().union(candidates.tolist())
+        fresh = np.array([i for i in near if i not in known], dtype=candidates.dtype)
         if len(fresh) > MOST_NEIGHBOURS:
             fresh = self.rng.choice(fresh, MOST_NEIGHBOURS, replace=False)
         surrogate.widen(fresh)
-        self._open = np.concatenate([self._open, np.ones(len(fresh), dtype=np.bool_)])
 
     def _neighbours(self, index: int) -> list[int]:
         if index not in self._near:

@@ -1,0 +1,86 @@
+"""Candidates and trials of the model of `XGBTuner`: columns that are made and grow together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.task.constraint import BoolArray
+from autotune.task.radix import IndexArray
+
+Float = npt.NDArray[np.float64]
+Columns = TypeVar("Columns", "Conditions", "Pool")
+
+
+def joined(first: Columns, more: Columns) -> Columns:
+    """Returns the rows of ``first`` followed by those of ``more``."""
+    names = [each.name for each in fields(first)]
+    both = [np.concatenate([getattr(first, name), getattr(more, name)]) for name in names]
+    return replace(first, **dict(zip(names, both, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions:
+    """What the Gaussian process is conditioned on, one row each.
+
+    Attributes:
+        indices: in the space.
+        values: raw values of the knobs, a column each.
+        prior: what earlier records say of it, as far as they are followed.
+    """
+
+    indices: IndexArray
+    values: Float
+    prior: Float
+
+    def absent(self, indices: Sequence[int]) -> list[int]:
+        """Returns those of some points that are not among the rows."""
+        known = set(self.indices.tolist())
+        return [index for index in indices if index not in known]
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Candidates, one row each.
+
+    Attributes:
+        indices: in the space.
+        values: raw values of the knobs, a column each.
+        prior: what earlier records say of it, as far as they are followed.
+        feasibility: logarithm of the chance to run, to the power that caution gives it.
+        correction: what the trees on features of loops add to what is expected.
+        expected: standardised logarithmic rate; NaN until `Surrogate.expect`.
+        is_open: whether it may be proposed: each is, once.
+    """
+
+    indices: IndexArray
+    values: Float
+    prior: Float
+    feasibility: Float
+    correction: Float
+    expected: Float
+    is_open: BoolArray
+
+    @staticmethod
+    def fresh(indices: IndexArray, values: Float, prior: Float, feasibility: Float) -> Pool:
+        """Returns candidates that nothing is expected of yet, all open."""
+        count = len(indices)
+        blank, unknown = np.zeros(count), np.full(count, np.nan)
+        is_open = np.ones(count, dtype=np.bool_)
+        return Pool(indices, values, prior, feasibility, blank, unknown, is_open)
+
+    def without(self, position: int) -> Pool:
+        """Returns the pool in which one candidate is not open any more."""
+        is_open = self.is_open.copy()
+        is_open[position] = False
+        return replace(self, is_open=is_open)
+
+    def corrected(self, positions: npt.NDArray[np.intp], by: Float) -> Pool:
+        """Returns the pool in which something is added to the correction of some candidates."""
+        correction = self.correction.copy()
+        correction[positions] += by
+        return replace(self, correction=correction)
