@@ -9,7 +9,11 @@ comma := ,
 EXTRAS := $(if $(HAS_CUDA),dev$(comma)cuda,dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tune test check format golden fuzz package bench clean
+.PHONY: help setup tune quick test cover check format golden fuzz package lowest bench clean
+# The folders whose tests take seconds: what is computed, how it is scheduled, printed, and chosen.
+QUICK := tests/test_layers.py tests/test_facade.py tests/golden/test_golden.py \
+  $(addprefix tests/,ir te topi lowering/test_structure.py codegen kernel target task features \
+  cost_model utils)
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,8 +29,16 @@ setup: $(STAMP)  ## make the virtual environment
 tune: $(STAMP)  ## tune a real convolution, replay and verify it (CUDA if there is a device)
 	$(BIN)/autotune demo
 
+quick: $(STAMP)  ## run the quick tests: under a minute on two cores
+	$(BIN)/python -m pytest -n 2 $(QUICK)
+
 test: $(STAMP)  ## run the tests that need no device
 	$(BIN)/python -m pytest -n auto
+
+cover: $(STAMP)  ## the same, and how much of the code they run, into coverage.txt
+	$(BIN)/python -m pytest -n auto --cov=autotune --cov-report=term:skip-covered >coverage.txt \
+	  || { cat coverage.txt; exit 1; }
+	@tail -n 1 coverage.txt; grep '^TOTAL' coverage.txt
 
 check: $(STAMP)  ## lint, types, and the direction of imports
 	$(BIN)/ruff check .
@@ -46,6 +58,9 @@ fuzz: $(STAMP)  ## 2,000 random schedules, C and emulated CUDA, against numpy
 
 package: $(STAMP)  ## build wheel and sdist, install each into an empty environment, tune from there
 	PYTHON=$(CURDIR)/$(BIN)/python .ci/try_packages
+
+lowest: $(STAMP)  ## the quick tests with the lowest versions that setup.py promises
+	PYTHON=$(CURDIR)/$(BIN)/python .ci/try_lowest
 
 bench: $(STAMP)  ## the benchmarks that need no device, into benchmarks/results
 	$(BIN)/python -m benchmarks

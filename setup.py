@@ -13,7 +13,7 @@ VERSION = re.search(
 # On Linux the `xgboost` wheel pulls in 350 MB of NCCL, which a single-host CPU model never calls;
 # `xgboost-cpu` is the same project's distribution of the same module without it.
 XGBOOST = [
-    'xgboost-cpu>=1.7; platform_system == "Linux" and platform_machine == "x86_64"',
+    'xgboost-cpu>=2.1.1; platform_system == "Linux" and platform_machine == "x86_64"',
     'xgboost>=1.7; platform_system != "Linux" or platform_machine != "x86_64"',
 ]
 CHECK = ["ruff>=0.8", "mypy>=1.13", "build>=1.2", "pre-commit>=3.5"]
@@ -23,7 +23,15 @@ NVRTC = [
     for wheel in ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
 ]
 PLOT, PANDAS = ["matplotlib>=3.8"], ["pandas>=2"]
-TEST = ["pytest>=8", "hypothesis>=6.100", "pytest-xdist>=3.5", *PLOT, *PANDAS, *NVRTC]
+TEST = [
+    "pytest>=8",
+    "pytest-cov>=5",
+    "hypothesis>=6.100",
+    "pytest-xdist>=3.5",
+    *PLOT,
+    *PANDAS,
+    *NVRTC,
+]
 
 setup(
     name="autotune",
@@ -33,6 +41,17 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.10",
+    keywords=["autotuning", "autotvm", "tvm", "cuda", "compiler", "gpu"],
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: GPU :: NVIDIA CUDA",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        *[f"Programming Language :: Python :: 3.{minor}" for minor in (10, 11, 12, 13)],
+        "Topic :: Software Development :: Compilers",
+        "Typing :: Typed",
+    ],
     packages=[*find_packages(include=["autotune", "autotune.*"]), "autotune.templates"],
     package_dir={"autotune": "autotune", "autotune.templates": "templates"},
     package_data={
