@@ -1,7 +1,10 @@
 """A run that goes on: what a log already holds is not measured again.
 
-python resume.py      # and again, and again
+python resume.py      # four configurations
+python resume.py 6    # two more; so it is too after a Ctrl-C or a kill
 """
+
+import sys
 
 from first_template import scale  # noqa: F401 - registers the template
 

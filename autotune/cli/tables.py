@@ -74,7 +74,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue().rstrip("\n")
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     match value:
         case float():
             return value if math.isfinite(value) else None
@@ -86,6 +86,6 @@ def _finite(value: Any) -> Any:
             return value
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     plain = value is None or isinstance(value, (str, int, float))
     return value if plain else json.dumps(value, default=str)

@@ -168,7 +168,7 @@ class ExpressionPrinter:
         text = scalar.load.format(text)
         return text, UNARY if text.startswith("(") else ATOM
 
-    def element(self, buffer: Any, index: Expr) -> str:
+    def element(self, buffer: object, index: Expr) -> str:
         """Return the text of an element of a buffer, as it stands in memory."""
         return f"{self.names[buffer]}[{self.text(index)}]"
 

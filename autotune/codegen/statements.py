@@ -164,7 +164,7 @@ class StatementPrinter:
         self.line(f"const {kind} {self.declare(node.var, node.var.name)} = {value};")
         self.print(node.body)
 
-    def declare(self, thing: Any, wanted: str) -> str:
+    def declare(self, thing: object, wanted: str) -> str:
         """Name a variable; texts kept under an earlier name of it are forgotten."""
         before = self.names.get(thing)
         name = self.names.declare(thing, wanted)

@@ -20,8 +20,8 @@ _TIMEOUT_S = 600.0
 
 
 def build(
-    what: Any,
-    args: Any = None,
+    what: object,
+    args: object = None,
     target: Target | str | None = None,
     target_host: Target | str | None = None,
     name: str | None = None,
@@ -68,7 +68,7 @@ def build(
         return Module(kernel, chosen, artifact.read_bytes(), artifact.suffix, output.resources)
 
 
-def _target(what: Any, given: Target | str | None) -> Target:
+def _target(what: object, given: Target | str | None) -> Target:
     """Return what to build for: what was asked for, what is around, or TVM's default."""
     found = Target(given) if given is not None else Target.current()
     if found is not None:
@@ -90,7 +90,7 @@ def _check_arguments(function: LoweredFunction, args: Any) -> None:
         )
 
 
-def _outline(argument: Any) -> tuple[str, str]:
+def _outline(argument: object) -> tuple[str, str]:
     """Return what tells arguments of a lowered function apart."""
     return str(tuple(getattr(argument, "shape", ()))), str(getattr(argument, "dtype", ""))
 

@@ -78,7 +78,7 @@ def _digest(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()[:LENGTH]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return frozen data for JSON, without fields at their default: new ones change no hash."""
     if is_dataclass(value):
         given = {each.name: getattr(value, each.name) for each in fields(value)}
@@ -90,7 +90,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
 
 
-def _differs(value: Any, default: Any) -> bool:
+def _differs(value: object, default: object) -> bool:
     return default is MISSING or bool(value != default)
 
 
@@ -108,7 +108,7 @@ def _identity(reference: Callable[..., Any] | None) -> str:
     return text or f"{getattr(function, '__module__', '')}.{named}"
 
 
-def _known(value: Any) -> str:
+def _known(value: object) -> str:
     plain = isinstance(value, (bool, int, float, str, tuple, type(None)))
     return repr(value) if plain else type(value).__qualname__
 

@@ -55,7 +55,7 @@ def kernel_of(what: Any, target: Target | str, name: str | None = None) -> Kerne
     return replace(kernel, name=name) if name else kernel
 
 
-def _kinds(what: Any) -> str:
+def _kinds(what: object) -> str:
     """Name the type of something, and of the parts of a pair."""
     if isinstance(what, tuple):
         return f"({', '.join(_kinds(part) for part in what)})"

@@ -82,15 +82,15 @@ class KnobFeatures:
         self.names += [f"twos({self._raw_names[i]})" for i in self._twos]
         self.names += ["*".join(self._raw_names[i] for i in group) for group in self._pairs]
 
-    def smooth(self, indices: Any) -> FloatTable:
+    def smooth(self, indices: object) -> FloatTable:
         """Return columns scaled to 0..1, for models that measure distances."""
         return self.smooth_of(self._space.features(indices))
 
-    def trees(self, indices: Any) -> npt.NDArray[np.float32]:
+    def trees(self, indices: object) -> npt.NDArray[np.float32]:
         """Return plain columns, exponents of two and products, for models that compare."""
         return self.trees_of(self._space.features(indices))
 
-    def plain(self, indices: Any) -> FloatTable:
+    def plain(self, indices: object) -> FloatTable:
         """Return the raw columns that vary."""
         return self._space.features(indices)[:, self._plain]
 
@@ -108,7 +108,7 @@ class KnobFeatures:
         table = np.stack(columns, axis=1) if columns else np.zeros((len(raw), 1))
         return table.astype(np.float32)
 
-    def translated(self, space: ConfigSpace, indices: Any) -> FloatTable | None:
+    def translated(self, space: ConfigSpace, indices: object) -> FloatTable | None:
         """Return raw features of another space's points in the order of this one's columns.
 
         None when the other space lacks one of them: it is not of the same template.

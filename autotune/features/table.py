@@ -89,7 +89,7 @@ class LoopFeatures:
         """Names of all columns."""
         return [*self.columns.loops, *self.columns.knobs]
 
-    def trees(self, indices: Any) -> Rows:
+    def trees(self, indices: object) -> Rows:
         """Return one row a configuration index, for models that compare."""
         wanted = np.asarray(indices).tolist()
         if not wanted:
@@ -198,7 +198,7 @@ def loop_feature_names(task: Task, kind: Kind = "itervar") -> list[str]:
 
 
 @lru_cache(_TASKS)
-def _remembered(task: Task, func: Any, kind: Kind) -> LoopFeatures:
+def _remembered(task: Task, func: object, kind: Kind) -> LoopFeatures:
     # A template that was registered anew under the same name has another function.
     del func
     return LoopFeatures(task, kind)
@@ -208,7 +208,7 @@ def _index(config: ConfigEntity | int) -> int:
     return config.index if isinstance(config, ConfigEntity) else int(config)
 
 
-def _schedule(task: Task, output: Any) -> tuple[Schedule, Sequence[Any]]:
+def _schedule(task: Task, output: object) -> tuple[Schedule, Sequence[Any]]:
     if isinstance(output, tuple | list) and output and isinstance(output[0], Schedule):
         return output[0], output[1]
     raise TemplateError(

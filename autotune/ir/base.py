@@ -74,10 +74,10 @@ class Operand:
     def __neg__(self) -> Expr:
         return binary(OPERATORS["*"], self, -1)
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> Any:
         return binary(OPERATORS["=="], self, other)
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: object) -> Any:
         return binary(OPERATORS["!="], self, other)
 
     def __lt__(self, other: ExprLike) -> Expr:

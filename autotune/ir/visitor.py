@@ -115,7 +115,7 @@ class Rewriter(Dispatcher):
             return node
         return type(node)(*new)
 
-    def _field(self, value: Any) -> Any:
+    def _field(self, value: object) -> Any:
         if isinstance(value, Node):
             return self.rewrite(value)  # type: ignore[type-var]
         if isinstance(value, tuple) and any(isinstance(item, Node) for item in value):

@@ -14,7 +14,7 @@ _DEFINE = (bool, int, float, str)
 _JOINS_LINES = ("\\", "??/", "\n", "\r")
 
 
-def check_name(owner: str, name: Any, such_as: str) -> None:
+def check_name(owner: str, name: object, such_as: str) -> None:
     """Refuse a name that is no text."""
     Check(KernelError, owner).text("name", name, such_as)
 
@@ -35,7 +35,7 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
         raise KernelError(f"argument {name!r}: shape must be {expected}, got {shape!r}") from error
 
 
-def extent3(owner: str, name: str, extent: Any, least: int = 0) -> tuple[int, int, int]:
+def extent3(owner: str, name: str, extent: object, least: int = 0) -> tuple[int, int, int]:
     """Pad a launch extent to three dimensions.
 
     Raises:
@@ -59,7 +59,7 @@ def extent3(owner: str, name: str, extent: Any, least: int = 0) -> tuple[int, in
     return x, y, z
 
 
-def define_line(owner: str, name: Any, value: Any) -> str:
+def define_line(owner: str, name: object, value: object) -> str:
     """Return one ``#define`` line; booleans become 0 and 1, as the preprocessor has no others.
 
     Raises:

@@ -50,7 +50,7 @@ def _range(dtype: str) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     shape = getattr(value, "shape", None)
     kind = type(value).__name__
     return f"{kind} of shape {tuple(shape)}" if shape else f"{value!r} ({kind})"

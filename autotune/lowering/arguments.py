@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from autotune.errors import LoweringError
 from autotune.ir.expr import Expr, Var
@@ -13,7 +12,7 @@ from autotune.te.schedule import Schedule
 from autotune.te.tensor import Tensor
 
 
-def checked_arguments(schedule: Any, args: Any, name: Any) -> tuple[Tensor | Var, ...]:
+def checked_arguments(schedule: object, args: object, name: object) -> tuple[Tensor | Var, ...]:
     """Return the arguments of the function to be lowered.
 
     Raises:
@@ -68,7 +67,7 @@ def sizes_of(args: Sequence[Tensor | Var], name: str) -> tuple[Var, ...]:
     return tuple([var for var in found if var not in given])
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """Say what a value is, with its name if it has one."""
     kind, name = type(value).__name__, getattr(value, "name", None)
     if value is None:

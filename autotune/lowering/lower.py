@@ -140,7 +140,7 @@ class _Lowering:
             sizes=self.sizes,
         )
 
-    def _seen(self, name: str, left: Any) -> None:
+    def _seen(self, name: str, left: object) -> None:
         if self.hook is not None:
             self.hook(name, left)
 

@@ -36,7 +36,7 @@ class PassContext:
         disabled_pass: Sequence[str] | None = None,
         instruments: Sequence[Any] | None = None,
         config: Mapping[str, Any] | None = None,
-        trace: Any = None,
+        trace: object = None,
     ) -> None:
         if config is not None and not isinstance(config, Mapping):
             raise LoweringError(

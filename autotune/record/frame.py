@@ -87,5 +87,5 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
     return {key: _hashable(value) for key, value in row.items()}
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value

@@ -41,7 +41,7 @@ _BITS = 1024
 class _Sealed(type):
     """A class that a pickle cannot change, though it can name it."""
 
-    def __setattr__(cls, name: str, value: Any) -> None:
+    def __setattr__(cls, name: str, value: object) -> None:
         raise RecordError(f"a pickle changes the class {cls.__name__}")
 
 
@@ -50,7 +50,7 @@ class _Shell(metaclass=_Sealed):
 
     state: dict[str, Any]
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         if not isinstance(state, dict):
             raise RecordError(f"the state of a pickled {type(self).__name__} is no dictionary")
         self.state = state
@@ -140,7 +140,7 @@ def _load(field: str) -> Any:
         raise RecordError(f"a damaged pickle: {str(error)[:200]}") from error
 
 
-def _config(shell: Any) -> ConfigEntity:
+def _config(shell: object) -> ConfigEntity:
     if not isinstance(shell, _SHELLS["ConfigEntity"]):
         raise RecordError(f"expected a pickled ConfigEntity, got {type(shell).__name__}")
     index, code_hash = shell.state["index"], shell.state.get("code_hash")
@@ -155,7 +155,7 @@ def _config(shell: Any) -> ConfigEntity:
     return ConfigEntity(index, code_hash, entities)
 
 
-def _tag_and_value(shell: Any) -> tuple[str, Any]:
+def _tag_and_value(shell: object) -> tuple[str, Any]:
     kind = type(shell).__name__
     if not isinstance(shell, _Shell) or kind not in _ENTITIES:
         raise RecordError(f"expected a pickled entity, got {kind}")
@@ -171,7 +171,7 @@ def _whole(*bounds: Any) -> list[int]:
     return list(numbers)
 
 
-def _plain(value: Any, left: Iterator[int] | None = None) -> Any:
+def _plain(value: object, left: Iterator[int] | None = None) -> Any:
     """Return plain data with tuples for lists.
 
     Raises:

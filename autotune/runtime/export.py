@@ -92,7 +92,7 @@ def _sizes(facts: dict[str, Any]) -> Sizes:
     return Sizes(**{name: _tuples(value) for name, value in facts.items()})
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: object) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 

@@ -236,7 +236,7 @@ def summarize(
     )
 
 
-def _check_samples(samples_s: Any, number: Any, clocks: Any) -> None:
+def _check_samples(samples_s: object, number: object, clocks: object) -> None:
     check, expected = Check(MeasureError, "summarize"), "a list of at least one time in seconds"
     if not isinstance(samples_s, Sequence) or isinstance(samples_s, str) or not samples_s:
         check.refuse("samples_s", expected, samples_s)

@@ -30,7 +30,7 @@ class VirtualAxis:
 
     __slots__ = ("length", "name")
 
-    def __init__(self, var: Any, name: str | None = None) -> None:
+    def __init__(self, var: object, name: str | None = None) -> None:
         self.length = axis_length(var)
         self.name = name if name is not None else f"axis_{next(_serial)}"
 
@@ -38,13 +38,13 @@ class VirtualAxis:
         return f"VirtualAxis({self.name}, length={self.length})"
 
 
-def constant(value: Any) -> int | None:
+def constant(value: object) -> int | None:
     """Return a constant expression or number as an int; None when it is not constant."""
     value = getattr(value, "value", value)
     return int(value) if isinstance(value, (int, np.integer)) else None
 
 
-def axis_length(var: Any) -> int:
+def axis_length(var: object) -> int:
     """Return the length of whatever may stand for an axis; -1 when it has no domain yet.
 
     Raises:

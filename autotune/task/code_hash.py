@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def attach_code_hash(s: Any) -> Callable[[F], F]:
+def attach_code_hash(s: object) -> Callable[[F], F]:
     """Decorate a function that fills in a schedule: ``s.code_hash`` becomes its source's hash."""
     return lambda function: _hashing(function, lambda args: s)
 
@@ -25,7 +25,7 @@ def _hashing(function: F, schedule_of: Callable[[tuple[Any, ...]], Any]) -> F:
     digest = hex(zlib.crc32("".join(inspect.getsourcelines(function)[0]).encode()))[2:]
 
     @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         schedule_of(args).code_hash = digest
         return result

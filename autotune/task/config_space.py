@@ -198,7 +198,7 @@ class ConfigSpace(Knobs):
         """Return whether an index is in range and no filter rejects it."""
         return 0 <= index < self.range_length and self._points.accepts_index(index)
 
-    def is_valid(self, indices: Any) -> BoolArray:
+    def is_valid(self, indices: object) -> BoolArray:
         """Return, for each index, whether it is in range and no filter rejects it."""
         given = self._points.radix.array(indices)
         inside = np.asarray((given >= 0) & (given < self.range_length), dtype=np.bool_)
@@ -208,7 +208,7 @@ class ConfigSpace(Knobs):
         """Return the digits of each index, one row an index, the first knob first."""
         return self._points.radix.digits(indices)
 
-    def indices(self, knobs: Any) -> IndexArray:
+    def indices(self, knobs: object) -> IndexArray:
         """Return the index of each row of digits."""
         return self._points.radix.indices(knobs)
 
@@ -321,7 +321,7 @@ class ConfigSpace(Knobs):
         """One name for each column of `features`."""
         return [n for name, space in self.space_map.items() for n in space.feature_names(name)]
 
-    def features(self, indices: Any) -> FloatTable:
+    def features(self, indices: object) -> FloatTable:
         """Return numeric features of each index: sizes, orders, one-hot annotations, values.
 
         A knob with a value that is not a number gives one column per value.

@@ -33,7 +33,7 @@ class SplitEntity:
         return list(self.size)
 
     @classmethod
-    def from_json(cls, value: Any) -> SplitEntity:
+    def from_json(cls, value: object) -> SplitEntity:
         """Read the value that stands in logs."""
         return cls(_whole_numbers(value))
 
@@ -67,7 +67,7 @@ class ReorderEntity:
         return list(self.perm)
 
     @classmethod
-    def from_json(cls, value: Any) -> ReorderEntity:
+    def from_json(cls, value: object) -> ReorderEntity:
         """Read the value that stands in logs."""
         return cls(_whole_numbers(value))
 
@@ -103,7 +103,7 @@ class AnnotateEntity:
         return list(self.anns)
 
     @classmethod
-    def from_json(cls, value: Any) -> AnnotateEntity:
+    def from_json(cls, value: object) -> AnnotateEntity:
         """Read the value that stands in logs."""
         if not isinstance(value, (list, tuple)):
             raise TypeError("expected a list")
@@ -173,7 +173,7 @@ class OtherOptionEntity:
         return self.val
 
     @classmethod
-    def from_json(cls, value: Any) -> OtherOptionEntity:
+    def from_json(cls, value: object) -> OtherOptionEntity:
         """Read the value that stands in logs."""
         return cls(value)
 
@@ -198,7 +198,7 @@ _BY_TAG: dict[str, type[Entity]] = {
 }
 
 
-def entity_from_json(name: str, tag: str, value: Any) -> Entity:
+def entity_from_json(name: str, tag: str, value: object) -> Entity:
     """Read one ``[name, tag, value]`` triple of a log.
 
     Raises:
@@ -217,13 +217,13 @@ def entity_from_json(name: str, tag: str, value: Any) -> Entity:
         raise SpaceError(f"knob {name!r}: {value!r} is no value of type {tag!r}") from error
 
 
-def _whole_numbers(value: Any) -> list[int]:
+def _whole_numbers(value: object) -> list[int]:
     if not isinstance(value, (list, tuple, range)) or any(type(n) is not int for n in value):
         raise TypeError("expected a list of whole numbers")
     return list(value)
 
 
-def annotation_code(ann: Any) -> list[float]:
+def annotation_code(ann: object) -> list[float]:
     """Return the one-hot code of an annotation, or the position of an anchor."""
     if isinstance(ann, int):
         return [float(ann)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return the JSON form of what numpy computed; the ``default`` of `json.dumps`.
 
     Raises:
@@ -21,7 +21,7 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} {value!r}")
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return a text that is equal for values of one JSON form: ``(1, 2)`` and ``[1, 2]`` have it.
 
     ``3``, ``3.0`` and ``True`` have different forms. What has no JSON form cannot come from a log;

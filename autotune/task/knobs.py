@@ -74,7 +74,7 @@ class Knobs(ABC):
         """
 
     @staticmethod
-    def axis(var: Any) -> VirtualAxis:
+    def axis(var: object) -> VirtualAxis:
         """Return a virtual axis of the length of ``var``: a length or an iteration variable."""
         return VirtualAxis(var)
 
@@ -83,7 +83,7 @@ class Knobs(ABC):
     def define_split(
         self,
         name: str,
-        axis: Any,
+        axis: object,
         policy: str = "factors",
         *,
         num_outputs: int = 0,
@@ -155,11 +155,11 @@ class Knobs(ABC):
 
         return self._define(name, 0, lambda: OtherOptionSpace(candidate), misfit)
 
-    def add_flop(self, flop: Any) -> None:
+    def add_flop(self, flop: object) -> None:
         """Add to the floating-point operations that this task does."""
         self.flop += _number("add_flop", "flop", flop)
 
-    def add_bytes(self, count: Any) -> None:
+    def add_bytes(self, count: object) -> None:
         """Add to the bytes that this task reads and writes at least once."""
         self.bytes += _number("add_bytes", "count", count)
 

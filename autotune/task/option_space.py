@@ -49,7 +49,7 @@ class OtherOptionSpace(TransformSpace):
         return number_or_one_hot([option.val for option in self._options])
 
 
-def _has_json_form(value: Any) -> bool:
+def _has_json_form(value: object) -> bool:
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and _has_json_form(each) for key, each in value.items())
     if isinstance(value, (list, tuple)):

@@ -25,11 +25,11 @@ class Radix:
         self.dtype: Any = np.int64 if self.total < INT64_LIMIT else object
         self.strides = [product(self.dims[:i]) for i in range(len(self.dims))]
 
-    def array(self, indices: Any) -> IndexArray:
+    def array(self, indices: object) -> IndexArray:
         """Return indices as an array of the right type."""
         return np.asarray(indices, dtype=self.dtype).reshape(-1)
 
-    def digits(self, indices: Any) -> IntArray:
+    def digits(self, indices: object) -> IntArray:
         """Return the digits of each index, one row an index."""
         rest = self.array(indices)
         digits = np.empty((len(rest), len(self.dims)), dtype=np.int64)
@@ -46,7 +46,7 @@ class Radix:
             digits.append(digit)
         return digits
 
-    def indices(self, digits: Any) -> IndexArray:
+    def indices(self, digits: object) -> IndexArray:
         """Return the index of each row of digits."""
         rows = np.asarray(digits, dtype=np.int64)
         indices = np.zeros(len(rows), dtype=self.dtype)

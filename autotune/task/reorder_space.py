@@ -96,7 +96,7 @@ class ReorderSpace(TransformSpace):
                 _CHECK.refuse(keyword, f"{expected}, each once", axes)
         return found
 
-    def _position(self, keyword: str, axis: Any) -> int:
+    def _position(self, keyword: str, axis: object) -> int:
         for i, known in enumerate(self._axes):
             if known is axis or _plain_equal(known, axis):
                 return i
@@ -132,7 +132,7 @@ def merge_chains(chains: Chains) -> list[int]:
     return merged
 
 
-def _plain_equal(known: Any, axis: Any) -> bool:
+def _plain_equal(known: object, axis: object) -> bool:
     """Compare positions and split outputs; iteration variables overload ``==``."""
     plain = isinstance(known, (int, str, tuple)) and type(known) is type(axis)
     return plain and bool(known == axis)

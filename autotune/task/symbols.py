@@ -89,67 +89,67 @@ class Symbol:
     # isinstance(value, int) in a filter is true, as for the number itself
     __class__ = property(lambda self: int)
 
-    def __add__(self, other: Any) -> Symbol:
+    def __add__(self, other: object) -> Symbol:
         return _combine(operator.add, self, other)
 
-    def __radd__(self, other: Any) -> Symbol:
+    def __radd__(self, other: object) -> Symbol:
         return _combine(operator.add, other, self)
 
-    def __sub__(self, other: Any) -> Symbol:
+    def __sub__(self, other: object) -> Symbol:
         return _combine(operator.sub, self, other)
 
-    def __rsub__(self, other: Any) -> Symbol:
+    def __rsub__(self, other: object) -> Symbol:
         return _combine(operator.sub, other, self)
 
-    def __mul__(self, other: Any) -> Symbol:
+    def __mul__(self, other: object) -> Symbol:
         return _combine(operator.mul, self, other)
 
-    def __rmul__(self, other: Any) -> Symbol:
+    def __rmul__(self, other: object) -> Symbol:
         return _combine(operator.mul, other, self)
 
-    def __floordiv__(self, other: Any) -> Symbol:
+    def __floordiv__(self, other: object) -> Symbol:
         return _combine(operator.floordiv, self, other)
 
-    def __rfloordiv__(self, other: Any) -> Symbol:
+    def __rfloordiv__(self, other: object) -> Symbol:
         return _combine(operator.floordiv, other, self)
 
-    def __truediv__(self, other: Any) -> Symbol:
+    def __truediv__(self, other: object) -> Symbol:
         return _combine(operator.truediv, self, other)
 
-    def __rtruediv__(self, other: Any) -> Symbol:
+    def __rtruediv__(self, other: object) -> Symbol:
         return _combine(operator.truediv, other, self)
 
-    def __mod__(self, other: Any) -> Symbol:
+    def __mod__(self, other: object) -> Symbol:
         return _combine(operator.mod, self, other)
 
-    def __rmod__(self, other: Any) -> Symbol:
+    def __rmod__(self, other: object) -> Symbol:
         return _combine(operator.mod, other, self)
 
-    def __and__(self, other: Any) -> Symbol:
+    def __and__(self, other: object) -> Symbol:
         return _combine(operator.and_, self, other)
 
-    def __rand__(self, other: Any) -> Symbol:
+    def __rand__(self, other: object) -> Symbol:
         return _combine(operator.and_, other, self)
 
-    def __or__(self, other: Any) -> Symbol:
+    def __or__(self, other: object) -> Symbol:
         return _combine(operator.or_, self, other)
 
-    def __ror__(self, other: Any) -> Symbol:
+    def __ror__(self, other: object) -> Symbol:
         return _combine(operator.or_, other, self)
 
     def __neg__(self) -> Symbol:
         return _combine(operator.sub, 0, self)
 
-    def __lt__(self, other: Any) -> Symbol:
+    def __lt__(self, other: object) -> Symbol:
         return _combine(operator.lt, self, other)
 
-    def __le__(self, other: Any) -> Symbol:
+    def __le__(self, other: object) -> Symbol:
         return _combine(operator.le, self, other)
 
-    def __gt__(self, other: Any) -> Symbol:
+    def __gt__(self, other: object) -> Symbol:
         return _combine(operator.gt, self, other)
 
-    def __ge__(self, other: Any) -> Symbol:
+    def __ge__(self, other: object) -> Symbol:
         return _combine(operator.ge, self, other)
 
     def __eq__(self, other: object) -> Any:
@@ -202,14 +202,14 @@ def _bounds(function: Callable[..., Any], left: Span, right: Span) -> Span:
     return -largest[0] - 1, largest[0] + 1
 
 
-def _call(function: Callable[..., Any], *args: Any) -> Values:
+def _call(function: Callable[..., Any], *args: object) -> Values:
     with np.errstate(divide="raise", invalid="raise"):
         result = np.asarray(function(*args))
     # Truth values add up in Python; in numpy they do not.
     return result.astype(np.int64) if result.dtype == np.bool_ else result
 
 
-def _operand(value: Any) -> Any:
+def _operand(value: object) -> Any:
     if is_symbol(value):
         return value
     if isinstance(value, np.generic):

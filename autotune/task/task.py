@@ -219,7 +219,7 @@ class Task:
         index = space.knob2point(known)
         return space.get(index) if space.is_index_valid(index) else None
 
-    def own(self, candidate: Any) -> ConfigEntity:
+    def own(self, candidate: object) -> ConfigEntity:
         """Return the point of the space that a record is of; its choices decide, as in replay.
 
         Raises:
@@ -306,7 +306,7 @@ def _target(spec: str | Target | None) -> Target | None:
     return spec if spec is None or isinstance(spec, Target) else Target(spec)
 
 
-def _check_output(name: str, output: Any) -> None:
+def _check_output(name: str, output: object) -> None:
     """Refuse what is certainly no kernel; all else is judged when it is lowered.
 
     None passes: a template may define knobs only, for a runner that builds nothing.
@@ -319,7 +319,7 @@ def _check_output(name: str, output: Any) -> None:
         )
 
 
-def _reference(output: Any) -> Reference:
+def _reference(output: object) -> Reference:
     """Return what a template's output says of the right answer."""
     if isinstance(output, (tuple, list)):
         return Computed(tuple(output[1])) if len(output) == 2 and output[1] else NO_REFERENCE
@@ -327,7 +327,7 @@ def _reference(output: Any) -> Reference:
     return NO_REFERENCE if function is None else Called(function)
 
 
-def _schedule(output: Any) -> Any:
+def _schedule(output: object) -> Any:
     return output[0] if isinstance(output, (tuple, list)) and output else output
 
 

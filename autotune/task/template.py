@@ -128,7 +128,7 @@ def template(task_name: str | Function, func: Function | None = None) -> Any:
         parameters = inspect.signature(function)
 
         @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: object, **kwargs: Any) -> Any:
             plain = _positional(name, parameters, args, kwargs)
             target = Target.current()
             workload = args_to_workload(plain, name)

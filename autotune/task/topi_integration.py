@@ -37,7 +37,7 @@ def register_topi_compute(task_name: str, func: Function | None = None) -> Any:
         _enter(task_name, "fcompute", function)
 
         @functools.wraps(function)
-        def wrapper(*args: Any) -> Any:
+        def wrapper(*args: object) -> Any:
             workload = args_to_workload(args, task_name)
             output = function(_config(workload), *args)
             _first(output).op.attrs["workload"] = workload
@@ -61,7 +61,7 @@ def register_topi_schedule(task_name: str, func: Function | None = None) -> Any:
         _enter(task_name, "fschedule", function)
 
         @functools.wraps(function)
-        def wrapper(outs: Any, *args: Any) -> Any:
+        def wrapper(outs: object, *args: object) -> Any:
             workload = get_workload(outs, task_name)
             if workload is None:
                 raise WorkloadError(
@@ -105,7 +105,7 @@ def function_of(entry: TaskTemplate, name: str) -> Function:
     return functools.partial(_run_halves, entry.fcompute, entry.fschedule, name)
 
 
-def _run_halves(compute: Function, schedule: Function, name: str, *args: Any) -> Any:
+def _run_halves(compute: Function, schedule: Function, name: str, *args: object) -> Any:
     """Return the schedule, and the output followed by the inputs."""
     config = get_config()
     output = compute(config, *deserialize_args(args))
@@ -156,7 +156,7 @@ def _first(output: Any) -> Tensor:
     return tensor
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 3 and value[0] == _TENSOR
 
 

@@ -62,7 +62,7 @@ class Elements(Sequence[Any]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+    def __array__(self, *_: object, **__: Any) -> NoReturn:
         raise Unread([self._name])
 
     # isinstance() in a filter sees what it would see of the real thing.

@@ -32,7 +32,7 @@ def args_to_workload(args: Sequence[Any], task_name: str | None = None) -> Workl
     return plain if task_name is None else (task_name, *plain)
 
 
-def tuples(value: Any) -> Any:
+def tuples(value: object) -> Any:
     """Return JSON data with every list made a tuple."""
     return tuple(tuples(item) for item in value) if isinstance(value, (list, tuple)) else value
 
@@ -55,7 +55,7 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _extent(extent: Any) -> int:
+def _extent(extent: object) -> int:
     length = constant(extent)
     if length is None:
         raise WorkloadError(f"a task needs constant shapes, got the extent {extent}")

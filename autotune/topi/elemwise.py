@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from autotune import te
 from autotune.ir import Expr
@@ -81,7 +80,7 @@ def cast(x: Tensor, dtype: str) -> Tensor:
 
 
 @takes(shape=shape, dtype=dtype, fill_value=number)
-def full(shape: Any, dtype: str, fill_value: float) -> Tensor:
+def full(shape: object, dtype: str, fill_value: float) -> Tensor:
     """Make a tensor of one value."""
     value = te.const(fill_value, dtype)
     result: Tensor = te.compute(shape, lambda *_: value, "T_full", tag.ELEMWISE)

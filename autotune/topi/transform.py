@@ -206,7 +206,7 @@ def _slices(
     return [slice(b, e) for b, e in zip(first, ends, strict=True)]
 
 
-def _limits(check: Check, name: str, value: Any, ndim: int) -> list[int | None]:
+def _limits(check: Check, name: str, value: object, ndim: int) -> list[int | None]:
     """Return an index for each dimension, None where there is none."""
     given = listed(check, name, value, "a list of whole numbers")
     if len(given) > ndim:

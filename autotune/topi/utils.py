@@ -13,7 +13,7 @@ from autotune.topi import tag
 from autotune.topi.arguments import asks, axes_of, axis_of, tensor
 
 
-def get_const_int(expr: Any) -> int:
+def get_const_int(expr: object) -> int:
     """Return the value of an integer or constant expression.
 
     Raises:
@@ -26,7 +26,7 @@ def get_const_int(expr: Any) -> int:
     raise ExpressionError(f"expected a constant integer, got {expr}")
 
 
-def get_const_float(expr: Any) -> float:
+def get_const_float(expr: object) -> float:
     """Return the value of a number or constant expression.
 
     Raises:
@@ -50,7 +50,7 @@ def get_const_tuple(shape: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(n.value if isinstance(n, IntImm) else n for n in shape)
 
 
-def equal_const_int(expr: Any, value: int) -> bool:
+def equal_const_int(expr: object, value: int) -> bool:
     """Whether an expression is the constant ``value``."""
     return isinstance(expr, IntImm | int) and get_const_int(expr) == value
 
@@ -71,7 +71,7 @@ def static_shape(what: str, name: str, value: object, ndim: int) -> tuple[int, .
     return shape
 
 
-def normal_axis(what: str, axis: Any, ndim: int) -> int:
+def normal_axis(what: str, axis: object, ndim: int) -> int:
     """Return an axis counted from the front.
 
     Raises:
@@ -80,7 +80,7 @@ def normal_axis(what: str, axis: Any, ndim: int) -> int:
     return axis_of(asks(what), "axis", axis, ndim)
 
 
-def normal_axes(what: str, axis: Any, ndim: int) -> list[int]:
+def normal_axes(what: str, axis: object, ndim: int) -> list[int]:
     """Return one, several or (for None) all axes, ascending and counted from the front."""
     return sorted(axes_of(asks(what), "axis", axis, ndim))
 

@@ -20,7 +20,9 @@ Decorator = Callable[[Any], Any]
 TARGETS_VARIABLE = "TVM_TEST_TARGETS"
 
 
-def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
+def assert_allclose(
+    actual: object, desired: object, rtol: float = 1e-7, atol: float = 1e-7
+) -> None:
     """Raise AssertionError unless two arrays agree in shape and in value.
 
     Args:
@@ -55,7 +57,7 @@ def enabled_targets() -> list[tuple[str, Device]]:
 def _needs(what: str, exists: Callable[[], bool]) -> Callable[..., Any]:
     """Return a decorator, to be used with or without parentheses, that may skip a test."""
 
-    def decorate(function: Any = None) -> Any:
+    def decorate(function: object = None) -> Any:
         import pytest
 
         mark = pytest.mark.skipif(not exists(), reason=f"needs {what}")
@@ -69,10 +71,10 @@ requires_gpu = requires_cuda
 requires_llvm = _needs("a CPU", lambda: True)
 
 
-def uses_gpu(function: Any = None) -> Any:
+def uses_gpu(function: object = None) -> Any:
     """Mark a test as one that uses a GPU if there is one; it runs anyway."""
 
-    def mark(test: Any) -> Any:
+    def mark(test: object) -> Any:
         import pytest
 
         return pytest.mark.gpu(test)

@@ -75,13 +75,13 @@ class Check:
             self.refuse(name, "positive seconds", value)
         return float(value)
 
-    def text(self, name: str, value: Any, such_as: str = "") -> str:
+    def text(self, name: str, value: object, such_as: str = "") -> str:
         """Return a text that is not empty."""
         if not isinstance(value, str) or not value:
             self.refuse(name, "a text" + (f" such as {such_as!r}" if such_as else ""), value)
         return str(value)
 
-    def one_of(self, name: str, value: Any, choices: Iterable[str]) -> str:
+    def one_of(self, name: str, value: object, choices: Iterable[str]) -> str:
         """Return one of several texts."""
         known = list(choices)
         if not isinstance(value, str) or value not in known:
@@ -89,17 +89,19 @@ class Check:
             self.refuse(name, f"one of {', '.join(map(repr, known))}", value, meant)
         return str(value)
 
-    def kind(self, name: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> None:
+    def kind(
+        self, name: str, value: object, kinds: type | tuple[type, ...], expected: str
+    ) -> None:
         """Refuse what is not of a class."""
         if not isinstance(value, kinds):
             self.refuse(name, expected, value)
 
-    def function(self, name: str, value: Any, of: str = "") -> None:
+    def function(self, name: str, value: object, of: str = "") -> None:
         """Refuse what cannot be called."""
         if not callable(value):
             self.refuse(name, "a function" + (f" of {of}" if of else ""), value)
 
-    def flag(self, name: str, value: Any) -> bool:
+    def flag(self, name: str, value: object) -> bool:
         """Return True or False; 1 and 0 are taken for them, as in older scripts."""
         if not isinstance(value, (bool, int)) and type(value).__name__ not in ("bool_", "bool"):
             self.refuse(name, "True or False", value)
@@ -107,13 +109,13 @@ class Check:
             self.refuse(name, "True or False", value)
         return bool(value)
 
-    def path(self, name: str, value: Any) -> str:
+    def path(self, name: str, value: object) -> str:
         """Return a path as text: a text that is not empty, or any `os.PathLike`."""
         if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
             self.refuse(name, "a path", value)
         return os.fsdecode(value)
 
-    def sequence(self, name: str, value: Any, expected: str) -> Sequence[Any]:
+    def sequence(self, name: str, value: object, expected: str) -> Sequence[Any]:
         """Return a list or tuple; a text, a mapping or a set has no order of arguments."""
         if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
             self.refuse(name, expected, value)

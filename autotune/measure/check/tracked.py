@@ -50,7 +50,7 @@ class Tracked(NDArrayOperatorsMixin):
     __array_priority__ = 1000
 
     def __init__(
-        self, value: Any, error: Any, dtype: npt.DTypeLike, work: Work | None = None
+        self, value: object, error: object, dtype: npt.DTypeLike, work: Work | None = None
     ) -> None:
         self.value: Doubles = np.asarray(value, np.float64)
         self.error: Doubles = np.broadcast_to(np.asarray(error, np.float64), self.value.shape)
@@ -65,7 +65,7 @@ class Tracked(NDArrayOperatorsMixin):
     size = property(lambda self: self.value.size)
     T = property(lambda self: self.transpose())
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_: object, **__: Any) -> Any:
         raise NotTracked("numpy asks for plain values")
 
     def __bool__(self) -> bool:
@@ -102,7 +102,7 @@ class Tracked(NDArrayOperatorsMixin):
         error = function(*_mapped(args, lambda one: one.error), **options)
         return found[0]._with(value, error)
 
-    def _with(self, value: Any, error: Any, dtype: npt.DTypeLike | None = None) -> Tracked:
+    def _with(self, value: object, error: object, dtype: npt.DTypeLike | None = None) -> Tracked:
         return Tracked(value, error, self.dtype if dtype is None else dtype, self.work)
 
     def __getitem__(self, index: Any) -> Tracked:
@@ -153,7 +153,7 @@ class Tracked(NDArrayOperatorsMixin):
         odd = np.any(~np.isfinite(self.value), **over) & np.all(np.isfinite(self.error), **over)
         return self._with(made.value, np.where(odd & ~np.isfinite(value), 0.0, made.error))
 
-    def mean(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Tracked:
+    def mean(self, axis: object = None, keepdims: bool = False, **_: Any) -> Tracked:
         """As of an array."""
         total = self.sum(axis, keepdims)
         made: Tracked = total / float(self.size // max(1, total.size))
@@ -288,7 +288,7 @@ def _matmul(a: Tracked, b: Tracked) -> Tracked:
     return _summed(a, value, error, squares, terms)
 
 
-def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Tracked:
+def _einsum(subscripts: object, *operands: object, **options: Any) -> Tracked:
     """Two factors: a product summed over the letters that the result lacks."""
     if not isinstance(subscripts, str) or "->" not in subscripts or "." in subscripts or options:
         raise NotTracked("einsum in this form")
@@ -338,13 +338,13 @@ def _compared(ufunc: Any) -> Callable[[Tracked, Tracked], Any]:
     return rule
 
 
-def _flat(args: Any) -> list[Any]:
+def _flat(args: object) -> list[Any]:
     if isinstance(args, list | tuple):
         return [one for each in args for one in _flat(each)]
     return [args]
 
 
-def _mapped(args: Any, part: Callable[[Tracked], Any]) -> Any:
+def _mapped(args: object, part: Callable[[Tracked], Any]) -> Any:
     if isinstance(args, list | tuple):
         return type(args)([_mapped(one, part) for one in args])
     return part(args) if isinstance(args, Tracked) else args

@@ -245,7 +245,7 @@ def array(source: object, device: Device | None = None, ctx: Device | None = Non
     return empty(values.shape, dtype_name(values.dtype), where).copyfrom(values)
 
 
-def _whole(extent: Any) -> Any:
+def _whole(extent: object) -> Any:
     """Return a constant expression or a float without a fraction as an int."""
     plain = getattr(extent, "value", extent)
     return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
@@ -279,7 +279,7 @@ def _values(owner: str, source: object) -> HostArray:
     return values
 
 
-def from_dlpack(source: Any) -> NDArray:
+def from_dlpack(source: object) -> NDArray:
     """Return an array that shares the memory of an array of another library.
 
     Args:

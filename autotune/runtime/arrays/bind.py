@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -76,12 +75,12 @@ def _finish(copies: Sequence[Callable[[], object]]) -> None:
         copy()
 
 
-def _number(where: str, argument: Scalar, value: Any) -> NDArray:
+def _number(where: str, argument: Scalar, value: object) -> NDArray:
     plain = value.numpy() if isinstance(value, NDArray) else value
     return array(np.array(scalar_value(where, argument.dtype, plain), numpy_dtype(argument.dtype)))
 
 
-def _found(where: str, argument: Argument, value: Any) -> NDArray | HostArray:
+def _found(where: str, argument: Argument, value: object) -> NDArray | HostArray:
     """Return the value as an array of ours or of numpy, without copying."""
     if isinstance(value, (NDArray, np.ndarray)):
         return value

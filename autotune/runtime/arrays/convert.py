@@ -8,7 +8,7 @@ from typing import Any
 from autotune.ir import Operand, as_expr
 
 
-def convert(value: Any) -> Any:
+def convert(value: object) -> Any:
     """Return numbers as constants, also those in lists and dicts; all else as it is.
 
     TVM has containers and texts of its own; here they are Python's.

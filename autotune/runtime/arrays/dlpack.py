@@ -139,7 +139,7 @@ def export(
     return _new_capsule(address, _VERSIONED if versioned else _FRESH, _destructor)
 
 
-def adopt(source: Any) -> tuple[Device, tuple[int, ...], str, Block]:
+def adopt(source: object) -> tuple[Device, tuple[int, ...], str, Block]:
     """Take the memory of another library's array: its device, shape, dtype and bytes.
 
     Raises:

@@ -46,7 +46,7 @@ class _Found:
         self.values: dict[str, int] = {}
         self._where: dict[str, str] = {}
 
-    def number(self, argument: Argument, value: Any) -> None:
+    def number(self, argument: Argument, value: object) -> None:
         """Note a size that is an argument."""
         plain = value.numpy() if hasattr(value, "numpy") else value
         where = f"{self.kernel}: argument {argument.name!r}"

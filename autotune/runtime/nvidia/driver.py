@@ -98,7 +98,7 @@ class _Allocation:
 
     __slots__ = ("__weakref__", "raw")
 
-    def __init__(self, raw: Any, index: int) -> None:
+    def __init__(self, raw: object, index: int) -> None:
         self.raw = raw
         weakref.finalize(self, _free, raw, index)
 

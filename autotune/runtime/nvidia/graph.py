@@ -61,7 +61,7 @@ def _driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
-def _call(name: str, *args: Any) -> None:
+def _call(name: str, *args: object) -> None:
     _check(name, getattr(_driver(), name)(*args))
 
 

@@ -62,7 +62,7 @@ def _clocks_at(pci_bus_id: str, moment: int) -> Clocks | None:
     )
 
 
-def _ask(name: str, *args: Any) -> int:
+def _ask(name: str, *args: object) -> int:
     try:
         return int(getattr(pynvml, name)(*args))
     except (pynvml.NVMLError, AttributeError):

@@ -61,7 +61,7 @@ def padded(
     data: Tensor,
     before: Sequence[int],
     after: Sequence[int],
-    pad_value: Any,
+    pad_value: object,
     name: str,
     axes: list[str],
 ) -> Tensor:

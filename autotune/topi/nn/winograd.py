@@ -27,7 +27,7 @@ SIZES = (2, 8)
 _TILE, _KERNEL = integer(1, 8), integer(*SIZES)
 
 
-def _numbers(check: Check, name: str, value: Any) -> Any:
+def _numbers(check: Check, name: str, value: object) -> Any:
     """Return rows of numbers, all of one length."""
     try:
         rows = np.asarray(value, np.float64)

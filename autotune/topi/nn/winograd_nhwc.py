@@ -93,7 +93,7 @@ class _Tiles:
         """All tiles of all images."""
         return self.batch * self.rows * self.columns
 
-    def corner(self, p: Any) -> tuple[Any, Any, Any]:
+    def corner(self, p: object) -> tuple[Any, Any, Any]:
         """Return the image of tile ``p``, and its first row and column."""
         row = te.indexmod(te.indexdiv(p, self.columns), self.rows)
         column = te.indexmod(p, self.columns)

@@ -1,7 +1,7 @@
 """AutoTVM's name for the place of its helpers: ``util`` to TVM 0.7, ``utils`` since."""
 
 from contextlib import nullcontext as EmptyContext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from autotune.utils.si import scale as format_si_prefix
 __all__ = ["EmptyContext", "format_si_prefix", "get_const_int", "get_const_tuple", "get_rank"]
 
 
-def get_rank(values: Any) -> npt.NDArray[np.int64]:
+def get_rank(values: object) -> npt.NDArray[np.int64]:
     """Return the rank of each value, 0 for the largest, as `tuner.metric` takes them."""
     return np.argsort(np.argsort(-np.asarray(values), kind="stable"))
 
