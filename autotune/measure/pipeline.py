@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -92,10 +93,10 @@ class Pipeline:
         for inp in measure_inputs:
             self._trials.append(_Trial(inp, self.session.start(inp, self._on_end)))
 
-    def wait(self) -> None:
-        """Wait for the oldest trial, if any is outstanding."""
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait for the oldest trial, if any is outstanding, or until the time is over."""
         if self._trials:
-            self._trials[0].wait()
+            self._trials[0].wait(timeout_s)
 
     def in_turn(self) -> list[Pair]:
         """Return the oldest trial and all behind it that ended too, up to the first that did not.
@@ -164,10 +165,10 @@ class _Trial:
     measure_input: MeasureInput
     future: Future[MeasureResult]
 
-    def wait(self) -> None:
-        """Wait for its end, in whatever way."""
-        with suppress(CancelledError):
-            self.future.exception()
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait for its end, in whatever way, or until the time is over."""
+        with suppress(CancelledError, FutureTimeout):
+            self.future.exception(timeout_s)
 
     @property
     def good(self) -> bool:

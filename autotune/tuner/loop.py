@@ -206,9 +206,9 @@ class Loop:
             if not line.outstanding:  # nothing proposed that can run
                 self._why = self._why or self._screening.end(self.measured) or _EXHAUSTED
                 return
-            pairs = self._take(line)
-            while whole_batches and line.outstanding:
-                pairs += self._take(line)
+            pairs = self._take(line, deadline)
+            while whole_batches and line.outstanding and not _is_over(deadline):
+                pairs += self._take(line, deadline)
             self._learn(line, pairs)
             if first_report and self.measured >= first_report:
                 first_report = 0
@@ -219,9 +219,12 @@ class Loop:
         with self._logging:
             self._call(self._at_once, [(measure_input, result)])
 
-    def _take(self, line: Pipeline) -> list[Pair]:
-        """Wait for the oldest trial, and show those in turn to the callbacks."""
-        line.wait()
+    def _take(self, line: Pipeline, deadline: float | None) -> list[Pair]:
+        """Wait for the oldest trial, and show those in turn to the callbacks.
+
+        None where the time is over first: a trial may wait long, for the reference above all.
+        """
+        line.wait(None if deadline is None else max(0.0, deadline - time.time()))
         # What has left the pipeline must reach every callback, whatever is interrupted.
         with interrupts_deferred():
             return self._show(line.in_turn())
@@ -315,7 +318,7 @@ class Loop:
             return False
         if stop.early_stopping is not None and self.measured >= limits[-1] > 0:
             self._why = f"early stopping: the best is trial {tuner.best_iter + 1}"
-        elif deadline is not None and time.time() >= deadline:
+        elif _is_over(deadline):
             self._why = f"the time of {stop.timeout_s:g} s is used up"
         elif stop.stop_at is not None and self._fraction() >= stop.stop_at:
             self._why = f"the best reaches {self._fraction():.0%} of the device's ceiling"
@@ -374,3 +377,7 @@ class Loop:
                 filter(None, [self._runner.host_note_of(self.tuner.task) if self._runner else ""])
             ),
         )
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and time.time() >= deadline

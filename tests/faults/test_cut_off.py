@@ -8,9 +8,12 @@ import time
 import pytest
 
 import autotune.task as at
+from autotune import te
 from autotune.errors import MeasureError
+from autotune.kernel import SourceKernel, arg
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
 from autotune.record import load_from_file
+from autotune.te import math as te_math
 from autotune.tuner import GridSearchTuner, callback
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder, PlainRunner
@@ -83,6 +86,44 @@ def test_trials_under_way_when_it_is_enough(task, option, log, limit):
         SPACE, option, callbacks=[callback.log_to_file(log)], finalists=0, **limit
     )
     check_and_finish(task, option, log)
+
+
+@at.template("tests/cut_off/slow_reference")
+def slow_reference(kind, n):
+    config = at.get_config()
+    config.define_knob("knob", list(range(SPACE)))
+    if kind == "loops":
+        a, k = te.placeholder((n, n), name="a"), te.reduce_axis((0, n), name="k")
+        b = te.compute((n, n), lambda i, j: te.max(te_math.exp(a[i, k]) * a[k, j], axis=k))
+        return te.create_schedule(b.op), [a, b]
+
+    def reference(x):
+        time.sleep(60)
+        return 2 * x
+
+    return SourceKernel(
+        "f", "void f(const float *x, float *y) { for (int i = 0; i < N; i++) y[i] = 2 * x[i]; }",
+        defines={"N": n, "KNOB": config["knob"].val}, reference=reference,
+        args=[arg("x", (n,)), arg("y", (n,), role="out")],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("reproducible", [False, True])
+@pytest.mark.parametrize(("kind", "n"), [("loops", 4000), ("function", 64)])
+def test_the_time_is_not_waited_beyond_for_a_reference(option, log, kind, n, reproducible):
+    task = at.create("tests/cut_off/slow_reference", (kind, n), target="c")
+    started = time.monotonic()
+    result = GridSearchTuner(task).tune(
+        SPACE,
+        option,
+        callbacks=[callback.log_to_file(log)],
+        timeout_s=1.0,
+        reproducible=reproducible,
+    )
+    assert time.monotonic() - started < 20
+    assert result.trials == 0
+    assert result.stop_reason == "the time of 1 s is used up"
+    assert rows(log) == []
 
 
 def test_trials_under_way_when_no_worker_can_be_started(task, option, log, monkeypatch, hasty):
