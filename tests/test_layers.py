@@ -26,6 +26,7 @@ ROWS = [
     {"record"},
     {"tuner"},
     {"auto_scheduler"},
+    {"network"},
     {"dashboard"},
     {"cli"},
     {"__main__"},

@@ -1,0 +1,282 @@
+"""A schedule for any graph of tensor expressions, by rules alone: no search, no measuring.
+
+What precedes a reduction, or follows it, is computed in place; a reduction that one elementwise
+stage reads is summed up in registers where that stage needs it. On the CPU the innermost axis runs
+in vectors and the outer ones in parallel; on a GPU each element has a thread, or where there are
+few elements with long sums, each has a block. It is what runs before anything was tuned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autotune import te
+from autotune.ir import Expr, IterVar, ProducerLoad, Var, Visitor
+from autotune.target import Target
+from autotune.te.dag import post_order
+from autotune.te.schedule import Schedule
+from autotune.te.tensor import ComputeOp, Operation, Tensor
+
+# Lanes of vectors on the CPU, the best first; and elements beside them that share what is loaded.
+_LANES, _BESIDE = (16, 8, 4), (6, 4, 7, 3, 2)
+_THREADS = 128
+# A sum of so many elements is worth a block, if there are no more results than this.
+_LONG_SUM, _FEW_RESULTS, _SUM_THREADS = 64, 1 << 14, 64
+# Loops of no more steps are written out.
+_UNROLLED = 16
+
+
+def fallback_schedule(
+    tensors: Sequence[Tensor], target: Target | str
+) -> tuple[Schedule, list[Tensor]]:
+    """Return a schedule that works on a target, and the arguments.
+
+    Args:
+        tensors: inputs and outputs, as the arguments of the kernel.
+        target: a CPU or a CUDA device; only its kind matters.
+    """
+    outputs = [tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)]
+    on_gpu = Target(target).language == "cuda"
+    computes = [op for op in post_order(outputs) if isinstance(op, ComputeOp)]
+    inlined = {op for op in computes if not op.reduce_axis and op not in outputs}
+    schedule = te.create_schedule(outputs)
+    for op in computes:
+        if op in inlined:
+            schedule[op].compute_inline()
+    users = _users(computes, inlined)
+    attached = {op: _elementwise_user(op, users[op], outputs) for op in computes if op.reduce_axis}
+    for op in computes:
+        if op in inlined or attached.get(op) is not None:
+            continue
+        sums = [each for each, user in attached.items() if user is op]
+        (_gpu_root if on_gpu else _cpu_root)(schedule, op, sums)
+    return schedule, list(tensors)
+
+
+def _users(
+    computes: Sequence[ComputeOp], inlined: set[ComputeOp]
+) -> dict[Operation, list[tuple[ComputeOp, bool]]]:
+    """Return who reads each operation once others are inlined, and whether at its own index."""
+    found: dict[Operation, list[tuple[ComputeOp, bool]]] = {op: [] for op in computes}
+    for reader in reversed(computes):
+        loads = _loads(reader)
+        own = [axis.var for axis in reader.axis]
+        for load in loads:
+            same = list(load.indices) == own or _same_vars(load.indices, own)
+            if load.tensor.op not in found:
+                continue
+            through = found[reader] if reader in inlined else [(reader, True)]
+            found[load.tensor.op] += [(user, same and exact) for user, exact in through]
+    return found
+
+
+def _same_vars(indices: Sequence[Expr], own: Sequence[Var]) -> bool:
+    return len(indices) == len(own) and all(a is b for a, b in zip(indices, own, strict=True))
+
+
+def _elementwise_user(
+    op: ComputeOp, users: Sequence[tuple[ComputeOp, bool]], outputs: Sequence[Operation]
+) -> ComputeOp | None:
+    """Return the one stage that reads a reduction at its own index, if there is no other."""
+    readers = {user for user, _ in users}
+    if op in outputs or len(readers) != 1 or not all(exact for _, exact in users):
+        return None
+    (user,) = readers
+    shapes = [[int(axis.extent.value) for axis in each.axis] for each in (op, user)]  # type: ignore[attr-defined]
+    return user if not user.reduce_axis and shapes[0] == shapes[1] else None
+
+
+class _Loads(Visitor):
+    """Collects all reads of a body."""
+
+    def __init__(self) -> None:
+        self.found: list[ProducerLoad] = []
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> None:
+        """Keep a read, and look into its indices."""
+        self.found.append(node)
+        self.generic(node)
+
+
+def _loads(op: ComputeOp) -> list[ProducerLoad]:
+    visitor = _Loads()
+    for value in op.body:
+        visitor.visit(value)
+    return visitor.found
+
+
+class _Vars(Visitor):
+    def __init__(self) -> None:
+        self.found: set[Var] = set()
+
+    def visit_Var(self, node: Var) -> None:
+        """Keep a variable."""
+        self.found.add(node)
+
+
+def _variables(expressions: Sequence[Expr]) -> set[Var]:
+    visitor = _Vars()
+    for each in expressions:
+        visitor.visit(each)
+    return visitor.found
+
+
+def _extent(axis: IterVar) -> int:
+    value = getattr(axis.extent, "value", None)
+    return int(value) if value is not None else 1
+
+
+def _size(axes: Sequence[IterVar]) -> int:
+    return math.prod(_extent(axis) for axis in axes)
+
+
+def _divisor(extent: int, wanted: Sequence[int]) -> int:
+    """Return the first of the wanted factors that divides an extent; 1 if none does."""
+    return next((n for n in wanted if extent % n == 0), 1)
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """The loops of a CPU stage: those that run in parallel, and what one step computes."""
+
+    outer: list[Any]
+    inner: list[Any]
+
+
+def _cpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> None:
+    """Schedule a stage of its own on the CPU."""
+    stage: Any = schedule[op]
+    if op.reduce_axis:
+        _cpu_sum_of_its_own(schedule, op)
+        return
+    if not op.axis:
+        return
+    beside = _axis_beside(op, sums[0]) if len(sums) == 1 else None
+    tile = _cpu_tile(stage, list(op.axis), beside)
+    for each in sums:
+        inner: Any = schedule[each]
+        inner.compute_at(stage, tile.outer[-1])
+        _cpu_sum(inner, each, beside)
+    if len(tile.outer) > 1 or not sums:
+        stage.parallel(stage.fuse(*_parallel(tile.outer, bool(sums))))
+
+
+def _parallel(outer: list[Any], keep_last: bool) -> list[Any]:
+    """Return the loops to share among threads; sums are attached to the last."""
+    return outer[:-1] if keep_last else outer
+
+
+def _cpu_tile(stage: Any, axes: list[IterVar], beside: int | None) -> _Tile:
+    """Split the last axis into vectors, and one beside it into steps that are written out."""
+    outer, inner = list[Any](axes), list[Any]()
+    lanes = _divisor(_extent(axes[-1]), _LANES)
+    if beside is not None:
+        count = _divisor(_extent(axes[beside]), _BESIDE)
+        if count > 1:
+            outer[beside], steps = stage.split(axes[beside], factor=count)
+            inner.append(steps)
+    outer[-1], vector = stage.split(axes[-1], factor=lanes)
+    inner.append(vector)
+    stage.reorder(*outer, *inner)
+    for each in inner[:-1]:
+        stage.unroll(each)
+    if lanes > 1:
+        stage.vectorize(vector)
+    return _Tile(outer, inner)
+
+
+def _axis_beside(user: ComputeOp, op: ComputeOp) -> int | None:
+    """Return the axis whose steps can share what a vector along the last axis loads."""
+    last = op.axis[-1].var
+    for load in _loads(op):
+        used = _variables(load.indices)
+        if last not in used:
+            continue
+        free = [i for i, axis in enumerate(op.axis[:-1]) if axis.var not in used]
+        wide = [i for i in free if _extent(op.axis[i]) > 1]
+        if wide:
+            return wide[-1]
+    return None
+
+
+def _cpu_sum(stage: Any, op: ComputeOp, beside: int | None) -> None:
+    """Sum up a tile: steps of the sum outside, vectors inside."""
+    axes = list(op.axis)
+    stage.reorder(*op.reduce_axis, *axes)
+    if beside is not None and _divisor(_extent(axes[beside]), _BESIDE) > 1:
+        stage.unroll(axes[beside])
+    if _divisor(_extent(axes[-1]), _LANES) > 1:
+        stage.vectorize(axes[-1])
+
+
+def _cpu_sum_of_its_own(schedule: Schedule, op: ComputeOp) -> None:
+    """Sum up in place: results in parallel."""
+    stage: Any = schedule[op]
+    axes = list(op.axis)
+    if not axes:
+        return
+    lanes = _divisor(_extent(axes[-1]), _LANES)
+    outer = axes[:-1]
+    if lanes > 1 and len(op.body) == 1:
+        last, vector = stage.split(axes[-1], factor=lanes)
+        outer = [*outer, last]
+        stage.reorder(*outer, *op.reduce_axis, vector)
+        stage.vectorize(vector)
+    else:
+        outer = axes
+        stage.reorder(*outer, *op.reduce_axis)
+    stage.parallel(stage.fuse(*outer) if len(outer) > 1 else outer[0])
+
+
+def _gpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> None:
+    """Schedule a stage as kernels of its own on a GPU."""
+    long_sums = [each for each in sums if _is_long_sum(each)]
+    for each in long_sums:
+        _block_sums(schedule, each)
+    stage: Any = schedule[op]
+    if op.reduce_axis and _is_long_sum(op):
+        _block_sums(schedule, op)
+        return
+    axes = list(op.axis)
+    if not axes:
+        return
+    fused = stage.fuse(*axes) if len(axes) > 1 else axes[0]
+    block, thread = stage.split(fused, factor=min(_THREADS, _size(axes)))
+    stage.bind(block, te.thread_axis("blockIdx.x"))
+    stage.bind(thread, te.thread_axis("threadIdx.x"))
+    for each in sums:
+        if each in long_sums:
+            continue
+        inner: Any = schedule[each]
+        inner.compute_at(stage, thread)
+        _unroll_small(inner, each)
+
+
+def _unroll_small(stage: Any, op: ComputeOp) -> None:
+    """Write short loops of a sum out."""
+    left = _UNROLLED
+    for axis in reversed(op.reduce_axis):
+        if _extent(axis) > left:
+            break
+        left //= max(_extent(axis), 1)
+        stage.unroll(axis)
+
+
+def _is_long_sum(op: ComputeOp) -> bool:
+    single = len(op.body) == 1
+    few = _size(op.axis) <= _FEW_RESULTS and bool(op.axis)
+    return single and few and _size(op.reduce_axis) >= _LONG_SUM
+
+
+def _block_sums(schedule: Schedule, op: ComputeOp) -> None:
+    """Let the threads of a block share the sum of one result."""
+    stage: Any = schedule[op]
+    axes, sums = list(op.axis), list(op.reduce_axis)
+    block = stage.fuse(*axes) if len(axes) > 1 else axes[0]
+    fused = stage.fuse(*sums) if len(sums) > 1 else sums[0]
+    _, thread = stage.split(fused, factor=_SUM_THREADS)
+    stage.bind(block, te.thread_axis("blockIdx.x"))
+    stage.bind(thread, te.thread_axis("threadIdx.x"))

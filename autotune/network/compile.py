@@ -1,0 +1,104 @@
+"""Compiling a network: a kernel for each function, all at once, and the program of them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from autotune.auto_scheduler.fallback import fallback_schedule
+from autotune.driver.kernel_of import kernel_of
+from autotune.errors import AutotuneError, GraphError
+from autotune.graph import Graph
+from autotune.graph.fuse import Function
+from autotune.graph.passes import OWN, Pipeline
+from autotune.graph.verify import check_computable, raise_all, verify
+from autotune.kernel import Kernel
+from autotune.network.compiled import CompiledNetwork
+from autotune.network.plan import plan_network
+from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.module import Module
+from autotune.target import Target
+
+_TIMEOUT_S = 600.0
+# Told how many of how many kernels are compiled.
+Progress = Callable[[int, int], None]
+
+
+def fallback_kernel(function: Function, target: Target) -> Kernel:
+    """Return a kernel for a function without any tuning."""
+    return kernel_of(fallback_schedule(function.tensors(), target), target, function.name)
+
+
+def compile_network(
+    graph: Graph,
+    target: Target | str,
+    pipeline: Pipeline = OWN,
+    opt_level: int = 3,
+    kernel_for: Callable[[Function, Target], Kernel] = fallback_kernel,
+    progress: Progress | None = None,
+    jobs: int | None = None,
+) -> CompiledNetwork:
+    """Compile a graph whose parameters are bound.
+
+    Args:
+        graph: the network.
+        target: what for.
+        pipeline: the passes.
+        opt_level: of passes and fusion; 0 leaves each operator by itself.
+        kernel_for: chooses the kernel of a function; by default one that needs no tuning.
+        progress: called after each kernel.
+        jobs: compilers at work at once; by default one a core.
+
+    Raises:
+        GraphError: the graph is ill-formed, holds what has no kernel, or functions failed to
+            compile; all of them are listed.
+    """
+    chosen = target if isinstance(target, Target) else Target(target)
+    verify(graph)
+    simpler = pipeline(graph, opt_level)
+    check_computable(simpler)
+    plan = plan_network(simpler, opt_level)
+    make = partial(_module, target=chosen, kernel_for=kernel_for)
+    modules = _compiled(plan.kernels, make, progress, jobs or os.cpu_count() or 1)
+    return CompiledNetwork(plan, tuple(modules), chosen)
+
+
+def _compiled(
+    functions: Sequence[Function],
+    make: Callable[[Function], Module],
+    progress: Progress | None,
+    jobs: int,
+) -> list[Module]:
+    """Compile all functions side by side; tell all that failed at once."""
+    modules: list[Module] = []
+    failed: list[str] = []
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(make, function) for function in functions]
+        for done, (function, future) in enumerate(zip(functions, futures, strict=True), 1):
+            try:
+                modules.append(future.result())
+            except AutotuneError as error:
+                places = ", ".join(dict.fromkeys(n.origin for n in function.graph.nodes))
+                failed.append(f"{places}: {function.name}: {error}")
+            if progress is not None:
+                progress(done, len(functions))
+    raise_all(failed, "these functions of the network cannot be compiled")
+    return modules
+
+
+def _module(
+    function: Function, target: Target, kernel_for: Callable[[Function, Target], Kernel]
+) -> Module:
+    kernel = kernel_for(function, target)
+    if len(kernel.args) != len(function.inputs) + len(function.outputs):
+        raise GraphError(f"{function.name}: its kernel takes {len(kernel.args)} arguments")
+    named = replace(kernel, name=function.name)
+    with tempfile.TemporaryDirectory(prefix="autotune-network-") as folder:
+        output = compile_kernel(named, target, timeout_s=_TIMEOUT_S, out_dir=folder)
+        artifact = Path(output.artifact)
+        return Module(named, target, artifact.read_bytes(), artifact.suffix, output.resources)

@@ -1,0 +1,106 @@
+"""A compiled network, and an instance of it that holds memory of a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.errors import GraphError
+from autotune.network.plan import ExecutionPlan, Home, Place
+from autotune.runtime.arrays.array import NDArray, array, empty
+from autotune.runtime.device import Device, device
+from autotune.runtime.module import BenchmarkResult, Module
+from autotune.runtime.program import Program, ProgramStep, program_of, view
+from autotune.runtime.timing import TimeOptions, take_timing
+from autotune.target import Target
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledNetwork:
+    """Kernels and plan of a network; it needs no device.
+
+    Attributes:
+        plan: what runs where.
+        modules: the kernel of each of the plan's functions.
+        target: what they are compiled for.
+    """
+
+    plan: ExecutionPlan
+    modules: tuple[Module, ...]
+    target: Target
+
+    def instance(self, where: Device | None = None) -> NetworkInstance:
+        """Return the network with memory of its own on a device.
+
+        Raises:
+            GraphError: the target is of another kind of device.
+        """
+        own = device(self.target)
+        chosen = own if where is None else where
+        if chosen.kind != own.kind:
+            raise GraphError(
+                f"network: device must be a {own.kind} device, as it was compiled for "
+                f"{self.target.kind.name!r}, got {chosen}"
+            )
+        return NetworkInstance(self, chosen)
+
+
+class NetworkInstance:
+    """A network that can be run: its arrays lie at fixed places.
+
+    Attributes:
+        inputs, outputs: arrays on the device, written and read by each run.
+        program: all kernels.
+    """
+
+    def __init__(self, network: CompiledNetwork, where: Device) -> None:
+        plan = network.plan
+        self.network = network
+        self.device = where
+        self.inputs = [empty(each.shape, each.dtype, where) for each in plan.inputs]
+        self.outputs = [empty(each.shape, each.dtype, where) for each in plan.outputs]
+        self.constants = [array(each.array, where) for each in plan.constants]
+        self.arena = empty((max(plan.memory.bytes, 1),), "uint8", where)
+        self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
+        executables = [module.executable for module in network.modules]
+        steps = [
+            ProgramStep(executables[step.kernel], tuple(map(self._array, step.places)))
+            for step in plan.steps
+        ]
+        self.program: Program = program_of(steps, where)
+
+    def _array(self, place: Place) -> NDArray:
+        """Return a value in the shape in which it is read."""
+        if place.home is Home.ARENA:
+            return view(self.arena, place.at, place.shape, place.dtype)
+        homes = {
+            Home.INPUT: self.inputs, Home.OUTPUT: self.outputs, Home.CONSTANT: self.constants,
+        }  # fmt: skip
+        whole = homes[place.home][place.at]
+        return whole if whole.shape == place.shape else view(whole, 0, place.shape, place.dtype)
+
+    def run(self) -> None:
+        """Run once on what is in the inputs, and wait for the outputs."""
+        self.program.run()
+        for source, target in self._copies:
+            target.copyfrom(source)
+
+    def __call__(self, *arrays: Any) -> list[NDArray]:
+        """Copy the inputs, run, and return the outputs, which the next run overwrites.
+
+        Raises:
+            GraphError: another number of inputs is needed.
+        """
+        if len(arrays) != len(self.inputs):
+            names = ", ".join(self.network.plan.input_names)
+            raise GraphError(f"network: expected an array for each of {names}, got {len(arrays)}")
+        for own, given in zip(self.inputs, arrays, strict=True):
+            own.copyfrom(given)
+        self.run()
+        return self.outputs
+
+    def time(self, options: TimeOptions | None = None) -> BenchmarkResult:
+        """Time whole runs on what is in the inputs."""
+        self.run()
+        timing = take_timing(self.program.sampler(), options or TimeOptions())
+        return BenchmarkResult(timing.samples_s, timing)

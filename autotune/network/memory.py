@@ -1,0 +1,104 @@
+"""Where the values of a network lie while it runs: one block of memory, planned ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from autotune.graph import Value
+from autotune.graph.fuse import Function
+
+ALIGNMENT = 256
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Offsets of values in one block.
+
+    Attributes:
+        offsets: bytes from the start; values that share memory have the same one.
+        bytes: of the whole block.
+        least: what any plan needs: the most that is alive at one time.
+        aliases: values that are another one in a different shape, with that one.
+    """
+
+    offsets: Mapping[Value, int]
+    bytes: int
+    least: int
+    aliases: Mapping[Value, Value]
+
+
+@dataclass(frozen=True)
+class _Life:
+    """The functions between which a value must be kept, both included."""
+
+    value: Value
+    size: int
+    first: int
+    last: int
+
+    def meets(self, other: _Life) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+def plan_memory(functions: Sequence[Function], outside: Sequence[Value]) -> MemoryPlan:
+    """Place the values between functions so that those alive together do not overlap.
+
+    The largest are placed first, each at the lowest offset that is free (greedy by size, as in
+    Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
+
+    Args:
+        functions: in the order of running.
+        outside: inputs, outputs and constants, which have memory of their own.
+    """
+    aliases = {f.outputs[0]: f.inputs[0] for f in functions if f.is_free}
+    lives = _lives(functions, set(outside), aliases)
+    offsets: dict[Value, int] = {}
+    placed: list[tuple[_Life, int]] = []
+    for life in sorted(lives.values(), key=lambda each: (-each.size, each.first)):
+        offset = _free_offset(life, placed)
+        placed.append((life, offset))
+        offsets[life.value] = offset
+    total = max((offset + life.size for life, offset in placed), default=0)
+    steps = range(len(functions))
+    alive = [
+        sum(each.size for each in lives.values() if each.first <= step <= each.last)
+        for step in steps
+    ]
+    return MemoryPlan(offsets, total, max(alive, default=0), aliases)
+
+
+def origin(value: Value, aliases: Mapping[Value, Value]) -> Value:
+    """Return the value whose memory another one is."""
+    while value in aliases:
+        value = aliases[value]
+    return value
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _lives(
+    functions: Sequence[Function], outside: set[Value], aliases: Mapping[Value, Value]
+) -> dict[Value, _Life]:
+    found: dict[Value, _Life] = {}
+    for step, function in enumerate(functions):
+        for value in (*function.inputs, *function.outputs):
+            root = origin(value, aliases)
+            if root in outside:
+                continue
+            first = found[root].first if root in found else step
+            found[root] = _Life(root, _aligned(root.type.bytes), first, step)
+    return found
+
+
+def _free_offset(life: _Life, placed: Sequence[tuple[_Life, int]]) -> int:
+    """Return the lowest offset at which nothing lies that is alive meanwhile."""
+    taken = sorted((offset, each.size) for each, offset in placed if each.meets(life))
+    at = 0
+    for offset, size in taken:
+        if offset - at >= life.size:
+            break
+        at = max(at, offset + size)
+    return at

@@ -1,0 +1,73 @@
+"""Programs on the CPU: one call of the C helper runs every kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autotune.errors import DeviceError
+from autotune.runtime.device import Device
+from autotune.runtime.host.executable import CpuExecutable
+from autotune.runtime.host.host_helper import RunStruct, host_helper
+from autotune.runtime.program import Program, ProgramStep
+from autotune.runtime.timing import Clocks
+
+
+class HostProgram(Program):
+    """Kernels on the CPU, emulated ones too.
+
+    Raises:
+        DeviceError: a kernel is of another device.
+    """
+
+    def __init__(self, steps: Sequence[ProgramStep], device: Device) -> None:
+        super().__init__(steps)
+        self._helper = host_helper()
+        self._executables: list[CpuExecutable] = []
+        for step in self.steps:
+            if not isinstance(step.executable, CpuExecutable):
+                raise DeviceError(f"program: {step.executable.kernel.name!r} is not of {device}")
+            self._executables.append(step.executable)
+        # Each keeps the addresses alive that the structures point to.
+        self._parts = [
+            executable.prepared([step.arrays])
+            for executable, step in zip(self._executables, self.steps, strict=True)
+        ]
+        self._runs = (RunStruct * len(self._parts))(*[part[0] for part in self._parts])
+        for executable, step in zip(self._executables, self.steps, strict=True):
+            executable.fill_constants(step.arrays)
+
+    def run(self) -> None:
+        """Run all steps once."""
+        self.seconds(1)
+
+    def seconds(self, number: int) -> float:
+        """Run all steps so many times in one call; return how long that took."""
+        if not self.steps:
+            return 0.0
+        count = len(self.steps)
+        taken = self._helper.autotune_time(self._runs, count, count * number)
+        for executable in self._executables:
+            executable.check_fault()
+        return float(taken)
+
+    def sampler(self) -> HostProgramSampler:
+        """Return what times whole runs."""
+        return HostProgramSampler(self)
+
+
+class HostProgramSampler:
+    """Times runs of a program with the monotonic clock."""
+
+    # One set of arrays: a program has its own.
+    input_sets = 1
+
+    def __init__(self, program: HostProgram) -> None:
+        self._program = program
+
+    def sample(self, number: int) -> float:
+        """Return the seconds of so many runs."""
+        return self._program.seconds(number)
+
+    def clocks(self) -> Clocks | None:
+        """Return None: no portable counter tells."""
+        return None

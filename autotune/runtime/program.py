@@ -1,0 +1,76 @@
+"""Several kernels that run one after another on fixed arrays, without Python in between."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from autotune.errors import DeviceError
+from autotune.runtime.arrays.array import NDArray
+from autotune.runtime.arrays.memory import Block
+from autotune.runtime.device import Device
+from autotune.runtime.executable import Executable
+from autotune.runtime.timing import Sampler
+
+
+@dataclass(frozen=True)
+class ProgramStep:
+    """One kernel and the arrays that it runs on."""
+
+    executable: Executable
+    arrays: tuple[NDArray, ...]
+
+
+class Program(ABC):
+    """Kernels in order. Made by `program_of`.
+
+    Attributes:
+        steps: what runs.
+    """
+
+    def __init__(self, steps: Sequence[ProgramStep]) -> None:
+        self.steps = tuple(steps)
+
+    @abstractmethod
+    def run(self) -> None:
+        """Run all steps once, and wait for the end.
+
+        Raises:
+            DeviceError: a kernel failed.
+        """
+
+    @abstractmethod
+    def sampler(self) -> Sampler:
+        """Return what takes samples of whole runs."""
+
+
+def view(block: NDArray, offset: int, shape: Sequence[int], dtype: str) -> NDArray:
+    """Return an array within the memory of another one, which it keeps alive.
+
+    Raises:
+        DeviceError: it does not fit.
+    """
+    array = NDArray(block.device, shape, dtype, Block(block.pointer + offset, 0, block))
+    if offset < 0 or offset + array.nbytes > block.nbytes:
+        raise DeviceError(
+            f"view: {array.nbytes} bytes at {offset} do not fit into the {block.nbytes} of {block}"
+        )
+    return array
+
+
+def program_of(steps: Sequence[ProgramStep], device: Device) -> Program:
+    """Return the program of some steps on a device.
+
+    On the CPU one call of a C function runs all kernels; on a GPU they are one CUDA graph.
+    """
+    make: Callable[[Sequence[ProgramStep], Device], Program]
+    if device.kind == "cuda":
+        from autotune.runtime.nvidia.program import CudaProgram
+
+        make = CudaProgram
+    else:
+        from autotune.runtime.host.program import HostProgram
+
+        make = HostProgram
+    return make(steps, device)

@@ -1,0 +1,77 @@
+"""Schedules by rule: any graph of computes compiles and runs at once."""
+
+import numpy as np
+import pytest
+
+import autotune
+from autotune import te, topi
+from autotune.auto_scheduler.fallback import fallback_schedule
+from autotune.graph import TensorType
+from tests.graph.test_operators import CASES, case_name
+
+
+def run(target, tensors, arrays, outputs):
+    schedule, args = fallback_schedule(tensors, target)
+    autotune.build(schedule, args, target=target)(*arrays, *outputs)
+
+
+def check(case, target):
+    op, *shapes = case
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(0.1, 1, shape).astype("float32") for shape in shapes]
+    types = op.infer(*[TensorType(a.shape) for a in arrays])
+    types = types if isinstance(types, tuple) else (types,)
+    expected = op.reference(*[a.astype("float64") for a in arrays])
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    inputs = [te.placeholder(a.shape, "float32", f"p{i}") for i, a in enumerate(arrays)]
+    made = op.compute(*inputs)
+    outputs = [np.zeros(t.shape, t.dtype) for t in types]
+    run(target, [*inputs, *(made if isinstance(made, list) else [made])], arrays, outputs)
+    for got, want in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_every_operator_of_networks_runs_on_the_cpu(case):
+    check(case, "c")
+
+
+# One of each kind of stage; the emulator's compiler takes seconds a kernel.
+@pytest.mark.parametrize(
+    "name", ["nn.relu-", "nn.conv2d-1x4x7x6-5x4x3x3", "nn.softmax-3x5", "argmax", "concatenate"]
+)
+def test_each_kind_of_stage_runs_on_the_emulated_gpu(name):
+    case = next(each for each in CASES if case_name(each).startswith(name))
+    check(case, "cuda -emulate")
+
+
+def test_long_sums_of_few_results_are_shared_by_the_threads_of_a_block():
+    a, b = te.placeholder((3, 200)), te.placeholder((5, 200))
+    out = topi.nn.relu(topi.nn.dense(a, b))
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(n, 200)).astype("float32") for n in (3, 5)]
+    got = np.zeros((3, 5), "float32")
+    run("cuda -emulate", [a, b, out], arrays, [got])
+    np.testing.assert_allclose(got, np.maximum(arrays[0] @ arrays[1].T, 0), rtol=1e-4, atol=1e-4)
+    schedule, _ = fallback_schedule([a, b, out], "cuda")
+    text = str(autotune.lower(schedule, [a, b, out]))
+    assert "threadIdx.x" in text
+
+
+def test_a_sum_is_kept_in_registers_where_an_elementwise_stage_reads_it():
+    data, weight = te.placeholder((1, 8, 8, 16)), te.placeholder((3, 3, 16, 32))
+    bias = te.placeholder((32,))
+    out = topi.nn.relu(topi.nn.conv2d_nhwc(data, weight, 1, 1) + bias)
+    schedule, args = fallback_schedule([data, weight, bias, out], "c")
+    text = str(autotune.lower(schedule, args))
+    assert "parallel" in text
+    assert text.count("allocate") == 1  # the tile of sums; padding is computed in place
+
+
+@pytest.mark.parametrize("target", ["c", "cuda"])
+def test_extents_that_nothing_divides_and_no_axes_at_all_are_scheduled(target):
+    x = te.placeholder((7, 11, 13))
+    total = topi.sum(x)
+    for out in (total, topi.sum(x, axis=1), topi.exp(x), topi.nn.softmax(x), total * total):
+        schedule, args = fallback_schedule([x, out], target)
+        autotune.lower(schedule, args)

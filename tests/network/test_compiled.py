@@ -1,0 +1,150 @@
+"""Networks compiled without tuning: right answers, one block of memory, errors with places."""
+
+import numpy as np
+import pytest
+
+from autotune.errors import GraphError
+from autotune.graph import Constant, Graph, Node, TensorType, Variable, apply, ops, passes
+from autotune.network import compile_network
+from autotune.network.plan import Home, plan_network
+from autotune.runtime import cpu, cuda
+from autotune.runtime.timing import TimeOptions
+from tests.graph.networks import SMALL, bound, inputs_of
+
+
+def relative(got, want):
+    return np.linalg.norm(got - want) / np.linalg.norm(want)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_network_of_the_zoo_is_right_on_the_cpu_untuned(name):
+    graph = bound(name)
+    arrays = inputs_of(graph)
+    network = compile_network(graph, "c", jobs=2)
+    got = [each.numpy() for each in network.instance()(*arrays)]
+    for one, want in zip(got, graph.run(*arrays), strict=True):
+        assert relative(one, want) < 1e-5
+
+
+def test_a_network_is_right_on_the_emulated_gpu_untuned():
+    graph = bound("mlp")
+    arrays = inputs_of(graph)
+    network = compile_network(graph, "cuda -emulate", jobs=2)
+    got = [each.numpy() for each in network.instance()(*arrays)]
+    for one, want in zip(got, graph.run(*arrays), strict=True):
+        assert relative(one, want) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "pipeline", [passes.RELAY_CPU, passes.RELAY_TEMPLATES], ids=lambda p: p.name
+)
+def test_tvm_s_passes_give_networks_that_run_too_winograd_included(pipeline):
+    graph = bound("resnet-nhwc")
+    arrays = inputs_of(graph)
+    network = compile_network(graph, "c", pipeline, jobs=2)
+    (got,) = network.instance()(*arrays)
+    # Winograd's convolution errs about ten times as much as the plain sum.
+    assert relative(got.numpy(), graph.run(*arrays)[0]) < 1e-5
+
+
+def test_without_optimisation_each_operator_is_a_kernel():
+    module_graph = passes.simplify_inference(bound("mlp"))
+    network = compile_network(module_graph, "c", opt_level=0, jobs=2)
+    arrays = inputs_of(module_graph)
+    (got,) = network.instance()(*arrays)
+    assert relative(got.numpy(), module_graph.run(*arrays)[0]) < 1e-5
+    assert len(network.plan.steps) == len(module_graph.nodes) - 1  # flatten moves nothing
+
+
+@pytest.fixture(scope="module")
+def small():
+    return compile_network(bound("squeezenet-1.1"), "c", jobs=2)
+
+
+def test_no_two_values_that_live_together_share_memory(small):
+    def ranges(places):
+        arena = [p for p in places if p.home is Home.ARENA]
+        return [(p.at, p.at + int(np.prod(p.shape)) * 4) for p in arena]
+
+    for step in small.plan.steps:
+        inputs = len(step.function.inputs)
+        for start, end in ranges(step.places):
+            assert start % 256 == 0
+            assert end <= small.plan.memory.bytes
+        for start, end in ranges(step.places[inputs:]):
+            assert all(end <= a or b <= start for a, b in ranges(step.places[:inputs]))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_block_is_within_a_tenth_of_what_any_plan_needs(name):
+    memory = plan_network(passes.OWN(bound(name))).memory
+    assert memory.least <= memory.bytes <= 1.1 * memory.least
+
+
+def test_runs_do_not_leave_traces_in_one_another(small):
+    instance = small.instance()
+    first = np.random.default_rng(1).normal(size=(1, 3, 56, 56)).astype("float32")
+    second = np.random.default_rng(2).normal(size=(1, 3, 56, 56)).astype("float32")
+    a = instance(first)[0].numpy()
+    instance(second)
+    instance.arena.fill_bytes(0xFF)
+    np.testing.assert_array_equal(instance(first)[0].numpy(), a)
+
+
+def test_two_instances_are_strangers(small):
+    one, other = small.instance(), small.instance()
+    data = np.ones((1, 3, 56, 56), "float32")
+    a = one(data)[0].numpy()
+    other(np.zeros_like(data))
+    np.testing.assert_array_equal(one.outputs[0].numpy(), a)
+
+
+def test_a_network_is_timed_as_a_whole(small):
+    timing = small.instance().time(TimeOptions(number=2, repeat=3))
+    assert len(timing.results) == 3
+    assert 0 < timing.min <= timing.mean
+
+
+def test_inputs_constants_and_reshaped_values_may_be_outputs_and_one_may_be_two():
+    data = Variable(TensorType((2, 3)), "data")
+    x = apply(ops.Relu(), data)
+    flat = apply(ops.Reshape((6,)), x)
+    known = Constant.of(np.arange(3.0, dtype="float32"))
+    graph = Graph((data,), (data, flat, x, known, apply(ops.Reshape((3, 2)), data)))
+    array = np.random.default_rng(0).normal(size=(2, 3)).astype("float32")
+    outputs = [each.numpy() for each in compile_network(graph, "c").instance()(array)]
+    relu = np.maximum(array, 0)
+    for got, want in zip(
+        outputs, (array, relu.reshape(6), relu, np.arange(3), array.reshape(3, 2)), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_all_functions_that_cannot_be_compiled_are_told_at_once():
+    def refuse(function, target):
+        raise GraphError("no kernel today")
+
+    data = Variable(TensorType((2, 3)), "data")
+    x = Node(ops.Softmax(), (data,), "model.py:1").output
+    x = Node(ops.LogSoftmax(), (Node(ops.Tanh(), (x,), "model.py:2").output,), "model.py:3").output
+    with pytest.raises(GraphError) as caught:
+        compile_network(Graph.of(x), "c", kernel_for=refuse)
+    text = str(caught.value)
+    assert "cannot be compiled (2)" in text
+    assert "model.py:1, model.py:2: fused_nn_softmax_tanh: no kernel today" in text
+    assert "model.py:3: fused_nn_log_softmax: no kernel today" in text
+
+
+def test_progress_is_told_for_each_kernel():
+    told = []
+    network = compile_network(bound("mlp"), "c", progress=lambda *pair: told.append(pair))
+    count = len(network.modules)
+    assert told == [(i, count) for i in range(1, count + 1)]
+
+
+def test_wrong_calls_are_refused(small):
+    with pytest.raises(GraphError, match="an array for each of data, got 0"):
+        small.instance()()
+    with pytest.raises(GraphError, match="device must be a cpu device"):
+        small.instance(cuda(0))
+    assert small.instance(cpu(0)).device == cpu(0)
