@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import ClassVar
 
 from autotune.ir import Expr, IntImm, as_expr
 from autotune.te import ComputeOp, Operation
@@ -141,6 +142,9 @@ class Stage:
     iters: tuple[Iterator, ...]
     compute_at: ComputeAtKind = ComputeAtKind.ROOT
     attrs: StageAttributes = field(default_factory=StageAttributes)
+    COMPUTE_AT_TRANS_TABLE: ClassVar[dict[str, int]] = {
+        each.name.lower(): int(each) for each in ComputeAtKind
+    }
 
     @property
     def op_type(self) -> int:

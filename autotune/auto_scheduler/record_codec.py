@@ -23,6 +23,18 @@ from autotune.record.reader import RACE_NOTE
 
 Pair = tuple[MeasureInput, MeasureResult]
 
+
+class Seconds(float):
+    """A time; TVM's scripts ask for its ``value``."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> float:
+        """The number itself."""
+        return float(self)
+
+
 VERSION = "v0.6"
 # What TVM writes as the time of a trial that failed.
 FAILED_COST = 1e10
@@ -132,9 +144,9 @@ def _result(values: Any, note: dict[str, Any]) -> MeasureResult:
     result = result_from_json(values, message, note)
     if isinstance(exact, list) and len(exact) == 3:
         found = result_from_json([exact[0], result.error_no, *exact[1:]], message, note)
-        if [f"{cost:.6g}" for cost in found.costs] == [f"{cost:.6g}" for cost in result.costs]:
-            return found
-    return result
+        if [*map(_six_digits, found.costs)] == [*map(_six_digits, result.costs)]:
+            result = found
+    return result._replace(costs=tuple(map(Seconds, result.costs)))
 
 
 def _noted(note: str, inp: MeasureInput) -> dict[str, Any]:
