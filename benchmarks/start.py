@@ -135,7 +135,7 @@ class Arrivals:
 def watched() -> Stopwatch:
     """Return a stopwatch over what the calling thread does for a run."""
     import autotune.measure.build.builder as builder
-    import autotune.tuner.loop as loop
+    import autotune.tuner.run as driving
     from autotune.measure import Pipeline
     from autotune.task import ConfigSpace
     from autotune.tuner import AutoTuner
@@ -148,7 +148,7 @@ def watched() -> Stopwatch:
     watch.watch(Pipeline, "wait", "wait for results")
     watch.watch(Pipeline, "__init__", "start processes")
     watch.watch(Pipeline, "close", "end processes")
-    watch.watch(loop.Loop, "_race", "final race")
+    watch.watch(driving.Run, "_race", "final race")
     watch_device(watch)
     return watch
 

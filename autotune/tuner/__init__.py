@@ -12,8 +12,12 @@ from autotune.tuner.index_based_tuner import GridSearchTuner, RandomTuner
 from autotune.tuner.model_based_tuner import CostModel, ModelBasedTuner, ModelOptimizer
 from autotune.tuner.replay import Recording, ReplayBuilder, ReplayRunner
 from autotune.tuner.result import TuneResult
+from autotune.tuner.run import Run
 from autotune.tuner.sa_model_optimizer import SimulatedAnnealingOptimizer
+from autotune.tuner.stop import Stop
+from autotune.tuner.strategy import Strategy
 from autotune.tuner.tuner import Tuner
+from autotune.tuner.watchers import Callback
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel
 from autotune.tuner.xgboost_tuner import XGBTuner
 from autotune.utils.names import lent
@@ -21,6 +25,7 @@ from autotune.utils.names import lent
 __all__ = [
     "AskTellTuner",
     "AutoTuner",
+    "Callback",
     "CostModel",
     "DropletTuner",
     "GATuner",
@@ -31,8 +36,11 @@ __all__ = [
     "Recording",
     "ReplayBuilder",
     "ReplayRunner",
+    "Run",
     "SimulatedAnnealingOptimizer",
     "SimulatedAnnealingTuner",
+    "Stop",
+    "Strategy",
     "TuneResult",
     "Tuner",
     "XGBTuner",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult, Pipeline
 from autotune.tuner.failures import Failures
 from autotune.tuner.result import args_of
-
-if TYPE_CHECKING:
-    from autotune.tuner.tuner import Tuner
+from autotune.tuner.scoreboard import Scoreboard
+from autotune.tuner.strategy import Strategy
 
 logger = logging.getLogger("autotvm")
 
@@ -28,21 +26,23 @@ class Screening:
     A proposal that passes costs nothing more, because the builder needs what was made for it.
 
     Args:
-        tuner: what proposes; its `filtered` counts what was refused.
+        strategy: what proposes.
+        scoreboard: its `filtered` counts what was refused.
         active: whether anything is tested at all.
 
     Attributes:
         in_a_row: proposals refused since the last that passed.
     """
 
-    def __init__(self, tuner: Tuner, active: bool) -> None:
-        self._tuner = tuner
+    def __init__(self, strategy: Strategy, scoreboard: Scoreboard, active: bool) -> None:
+        self._strategy = strategy
+        self._scoreboard = scoreboard
         self._active = active
         self._causes = Failures()
         self._passed = False
         self._news: list[tuple[MeasureInput, MeasureResult]] = []
         self.in_a_row = 0
-        tuner.filtered = 0
+        scoreboard.filtered = 0
 
     def passes(self, line: Pipeline, measure_input: MeasureInput) -> bool:
         """Return whether a proposal may become a trial."""
@@ -50,7 +50,7 @@ class Screening:
         if refusal is None:
             self.in_a_row, self._passed = 0, True
             return True
-        self._tuner.filtered += 1
+        self._scoreboard.filtered += 1
         self.in_a_row += 1
         self._causes.recall([refusal])
         self._news.append((measure_input, refusal))
@@ -63,7 +63,7 @@ class Screening:
         news, self._news = self._news, []
         if news:
             with line.host_work():
-                self._tuner.update([inp for inp, _ in news], [res for _, res in news])
+                self._strategy.tell(news)
 
     @property
     def hopeless(self) -> bool:
@@ -84,12 +84,12 @@ class Screening:
         if not self._causes:
             return None
         if not self._passed and not measured:
-            task = self._tuner.task
+            task = self._scoreboard.workload
             tried = "the first" if self.hopeless else "all"
             raise TunerError(
                 f"task {task.name!r}{args_of(task)} for {task.target}: {tried} "
-                f"{self._tuner.filtered} configurations proposed cannot run, most because of: "
-                f"{self.example}. Change the template or its knobs; "
+                f"{self._scoreboard.filtered} configurations proposed cannot run, most because "
+                f"of: {self.example}. Change the template or its knobs; "
                 f"tune(count_invalid=True) makes each of them a failed trial"
             )
         return f"the last {self.in_a_row} proposals cannot run" if self.hopeless else None

@@ -1,8 +1,7 @@
-"""The base of all tuners: what a strategy must define, and the loop that feeds it."""
+"""The base of all tuners: what a strategy must define, and `tune`, which lets it run."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,15 +10,20 @@ import numpy as np
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import ConfigSpace
-from autotune.tuner.loop import Loop, Stop
 from autotune.tuner.result import TuneResult
 from autotune.tuner.resume import Records
+from autotune.tuner.run import Run
+from autotune.tuner.scoreboard import Scoreboard, Shown
+from autotune.tuner.stop import Stop
+from autotune.tuner.strategy import TunerStrategy
+from autotune.tuner.watchers import Callback, Watchers
 from autotune.utils.check import Check
 from autotune.utils.si import scale
 from autotune.workload import Candidate, Workload
 
 Pair = tuple[MeasureInput, MeasureResult]
-Callback = Callable[["Tuner", list[MeasureInput], list[MeasureResult]], None]
+# A plain function of trials will do.
+Watcher = Callback | Callable[["Tuner", list[MeasureInput], list[MeasureResult]], None]
 
 
 class Tuner:
@@ -53,6 +57,15 @@ class Tuner:
     """
 
     space: ConfigSpace
+    best_config = Shown[Candidate | None]("best_config")
+    best_flops = Shown[float]("best_flops")
+    best_measure_pair = Shown[Pair | None]("best")
+    best_iter = Shown[int]("best_iter")
+    resumed = Shown[int]("resumed")
+    result = Shown[TuneResult | None]("result")
+    cut_off = Shown[list[Candidate]]("cut_off")
+    filtered = Shown[int]("filtered")
+    ttl = Shown[int | None]("ttl")
 
     def __init__(self, task: Workload, seed: int | None = None) -> None:
         check = Check(TunerError, type(self).__name__)
@@ -62,19 +75,11 @@ class Tuner:
         if seed is not None:
             check.whole("seed", seed, least=0)
         self.task = task
+        self.scoreboard = Scoreboard(task)
         if "config_space" in known:
             self.space = task.config_space  # type: ignore[attr-defined]
         self.seed = seed
         self.rng = np.random.default_rng(seed)
-        self.best_config: Candidate | None = None
-        self.best_flops: float = 0.0
-        self.best_measure_pair: Pair | None = None
-        self.best_iter = 0
-        self.resumed = 0
-        self.result: TuneResult | None = None
-        self.cut_off: list[Candidate] = []
-        self.filtered = 0
-        self.ttl: int | None = None
         self.n_trial: int | None = None
         self.early_stopping: int | None = None
         self.error_ct_threshold = 150
@@ -104,47 +109,47 @@ class Tuner:
 
     def reset(self) -> None:
         """Forget the best configuration and the state of the last run."""
-        self.best_config, self.best_flops, self.best_measure_pair = None, 0.0, None
-        self.best_iter, self.ttl = 0, None
-        self.cut_off = []
+        self.scoreboard.reset()
 
     def set_error_threshold(self, threshold: int) -> None:
         """Set after how many failures in a row a warning is given."""
         Check(TunerError, "set_error_threshold").whole("threshold", threshold, least=1)
         self.error_ct_threshold = threshold
 
-    # ---- the loop
+    # ---- the run
+
+    def new_run(self, stop: Stop, callbacks: Sequence[Watcher] = (), si_prefix: str = "G") -> Run:
+        """Return a run that has not begun, for what drives many; `tune` makes one and runs it.
+
+        Raises:
+            TunerError: the callbacks are none, or a limit cannot be told for the task.
+        """
+        self.resumed = 0
+        return Run(
+            TunerStrategy(self),
+            self.task,
+            stop,
+            scoreboard=self.scoreboard,
+            watchers=Watchers(self, callbacks),
+            si_prefix=si_prefix,
+            errors_in_a_row=self.error_ct_threshold,
+        )
 
     @property
     def work(self) -> float:
         """Operations of one run; 1 where the task does not declare them."""
-        return self.task.flop or 1.0
+        return self.scoreboard.work
 
     def flops(self, result: MeasureResult) -> float:
         """Return the operations per second of a result; 0 when it failed."""
-        return self.work / result.seconds if result.ok and result.seconds > 0 else 0.0
-
-    def note(self, position: int, measure_input: MeasureInput, result: MeasureResult) -> None:
-        """Keep a trial if it is the best so far; the loop calls it with every result."""
-        flops = self.flops(result)
-        if flops > self.best_flops:
-            self.best_flops = flops
-            self.best_config = measure_input.config
-            self.best_measure_pair = (measure_input, result)
-            self.best_iter = position
-
-    def crown(self, measure_input: MeasureInput, result: MeasureResult) -> None:
-        """Take the winner of the final race for the best, whatever the trials said."""
-        self.best_flops = self.flops(result)
-        self.best_config = measure_input.config
-        self.best_measure_pair = (measure_input, result)
+        return self.scoreboard.flops(result)
 
     def tune(
         self,
         n_trial: int,
         measure_option: Mapping[str, Any],
         early_stopping: int | None = None,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[Watcher] = (),
         si_prefix: str = "G",
         *,
         reproducible: bool = False,
@@ -164,10 +169,12 @@ class Tuner:
 
         Args:
             n_trial: most trials in all, those of ``resume`` included.
-            measure_option: builder and runner, see `autotune.measure.measure_option`.
+            measure_option: builder and runner, see `autotune.measure.measure_option`; they end
+                with the run. Or a `Session`, which stays open for other runs.
             early_stopping: stop after this many trials without a better one.
-            callbacks: called with ``(tuner, inputs, results)`` for each group of results, before
-                the strategy learns from it; see `autotune.tuner.callback`.
+            callbacks: functions of ``(tuner, inputs, results)``, called with each group of
+                results before the strategy learns from it, or objects that are told more; see
+                `autotune.tuner.callback`.
             si_prefix: unit of the rates in messages, such as "G" for GFLOPS.
             reproducible: build and run in whole batches, so that the same seed and the same
                 measured values give the same proposals.
@@ -207,58 +214,11 @@ class Tuner:
         check = Check(TunerError, "tune")
         check.flag("reproducible", reproducible)
         check.flag("retry", retry)
-        _check_count("n_trial", n_trial, 1)
-        if early_stopping is not None:
-            _check_count("early_stopping", early_stopping, 0)
-            early_stopping = early_stopping or None  # 0 means never, as in AutoTVM
-        _check_callbacks(callbacks)
-        _check_count("finalists", finalists, 0)
-        if fail_fast is not None:
-            _check_count("fail_fast", fail_fast, 0)
-        if timeout_s is not None:
-            _check_range("timeout_s", timeout_s, 0, math.inf)
-        if stop_at is not None:
-            _check_range("stop_at", stop_at, 0.01, 1)
-            _check_ceiling(self.task)
-        self.n_trial, self.early_stopping, self.resumed = n_trial, early_stopping, 0
-        if not isinstance(count_invalid, bool):
-            raise TunerError(
-                f"tune(count_invalid=...): expected True or False, got {count_invalid!r}"
-            )
         stop = Stop(
             n_trial, early_stopping, stop_at, timeout_s, fail_fast, finalists, count_invalid
         )
-        loop = Loop(self, stop, tuple(callbacks), si_prefix)
+        run = self.new_run(stop, callbacks, si_prefix)
+        self.n_trial, self.early_stopping = n_trial, early_stopping or None
         if resume is not None:
-            loop.resume(resume, retry, keep_older)
-        return loop.run(measure_option, reproducible)
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least:
-        raise TunerError(f"tune({name}=...): expected a number of at least {least}, got {value!r}")
-
-
-def _check_range(name: str, value: object, least: float, most: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise TunerError(f"tune({name}=...): expected a number, got {value!r}")
-    if not least <= float(value) <= most:
-        bounds = f"at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
-        raise TunerError(f"tune({name}=...): expected a number {bounds}, got {value!r}")
-
-
-def _check_ceiling(task: Workload) -> None:
-    if not (task.flop and task.bytes):
-        raise TunerError(
-            f"tune(stop_at=...): the ceiling of {task.name} is not known; its template must "
-            "declare what it computes and moves with cfg.add_flop and cfg.add_bytes"
-        )
-
-
-def _check_callbacks(callbacks: object) -> None:
-    if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
-        raise TunerError(
-            "tune(callbacks=...): expected a list of functions of (tuner, inputs, results), such "
-            f"as [callback.log_to_file(path)], got {callbacks!r}"
-        )
+            run.resume(resume, retry, keep_older)
+        return run.run(measure_option, reproducible)

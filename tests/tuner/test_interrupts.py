@@ -131,9 +131,9 @@ def test_what_ended_behind_another_is_kept_and_raced_when_a_run_stops_early(
         assert {4, 5} <= {inp.config.index for inp, _ in trials}
         raise MeasureError("the race was looked at only")
 
-    monkeypatch.setattr("autotune.tuner.loop.can_race", lambda option: True)
-    monkeypatch.setattr("autotune.tuner.loop.finalists", lambda good, most: good[:2])
-    monkeypatch.setattr("autotune.tuner.loop.run_off", race)
+    monkeypatch.setattr("autotune.tuner.run.can_race", lambda option: True)
+    monkeypatch.setattr("autotune.tuner.run.finalists", lambda good, most: good[:2])
+    monkeypatch.setattr("autotune.tuner.run.run_off", race)
     runner, seen = Stuck(held=[3]), []
 
     def watch(tuner, inputs, results):

@@ -1,0 +1,400 @@
+"""One strategy at work on one workload: proposals are measured, results are learned from."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.measure import MeasureInput, MeasureResult, Pipeline, Session
+from autotune.measure.base import target_of
+from autotune.record.best import beaten_by
+from autotune.task import GLOBAL_SCOPE
+from autotune.tuner.failures import Failures
+from autotune.tuner.finalists import (
+    can_race,
+    finalists,
+    measured_default,
+    run_off,
+    with_default,
+)
+from autotune.tuner.result import TuneResult, default_of, ended_by, trial_of
+from autotune.tuner.resume import Records, earlier
+from autotune.tuner.scoreboard import Scoreboard
+from autotune.tuner.screening import Screening
+from autotune.tuner.stop import Progress, Stop
+from autotune.tuner.strategy import Strategy
+from autotune.tuner.watchers import Watchers
+from autotune.utils.interrupts import interrupts_deferred
+from autotune.workload import Workload
+
+logger = logging.getLogger("autotvm")
+
+# Trials before failures are first summed up.
+FIRST_REPORT = 16
+# Failures in a row before a warning.
+ERRORS_IN_A_ROW = 150
+_EXHAUSTED = "the space is exhausted"
+
+Pair = tuple[MeasureInput, MeasureResult]
+
+
+class Run:
+    """Drives one strategy until a reason to stop is met.
+
+    `run` does all of it. What drives many on one session lets each `advance` by some trials at a
+    time, and `finish` at the end.
+
+    Args:
+        strategy: proposes and learns.
+        workload: what is tuned.
+        stop: when to end.
+        scoreboard: what is known of earlier runs of the strategy; the run goes on with it.
+        watchers: are told of trials.
+        si_prefix: unit of rates in messages.
+        errors_in_a_row: failures before a warning.
+
+    Attributes:
+        measured: trials that ended, those of an earlier run included.
+        failures: what went wrong.
+
+    Raises:
+        TunerError: a limit of ``stop`` cannot be told for the workload.
+
+    Example::
+
+        with Session() as session:
+            runs = [RandomTuner(task).new_run(Stop(n_trial=500)) for task in tasks]
+            while any([run.advance(session, 32) for run in runs]):
+                pass
+            results = [run.finish(session) for run in runs]
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        workload: Workload,
+        stop: Stop,
+        *,
+        scoreboard: Scoreboard | None = None,
+        watchers: Watchers | None = None,
+        si_prefix: str = "G",
+        errors_in_a_row: int = ERRORS_IN_A_ROW,
+    ) -> None:
+        stop.check_for(workload)
+        self.strategy = strategy
+        self.workload = workload
+        self.stop = stop
+        self.scoreboard = scoreboard or Scoreboard(workload)
+        self.watchers = watchers or Watchers(strategy, ())
+        self.failures = Failures()
+        self.submitted = self.measured = 0
+        self._si_prefix = si_prefix
+        self._errors_in_a_row = errors_in_a_row
+        self._since_success = 0
+        # Proposed, but not tried yet.
+        self._again = self.scoreboard.cut_off
+        self._screening = Screening(strategy, self.scoreboard, active=not stop.count_invalid)
+        self._good: list[Pair] = []
+        # Keys that a race has put behind its winner.
+        self._decided: set[str] = set()
+        self._default: Pair | None = None
+        self._warned = False
+        self._reported = False
+        self._why = ""
+        self._host_note = ""
+        self._started = time.monotonic()
+        self._began = math.inf
+
+    def resume(self, records: Records, retry: bool = False, keep_older: bool = False) -> None:
+        """Learn from an earlier run of the same workload, as if it had just been measured."""
+        known = earlier(self.workload, records, retry, keep_older)
+        if not known.trials:
+            return
+        self._keep(known.trials)
+        measured = {inp.key for inp, _ in known.trials}
+        self._again[:] = [one for one in self._again if one.key not in measured]
+        self.failures.recall([res for _, res in known.trials])
+        if known.best is not None:
+            self._set_winner(known.best)
+        self.strategy.tell(known.trials)
+        self.submitted = self.scoreboard.resumed = self.measured
+        logger.info("resumed from %d trials of %s", self.measured, self.workload.name)
+
+    def run(self, measure_option: Mapping[str, Any], reproducible: bool = False) -> TuneResult:
+        """Measure until a reason to stop is met; say what was found, whatever ended it.
+
+        Args:
+            measure_option, reproducible: as of `Tuner.tune`.
+        """
+        GLOBAL_SCOPE.in_tuning = True
+        try:
+            self._begin()
+            self._run(measure_option, reproducible)
+        except BaseException as error:
+            self._why = ended_by(error)
+            raise
+        finally:
+            GLOBAL_SCOPE.in_tuning = False
+            result = self._report()
+        return result
+
+    def advance(self, session: Session, trials: int, reproducible: bool = False) -> list[Pair]:
+        """Measure so many trials more; fewer where a reason to stop is met, and then none.
+
+        Returns:
+            The trials in the order in which they were proposed.
+        """
+        self._begin()
+        if not self._wants_more():
+            return []
+        line = self._line(session, reproducible)
+        try:
+            with line:
+                return self._feed(line, self.measured + trials, reproducible)
+        finally:
+            self._cut_off(line)
+
+    def finish(self, session: Session) -> TuneResult:
+        """Let the best trials race, and say what was found."""
+        try:
+            self._race(session)
+        finally:
+            self._host_note = session.runner.host_note_of(self.workload)
+            result = self._report()
+        return result
+
+    def _begin(self) -> None:
+        if self._began == math.inf:
+            self._began = time.monotonic()
+            self.watchers.tuning()
+
+    def _wants_more(self) -> bool:
+        more = self._may_go_on()
+        if more and not self._again and self.strategy.exhausted:
+            more, self._why = False, _EXHAUSTED
+        return more
+
+    def _run(self, measure_option: Mapping[str, Any], reproducible: bool) -> None:
+        if not self._wants_more() and not self._finalists(measure_option):
+            return
+        line = self._line(measure_option, reproducible)
+        try:
+            self._measure(line, reproducible)
+        except KeyboardInterrupt:
+            logger.warning(
+                "interrupted after %d trials; the log is complete, continue it with resume=",
+                self.measured,
+            )
+            raise
+        finally:
+            self._host_note = line.session.runner.host_note_of(self.workload)
+
+    def _measure(self, line: Pipeline, whole_batches: bool) -> None:
+        try:
+            with line:
+                self._feed(line, self.stop.n_trial, whole_batches)
+                self._leave(line)
+                # While the processes that build and measure are still there.
+                self._race(line.session)
+        finally:
+            self._cut_off(line)
+
+    def _line(self, measure_option: Mapping[str, Any], reproducible: bool) -> Pipeline:
+        ended = self.watchers.trial_ended
+        return Pipeline(self.workload, measure_option, reproducible=reproducible, on_end=ended)
+
+    def _cut_off(self, line: Pipeline) -> None:
+        """Keep what a closed pipeline gave up for the next time, and show what it did not."""
+        self._again += [inp.config for inp in line.cut_off()]
+        self._leave(line)
+
+    def _feed(self, line: Pipeline, most: int, whole_batches: bool) -> list[Pair]:
+        """Measure until there are so many trials in all, or a reason to stop is met."""
+        fed: list[Pair] = []
+        most = min(most, self.stop.n_trial)
+        first_report = min(max(line.capacity, FIRST_REPORT), self.stop.n_trial)
+        while self.measured < most and self._may_go_on():
+            self._fill(line, most, whole_batches)
+            if not line.outstanding:  # nothing proposed that can run
+                self._why = self._why or self._screening.end(self.measured) or _EXHAUSTED
+                break
+            pairs = self._take(line)
+            while whole_batches and line.outstanding and self._left_s() != 0:
+                pairs += self._take(line)
+            self._learn(line, pairs)
+            fed += pairs
+            if not self._reported and self.measured >= first_report:
+                self._reported = True
+                self.failures.print_summary(self.measured, final=False)
+        return fed
+
+    def _left_s(self) -> float | None:
+        """Return the seconds left of the time of the run; None where that has no end."""
+        limit = self.stop.timeout_s
+        return None if limit is None else max(0.0, self._began + limit - time.monotonic())
+
+    def _take(self, line: Pipeline) -> list[Pair]:
+        """Wait for the oldest trial, and show those in turn to the callbacks.
+
+        None where the time is over first: a trial may wait long, for the reference above all.
+        """
+        line.wait(self._left_s())
+        # What has left the pipeline must reach every callback, whatever is interrupted.
+        with interrupts_deferred():
+            return self._show(line.in_turn())
+
+    def _leave(self, line: Pipeline) -> None:
+        """Show what ended behind a trial that nobody waits for any more."""
+        with interrupts_deferred():
+            self._show(line.leave())
+
+    def _show(self, pairs: list[Pair]) -> list[Pair]:
+        self._take_note(pairs)
+        self.watchers.in_turn(pairs)
+        return pairs
+
+    def _learn(self, line: Pipeline, pairs: Sequence[Pair]) -> None:
+        """Let the strategy learn; that may take long, so what it learns from is logged by now."""
+        with line.host_work():
+            self.strategy.tell(pairs)
+
+    def _fill(self, line: Pipeline, most: int, whole_batches: bool) -> None:
+        """Propose as much as there is room for, and what can run becomes a trial."""
+        screening, target = self._screening, target_of(self.workload)
+        room = min(line.room(), most - self.submitted)
+        while room > 0:
+            if not self._again and not self._propose(line, room):
+                return
+            inp = MeasureInput(target, self.workload, self._again[0])
+            passes = screening.passes(line, inp)
+            del self._again[0]
+            if passes:
+                line.submit([inp])
+                self.submitted, room = self.submitted + 1, room - 1
+                continue
+            if screening.hopeless or not self._may_go_on():
+                return
+            if line.ready and not whole_batches:  # nobody waits for a long search
+                return
+
+    def _propose(self, line: Pipeline, most: int) -> bool:
+        """Let the strategy propose; say whether it did."""
+        self._screening.teach(line)
+        if self._screening.hopeless or self.strategy.exhausted:
+            return False
+        with line.host_work():
+            self._again += self.strategy.ask(most)
+        return bool(self._again)
+
+    def _keep(self, pairs: Sequence[Pair]) -> None:
+        for inp, res in pairs:
+            self.scoreboard.note(self.measured, inp, res)
+            if res.ok:
+                self._good.append((inp, res))
+            self.measured += 1
+            if logger.isEnabledFor(logging.DEBUG):
+                line = self.scoreboard.line(inp, res, self._si_prefix)
+                logger.debug("No: %d\t%s", self.measured, line)
+
+    def _take_note(self, pairs: Sequence[Pair]) -> None:
+        """Keep trials of this run, and warn where nothing seems to work."""
+        self._keep(pairs)
+        for _, res in pairs:
+            self.failures.add(res)
+            self._since_success = 0 if res.ok else self._since_success + 1
+        if self._since_success > self._errors_in_a_row and not self._warned:
+            self._warned = True
+            logger.warning("%d trials in a row failed", self._since_success)
+            self.failures.print_summary(self.measured, final=False)
+
+    def _may_go_on(self) -> bool:
+        """Return whether another trial may be measured; note why not."""
+        board, stop = self.scoreboard, self.stop
+        board.ttl = max(0, stop.last_trial(board.best_iter) - self.measured)
+        if self._why or self.measured >= stop.n_trial:
+            return False
+        elapsed_s, alike = time.monotonic() - self._began, self.failures.alike
+        state = Progress(self.measured, board.best_iter, elapsed_s, self._fraction(), alike)
+        self._why = stop.reason(state)
+        if self._why and stop.fail_fast and alike >= stop.fail_fast:
+            logger.warning(
+                "stopped: %s; mend that first, then tune again; with resume= also retry=True",
+                self._why,
+            )
+        return not self._why
+
+    def _fraction(self) -> float:
+        """Return the fraction of the device's ceiling that the best trial reached."""
+        best = self.scoreboard.best
+        return float(best[1].extra.get("roofline", 0.0)) if best else 0.0
+
+    def _finalists(self, measure_option: Mapping[str, Any]) -> list[Pair]:
+        """Return the trials that a race must decide between; none when there is no such need."""
+        field = finalists(self._good, self.stop.finalists)
+        decided = self._decided.issuperset(inp.key for inp, _ in field)
+        wanted = self.stop.finalists > 1 and not decided
+        return field if wanted and can_race(measure_option) else []
+
+    def _race(self, session: Session) -> None:
+        """Let the best trials run side by side, and take the winner for the best."""
+        field = self._finalists(session)
+        if not field:
+            return
+        session.prepare(self.workload)
+        try:
+            self._default = measured_default(self.workload, self._good, session)
+            field = with_default(field, self._default)
+            if len(field) < 2:
+                return
+            key = self._default[0].key if self._default else None
+            inp, result = run_off(field, self._good, session, key)
+        except MeasureError as error:
+            logger.warning("the best trials could not be raced, the fastest stays: %s", error)
+            return
+        self._set_winner((inp, result))
+        self.watchers.raced(inp, result)
+
+    def _set_winner(self, best: Pair) -> None:
+        self._decided = beaten_by(best[1])
+        self.scoreboard.set_winner(*best)
+
+    def _report(self) -> TuneResult:
+        """Sum up, whatever ended the run."""
+        result = self.scoreboard.result = self._result()
+        self.failures.print_summary(self.measured, final=True)
+        if self.failures and result.best_config is None:
+            self.failures.report_all_failed(self.workload)
+        logger.info("tuned %s", result)
+        self.watchers.tuned(result)
+        if not self.watchers.show_results and not logger.isEnabledFor(logging.INFO):
+            for note in result.notes:  # the summary says it, where it can be seen
+                logger.warning("%s: %s", self.workload.name, note)
+        return result
+
+    def _result(self) -> TuneResult:
+        """Return what is known by now."""
+        best, board = self.scoreboard.best, self.scoreboard
+        default = default_of(best[1]) if best else None
+        if default is None and self._default is not None:
+            default = self._default[1].seconds
+        return TuneResult(
+            task=self.workload,
+            best_config=best[0].config if best else None,
+            seconds=best[1].seconds if best else math.inf,
+            spread=best[1].spread if best else None,
+            default_seconds=default,
+            trials=self.measured,
+            resumed=board.resumed,
+            failures=self.failures.kinds,
+            stop_reason=self._why or f"all {self.stop.n_trial} trials were made",
+            log=self.watchers.log,
+            wall_s=time.monotonic() - self._started,
+            trial_seconds=trial_of(best[1]) if best else None,
+            filtered=board.filtered,
+            filtered_why=self._screening.example,
+            notes=tuple(filter(None, [self._host_note])),
+        )

@@ -1,0 +1,76 @@
+"""What proposes: all that a run knows of the way in which a space is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.workload import Candidate
+
+Pair = tuple[MeasureInput, MeasureResult]
+
+
+class Strategy(Protocol):
+    """Searches the candidates of one workload; a `Tuner` becomes one by `TunerStrategy`.
+
+    `ask` and `tell` need not take turns: results of earlier proposals may be outstanding when more
+    are asked for, and what was refused before it became a trial is told of at once.
+    """
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing left to propose."""
+        ...
+
+    def ask(self, n: int) -> Sequence[Candidate]:
+        """Return up to ``n`` candidates that were not proposed before; none when exhausted."""
+        ...
+
+    def tell(self, trials: Sequence[Pair]) -> None:
+        """Learn from trials, in the order in which they were proposed.
+
+        Also from candidates that were no trials because they cannot run; their results have the
+        error `MeasureErrorNo.INSTANTIATION_ERROR`.
+        """
+        ...
+
+
+class Proposer(Protocol):
+    """What AutoTVM's tuners define."""
+
+    def has_next(self) -> bool:
+        """Return whether there is anything left to propose."""
+        ...
+
+    def next_batch(self, batch_size: int) -> Sequence[Candidate]:
+        """Propose up to ``batch_size`` candidates."""
+        ...
+
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Learn from trials."""
+        ...
+
+
+class TunerStrategy:
+    """A tuner as a `Strategy`.
+
+    Args:
+        tuner: proposes.
+    """
+
+    def __init__(self, tuner: Proposer) -> None:
+        self._tuner = tuner
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing left to propose."""
+        return not self._tuner.has_next()
+
+    def ask(self, n: int) -> Sequence[Candidate]:
+        """Return what `next_batch` proposes."""
+        return self._tuner.next_batch(n)
+
+    def tell(self, trials: Sequence[Pair]) -> None:
+        """Let `update` learn from trials."""
+        self._tuner.update([inp for inp, _ in trials], [res for _, res in trials])

@@ -1,0 +1,125 @@
+"""Who watches a run, and what each is told when."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from autotune.errors import TunerError
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.tuner.result import TuneResult
+
+Pair = tuple[MeasureInput, MeasureResult]
+
+
+class Callback:
+    """Base of what watches a run. Each method does nothing here; override those that matter.
+
+    A plain function of ``(tuner, inputs, results)`` is a callback as well: it is called in turn.
+    Any other object is one that can be called so; methods of these names are called if it has
+    them, and with a true attribute ``at_once`` it is called when `trial_ended` would be.
+
+    Attributes:
+        path: of the log that it writes, if it writes one.
+    """
+
+    path: Path | None = None
+
+    def tuning(self, tuner: Any) -> None:
+        """Called before the first trial."""
+
+    def trial_ended(self, tuner: Any, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Called as soon as a trial ends, even while one proposed before it is still under way.
+
+        What keeps trials must not lose any when the run is killed. In the thread in which the
+        trial ended, one call at a time.
+        """
+
+    def __call__(
+        self, tuner: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+    ) -> None:
+        """Called with trials in the order in which they were proposed, before they are learned."""
+
+    def raced(self, tuner: Any, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Called with the winner of the final race."""
+
+    def tuned(self, tuner: Any, result: TuneResult) -> None:
+        """Called at the very end, however the run ended."""
+
+
+class Watchers:
+    """All callbacks of one run; an error in one keeps none of the others from being called.
+
+    Args:
+        owner: what callbacks get as the tuner.
+        callbacks: see `Callback`.
+
+    Raises:
+        TunerError: one cannot be called.
+    """
+
+    def __init__(self, owner: object, callbacks: Sequence[Callable[..., None]]) -> None:
+        if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
+            raise TunerError(
+                "tune(callbacks=...): expected a list of functions of (tuner, inputs, results), "
+                f"such as [callback.log_to_file(path)], got {callbacks!r}"
+            )
+        self._owner = owner
+        self._callbacks = tuple(callbacks)
+        self._at_once = [c for c in callbacks if getattr(c, "at_once", False)]
+        self._in_turn = [c for c in callbacks if c not in self._at_once]
+        self._one_at_a_time = threading.Lock()
+
+    @property
+    def log(self) -> Path | None:
+        """The first file to which a callback logs."""
+        paths = [getattr(callback, "path", None) for callback in self._callbacks]
+        return next((path for path in paths if isinstance(path, Path)), None)
+
+    @property
+    def show_results(self) -> bool:
+        """Whether a callback takes the result of the run."""
+        return any(_handler(callback, "tuned") is not None for callback in self._callbacks)
+
+    def tuning(self) -> None:
+        """Tell that the run begins."""
+        self._tell("tuning")
+
+    def trial_ended(self, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Tell of a trial that just ended, in whatever thread."""
+        with self._one_at_a_time, ExitStack() as calls:
+            calls.callback(self._tell, "trial_ended", measure_input, result)
+            for callback in reversed(self._at_once):
+                calls.callback(callback, self._owner, [measure_input], [result])
+
+    def in_turn(self, pairs: Sequence[Pair]) -> None:
+        """Tell of trials whose turn it is."""
+        inputs, results = [inp for inp, _ in pairs], [res for _, res in pairs]
+        with ExitStack() as calls:
+            for callback in reversed(self._in_turn if pairs else ()):
+                calls.callback(callback, self._owner, inputs, results)
+
+    def raced(self, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Tell who won the final race."""
+        self._tell("raced", measure_input, result)
+
+    def tuned(self, result: TuneResult) -> None:
+        """Tell what came of the run."""
+        self._tell("tuned", result)
+
+    def _tell(self, event: str, *what: object) -> None:
+        with ExitStack() as calls:
+            for callback in reversed(self._callbacks):
+                if (asked := _handler(callback, event)) is not None:
+                    calls.callback(asked, self._owner, *what)
+
+
+def _handler(callback: object, event: str) -> Callable[..., None] | None:
+    """Return the method of a callback for an event; None where it has none of its own."""
+    method = getattr(callback, event, None)
+    if getattr(type(callback), event, None) is getattr(Callback, event):
+        return None
+    return method if callable(method) else None
