@@ -74,6 +74,8 @@ class RunPool:
         self._lock = threading.RLock()
         self._devices: dict[bool, Devices] = {}
         self._standing: OrderedDict[Workload, Standing] = OrderedDict()
+        # What was asked for last, found without a look at what a workload consists of.
+        self._last: tuple[Standing, Devices] | None = None
         self._outdated: list[Standing] = []
         self._meters: OrderedDict[Workload, HostMeter] = OrderedDict()
         self._loops = PlainLoops()
@@ -97,6 +99,8 @@ class RunPool:
         with self._lock:
             if self._closing:
                 raise MeasureError(f"{workload.name}: the runner is being closed")
+            if self._last is not None and self._last[0].workload is workload:
+                return self._last
             devices = self._devices_for(target_of(workload), plan)
             standing = self._standing.get(workload)
             if standing is not None and not standing.holds_for(workload):
@@ -105,7 +109,8 @@ class RunPool:
             if standing is None:
                 standing = self._standing[workload] = self._met(workload, plan, devices)
             self._standing.move_to_end(workload)
-            return standing, devices
+            self._last = standing, devices
+            return self._last
 
     def _devices_for(self, target: Target, plan: RunPlan) -> Devices:
         """Return the devices on which kernels for a target run."""
@@ -161,23 +166,22 @@ class RunPool:
         built: BuildResult,
     ) -> Future[MeasureResult]:
         """Queue a trial, as soon as no device has to wait for its reference."""
-        promised: Future[MeasureResult] = Future()
         with self._lock:
             standing.under_way += 1
 
         def work(station: Station) -> MeasureResult:
             return run_trial(station, standing, options, inp, built)
 
-        def put(_: object) -> None:
-            if promised.cancelled():
-                self._ended(standing)
-                return
-            queued = devices.queue.put(work)
+        def queued() -> Future[MeasureResult]:
+            future: Future[MeasureResult] = devices.queue.put(work)
             # Also of what was given up while it ran.
-            queued.add_done_callback(lambda _: self._ended(standing))
-            forward(queued, promised)
+            future.add_done_callback(lambda _: self._ended(standing))
+            return future
 
-        standing.ready.add_done_callback(put)
+        if standing.ready.done():
+            return queued()
+        promised: Future[MeasureResult] = Future()
+        standing.ready.add_done_callback(lambda _: forward(queued(), promised))
         return promised
 
     def _ended(self, standing: Standing) -> None:
@@ -196,6 +200,7 @@ class RunPool:
             left -= taken if one.release() else 0
         for one in idle[: max(0, len(self._standing) - _MOST_WORKLOADS)]:
             if one.release():
+                self._last = None
                 del self._standing[one.workload]
 
     def race(
@@ -260,6 +265,7 @@ class RunPool:
             with self._lock:
                 self._devices.clear()
                 self._standing.clear()
+                self._last = None
                 self._outdated.clear()
                 self._closing = False
 
