@@ -16,7 +16,7 @@ from autotune.record.fields import Pair
 from autotune.record.reader import load_from_buffer, load_from_file
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
-from autotune.task.dispatcher import Config, DispatchContext, warn_once
+from autotune.task.dispatcher import Config, DispatchContext, check_config, warn_once
 from autotune.task.refusals import Attempt, Refusal, ignored
 from autotune.task.workload import Workload
 
@@ -83,6 +83,7 @@ class ApplyHistoryBest(DispatchContext):
 
     def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
         """Use ``cfg`` for this workload from now on, whatever was measured."""
+        check_config("ApplyHistoryBest.update", "cfg", cfg)
         target = _given(target)
         for _, key in _places(target):
             self._chosen[key, workload] = cfg
@@ -234,7 +235,7 @@ def _given(target: Target | None) -> Target:
             "Need a target context to find the history best: wrap the call in "
             "`with Target('cuda'):` inside `with apply_history_best(log):`"
         )
-    return target
+    return target if isinstance(target, Target) else Target(target)
 
 
 def _note_other_arch(found: Target, asked: Target, workload: Workload) -> None:

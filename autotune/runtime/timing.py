@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from autotune.errors import MeasureError
 from autotune.utils.check import Check
@@ -196,7 +197,7 @@ def _is_throttled(clocks: Clocks | None) -> bool:
 
 
 def summarize(
-    samples_s: Sequence[float],
+    samples_s: Sequence[float] | npt.NDArray[Any],
     number: int,
     clocks: Sequence[Clocks | None] = (),
     cut_short: bool = False,
@@ -214,6 +215,8 @@ def summarize(
     Raises:
         MeasureError: there is no sample, or one is no time.
     """
+    if isinstance(samples_s, np.ndarray):
+        samples_s = samples_s.tolist()
     _check_samples(samples_s, number, clocks)
     states = list(clocks) or [None] * len(samples_s)
     kept = [i for i, state in enumerate(states) if not _is_throttled(state)]

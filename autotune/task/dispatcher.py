@@ -119,6 +119,7 @@ class ApplyConfig(DispatchContext):
         self.workload: Workload | None = None
 
     def _set(self, config: Config) -> None:
+        check_config("ApplyConfig", "config", config)
         self._config = config.point if isinstance(config, PointRun) else config
         self._begun = _begun(config)
 
@@ -128,6 +129,7 @@ class ApplyConfig(DispatchContext):
 
     def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
         """Give ``cfg`` instead from now on."""
+        check_config("ApplyConfig.update", "cfg", cfg)
         self.workload = workload
         self._set(cfg)
 
@@ -208,7 +210,15 @@ class FallbackContext(DispatchContext):
 
     def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
         """Give ``cfg`` for this workload from now on."""
+        check_config("FallbackContext.update", "cfg", cfg)
         self.memory[(str(target), workload)] = cfg
+
+
+def check_config(owner: str, name: str, config: object) -> None:
+    """Refuse what is no configuration, before a template is given it."""
+    check = Check(TemplateError, owner)
+    kinds = (ConfigSpace, ConfigEntity, PointRun, FallbackConfigEntity)
+    check.kind(name, config, kinds, "a configuration, such as config_space.get(0) gives")
 
 
 def _begun(config: Config) -> Config:

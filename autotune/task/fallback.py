@@ -13,6 +13,7 @@ from autotune.task.errors import KnobLookupError
 from autotune.task.knobs import BuildSpace, Knobs, Misfit, build_space
 from autotune.task.split_space import SplitSpace
 from autotune.task.transform_space import TransformSpace
+from autotune.utils.check import Check
 from autotune.utils.math import divisors, product
 
 UNLIMITED = 1 << 62
@@ -82,9 +83,13 @@ class FallbackConfigEntity(Knobs):
         Args:
             ref_log: pairs of `MeasureInput` and `MeasureResult` of the same template. Those with
                 values that this template does not offer are passed over.
+
+        Raises:
+            SpaceError: it holds something else.
         """
+        configs = _configs_of(ref_log)
         splits = [name for name, space in self.space_map.items() if isinstance(space, SplitSpace)]
-        usable = [pair[0].config for pair in ref_log if _has(pair[0].config, self.space_map)]
+        usable = [config for config in configs if _has(config, self.space_map)]
         if not usable:
             return
         best = max(usable, key=lambda config: self._likeness(config, splits))
@@ -119,6 +124,25 @@ class FallbackConfigEntity(Knobs):
             own = divisors(self._split_space(name).product)
             total += sum(reference % factor == 0 for factor in own) / len(own)
         return total
+
+
+def _configs_of(ref_log: Any) -> list[Any]:
+    """Return the configurations of records.
+
+    Raises:
+        SpaceError: these are no records.
+    """
+    check = Check(SpaceError, "fallback_with_reference_log")
+    expected = "pairs of MeasureInput and MeasureResult, such as load_from_file gives"
+    if not isinstance(ref_log, Iterable):
+        check.refuse("ref_log", expected, ref_log)
+    configs = []
+    for pair in ref_log:
+        config = getattr(pair[0], "config", None) if isinstance(pair, tuple | list) and pair else 0
+        if not hasattr(config, "__getitem__") or not hasattr(config, "__contains__"):
+            check.refuse("ref_log", expected, pair)
+        configs.append(config)
+    return configs
 
 
 def _has(config: Any, space_map: dict[str, TransformSpace]) -> bool:

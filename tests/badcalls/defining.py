@@ -140,6 +140,25 @@ SPACES = [
     Api("add_flop", on_space("add_flop"), lambda: {"flop": 5}, {"flop": bad.NOT_NEGATIVE}),
     Api("add_bytes", on_space("add_bytes"), lambda: {"count": 5}, {"count": bad.NOT_NEGATIVE}),
     Api("raise_error", on_space("raise_error"), lambda: {"msg": "no"}, {"msg": bad.NAME}),
+    Api(
+        "fallback_with_reference_log",
+        lambda ref_log: autotune.task.FallbackConfigEntity().fallback_with_reference_log(ref_log),
+        lambda: {"ref_log": []},
+        {"ref_log": [5, "abc", None, [5], [None], [()], [(5, 6)], [("a", "b")], bad.Odd()]},
+    ),
+    *(
+        Api(
+            f"{type(context).__name__}.update",
+            context.update,
+            lambda: {"target": "c", "workload": ("t", 1), "cfg": space().get(0)},
+            {"cfg": [5, "abc", None, [], {}, bad.Odd(), len]},
+        )
+        for context in (
+            autotune.task.FallbackContext(),
+            autotune.task.ApplyConfig(autotune.task.FallbackConfigEntity()),
+            autotune.record.ApplyHistoryBest([]),
+        )
+    ),
     Api("space.get", on_space("get"), lambda: {"index": 1}, {"index": bad.INDEX}),
     Api(
         "space.get_rand_index",

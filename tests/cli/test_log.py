@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from autotune.cli.log_entries import read_logs
 from autotune.cli.log_plot import curve
 from autotune.cli.main import main
+from autotune.cli.tables import as_csv
 from autotune.errors import RecordError
 from autotune.measure import MeasureResult
 from autotune.measure.run.timing import costs_of, recorded
@@ -117,6 +118,16 @@ def test_csv_is_for_spreadsheets(logs):
     assert [row["index"] for row in table] == ["1", "0", "2", "0"]
     assert json.loads(table[1]["config"]) == {"k": 1, "t": [-1, 8]}
     assert float(table[0]["seconds"]) == pytest.approx(1.2e-6)
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t=", "\r=", " =", "\uff1d"])
+def test_no_cell_of_a_csv_is_a_formula(begin):
+    text = f'{begin}cmd|"/c calc"!A1'
+    rows = [{"task": text, text: -1.5, "config": {"k": text}}, {"task": "gemm-1", text: None}]
+    header, first, second = csv.reader(io.StringIO(as_csv(rows), newline=""))
+    assert header == ["task", f"'{text}", "config"]
+    assert first == [f"'{text}", "-1.5", json.dumps({"k": text})]
+    assert second == ["gemm-1", "", ""]
 
 
 def test_best_prints_the_configuration_and_where_it_stands(logs):

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from autotune.errors import MeasureError
 from autotune.runtime import Clocks, TimeOptions, summarize, take_timing
 from autotune.runtime.timing import median_interval
 
@@ -86,6 +87,20 @@ def test_statistics_of_known_samples():
     assert timing.ci95 == (1.0, 100.0)
     assert json.loads(json.dumps(timing.to_json()))["number"] == 7
     assert summarize([1.0], 1).noise_floor is None
+
+
+def test_samples_may_be_an_array():
+    samples = [3.0, 1.0, 2.0]
+    assert summarize(np.array(samples), 7) == summarize(samples, 7)
+    for wrong in (
+        np.zeros((2, 2)),
+        np.array([]),
+        np.array(1.0),
+        np.array(["a"]),
+        np.array([-1.0]),
+    ):
+        with pytest.raises(MeasureError, match="samples_s"):
+            summarize(wrong, 1)
 
 
 def test_the_interval_of_the_median_has_the_ranks_of_the_tables():
