@@ -66,7 +66,7 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
     """Declare the knobs of a family for a shape, and return the kernel now chosen."""
     target = Target.current() or Target(default_target)
     options = family.candidates(shape)
-    cfg: Any = get_config()
+    cfg = get_config()
     if cfg.is_fallback:
         for name, value in family.default_choice(shape, target).items():
             cfg[name] = OtherOptionEntity(value)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autotune import te
+from autotune.task import TemplateConfig
 
 Scheduled = tuple[te.Schedule, list[te.Tensor]]
 
 
-def define_tile(cfg: Any, name: str, axis: Any, untuned: Sequence[int], **limits: int) -> None:
+def define_tile(
+    cfg: TemplateConfig,
+    name: str,
+    axis: te.IterVar,
+    untuned: Sequence[int],
+    max_factor: int = 1 << 31,
+) -> None:
     """Declare how an axis is split.
 
     Args:
@@ -19,16 +25,16 @@ def define_tile(cfg: Any, name: str, axis: Any, untuned: Sequence[int], **limits
         name: the knob.
         axis: what is split, into as many loops as ``untuned`` has sizes.
         untuned: where nothing was tuned, the largest size of each loop; -1 is any.
-        limits: ``max_factor``, where the space has one.
+        max_factor: the largest size of an inner loop.
     """
-    cfg.define_split(name, axis, num_outputs=len(untuned), **limits)
+    cfg.define_split(name, axis, num_outputs=len(untuned), max_factor=max_factor)
     if cfg.is_fallback:
         cfg.fallback_split(name, list(untuned))
 
 
 def tiled(
-    cfg: Any, s: te.Schedule, tensor: te.Tensor, axes: Mapping[str, Any]
-) -> list[tuple[Any, ...]]:
+    cfg: TemplateConfig, s: te.Schedule, tensor: te.Tensor, axes: Mapping[str, te.IterVar]
+) -> list[tuple[te.IterVar, ...]]:
     """Split each axis by the knob that it is given under; return the loops level by level.
 
     With knobs of two loops, y and x become [(y.outer, x.outer), (y.inner, x.inner)].
@@ -48,13 +54,15 @@ class Threads:
         extents: thread tags with their extents, slowest first.
     """
 
-    first: Any
-    block: Any
-    thread: Any
+    first: te.IterVar
+    block: te.IterVar
+    thread: te.IterVar
     extents: list[tuple[str, int]]
 
 
-def on_threads(cfg: Any, s: te.Schedule, tensor: te.Tensor, knobs: Sequence[str]) -> Threads:
+def on_threads(
+    cfg: TemplateConfig, s: te.Schedule, tensor: te.Tensor, knobs: Sequence[str]
+) -> Threads:
     """Tile the last axes of a tensor, a knob each: blocks, virtual threads, threads, own part.
 
     for n: for y: for x:  ->  blockIdx.y = n, y.0: blockIdx.x = x.0:
@@ -76,12 +84,12 @@ def on_threads(cfg: Any, s: te.Schedule, tensor: te.Tensor, knobs: Sequence[str]
     return Threads(first, blocks[-1], threads[-1], extents)
 
 
-def _bind(stage: Any, axes: Iterable[Any], tags: Iterable[str]) -> None:
+def _bind(stage: te.Stage, axes: Iterable[te.IterVar], tags: Iterable[str]) -> None:
     for axis, tag in zip(axes, tags, strict=True):
         stage.bind(axis, te.thread_axis(tag))
 
 
-def fetch_together(stage: Any, threads: Sequence[tuple[str, int]], vector: int = 1) -> None:
+def fetch_together(stage: te.Stage, threads: Sequence[tuple[str, int]], vector: int = 1) -> None:
     """Let all threads of a block fill a shared stage: innermost ``vector`` elements at a time.
 
     ``threads`` lists thread tags with their extents, slowest first.
@@ -95,13 +103,13 @@ def fetch_together(stage: Any, threads: Sequence[tuple[str, int]], vector: int =
         stage.bind(mine, te.thread_axis(tag))
 
 
-def unrolled(cfg: Any, stage: Any, axis: Any) -> None:
+def unrolled(cfg: TemplateConfig, stage: te.Stage, axis: te.IterVar) -> None:
     """Let the tuner choose how far the loops inside ``axis`` are unrolled."""
     stage.pragma(axis, "auto_unroll_max_step", cfg["auto_unroll_max_step"].val)
     stage.pragma(axis, "unroll_explicit", cfg["unroll_explicit"].val)
 
 
-def define_unroll(cfg: Any) -> None:
+def define_unroll(cfg: TemplateConfig) -> None:
     """Declare the knobs that `unrolled` reads."""
     cfg.define_knob("auto_unroll_max_step", [0, 512, 1500])
     cfg.define_knob("unroll_explicit", [0, 1])

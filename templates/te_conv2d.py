@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from autotune import get_config, te, template, topi
+from autotune.task import TemplateConfig
 
 from . import te_common
 from .te_common import Scheduled
@@ -35,7 +35,9 @@ def _depthwise(
     return data, kernel, topi.nn.depthwise_conv2d_nchw(data, kernel, stride, padding)
 
 
-def _define_tiles(cfg: Any, axes: Sequence[Any], tiles: Mapping[str, Sequence[int]]) -> None:
+def _define_tiles(
+    cfg: TemplateConfig, axes: Sequence[te.IterVar], tiles: Mapping[str, Sequence[int]]
+) -> None:
     for (name, untuned), axis in zip(tiles.items(), axes, strict=True):
         te_common.define_tile(cfg, name, axis, untuned)
 
@@ -48,7 +50,7 @@ def _stage(s: te.Schedule, conv: te.Tensor) -> tuple[te.Tensor, list[te.Tensor]]
     return local, [s.cache_read(t, "shared", [local]) for t in (padded, kernel)]
 
 
-def _sum_vectors(cfg: Any, stage: Any, reduction: Sequence[Any]) -> None:
+def _sum_vectors(cfg: TemplateConfig, stage: te.Stage, reduction: Sequence[te.IterVar]) -> None:
     """Sum a tile in vectors of its columns; the last two of the reduction are over the filter.
 
     for f: for y: for x: for r:  ->  for r: for f: for y: for vector x:
@@ -72,7 +74,7 @@ def conv2d_nchw_cuda(
     """
     data, kernel, conv = _conv2d(n, h, w, co, ci, kh, kw, stride, padding)
     s = te.create_schedule([conv.op])
-    cfg: Any = get_config()
+    cfg = get_config()
     _define_tiles(cfg, conv.op.axis[1:], CUDA_TILES)
     _define_tiles(cfg, conv.op.reduce_axis, CUDA_REDUCTION)
     te_common.define_unroll(cfg)
@@ -99,7 +101,7 @@ def conv2d_nchw_cpu(
     """Convolve NCHW data: tiles of channels, rows and columns, vectors along the columns."""
     data, kernel, conv = _conv2d(n, h, w, co, ci, kh, kw, stride, padding)
     s = te.create_schedule([conv.op])
-    cfg: Any = get_config()
+    cfg = get_config()
     _, f, y, x = conv.op.axis
     rc, ry, rx = conv.op.reduce_axis
     te_common.define_tile(cfg, "tile_f", f, (-1, 8), max_factor=32)
@@ -132,7 +134,7 @@ def depthwise_conv2d_nchw_cuda(
     """Convolve every channel by filters of its own; a block stages its window and filters."""
     data, kernel, conv = _depthwise(n, h, w, c, multiplier, kh, kw, stride, padding)
     s = te.create_schedule([conv.op])
-    cfg: Any = get_config()
+    cfg = get_config()
     _define_tiles(cfg, conv.op.axis[1:], CUDA_TILES)
     te_common.define_unroll(cfg)
 
@@ -154,7 +156,7 @@ def depthwise_conv2d_nchw_cpu(
     """Convolve every channel by filters of its own: a channel a task, vectors along columns."""
     data, kernel, conv = _depthwise(n, h, w, c, multiplier, kh, kw, stride, padding)
     s = te.create_schedule([conv.op])
-    cfg: Any = get_config()
+    cfg = get_config()
     _, _, y, x = conv.op.axis
     te_common.define_tile(cfg, "tile_y", y, (-1, 4), max_factor=16)
     te_common.define_tile(cfg, "tile_x", x, (-1, 16), max_factor=64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune import get_config, te, template, topi
 
 from . import te_common
@@ -19,7 +17,7 @@ def _gemm(m: int, n: int, k: int, transposed: bool) -> tuple[te.Tensor, te.Tenso
 def _schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     """Tile the product in blocks, virtual threads and threads, with inputs in shared memory."""
     s = te.create_schedule([c.op])
-    cfg: Any = get_config()
+    cfg = get_config()
     i, j = c.op.axis
     te_common.define_tile(cfg, "tile_i", i, (-1, 2, 8, 4), max_factor=64)
     te_common.define_tile(cfg, "tile_j", j, (-1, 2, 8, 4), max_factor=64)
@@ -53,7 +51,7 @@ def _schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
 def _schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     """Tile the product for cache and registers, with vectors along the columns."""
     s = te.create_schedule([c.op])
-    cfg: Any = get_config()
+    cfg = get_config()
     i, j = c.op.axis
     te_common.define_tile(cfg, "tile_i", i, (-1, 8, 4), max_factor=64)
     te_common.define_tile(cfg, "tile_j", j, (-1, 4, 16), max_factor=128)

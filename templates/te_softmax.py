@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune import get_config, te, template, topi
 
 from . import te_common
@@ -23,7 +21,7 @@ def softmax_cuda(rows: int, columns: int) -> Scheduled:
     """Softmax of each row; a block a row, whose threads reduce together."""
     data, highest, powers, total, out = _stages(rows, columns)
     s = te.create_schedule([out.op])
-    cfg: Any = get_config()
+    cfg = get_config()
     cfg.define_knob("threads", [t for t in (32, 64, 128, 256, 512) if t < 2 * columns] or [32])
     cfg.define_knob("keep_powers", [0, 1])
     count = cfg["threads"].val
@@ -53,7 +51,7 @@ def softmax_cpu(rows: int, columns: int) -> Scheduled:
     """Softmax of each row; rows in parallel, powers kept for one row."""
     data, highest, powers, total, out = _stages(rows, columns)
     s = te.create_schedule([out.op])
-    cfg: Any = get_config()
+    cfg = get_config()
     te_common.define_tile(cfg, "task", s[out].op.axis[0], (-1, 4), max_factor=64)
     te_common.define_tile(cfg, "lanes", s[out].op.axis[1], (-1, 8), max_factor=16)
 

@@ -7,13 +7,13 @@ is, hashes, and prints. Nothing after this point knows whether it was written by
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from autotune.errors import KernelError
 from autotune.kernel.entry import check_entry
 from autotune.kernel.scalar import ScalarValue, scalar_value
-from autotune.kernel.sizes import Sizes
+from autotune.kernel.sizes import Size, Sizes, evaluate
 from autotune.target import Language
 from autotune.target.backends import of_language
 from autotune.utils.math import product
@@ -41,6 +41,10 @@ def _check_buffer(kind: str, name: str, shape: tuple[int, ...], dtype: str) -> N
         item_bytes(dtype)
     except KernelError as error:
         raise KernelError(f"{kind} {name!r}: {error}") from error
+
+
+# Indices of kernels are 32-bit integers where sizes are.
+MOST_ELEMENTS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,19 @@ class Kernel:
         Raises:
             KernelError: an extent is less than 1, or an array has too many elements.
         """
-        return self if self.sizes is None else self.sizes.fixed(self, values)
+        sizes = self.sizes
+        if sizes is None:
+            return self
+        pairs = zip(self.args, sizes.args, strict=True)
+        spaces = zip(self.workspace, sizes.workspace, strict=True)
+        calls = zip(self.calls, sizes.grids, strict=True)
+        return replace(
+            self,
+            args=tuple([_fixed(self.name, one, shape, values) for one, shape in pairs]),
+            workspace=tuple([_fixed(self.name, one, shape, values) for one, shape in spaces]),
+            calls=tuple([_launched(one, grid, values) for one, grid in calls]),
+            sizes=None,
+        )
 
     def parameters(self, one: KernelCall) -> tuple[Argument | Workspace, ...]:
         """Return what one of the calls passes, in order."""
@@ -248,3 +264,27 @@ class Kernel:
     def outputs(self) -> tuple[Argument, ...]:
         """Arguments whose values are written."""
         return tuple(a for a in self.args if a.role != "in")
+
+
+def _fixed(kernel: str, one: Any, shape: tuple[Size, ...], values: Mapping[str, int]) -> Any:
+    """Return an argument or workspace of the shape that it has with these sizes."""
+    if not shape:
+        return replace(one, value=values[one.name]) if one.name in values else one
+    extents = tuple([evaluate(size, values) for size in shape])
+    total = 1
+    for extent in extents:
+        total *= extent
+    if min(extents) < 1 or total > MOST_ELEMENTS:
+        known = ", ".join(f"{name} = {value}" for name, value in values.items())
+        raise KernelError(
+            f"{kernel}: {one.name!r} would have the shape {extents} with {known}; expected "
+            f"extents of at least 1, and at most {MOST_ELEMENTS} elements"
+        )
+    return replace(one, shape=extents)
+
+
+def _launched(
+    one: KernelCall, grid: tuple[Size, Size, Size], values: Mapping[str, int]
+) -> KernelCall:
+    x, y, z = (evaluate(size, values) for size in grid)
+    return replace(one, launch=replace(one.launch, grid=(x, y, z)))

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
-
-from autotune.errors import KernelError
-
-if TYPE_CHECKING:
-    from autotune.kernel.kernel import Kernel, KernelCall
+from dataclasses import dataclass
 
 # An extent: a number, the name of a size, or an operator and its operands.
 Size = int | str | tuple[str, "Size", "Size"]
@@ -24,8 +18,6 @@ OPERATORS: dict[str, Callable[[int, int], int]] = {
     "min": min,
     "max": max,
 }
-# Indices of kernels are 32-bit integers where sizes are.
-MOST_ELEMENTS = 2**31 - 1
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int:
@@ -70,44 +62,3 @@ class Sizes:
     args: tuple[tuple[Size, ...], ...]
     workspace: tuple[tuple[Size, ...], ...]
     grids: tuple[tuple[Size, Size, Size], ...]
-
-    def fixed(self, kernel: Kernel, values: Mapping[str, int]) -> Kernel:
-        """Return the kernel with its sizes put in.
-
-        Raises:
-            KernelError: an extent is less than 1, or an array too large for 32-bit indices.
-        """
-        pairs = zip(kernel.args, self.args, strict=True)
-        spaces = zip(kernel.workspace, self.workspace, strict=True)
-        calls = zip(kernel.calls, self.grids, strict=True)
-        return replace(
-            kernel,
-            args=tuple([_fixed(kernel.name, one, shape, values) for one, shape in pairs]),
-            workspace=tuple([_fixed(kernel.name, one, shape, values) for one, shape in spaces]),
-            calls=tuple([_launched(one, grid, values) for one, grid in calls]),
-            sizes=None,
-        )
-
-
-def _fixed(kernel: str, one: Any, shape: tuple[Size, ...], values: Mapping[str, int]) -> Any:
-    """Return an argument or workspace of the shape that it has with these sizes."""
-    if not shape:
-        return replace(one, value=values[one.name]) if one.name in values else one
-    extents = tuple([evaluate(size, values) for size in shape])
-    total = 1
-    for extent in extents:
-        total *= extent
-    if min(extents) < 1 or total > MOST_ELEMENTS:
-        known = ", ".join(f"{name} = {value}" for name, value in values.items())
-        raise KernelError(
-            f"{kernel}: {one.name!r} would have the shape {extents} with {known}; expected "
-            f"extents of at least 1, and at most {MOST_ELEMENTS} elements"
-        )
-    return replace(one, shape=extents)
-
-
-def _launched(
-    one: KernelCall, grid: tuple[Size, Size, Size], values: Mapping[str, int]
-) -> KernelCall:
-    x, y, z = (evaluate(size, values) for size in grid)
-    return replace(one, launch=replace(one.launch, grid=(x, y, z)))

@@ -27,6 +27,7 @@ from autotune.task.fallback import FallbackConfigEntity
 from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.task import Task, create
 from autotune.task.template import TASK_TABLE, TaskTemplate, register, template
+from autotune.task.template_config import Choice, TemplateConfig
 from autotune.task.topi_integration import (
     deserialize_args,
     get_workload,
@@ -42,6 +43,7 @@ __all__ = [
     "AnnotateEntity",
     "ApplyConfig",
     "ApplyFixedConfig",
+    "Choice",
     "ConfigEntity",
     "ConfigSpace",
     "DispatchContext",
@@ -53,6 +55,7 @@ __all__ = [
     "SplitEntity",
     "Task",
     "TaskTemplate",
+    "TemplateConfig",
     "VirtualAxis",
     "args_to_workload",
     "attach_code_hash",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
 from autotune.errors import TemplateError
 from autotune.target import Target
@@ -20,6 +20,7 @@ from autotune.task.fallback import FallbackConfigEntity
 from autotune.task.point_run import PointRun
 from autotune.task.refusals import Attempt
 from autotune.task.scope import GLOBAL_SCOPE
+from autotune.task.template_config import TemplateConfig
 from autotune.task.workload import Workload
 from autotune.utils.check import Check
 
@@ -242,11 +243,12 @@ def warn_once(message: str) -> None:
     logger.warning(message)
 
 
-def get_config() -> Config:
+def get_config() -> TemplateConfig:
     """Return the configuration of the template that is running.
 
     While a task is created it is the `ConfigSpace` that collects the knobs; when a configuration
     is realised it is a run with it (`PointRun`); without a tuned one it is a
     `FallbackConfigEntity`.
     """
-    return _begun(DispatchContext.current.query(Target.current(), None))
+    found = _begun(DispatchContext.current.query(Target.current(), None))
+    return cast(TemplateConfig, found)

@@ -6,15 +6,16 @@ import importlib.util
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.tuner.progress_state import State
 from autotune.tuner.result import TuneResult
 from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
-from autotune.utils.quantities import duration, microseconds
+from autotune.utils.quantities import microseconds
 from autotune.utils.si import scale
 
 Watcher = Callable[[Tuner, Sequence[MeasureInput], Sequence[MeasureResult]], None]
@@ -23,47 +24,6 @@ Watcher = Callable[[Tuner, Sequence[MeasureInput], Sequence[MeasureResult]], Non
 _TENTHS, _LINE_S = 10, 10.0
 # A line in place is drawn anew this often at most: drawing takes time on a host that measures.
 _DRAW_S = 0.25
-
-
-@dataclass(frozen=True)
-class State:
-    """How far a run is.
-
-    Attributes:
-        prefix: text in front.
-        total: trials in all.
-        done: trials made, those of an earlier run included.
-        resumed: trials of an earlier run.
-        failed: trials of this run that failed.
-        best: the best so far, in words; empty before the first success.
-        elapsed_s: seconds since the first trial was asked for.
-    """
-
-    prefix: str
-    total: int
-    done: int = 0
-    resumed: int = 0
-    failed: int = 0
-    best: str = ""
-    elapsed_s: float = 0.0
-
-    @property
-    def rate(self) -> float:
-        """Trials of this run per second."""
-        return (self.done - self.resumed) / self.elapsed_s if self.elapsed_s > 0 else 0.0
-
-    @property
-    def left_s(self) -> float | None:
-        """Seconds until all trials are made, at this rate; None without one, and at the end."""
-        left = self.total - self.done
-        return left / self.rate if self.rate > 0 and left > 0 else None
-
-    def __str__(self) -> str:
-        left = "" if self.left_s is None else f", {duration(self.left_s)} left"
-        return (
-            f"{self.prefix} {self.done}/{self.total} trials, best {self.best or 'none yet'}, "
-            f"{self.rate:.1f} trials/s, {self.failed} failed{left}"
-        ).lstrip()
 
 
 class View(Protocol):

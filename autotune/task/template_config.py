@@ -1,0 +1,104 @@
+"""What a template sees of its configuration, for the type checker as well.
+
+`get_config` gives the collecting space, a run with one point, or made-up values; a template cannot
+tell which. So it is typed by what a template may ask of any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from autotune.ir import IterVar
+from autotune.task.axes import Axis, VirtualAxis
+from autotune.task.entities import Entity
+from autotune.task.split_space import NO_MAX_FACTOR, SplitFilter
+
+
+class Choice(Protocol):
+    """The value of one knob; which of these attributes it has, the kind of the knob decides."""
+
+    @property
+    def val(self) -> Any:
+        """The chosen value, of `define_knob`."""
+
+    @property
+    def size(self) -> list[int]:
+        """Extents from outer to inner, of `define_split`; the first may be -1, "the rest"."""
+
+    @property
+    def perm(self) -> Sequence[int]:
+        """The order of the loops, of `define_reorder`."""
+
+    @property
+    def anns(self) -> Sequence[Any]:
+        """An annotation for each loop, of `define_annotate`."""
+
+    @property
+    def apply(self) -> Callable[..., list[IterVar]]:
+        """Takes a schedule, a tensor or operation, and loops of it; returns the new loops."""
+
+
+class TemplateConfig(Protocol):
+    """What `get_config` returns inside a template; see `Knobs` for what the methods do."""
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether the values are made up, as nothing was tuned."""
+
+    def axis(self, var: object) -> VirtualAxis:
+        """Returns a virtual axis."""
+
+    def reduce_axis(self, var: object) -> VirtualAxis:
+        """Returns a virtual axis."""
+
+    def define_split(
+        self,
+        name: str,
+        axis: object,
+        policy: str = "factors",
+        *,
+        num_outputs: int = 0,
+        max_factor: int = NO_MAX_FACTOR,
+        filter: SplitFilter | None = None,
+        no_tail: bool | None = None,
+        candidate: Sequence[Sequence[int]] | None = None,
+    ) -> list[Axis]:
+        """Defines how an axis is split."""
+
+    def define_reorder(
+        self, name: str, axes: Sequence[Any], policy: str, **options: Any
+    ) -> list[Axis]:
+        """Defines an order of loops."""
+
+    def define_annotate(
+        self, name: str, axes: Sequence[Any], policy: str, *, num_anchor: int | None = None
+    ) -> list[Axis]:
+        """Defines the annotations of loops."""
+
+    def define_knob(self, name: str, candidate: Iterable[object]) -> list[Axis]:
+        """Defines a knob of listed values."""
+
+    def multi_filter(self, filter: Callable[[Mapping[str, Any]], object]) -> None:
+        """Keeps only configurations for which ``filter`` is true."""
+
+    def add_flop(self, flop: object) -> None:
+        """Adds to the operations that the task does."""
+
+    def add_bytes(self, count: object) -> None:
+        """Adds to the bytes that the task moves at least."""
+
+    def raise_error(self, msg: str) -> None:
+        """Marks this configuration impossible."""
+
+    def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
+        """Chooses a split where nothing was tuned; only with `is_fallback`."""
+
+    def __setitem__(self, name: str, entity: Entity) -> None:
+        """Chooses a value where nothing was tuned; only with `is_fallback`."""
+
+    def __getitem__(self, name: str) -> Choice:
+        """Returns the chosen value of a knob."""
+
+    def __contains__(self, name: object) -> bool:
+        """Returns whether there is such a knob."""

@@ -1,0 +1,48 @@
+"""How far a run is: what every view of its progress shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotune.utils.quantities import duration
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a run is.
+
+    Attributes:
+        prefix: text in front.
+        total: trials in all.
+        done: trials made, those of an earlier run included.
+        resumed: trials of an earlier run.
+        failed: trials of this run that failed.
+        best: the best so far, in words; empty before the first success.
+        elapsed_s: seconds since the first trial was asked for.
+    """
+
+    prefix: str
+    total: int
+    done: int = 0
+    resumed: int = 0
+    failed: int = 0
+    best: str = ""
+    elapsed_s: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Trials of this run per second."""
+        return (self.done - self.resumed) / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until all trials are made, at this rate; None without one, and at the end."""
+        left = self.total - self.done
+        return left / self.rate if self.rate > 0 and left > 0 else None
+
+    def __str__(self) -> str:
+        left = "" if self.left_s is None else f", {duration(self.left_s)} left"
+        return (
+            f"{self.prefix} {self.done}/{self.total} trials, best {self.best or 'none yet'}, "
+            f"{self.rate:.1f} trials/s, {self.failed} failed{left}"
+        ).lstrip()
