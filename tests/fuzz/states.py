@@ -1,0 +1,58 @@
+"""Random states of the auto-scheduler: a sketch of a workload, and a row of its numbers."""
+
+import random
+
+import numpy as np
+
+from autotune.auto_scheduler import ComputeDAG, HardwareParams, SearchTask, SketchPolicy
+from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.codegen import kernel_of_schedule
+from autotune.errors import InstantiationError, LoweringError, ScheduleError
+from tests.fuzz.check import Trial
+from tests.fuzz.workloads import WORKLOADS
+
+TARGETS = {"c": "llvm", "cuda": "cuda -arch=sm_90"}
+
+
+def draw_states(seed, count=4):
+    """Draw some states of one workload for one target, and print their kernels."""
+    rng = random.Random(f"state {seed}")
+    name, language = rng.choice(list(WORKLOADS)), rng.choice(list(TARGETS))
+    workload = WORKLOADS[name](rng)
+    target = TARGETS[language]
+    task = SearchTask(
+        compute_dag=ComputeDAG(workload.args),
+        target=target,
+        hardware_params=HardwareParams(num_cores=4, target=target),
+    )
+    params = SketchPolicy.DEFAULT_PARAMS
+    try:
+        programs = programs_of(task, sketches_of(task, params), params)
+        found = [
+            (each.program, row)
+            for each in programs
+            for row in Sampler(each.program, each.limits(), np.random.default_rng(seed)).draw(2)
+        ]
+    except Exception as error:  # nothing a rule or a sampler meets may raise
+        failure = f"{type(error).__name__}: {error}"
+        return [Trial(seed, name, language, workload, failure=failure)]
+    chosen = rng.sample(found, min(count, len(found)))
+    return [
+        _trial(seed, i, name, language, workload, task, program.candidate(row))
+        for i, (program, row) in enumerate(chosen)
+    ]
+
+
+def _trial(seed, i, name, language, workload, task, candidate):
+    trial = Trial(seed, f"{name}, state {i}", language, workload)
+    try:
+        schedule, tensors = task.compute_dag.apply_steps_from_state(candidate)
+        trial.schedule = schedule
+        label = f"{name}_state_{seed}_{i}"
+        trial.kernel = kernel_of_schedule(schedule, list(tensors), task.target, label)
+    except (ScheduleError, LoweringError, InstantiationError) as error:
+        trial.refusal = f"{type(error).__name__}: {error}\n{candidate}"
+    except Exception as error:  # anything else is a fault of ours, to be reported with the steps
+        trial.failure = f"{type(error).__name__}: {error}\n{candidate}"
+    return trial
