@@ -18,7 +18,7 @@ from autotune.measure.types import MeasureErrorNo
 from autotune.record.current import differs, task_refusal
 from autotune.record.tools import compact as compact_log
 from autotune.record.tools import pick_best, split_workload
-from autotune.tuner.result import default_of, race_of, title
+from autotune.tuner.result import default_of, title
 from autotune.utils.quantities import microseconds
 from autotune.utils.visible import visible
 from autotune.workload.candidate import key_to_json
@@ -205,8 +205,8 @@ def _described(entry: Entry) -> str:
     if default is not None:
         ratio = f"the best is {default / result.seconds:.2f}x as fast"
         rows.append(("default", f"{microseconds(default)}; {ratio}"))
-    raced = race_of(result).get("candidates", ())
-    how = f", winner of a race of {len(raced)}" if raced else ""
+    race = result.evidence.race
+    how = f", winner of a race of {len(race.candidates)}" if race and race.candidates else ""
     rows.append(("where", f"{entry.where}{how}"))
     rows.append(("index", entry.inp.key))
     rows += [(visible(name), visible(str(value))) for name, value in entry.knobs.items()]

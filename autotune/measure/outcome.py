@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from autotune.measure.evidence import Evidence
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureResult
 
 Outcome = BuildResult | MeasureResult
@@ -22,7 +23,7 @@ def as_result(outcome: Outcome) -> MeasureResult:
             all_cost=outcome.time_cost,
             timestamp=time.time(),
             error_msg=outcome.error_msg,
-            extra={"resources": outcome.resources} if outcome.resources else {},
+            evidence=Evidence(resources=outcome.resources or None),
         )
     if outcome.error_no == MeasureErrorNo.NO_ERROR:
         return outcome

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 from autotune.kernel.kernel import Kernel
+from autotune.measure.evidence import NOTHING, Evidence
+from autotune.measure.evidence_json import noted, to_json
 from autotune.target import Target
 from autotune.workload import Candidate, Reference, Workload
 
@@ -31,8 +33,6 @@ def middle_of(samples: Sequence[float]) -> tuple[float, ...]:
 
 # Nothing runs in less than a picosecond; what says so did not time anything.
 LEAST_S = 1e-12
-# Key of a record for what `autotune.driver.kernel_hash` gave for the kernel that was measured.
-KERNEL_HASH = "kernel_hash"
 
 
 class MeasureErrorNo(IntEnum):
@@ -66,8 +66,20 @@ class MeasureInput(NamedTuple):
         return self.config.key
 
 
-class MeasureResult(NamedTuple):
+class _Result(NamedTuple):
+    costs: tuple[float, ...]
+    error_no: int
+    all_cost: float
+    timestamp: float
+    error_msg: str = ""
+    evidence: Evidence = NOTHING
+
+
+class MeasureResult(_Result):
     """What came of one trial.
+
+    AutoTVM's four fields come first. A builder or runner of yours may give ``extra=``, a dict of
+    what it knows, in place of ``evidence``.
 
     Attributes:
         costs: seconds per run; of our own trials the middle one or two of the samples, so that
@@ -76,15 +88,38 @@ class MeasureResult(NamedTuple):
         all_cost: seconds this trial took in all, build included.
         timestamp: seconds since the epoch when it ended.
         error_msg: the compiler's, device's or checker's own words; empty on success.
-        extra: what else is known (resources, confidence interval, clocks, ...), JSON-able.
+        evidence: what else is known (resources, confidence interval, clocks, ...).
     """
 
-    costs: tuple[float, ...]
-    error_no: int
-    all_cost: float
-    timestamp: float
-    error_msg: str = ""
-    extra: dict[str, Any] = {}  # noqa: RUF012 - never mutated; a NamedTuple default is shared
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        costs: tuple[float, ...],
+        error_no: int,
+        all_cost: float,
+        timestamp: float,
+        error_msg: str = "",
+        evidence: Evidence | Mapping[str, Any] = NOTHING,
+        *,
+        extra: Mapping[str, Any] | None = None,
+    ) -> MeasureResult:
+        """Return a result; the sixth argument was ``extra`` once and may still be a dict."""
+        known = evidence if isinstance(evidence, Evidence) else noted(evidence)
+        if extra is not None:
+            known &= noted(extra)
+        return super().__new__(cls, costs, error_no, all_cost, timestamp, error_msg, known)
+
+    def _replace(self, **changes: Any) -> MeasureResult:
+        """Return a copy with other fields, of which ``extra`` may be one."""
+        if "extra" in changes:
+            changes["evidence"] = noted(changes.pop("extra"))
+        return super()._replace(**changes)
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The evidence as plain data: the keys that stand in a record beside AutoTVM's."""
+        return to_json(self.evidence)
 
     @property
     def ok(self) -> bool:
@@ -102,10 +137,8 @@ class MeasureResult(NamedTuple):
     @property
     def spread(self) -> float | None:
         """Spread of one sample relative to `seconds`; None if unknown; `Timing.noise_floor`."""
-        spread = self.extra.get("noise_floor")
-        if isinstance(spread, (int, float)) and 0 <= spread < float("inf"):
-            return float(spread)
-        return None
+        spread = self.evidence.noise_floor
+        return None if spread is None else float(spread)
 
     @property
     def mean(self) -> float:
@@ -156,7 +189,9 @@ class BuildResult:
     def mark(self, result: MeasureResult) -> MeasureResult:
         """Note in a result which kernel it is of, so that no other is taken for it later."""
         known = self.kernel.kernel_hash if self.kernel is not None else ""
-        return result._replace(extra={**result.extra, KERNEL_HASH: known}) if known else result
+        if not known:
+            return result
+        return result._replace(evidence=replace(result.evidence, kernel_hash=known))
 
     @property
     def ok(self) -> bool:

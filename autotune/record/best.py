@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from autotune.measure.types import MeasureResult
 from autotune.record.fields import Pair
 from autotune.workload import Workload
-from autotune.workload.candidate import key_from_json
 
 
 def is_race(result: MeasureResult) -> bool:
     """Return whether a result is that of a final race, not of a trial on its own."""
-    return "race" in result.extra
+    return result.evidence.race is not None
 
 
 def beaten_by(result: MeasureResult) -> set[str]:
@@ -22,14 +20,8 @@ def beaten_by(result: MeasureResult) -> set[str]:
     These are all that ran in the race, the winner too, and those that were passed over for it; of
     a trial on its own there are none.
     """
-    race = result.extra.get("race", {})
-    raced = {name_of(one) for one in race.get("candidates", ())}
-    return raced | {*map(key_from_json, race.get("passed_over", ()))}
-
-
-def name_of(raced: Mapping[str, Any]) -> str:
-    """Return the key of one that ran in a race, as the record of the race names it."""
-    return key_from_json(raced["index"] if "index" in raced else raced["key"])
+    race = result.evidence.race
+    return set() if race is None else race.keys
 
 
 def beats(new: Pair, held: Pair) -> bool:

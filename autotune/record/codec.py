@@ -2,7 +2,7 @@
 
 A line is ``{"input": [target, task, args, kwargs], "config": {...}, "result": [...], "version":
 0.2, "tvm_version": ...}``. What we know beyond that stands in further keys, which TVM's reader
-ignores: ``error_msg`` and every key of `MeasureResult.extra`.
+ignores: ``error_msg`` and those of `autotune.measure.evidence_json`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from autotune.errors import RecordError
+from autotune.measure.evidence_json import to_json
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.extras import bounded
 from autotune.record.fields import (
@@ -55,7 +56,7 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
     check = Check(RecordError, "encode")
     check.kind("inp", inp, MeasureInput, "a MeasureInput")
     check.kind("result", result, MeasureResult, "a MeasureResult")
-    taken = sorted(set(result.extra) & set(_KEYS))
+    taken = sorted(set(result.evidence.others) & _KEYS)
     if taken:
         raise RecordError(f"extra keys {', '.join(taken)} would hide those of the record itself")
     costs = list(result.costs) if result.error_no == 0 else [FAILED_COST]
@@ -68,7 +69,7 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
     if result.error_msg:
         row["error_msg"] = bounded(result.error_msg)
     try:
-        return json.dumps({**row, **result.extra}, default=plain)
+        return json.dumps({**row, **to_json(result.evidence)}, default=plain)
     except (TypeError, ValueError) as error:
         raise RecordError(f"task {inp.task.name!r}: no JSON form: {error}") from error
 

@@ -16,7 +16,6 @@ from autotune.driver import kernel_hash
 from autotune.errors import SpaceError
 from autotune.measure.build.realise import realise
 from autotune.measure.types import (
-    KERNEL_HASH,
     BuildResult,
     MeasureErrorNo,
     MeasureInput,
@@ -55,7 +54,7 @@ def differs(
     now = getattr(output[0], "code_hash", None) if isinstance(output, (tuple, list)) else None
     if then and now and then != now:
         return OLDER
-    recorded = result.extra.get(KERNEL_HASH)
+    recorded = result.evidence.kernel_hash
     current = kernel_hash(output, target) if recorded else None
     return OLDER if current and current != recorded else None
 
@@ -71,7 +70,7 @@ def outdated(
         recorded: the candidate as it was recorded.
         result: the rest of the record.
     """
-    told = getattr(recorded, "code_hash", None) or result.extra.get(KERNEL_HASH)
+    told = getattr(recorded, "code_hash", None) or result.evidence.kernel_hash
     if isinstance(task, RecordedGraph) or (isinstance(task, Task) and task.name not in TASK_TABLE):
         return None
     target = task.target or Target("c")

@@ -8,8 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from autotune.errors import SpaceError
+from autotune.measure.evidence import NOTHING
+from autotune.measure.evidence_json import from_json, is_number
 from autotune.measure.types import LEAST_S, MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.record.extras import bounded, check_extras, is_number, writable
+from autotune.record.extras import bounded, writable
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
 from autotune.task.entities import Entity, entity_from_json
@@ -57,16 +59,11 @@ def result_from_json(
     if not isinstance(error_msg, str):
         raise TypeError("'error_msg' is a text")
     kept = () if number else _times(costs)
-    if extra:
-        check_extras(extra)
-    return MeasureResult(
-        kept,
-        number,
-        float(all_cost),
-        float(timestamp),
-        error_msg and bounded(writable(error_msg)),
-        extra or {},
-    )
+    message = error_msg and bounded(writable(error_msg))
+    known = from_json(extra) if extra else NOTHING
+    # Past the constructor, which takes what users note of a trial in other forms as well.
+    made = kept, number, float(all_cost), float(timestamp), message, known
+    return MeasureResult._make(made)
 
 
 def _times(costs: Any) -> tuple[float, ...]:

@@ -111,7 +111,7 @@ def _samples(result: MeasureResult) -> tuple[float, float, int]:
 
     What was measured here keeps these beside the costs; elsewhere the costs are all there is.
     """
-    count = result.extra.get("samples")
+    count = result.evidence.samples
     if result.spread is not None and isinstance(count, int):
         return result.seconds, result.spread * result.seconds, count
     few = len(result.costs) < 2

@@ -8,7 +8,8 @@ configuration, and among those that noise does not tell apart a fixed rule choos
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autotune.measure import (
@@ -21,7 +22,7 @@ from autotune.measure import (
 from autotune.measure.final.race import race
 from autotune.measure.run.timing import CLOSE, costs_of, recorded
 from autotune.workload import Workload
-from autotune.workload.candidate import key_order, key_to_json
+from autotune.workload.candidate import key_order
 
 Pair = tuple[MeasureInput, MeasureResult]
 
@@ -39,7 +40,7 @@ def finalists(pairs: Sequence[Pair], most: int) -> list[Pair]:
     that nobody looked at.
     """
     good = sorted((pair for pair in pairs if pair[1].ok), key=lambda pair: pair[1].seconds)
-    checked = [pair for pair in good if pair[1].extra.get("verified")]
+    checked = [pair for pair in good if pair[1].evidence.verified]
     field = checked or good
     return [pair for pair in field if pair[1].seconds <= CLOSE * field[0][1].seconds][:most]
 
@@ -86,8 +87,8 @@ def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:
         return list(field)
     inp, result = default
     known = any(one.key == inp.key for one, _ in field)
-    checked = bool(result.extra.get("verified")) or not field[0][1].extra.get("verified")
-    hopeless = result.extra.get("cut_short") or result.seconds > _HOPELESS * field[0][1].seconds
+    checked = result.evidence.verified or not field[0][1].evidence.verified
+    hopeless = result.evidence.cut_short or result.seconds > _HOPELESS * field[0][1].seconds
     return [*field, *([] if known or hopeless or not checked else [default])]
 
 
@@ -120,13 +121,12 @@ def run_off(
     one, timing = next((one, t[0]) for one, t in rows if one.key == key)
     raced = {one.key for one in outcome.candidates}
     over = {i.key for i, r in trials if r.ok and r.seconds <= one.seconds} - raced
-    proof = {**outcome.certificate(), "passed_over": _names(over), "trial": result.seconds}
-    if default is not None and default in raced:
-        proof["default"] = key_to_json(default)
+    proof = replace(
+        outcome.certificate(),
+        passed_over=tuple(sorted(over, key=key_order)),
+        trial=result.seconds,
+        default=default if default in raced else None,
+    )
     costs = costs_of(timing) if len(outcome.timings[0]) == 1 else (one.seconds,)
-    extra = {**result.extra, **recorded(timing), "race": proof}
-    return inp, result._replace(costs=costs, timestamp=time.time(), extra=extra)
-
-
-def _names(keys: Iterable[str]) -> list[int | str]:
-    return [key_to_json(key) for key in sorted(keys, key=key_order)]
+    evidence = replace(result.evidence & recorded(timing), race=proof)
+    return inp, result._replace(costs=costs, timestamp=time.time(), evidence=evidence)

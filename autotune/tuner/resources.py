@@ -8,7 +8,6 @@ known; of other points they are predicted from those.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +15,12 @@ from scipy.linalg import cho_solve
 
 from autotune.cost_model.gaussian_process import GaussianProcess, Prior, factor, product
 from autotune.features import KnobFeatures
+from autotune.measure.evidence import Evidence
 from autotune.task.radix import IndexArray
 
 Float = npt.NDArray[np.float64]
 
-# Numbers of `MeasureResult.extra["resources"]` that are learned, as logarithms.
+# Numbers of `Evidence.resources` that are learned, as logarithms.
 LEARNED = ("registers", "spill_bytes", "shared_bytes", "stack_bytes", "code_bytes")
 # Reports needed before they are: fewer say less than the noise they bring. Predictions are made
 # from the latest; those are from where the search is.
@@ -29,10 +29,10 @@ FEWEST_REPORTS, MOST_REPORTS = 16, 300
 SMOOTH = Prior(weight=float(np.log(1 / 16)), noise=float(np.log(1e-3)))
 
 
-def report_of(extra: Mapping[str, Any]) -> Float | None:
+def report_of(evidence: Evidence) -> Float | None:
     """Return the logarithms of what the compiler reported of a trial, or None if it did not."""
-    resources = extra.get("resources")
-    if not isinstance(resources, Mapping) or not resources.get("registers"):
+    resources = evidence.resources
+    if not resources or not resources.get("registers"):
         return None
     return np.log2([1.0 + float(resources.get(name) or 0) for name in LEARNED])
 

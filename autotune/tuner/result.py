@@ -6,14 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from autotune.measure import MeasureResult
-from autotune.record.best import name_of
 from autotune.task import ConfigEntity
 from autotune.utils.quantities import duration, microseconds, rate
 from autotune.workload import Candidate, Workload
-from autotune.workload.candidate import key_from_json
 
 # Part of a time by which two runs of a program differ, however little samples of one run do:
 # clocks, placement in memory.
@@ -135,26 +132,18 @@ def args_of(workload: Workload) -> str:
 
 def default_of(result: MeasureResult) -> float | None:
     """Return the seconds of the default configuration in the race that a record won."""
-    race = race_of(result)
-    for one in race.get("candidates", ()):
-        if "default" in race and name_of(one) == key_from_json(race["default"]):
-            return _time(one.get("seconds"))
-    return None
+    race = result.evidence.race
+    return _time(race.seconds_of(race.default)) if race else None
 
 
 def trial_of(result: MeasureResult) -> float | None:
     """Return what the winner of a race took in its own trial; None of any other record."""
-    return _time(race_of(result).get("trial"))
+    race = result.evidence.race
+    return _time(race.trial) if race else None
 
 
-def race_of(result: MeasureResult) -> Mapping[str, Any]:
-    """Return the proof of a race that a record won; nothing of any other record."""
-    race = result.extra.get("race")
-    return race if isinstance(race, Mapping) else {}
-
-
-def _time(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and 0 < value < math.inf else None
+def _time(seconds: float | None) -> float | None:
+    return seconds if seconds is not None and 0 < seconds < math.inf else None
 
 
 def ended_by(error: BaseException) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.errors import SpaceError, TunerError
 from autotune.measure import MeasureInput, MeasureResult
@@ -114,10 +114,7 @@ def _of_task(task: Workload, pairs: Iterable[Pair], keep_older: bool) -> list[Pa
 
 def _without_races(pairs: Iterable[Pair]) -> list[Pair]:
     """Return records as trials: a race names others by keys, which are of other points now."""
-    return [
-        (inp, res._replace(extra={k: v for k, v in res.extra.items() if k != "race"}))
-        for inp, res in pairs
-    ]
+    return [(inp, res._replace(evidence=replace(res.evidence, race=None))) for inp, res in pairs]
 
 
 __all__ = ["Earlier", "Records", "earlier"]

@@ -330,7 +330,7 @@ class Run:
     def _fraction(self) -> float:
         """Return the fraction of the device's ceiling that the best trial reached."""
         best = self.scoreboard.best
-        return float(best[1].extra.get("roofline", 0.0)) if best else 0.0
+        return float(best[1].evidence.roofline or 0.0) if best else 0.0
 
     def _finalists(self, measure_option: Mapping[str, Any]) -> list[Pair]:
         """Return the trials that a race must decide between; none when there is no such need."""

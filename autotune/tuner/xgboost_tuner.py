@@ -244,7 +244,7 @@ class XGBTuner(PointTuner):
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Learn from measured trials, and from what the compiler reported of them."""
         for inp, result in zip(inputs, results, strict=True):
-            report = report_of(result.extra)
+            report = report_of(result.evidence)
             if report is not None:
                 self._trials.reports[int(ConfigEntity.of(inp.config).index)] = report
         super().update(inputs, results)

@@ -224,7 +224,7 @@ def test_a_winner_must_win_on_all_devices_together(tmp_path, runner):
     # Geometric means at the pace of the first device.
     joined = [(1.0 * 3.0) ** 0.5, (1.2 * 1.0) ** 0.5, 4.0]
     assert [1e3 * c.seconds for c in result.candidates] == pytest.approx(joined)
-    assert result.certificate()["candidates"][0]["medians"] == [1.0e-3, 6.0e-3]
+    assert result.certificate().candidates[0].medians == (1.0e-3, 6.0e-3)
 
 
 def test_a_race_goes_on_without_a_device_that_left(tmp_path, runner):

@@ -240,8 +240,8 @@ def test_a_race_finds_the_fastest_and_keeps_the_proof(task):
     assert result.tied == ("0",)
     assert [c.key for c in result.candidates] == ["3", "0", "1"]
     proof = result.certificate()
-    assert proof["tied"] == [0]
-    assert [c["samples"] for c in proof["candidates"]] == [[7]] * 3
+    assert proof.tied == ("0",)
+    assert [c.samples for c in proof.candidates] == [(7,)] * 3
 
 
 def test_the_rounds_of_a_race_on_a_cpu_are_spread_over_processes(task, monkeypatch):
@@ -261,8 +261,8 @@ def test_the_rounds_of_a_race_on_a_cpu_are_spread_over_processes(task, monkeypat
 def test_a_race_that_is_decided_ends_and_its_proof_says_so(task):
     result = race(inputs_of(task, [0]), local(), rounds=29, least_s=1e-4)
     assert result.rounds == (17, 29)
-    assert result.certificate()["rounds"] == [17, 29]
-    assert result.certificate()["risk"] == 0.01
+    assert result.certificate().rounds == (17, 29)
+    assert result.certificate().risk == 0.01
 
 
 def test_a_race_chooses_among_equals_by_rule(task):

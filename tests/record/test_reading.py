@@ -57,7 +57,8 @@ def test_a_file_is_read_ahead_and_a_stream_line_by_line(tmp_path):
 def test_the_spread_of_one_sample_is_not_known_and_the_record_is_good():
     extra = {"ci95": [1.0, 1.0], "noise_floor": None, "samples": 1, "resources": None}
     _, result = decode(encode(make_input(), good(1.0, **extra)))
-    assert result.extra == extra
+    assert result.extra == {"ci95": [1.0, 1.0], "noise_floor": None, "samples": 1}
+    assert result.spread is None
     for key in ("race", "roofline"):
         with pytest.raises(RecordError, match=f"'{key}' is"):
             decode(encode(make_input(), good(1.0, **{key: None})))

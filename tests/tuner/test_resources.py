@@ -5,6 +5,7 @@ import pytest
 
 from autotune.features import KnobFeatures
 from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.measure.evidence import Evidence
 from autotune.task import create, get_config, template
 from autotune.tuner import XGBTuner
 from autotune.tuner.resources import LEARNED, ResourceColumns, report_of
@@ -43,17 +44,17 @@ def split(task):
 
 
 def logs_of(task, index):
-    return report_of({"resources": resources(task.config_space.get(index))})
+    return report_of(Evidence(resources=resources(task.config_space.get(index))))
 
 
 def test_what_was_not_reported_is_none():
-    assert report_of({}) is None
-    assert report_of({"resources": {}}) is None
-    assert report_of({"resources": {"code_bytes": 64, "registers": 0}}) is None
+    assert report_of(Evidence()) is None
+    assert report_of(Evidence(resources={})) is None
+    assert report_of(Evidence(resources={"code_bytes": 64, "registers": 0})) is None
 
 
 def test_reports_are_logarithms_and_what_is_missing_counts_as_none():
-    report = report_of({"resources": {"registers": 31, "shared_bytes": 1023}})
+    report = report_of(Evidence(resources={"registers": 31, "shared_bytes": 1023}))
     assert dict(zip(LEARNED, report, strict=True)) == {
         "registers": 5, "spill_bytes": 0, "shared_bytes": 10, "stack_bytes": 0, "code_bytes": 0,
     }  # fmt: skip

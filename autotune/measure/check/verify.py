@@ -87,11 +87,11 @@ class VerifyPolicy:
             return "always"
         return "best" if self.best else "never"
 
-    def told(self, kernel: Kernel) -> dict[str, Any]:
-        """Return what a record keeps of which trials were checked: nothing where all were."""
+    def told(self, kernel: Kernel) -> str | None:
+        """Return what a record keeps of which trials were checked: None where all were."""
         if self.share(_output_bytes(kernel)) >= 1:
-            return {}
-        return {"verify": "sample" if self.best or self.sample else "none"}
+            return None
+        return "sample" if self.best or self.sample else "none"
 
     def fitting(self, found: Expected) -> Expected:
         """Put the user's own tolerances in place of what fits the computation, or besides it."""

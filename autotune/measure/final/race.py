@@ -9,12 +9,12 @@ from typing import Any
 
 from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner, runs_on_host, target_of
+from autotune.measure.evidence import Race, Raced
 from autotune.measure.final.choose import Finalist, choose, tie_set
 from autotune.measure.final.decided import Look, is_decided
 from autotune.measure.run.timing import scaled
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime import Timing, summarize
-from autotune.workload.candidate import key_to_json
 
 Pair = tuple[MeasureInput, BuildResult]
 
@@ -48,25 +48,25 @@ class RaceResult:
     rounds: tuple[int, int] = (0, 0)
     risk: float = 0.0
 
-    def certificate(self) -> dict[str, Any]:
-        """Return the proof of the choice as plain data, for the winner's record."""
-        made, most = self.rounds
-        early = {"rounds": [made, most], "risk": self.risk} if made < most else {}
-        return {
-            **early,
-            "tied": [key_to_json(key) for key in self.tied],
-            "candidates": [
-                {
-                    **named(c.key),
-                    "seconds": c.seconds,
-                    "medians": [t.median for t in timings],
-                    "ci95": [list(t.ci95) for t in timings],
-                    "noise_floor": [t.noise_floor for t in timings],
-                    "samples": [len(t.samples_s) for t in timings],
-                }
-                for c, timings in zip(self.candidates, self.timings, strict=True)
-            ],
-        }
+    def certificate(self) -> Race:
+        """Return the proof of the choice, for the winner's record."""
+        early = self.rounds[0] < self.rounds[1]
+        return Race(
+            candidates=tuple(
+                Raced(
+                    key=one.key,
+                    seconds=one.seconds,
+                    medians=tuple(t.median for t in timings),
+                    ci95=tuple((t.ci95[0], t.ci95[1]) for t in timings),
+                    noise_floor=tuple(t.noise_floor for t in timings),
+                    samples=tuple(len(t.samples_s) for t in timings),
+                )
+                for one, timings in zip(self.candidates, self.timings, strict=True)
+            ),
+            tied=self.tied,
+            rounds=self.rounds if early else None,
+            risk=self.risk if early else None,
+        )
 
 
 def race(
@@ -209,12 +209,6 @@ def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[
             )
         )
     return candidates
-
-
-def named(key: str) -> dict[str, int | str]:
-    """Return the name of a candidate as it stands in a record: the index of a point, or a key."""
-    name = key_to_json(key)
-    return {"index": name} if isinstance(name, int) else {"key": name}
 
 
 def _mean(values: Sequence[float]) -> float:

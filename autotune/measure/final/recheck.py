@@ -36,10 +36,8 @@ class Way:
     @classmethod
     def of(cls, result: MeasureResult) -> Way:
         """Read it from a record, which keeps what differs from a runner's defaults."""
-        extra = result.extra
-        return cls(
-            bool(extra.get("flush", False)), extra.get("graph"), extra.get("min_repeat_ms", 0.0)
-        )
+        known = result.evidence
+        return cls(bool(known.flush), known.graph, known.min_repeat_ms or 0.0)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of a `LocalRunner` that times in this way."""
@@ -78,7 +76,7 @@ class Recheck:
     @property
     def checked(self) -> bool:
         """Whether the answer was compared with one that is known to be right."""
-        return self.verdict == "wrong" or bool(self.measured.extra.get("verified"))
+        return self.verdict == "wrong" or bool(self.measured.evidence.verified)
 
 
 def recheck(
@@ -138,7 +136,7 @@ def _overlap(a: MeasureResult, b: MeasureResult) -> bool:
 
 def _interval(result: MeasureResult) -> tuple[float, float] | None:
     """Return the confidence interval of a time; one that does not belong to it is none."""
-    interval = result.extra.get("ci95")
+    interval = result.evidence.ci95
     if not interval:
         return None
     low, high = interval

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from autotune.measure.check.verify import VerifyPolicy
+from autotune.measure.evidence import Evidence
 from autotune.measure.process.died import Died
 from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.replies import Done, Failed, Ran, why_not
@@ -14,7 +15,6 @@ from autotune.measure.run.standing import Standing
 from autotune.measure.run.stations import Station
 from autotune.measure.run.timing import TimingPolicy, costs_of, recorded, scaled
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.runtime import Timing
 
 Check = Literal["never", "best", "always"]
 
@@ -30,16 +30,10 @@ class RunOptions:
     verify: VerifyPolicy
     cooldown_s: float
 
-    def recorded(self) -> dict[str, Any]:
+    def recorded(self) -> Evidence:
         """Return what a record keeps of how it was timed: whatever is not the default."""
-        how: dict[str, Any] = {}
-        if self.flush:
-            how["flush"] = True
-        if self.graph is not None:
-            how["graph"] = self.graph
-        if self.timing.min_repeat_ms:
-            how["min_repeat_ms"] = self.timing.min_repeat_ms
-        return how
+        least_ms = self.timing.min_repeat_ms
+        return Evidence(flush=self.flush or None, graph=self.graph, min_repeat_ms=least_ms or None)
 
 
 def run_job(
@@ -100,31 +94,27 @@ def run_trial(
     timing = scaled(reply.timing, factor)
     if not timing.cut_short:
         standing.note(timing.median)
-    extra = _extra(timing, built, reply.verified) | options.recorded()
-    extra |= options.verify.told(job.kernel)
-    if fraction is not None:
-        extra["roofline"] = fraction
-    if standing.calibration.active:
-        extra |= {"device": station.device, "calibration": factor}
+    several = standing.calibration.active
+    evidence = replace(
+        recorded(timing) & options.recorded(),
+        verified=reply.verified,
+        resources=built.resources or None,
+        verify=options.verify.told(job.kernel),
+        roofline=fraction,
+        device=station.device if several else None,
+        calibration=factor if several else None,
+    )
     no_error = MeasureErrorNo.NO_ERROR
-    return MeasureResult(costs_of(timing), no_error, seconds, time.time(), "", extra)
+    return MeasureResult(costs_of(timing), no_error, seconds, time.time(), "", evidence)
 
 
 def _failed(reply: Done | Failed | Died, built: BuildResult, seconds: float) -> MeasureResult:
     """Return the result of a trial that did not run to its end."""
     unknown = MeasureErrorNo.UNKNOWN_ERROR
     number = reply.error_no if isinstance(reply, (Failed, Died)) else unknown
-    extra = {"resources": built.resources} if built.resources else {}
-    return MeasureResult((), number, seconds, time.time(), why_not(reply), extra)
+    evidence = Evidence(resources=built.resources or None)
+    return MeasureResult((), number, seconds, time.time(), why_not(reply), evidence)
 
 
 def _median(reply: Done | Failed | Died) -> float | None:
     return reply.timing.median if isinstance(reply, Ran) else None
-
-
-def _extra(timing: Timing, built: BuildResult, verified: bool) -> dict[str, Any]:
-    """Return what the record keeps besides the costs."""
-    extra = {**recorded(timing), "verified": verified}
-    if built.resources:
-        extra["resources"] = built.resources
-    return extra

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from dataclasses import replace
 
 from autotune.measure.process.pending import forward
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.workload.candidate import key_to_json
 
 # What the code itself decides. A crash or a timeout may have had other reasons.
 _SHAREABLE = (MeasureErrorNo.NO_ERROR, MeasureErrorNo.WRONG_ANSWER)
@@ -81,7 +81,7 @@ def _again(known: tuple[MeasureInput, Future[MeasureResult]], asked: MeasureInpu
 def _copy(
     result: MeasureResult, original: MeasureInput, build_result: BuildResult
 ) -> MeasureResult:
-    note = {"same_code_as": key_to_json(original.key)}
+    evidence = replace(result.evidence, same_code_as=original.key)
     return result._replace(
-        all_cost=build_result.time_cost, timestamp=time.time(), extra={**result.extra, **note}
+        all_cost=build_result.time_cost, timestamp=time.time(), evidence=evidence
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autotune.errors import MeasureError
+from autotune.measure.evidence import Evidence
 from autotune.measure.types import middle_of
 from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
 from autotune.utils.check import Check
@@ -164,22 +165,25 @@ class _Taker:
             self.take()
 
 
-def recorded(timing: Timing) -> dict[str, Any]:
+def recorded(timing: Timing) -> Evidence:
     """Return what a record keeps of a timing besides the costs."""
-    kept: dict[str, Any] = {
-        "ci95": list(timing.ci95),
-        "noise_floor": timing.noise_floor,
-        "samples": len(timing.samples_s),
-        "number": timing.number,
+    some = bool(timing.dropped or timing.throttled)
+    clocks = timing.clocks
+    return Evidence(
+        ci95=(timing.ci95[0], timing.ci95[1]),
+        noise_floor=timing.noise_floor,
+        samples=len(timing.samples_s),
+        number=timing.number,
+        cut_short=timing.cut_short or None,
+        dropped=timing.dropped if some else None,
+        throttled=timing.throttled if some else None,
+        clocks=None if clocks is None else _told(clocks),
+    )
+
+
+def _told(clocks: Clocks) -> dict[str, Any]:
+    return {
+        "sm_mhz": clocks.sm_mhz,
+        "memory_mhz": clocks.memory_mhz,
+        "temperature_c": clocks.temperature_c,
     }
-    if timing.cut_short:
-        kept["cut_short"] = True
-    if timing.dropped or timing.throttled:
-        kept |= {"dropped": timing.dropped, "throttled": timing.throttled}
-    if timing.clocks is not None:
-        kept["clocks"] = {
-            "sm_mhz": timing.clocks.sm_mhz,
-            "memory_mhz": timing.clocks.memory_mhz,
-            "temperature_c": timing.clocks.temperature_c,
-        }
-    return kept

@@ -1,0 +1,139 @@
+"""What is known of a trial besides its time: how it was timed, checked, built and raced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Raced:
+    """One that ran in a final race.
+
+    Attributes:
+        key: of the candidate.
+        seconds: of one run, joined from all devices; None where the record does not say.
+        medians, ci95, noise_floor, samples: of its timing on each device.
+    """
+
+    key: str
+    seconds: float | None = None
+    medians: tuple[float, ...] = ()
+    ci95: tuple[tuple[float, float], ...] = ()
+    noise_floor: tuple[float | None, ...] = ()
+    samples: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Race:
+    """The proof of the choice in a final race, in the record of its winner.
+
+    Attributes:
+        candidates: all that ran.
+        tied: keys of those that were as fast as the fastest.
+        passed_over: keys of trials as fast as the winner that did not run in it, because nobody
+            had checked their answers.
+        trial: seconds that the winner took in its own trial; None where it had none.
+        default: key of the untuned choice, where it ran.
+        rounds: how many were run, and how many might have been, where it was decided early.
+        risk: share of races like it that name another winner for having ended early.
+        others: keys that a later version wrote.
+    """
+
+    candidates: tuple[Raced, ...] = ()
+    tied: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
+    trial: float | None = None
+    default: str | None = None
+    rounds: tuple[int, int] | None = None
+    risk: float | None = None
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> set[str]:
+        """Keys of all that the winner stands above, its own too."""
+        return {one.key for one in self.candidates} | set(self.passed_over)
+
+    def seconds_of(self, key: str | None) -> float | None:
+        """Return what one that ran took; None of any other."""
+        return next((one.seconds for one in self.candidates if one.key == key), None)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a result is based on. What is not known, or does not apply, is None.
+
+    Its JSON are the keys that a record has beside AutoTVM's (`autotune.measure.evidence_json`).
+
+    Attributes:
+        ci95: confidence interval of the median, in seconds.
+        noise_floor: spread of one sample relative to the median; None of one sample.
+        samples: how many were taken.
+        number: runs of one sample.
+        median: seconds, where costs are something else, as in older records.
+        cut_short: whether timing ended early, because the trial was far behind the best.
+        dropped: samples thrown away because the device throttled.
+        throttled: whether all samples were throttled, and kept.
+        clocks: of the device: sm_mhz, memory_mhz, temperature_c.
+        verified: whether the answer was compared with the right one.
+        resources: what the compiler reported: registers, spill_bytes, shared_bytes, ...
+        flush, graph, min_repeat_ms: how it was timed, where that is not the default.
+        verify: ``"sample"`` or ``"none"`` where not every trial was checked.
+        roofline: fraction of the device's ceiling that was reached.
+        device: index of the device, where there are several.
+        calibration: factor from that device's clock to the first one's.
+        same_code_as: key of the candidate whose identical machine code was measured.
+        kernel_hash: what `autotune.driver.kernel_hash` gave for the kernel.
+        template_key: of a record of version 0.1.
+        race: of the winner of a final race.
+        others: what somebody else noted, ready for JSON; kept as it is.
+    """
+
+    ci95: tuple[float, float] | None = None
+    noise_floor: float | None = None
+    samples: int | None = None
+    number: int | None = None
+    median: float | None = None
+    cut_short: bool | None = None
+    dropped: int | None = None
+    throttled: bool | None = None
+    clocks: Mapping[str, Any] | None = None
+    verified: bool | None = None
+    resources: Mapping[str, float | None] | None = None
+    flush: bool | None = None
+    graph: bool | None = None
+    min_repeat_ms: float | None = None
+    verify: str | None = None
+    roofline: float | None = None
+    device: int | None = None
+    calibration: float | None = None
+    template_key: str | None = None
+    kernel_hash: str | None = None
+    same_code_as: str | None = None
+    race: Race | None = None
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def known(values: Mapping[str, Any]) -> Evidence:
+        """Return the evidence of which these fields are known.
+
+        Logs have a hundred thousand records; all but the given fields are the class's own.
+        """
+        made = _new(Evidence)
+        own = made.__dict__
+        own["others"] = _NOTHING_ELSE
+        own.update(values)
+        return made
+
+    def __and__(self, more: Evidence) -> Evidence:
+        """Return all that either knows; what both know is as the second says."""
+        given = {name: value for name in NAMES if (value := getattr(more, name)) is not None}
+        return replace(self, **given, others={**self.others, **more.others})
+
+
+_new = Evidence.__new__
+_NOTHING_ELSE: Mapping[str, Any] = {}
+# Fields that are keys of a record, in the order in which they are written.
+NAMES = tuple(each.name for each in fields(Evidence) if each.name != "others")
+NOTHING = Evidence()

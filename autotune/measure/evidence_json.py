@@ -1,0 +1,251 @@
+"""The JSON of evidence: the one place that knows the keys of a record beside AutoTVM's.
+
+`autotune.record.codec` writes and reads rows with it, and `MeasureResult.extra` shows it. Reading
+is strict: whoever uses a key may rely on its form. A key of others passes as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from autotune.measure.evidence import NAMES, NOTHING, Evidence, Race, Raced
+from autotune.workload.candidate import key_from_json, key_to_json
+
+_LONGEST_HASH = 64
+_LARGEST = sys.float_info.max
+# Where these are, they say something.
+_NEVER_NULL = ("race", "roofline")
+_RACE = frozenset(("candidates", "tied", "passed_over", "trial", "default", "rounds", "risk"))
+
+
+def to_json(evidence: Evidence) -> dict[str, Any]:
+    """Return the keys of a record: what is known, and what others noted."""
+    if evidence is NOTHING:
+        return {}
+    own = evidence.__dict__
+    row = {name: _plain(name, own[name]) for name in NAMES if own.get(name) is not None}
+    if "samples" in row and "noise_floor" not in row:
+        row["noise_floor"] = None  # of one sample no spread is known; records say so
+    return {**row, **evidence.others}
+
+
+def from_json(row: Mapping[str, Any]) -> Evidence:
+    """Read the keys of a record.
+
+    Raises:
+        ValueError: a key of ours has another form.
+    """
+    if not row:
+        return NOTHING
+    known: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for key, value in row.items():
+        form = _READ.get(key)
+        if form is None:
+            others[key] = value
+        elif value is not None or key in _NEVER_NULL:  # else it was not known at the time
+            try:
+                known[key] = form(value)
+            except (TypeError, ValueError, KeyError, AttributeError) as error:
+                expected = _FORMS[key][1]
+                if expected:
+                    text = f"{key!r} is {expected}, not {value!r}"
+                    raise ValueError(text[:200]) from error
+                others[key] = value  # of somebody else, who has another use for the name
+    if others:
+        known["others"] = others
+    return Evidence.known(known)
+
+
+def noted(extra: Mapping[str, Any]) -> Evidence:
+    """Return what a builder or runner of somebody noted of a trial, in whatever form."""
+    evidence = NOTHING
+    for key, value in extra.items():
+        try:
+            evidence &= from_json({key: value})
+        except ValueError:
+            evidence &= Evidence(others={key: value})
+    return evidence
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name == "race":
+        return _race_to_json(value)
+    if name == "same_code_as":
+        return key_to_json(value)
+    return list(value) if name == "ci95" else value
+
+
+def _race_to_json(race: Race) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    if race.rounds is not None:
+        row |= {"rounds": list(race.rounds), "risk": race.risk}
+    row |= {
+        "tied": _keys_to_json(race.tied),
+        "candidates": [_raced_to_json(one) for one in race.candidates],
+        "passed_over": _keys_to_json(race.passed_over),
+    }
+    if race.trial is not None:
+        row["trial"] = race.trial
+    if race.default is not None:
+        row["default"] = key_to_json(race.default)
+    return {**row, **race.others}
+
+
+def _keys_to_json(keys: tuple[str, ...]) -> list[int | str]:
+    return [key_to_json(key) for key in keys]
+
+
+def _raced_to_json(one: Raced) -> dict[str, Any]:
+    """Return one that ran: a point of a space by its index, anything else by its key."""
+    name = key_to_json(one.key)
+    row: dict[str, Any] = {"index": name} if isinstance(name, int) else {"key": name}
+    if one.seconds is not None:
+        row["seconds"] = one.seconds
+    if one.medians:
+        row["medians"] = list(one.medians)
+    if one.ci95:
+        row["ci95"] = [list(interval) for interval in one.ci95]
+    if one.noise_floor:
+        row["noise_floor"] = list(one.noise_floor)
+    if one.samples:
+        row["samples"] = list(one.samples)
+    return row
+
+
+def _race(value: Any) -> Race:
+    rounds = _all(_count, value.get("rounds"))
+    return Race(
+        candidates=tuple(map(_raced, _listed(value.get("candidates", [])))),
+        tied=tuple(map(key_from_json, _listed(value.get("tied", [])))),
+        passed_over=tuple(map(key_from_json, _listed(value.get("passed_over", [])))),
+        trial=_time(value.get("trial")),
+        default=key_from_json(value["default"]) if "default" in value else None,
+        rounds=rounds if len(rounds) == 2 else None,
+        risk=value["risk"] if is_number(value.get("risk")) else None,
+        others={key: each for key, each in value.items() if key not in _RACE},
+    )
+
+
+def _raced(row: Any) -> Raced:
+    return Raced(
+        key=key_from_json(row["key"] if "key" in row else _count(row["index"])),
+        seconds=_number(row["seconds"]) if "seconds" in row else None,
+        medians=_all(_number, row.get("medians")),
+        ci95=_all(_interval, row.get("ci95")),
+        noise_floor=_all(lambda one: one if one is None else _share(one), row.get("noise_floor")),
+        samples=_all(_count, row.get("samples")),
+    )
+
+
+def _all(form: Callable[[Any], Any], values: Any) -> tuple[Any, ...]:
+    """Return what a list holds; nothing where it is no such list, as nobody relies on it."""
+    try:
+        return tuple(map(form, _listed(values)))
+    except (TypeError, ValueError):
+        return ()
+
+
+def _time(value: Any) -> float | None:
+    """Return seconds that something may have taken; None of anything else."""
+    return float(value) if is_number(value) and value > 0 else None
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite number; true and false are none."""
+    kind = type(value)
+    return (kind is float or kind is int) and -_LARGEST <= value <= _LARGEST  # type: ignore[operator]
+
+
+def _number(value: Any) -> float:
+    if not is_number(value):
+        raise ValueError
+    return value  # type: ignore[no-any-return]
+
+
+def _share(value: Any) -> float:
+    if not is_number(value) or value < 0:
+        raise ValueError
+    return value  # type: ignore[no-any-return]
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError
+    return value
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def _interval(value: Any) -> tuple[float, float]:
+    low, high = value
+    if not (is_number(low) and is_number(high)):
+        raise ValueError
+    return low, high
+
+
+def _report(value: Any) -> Mapping[str, float | None]:
+    if not isinstance(value, dict):
+        raise TypeError
+    for number in value.values():
+        if number is not None:
+            _share(number)
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _hash(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST_HASH:
+        raise TypeError
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError
+    return value
+
+
+_FORMS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "race": (_race, "a race with its candidates"),
+    "ci95": (_interval, "two numbers"),
+    "median": (_share, "a number from 0 on"),
+    "noise_floor": (_share, "a number from 0 on, or null"),
+    "roofline": (_share, "a number from 0 on"),
+    "min_repeat_ms": (_share, "a number from 0 on"),
+    "samples": (_count, "a whole number from 0 on"),
+    "resources": (_report, "a number for each name"),
+    "graph": (_flag, "true, false or null"),
+    "flush": (_flag, "true or false"),
+    "kernel_hash": (_hash, "a text of hexadecimal digits"),
+    # Nobody relied on the form of these at first: what has another one is kept as that of others.
+    "calibration": (_share, ""),
+    "number": (_count, ""),
+    "dropped": (_count, ""),
+    "throttled": (_flag, ""),
+    "device": (_count, ""),
+    "clocks": (_mapping, ""),
+    "verified": (_flag, ""),
+    "cut_short": (_flag, ""),
+    "verify": (_text, ""),
+    "template_key": (_text, ""),
+    "same_code_as": (key_from_json, ""),
+}
+_READ = {key: form for key, (form, _) in _FORMS.items()}
