@@ -81,22 +81,19 @@ def widest(*extents: int) -> int:
 # With the older dialect headers have a third less of the C++ library: that is 0.12 s of the 0.45
 # that nvcc takes for an empty kernel (release 13.0).
 CUDA_FLAGS = ("-std=c++14",)
-# Multiply-adds written out in a row. Longer code took twice as long to compile and was no faster:
-# of 300 trials of a convolution the best was 12.2 and 12.5 us without a limit, 12.1 and 12.1 with
-# this one, and 12.3 with half of it (one H200, two seeds).
-STRAIGHT = 512
 
 
-def straight(steps: int, least: int, size: int) -> int:
+def straight(steps: int, least: int, size: int, most: int) -> int:
     """Return how many of ``steps`` to write out at a time.
 
     Args:
         steps: how many there are.
         least: fewest that can be written out; it divides ``steps``.
         size: multiply-adds of one.
+        most: multiply-adds to write out in a row.
     """
     counts = (n for n in range(least, steps + 1, least) if steps % n == 0)
-    return max((n for n in counts if n * size <= STRAIGHT), default=least)
+    return max((n for n in counts if n * size <= most), default=least)
 
 
 def defines(**values_by_name: int) -> Mapping[str, int]:

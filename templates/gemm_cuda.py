@@ -10,6 +10,10 @@ from autotune import SourceKernel, Target, call, workspace
 from . import common
 from .gemm_shape import Gemm
 
+# Multiply-adds written out in a row. Against no limit the median of 40 configurations of products
+# of 1024, 2048 and 4096 took 0.999 of the time with this one, and 1.03 with half of it (one H200).
+STRAIGHT = 1024
+
 
 class GemmTiling:
     """The sizes that follow from a shape and a choice of knobs; the kernel text needs the same."""
@@ -50,7 +54,7 @@ class GemmTiling:
         """Steps along K that are written out in a row: a whole number of reads."""
         c = self.choice
         least = 1 if c["transposed"] else common.widest(c["step"])
-        return common.straight(c["step"], least, c["rows"] * c["cols"])
+        return common.straight(c["step"], least, c["rows"] * c["cols"], STRAIGHT)
 
     def defines(self) -> Mapping[str, int]:
         """Return everything the kernel text is parameterised by."""

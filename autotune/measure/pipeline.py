@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -17,6 +17,9 @@ from autotune.workload import Workload
 
 # Barrier mode must not depend on how many cores a machine has.
 _REPRODUCIBLE_BATCH = 16
+# Trials behind one that takes long are replaced by so many parts of all in flight: fewer calls of
+# the strategy, which costs less by the trial when it is asked for several.
+_PARTS = 8
 
 
 class Pipeline:
@@ -67,10 +70,14 @@ class Pipeline:
         return len(self._trials)
 
     def room(self) -> int:
-        """Return how many trials may be submitted now."""
+        """Return how many trials may be submitted now.
+
+        Trials that ended behind one that takes long make room as well, up to as many again.
+        """
         if self._reproducible:
             return 0 if self._trials else self.capacity
-        return max(0, self.capacity - len(self._trials))
+        under_way = sum(not trial.future.done() for trial in self._trials)
+        return max(0, min(self.capacity - under_way, 2 * self.capacity - len(self._trials)))
 
     def host_work(self) -> AbstractContextManager[object]:
         """Return a context for heavy work in this process; see `Session.host_work`."""
@@ -97,6 +104,18 @@ class Pipeline:
         """Wait for the oldest trial, if any is outstanding, or until the time is over."""
         if self._trials:
             self._trials[0].wait(timeout_s)
+
+    def wait_for_room(self) -> None:
+        """Wait until the oldest trial ended, or some others did, in whose place new ones can go.
+
+        Returns at once when nothing is outstanding, and never before a trial ended that was under
+        way: whoever has nothing to submit can call it again and again.
+        """
+        while self._trials and not self.ready:
+            under_way = [trial.future for trial in self._trials if not trial.future.done()]
+            wait(under_way, return_when=FIRST_COMPLETED)
+            if self.room() >= max(1, self.capacity // _PARTS):
+                return
 
     def in_turn(self) -> list[Pair]:
         """Return the oldest trial and all behind it that ended too, up to the first that did not.

@@ -72,7 +72,7 @@ def test_a_callback_that_fails_does_not_cost_the_log_its_rows(task, tmp_path):
 
 @pytest.mark.parametrize(
     ("reproducible", "held", "ended"),
-    [(False, [0], range(1, 6)), (False, [3], [0, 1, 2, *range(4, 9)]), (True, [15], range(15))],
+    [(False, [0], range(1, 12)), (False, [3], [0, 1, 2, *range(4, 15)]), (True, [15], range(15))],
     ids=["behind the oldest", "around one", "in a batch"],
 )
 def test_what_ended_is_logged_while_another_trial_is_under_way(
