@@ -63,6 +63,8 @@ class Pipeline:
         self.capacity = batch_size or (_REPRODUCIBLE_BATCH if reproducible else ahead)
         self._trials: deque[_Trial] = deque()
         self._on_end = on_end
+        # Trials that were taken, and that had ended when somebody last waited for room.
+        self._taken = self._told = 0
 
     @property
     def outstanding(self) -> int:
@@ -106,16 +108,20 @@ class Pipeline:
             self._trials[0].wait(timeout_s)
 
     def wait_for_room(self) -> None:
-        """Wait until the oldest trial ended, or some others did, in whose place new ones can go.
+        """Wait until the oldest trial ended, or several did since the last call.
 
-        Returns at once when nothing is outstanding, and never before a trial ended that was under
-        way: whoever has nothing to submit can call it again and again.
+        In place of those, others can be submitted. Whoever has nothing to submit may call it
+        again and again. Returns at once when nothing is outstanding.
         """
-        while self._trials and not self.ready:
+        enough = max(1, self.capacity // _PARTS)
+        while self._trials and not self.ready and self._ended() - self._told < enough:
             under_way = [trial.future for trial in self._trials if not trial.future.done()]
             wait(under_way, return_when=FIRST_COMPLETED)
-            if self.room() >= max(1, self.capacity // _PARTS):
-                return
+        self._told = self._ended()
+
+    def _ended(self) -> int:
+        """Return how many trials ended so far, taken or not."""
+        return self._taken + sum(trial.future.done() for trial in self._trials)
 
     def in_turn(self) -> list[Pair]:
         """Return the oldest trial and all behind it that ended too, up to the first that did not.
@@ -129,6 +135,7 @@ class Pipeline:
         while trials and trials[0].future.done() and (trials[0].good or not ready):
             ready.append(settled(trials[0].measure_input, trials[0].future))
             trials.popleft()
+        self._taken += len(ready)
         return ready
 
     def next_results(self) -> list[Pair]:
@@ -150,6 +157,7 @@ class Pipeline:
         """
         left = [trial for trial in self._trials if trial.good]
         self._trials = deque(trial for trial in self._trials if trial not in left)
+        self._taken += len(left)
         return [settled(trial.measure_input, trial.future) for trial in left]
 
     def close(self) -> None:

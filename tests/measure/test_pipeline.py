@@ -347,3 +347,53 @@ def test_errors_of_the_template_are_instantiation_errors(task):
         ((_, result),) = drained(pipeline)
     assert result.error_no == MeasureErrorNo.INSTANTIATION_ERROR
     assert "refused by its template" in result.error_msg
+
+
+def in_time(function):
+    """Call a function in a thread; say whether it returned soon."""
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    thread.join(0.5)
+    return not thread.is_alive()
+
+
+@pytest.fixture
+def narrow(task):
+    """A pipeline with room for four trials, and its runner, which holds them."""
+    runner = Held()
+    option = measure_option(PlainBuilder(n_parallel=2), runner)
+    with Pipeline(task, option, batch_size=4) as line:
+        yield line, runner
+
+
+def ended(runner, indices):
+    """End trials once they run."""
+    for index in indices:
+        while index not in runner.futures:
+            time.sleep(0.001)
+        runner.end(index)
+
+
+def test_what_ended_behind_a_slow_trial_makes_room_up_to_as_many_again(task, narrow):
+    line, runner = narrow
+    line.submit(inputs_of(task, range(line.room())))
+    for first, last in ((1, 4), (4, 7)):
+        ended(runner, range(first, last))
+        line.wait_for_room()
+        line.submit(inputs_of(task, range(last, last + line.room())))
+    ended(runner, range(7, 8))
+    assert (line.outstanding, line.room(), line.in_turn()) == (8, 0, [])
+    ended(runner, [0])
+    line.wait_for_room()
+    assert indices(line.in_turn()) == list(range(8))
+
+
+def test_room_that_nobody_takes_is_told_of_once(task, narrow):
+    line, runner = narrow
+    line.submit(inputs_of(task, range(3)))
+    ended(runner, [1, 2])
+    assert in_time(line.wait_for_room)
+    assert not in_time(line.wait_for_room)
+    ended(runner, [0])
+    assert indices(drained(line)) == [0, 1, 2]
+    assert in_time(line.wait_for_room)
