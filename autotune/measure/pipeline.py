@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
@@ -107,16 +109,20 @@ class Pipeline:
         if self._trials:
             self._trials[0].wait(timeout_s)
 
-    def wait_for_room(self) -> None:
+    def wait_for_room(self, timeout_s: float | None = None) -> None:
         """Wait until the oldest trial ended, or several did since the last call.
 
         In place of those, others can be submitted. Whoever has nothing to submit may call it
-        again and again. Returns at once when nothing is outstanding.
+        again and again. Returns at once when nothing is outstanding, and when the time is over.
         """
         enough = max(1, self.capacity // _PARTS)
+        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while self._trials and not self.ready and self._ended() - self._told < enough:
+            left = until - time.monotonic()
+            if left <= 0:
+                break
             under_way = [trial.future for trial in self._trials if not trial.future.done()]
-            wait(under_way, return_when=FIRST_COMPLETED)
+            wait(under_way, None if left == math.inf else left, FIRST_COMPLETED)
         self._told = self._ended()
 
     def _ended(self) -> int:
