@@ -147,7 +147,7 @@ def watched() -> Stopwatch:
     watch.watch(AutoTuner, "next_batch", "propose")
     watch.watch(AutoTuner, "update", "learn")
     watch.watch(builder, "realise", "template and lowering")
-    watch.watch(Pipeline, "wait", "wait for results")
+    watch.watch(Pipeline, "wait_for_room", "wait for results")
     watch.watch(Pipeline, "__init__", "start processes")
     watch.watch(Pipeline, "close", "end processes")
     watch.watch(driving.Run, "_race", "final race")

@@ -225,7 +225,7 @@ class Run:
             pairs = self._take(line)
             while whole_batches and line.outstanding and self._left_s() != 0:
                 pairs += self._take(line)
-            if pairs:
+            if pairs:  # else there is only room
                 self._learn(line, pairs)
             fed += pairs
             if not self._reported and self.measured >= first_report:
@@ -239,10 +239,7 @@ class Run:
         return None if limit is None else max(0.0, self._began + limit - time.monotonic())
 
     def _take(self, line: Pipeline) -> list[Pair]:
-        """Wait for the oldest trial or room behind it; show those in turn to the callbacks.
-
-        None where the time is over first: a trial may wait long, for the reference above all.
-        """
+        """Wait for the oldest trial, room behind it, or the end of time; show those in turn."""
         line.wait_for_room(self._left_s())
         # What has left the pipeline must reach every callback, whatever is interrupted.
         with interrupts_deferred():
