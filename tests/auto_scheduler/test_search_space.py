@@ -186,3 +186,18 @@ def test_programs_for_a_cpu_lower(name):
     for each in found:
         for row in Sampler(each.program, each.limits(), rng).draw(2):
             kernel_of(task.realise(each.program.candidate(row)).what, task.target)
+
+
+def test_threads_that_reduce_together_are_chosen_and_no_kernel_needs_their_number_to_divide():
+    task = SearchTask(
+        compute_dag=ComputeDAG(of(topi.nn.softmax, (8, 100))), target="cuda -arch=sm_90"
+    )
+    (each, *_) = programs_of(task, sketches_of(task, PARAMS), PARAMS)
+    threads = each.program.slots[0]
+    assert isinstance(threads, ChoiceSlot)
+    assert threads.values == (32, 64)
+    rng = np.random.default_rng(0)
+    rows = Sampler(each.program, each.limits(), rng).draw(100)
+    row = next(row for row in rows if row[0] == 64)
+    kernel = kernel_of(task.realise(each.program.candidate(row)).what, task.target)
+    assert [call.launch.threads for call in kernel.calls] == [64]

@@ -7,6 +7,8 @@ are the choice of threads for stages that are not tiled, and that of the width o
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import replace
+from itertools import pairwise
 
 from autotune.auto_scheduler.access import AccessAnalyzer
 from autotune.auto_scheduler.hardware_params import HardwareParams
@@ -14,6 +16,7 @@ from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, IterKind, Stage
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.steps import Annotator, splits_of
+from autotune.auto_scheduler.transform_steps import AnnotationStep, SplitStep
 from autotune.te.relation import extent_of
 
 UNROLL_LIMITS = (0, 16, 64, 512, 1024)
@@ -31,13 +34,50 @@ def gpu_program(sketch: StateObject, params: HardwareParams, innermost: int = 64
         params: of the device.
         innermost: most iterations of an innermost loop.
     """
-    work = Annotator(sketch, innermost)
+    shared_out = _shared_reductions(sketch)
+    sketch = _opened(sketch, shared_out)
+    work = Annotator(
+        sketch, innermost, {step: _threads(sketch, step, params) for step in shared_out}
+    )
     roots = tiling_roots(sketch)
     for stage_id in range(len(sketch.stages) - 1, -1, -1):
         _bind(work, stage_id, roots, params)
     for stage_id in range(len(sketch.stages)):
         _unroll(work, stage_id)
     return work.program()
+
+
+def _shared_reductions(sketch: StateObject) -> list[int]:
+    """Return the splits of decided length that say how many threads reduce together."""
+    steps = sketch.transform_steps
+    return [
+        i
+        for i, (step, after) in enumerate(pairwise(steps))
+        if isinstance(step, SplitStep)
+        and len(step.lengths) == 1
+        and isinstance(after, AnnotationStep)
+        and (after.stage_id, after.iter_id) == (step.stage_id, step.iter_id + 1)
+        and after.annotation is Annotation.THREAD_X
+    ]
+
+
+def _opened(sketch: StateObject, places: list[int]) -> StateObject:
+    """Return a sketch in which the lengths of some splits are open."""
+    if not places:
+        return sketch
+    steps = [
+        replace(step, lengths=(None,)) if i in places and isinstance(step, SplitStep) else step
+        for i, step in enumerate(sketch.transform_steps)
+    ]
+    return sketch.dag.init_state.after(steps)
+
+
+def _threads(sketch: StateObject, place: int, params: HardwareParams) -> tuple[int, ...]:
+    """Return the numbers of threads that a split may be for."""
+    step = sketch.transform_steps[place]
+    extent = step.extent if isinstance(step, SplitStep) and step.extent else THREADS[-1]
+    most = min(params.max_threads_per_block, max(extent, params.warp_size))
+    return tuple(n for n in THREADS if n <= most) or (params.warp_size,)
 
 
 def tiling_roots(state: StateObject) -> dict[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from autotune.auto_scheduler.attach_map import hanging_at
 from autotune.auto_scheduler.loop_state import StateObject
@@ -25,12 +25,21 @@ class Annotator:
     Args:
         sketch: what to begin with; its open lengths become slots.
         innermost: most iterations of an innermost loop.
+        choices: splits whose length is one of a short list, which need not divide the loop.
     """
 
-    def __init__(self, sketch: StateObject, innermost: int) -> None:
+    def __init__(
+        self,
+        sketch: StateObject,
+        innermost: int,
+        choices: Mapping[int, tuple[int, ...]] | None = None,
+    ) -> None:
         self.state = sketch
+        known = choices or {}
         self.slots: list[Slot] = [
-            FactorSlot(i, step.extent, len(step.lengths), innermost)
+            ChoiceSlot(i, known[i])
+            if i in known
+            else FactorSlot(i, step.extent, len(step.lengths), innermost)
             for i, step in enumerate(sketch.transform_steps)
             if isinstance(step, SplitStep) and None in step.lengths
         ]
