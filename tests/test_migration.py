@@ -192,7 +192,7 @@ REFUSED = [
         "concurrent.futures",
     ),
     (
-        "import autotune.tvm.contrib.graph_runtime as runtime",
+        "import autotune.tvm.autotvm.graph_tuner as runtime",
         "autotune.create(name",
     ),
     ("from autotune.tvm.contrib import nvcc", "tvm.build"),

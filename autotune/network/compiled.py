@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,7 @@ from autotune.runtime.arrays.array import NDArray, array, empty
 from autotune.runtime.device import Device, device
 from autotune.runtime.module import BenchmarkResult, Module
 from autotune.runtime.program import Program, ProgramStep, program_of, view
-from autotune.runtime.timing import TimeOptions, take_timing
+from autotune.runtime.timing import Clocks, TimeOptions, take_timing
 from autotune.target import Target
 
 
@@ -43,6 +45,27 @@ class CompiledNetwork:
                 f"{self.target.kind.name!r}, got {chosen}"
             )
         return NetworkInstance(self, chosen)
+
+
+class CallSampler:
+    """Times calls of a function with the clock of this process."""
+
+    # One set of arrays: the function has its own.
+    input_sets = 1
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function = function
+
+    def sample(self, number: int) -> float:
+        """Return the seconds of so many calls."""
+        start = time.perf_counter()
+        for _ in range(number):
+            self._function()
+        return time.perf_counter() - start
+
+    def clocks(self) -> Clocks | None:
+        """Return None: the clocks of a device are not looked at."""
+        return None
 
 
 class NetworkInstance:
@@ -98,6 +121,21 @@ class NetworkInstance:
             own.copyfrom(given)
         self.run()
         return self.outputs
+
+    def time_end_to_end(self, options: TimeOptions | None = None) -> BenchmarkResult:
+        """Time whole runs with copies of all inputs from the host and all outputs to it."""
+        host = [each.numpy() for each in self.inputs]
+
+        def once() -> None:
+            for own, given in zip(self.inputs, host, strict=True):
+                own.copyfrom(given)
+            self.run()
+            for each in self.outputs:
+                each.numpy()
+
+        once()
+        timing = take_timing(CallSampler(once), options or TimeOptions())
+        return BenchmarkResult(timing.samples_s, timing)
 
     def time(self, options: TimeOptions | None = None) -> BenchmarkResult:
         """Time whole runs on what is in the inputs."""

@@ -42,11 +42,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel of the plan and the places that it runs on, inputs first."""
+    """One kernel of the plan and the places that it runs on, inputs first.
+
+    Attributes:
+        kernel: its number.
+        places: of all arguments.
+        function: what it computes; None where the plan comes from a file.
+    """
 
     kernel: int
     places: tuple[Place, ...]
-    function: Function
+    function: Function | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ class ExecutionPlan:
     """What a network needs to run, apart from the kernels themselves.
 
     Attributes:
-        kernels: one function of each structure that is met.
+        kernels: one function of each structure that is met; none where the plan comes from a file.
         steps: calls of these, in order.
         inputs, outputs: places of the network's inputs and outputs.
         input_names: names of the inputs.

@@ -23,7 +23,7 @@ _GONE = {
         autotvm.task.TaskExtractEnv autotvm.task.dispatcher.ApplyGraphBest
         autotvm.task.extract_from_multiple_program autotvm.task.extract_from_program
         autotvm.task.nnvm_integration autotvm.task.relay_integration
-        autotvm.task.topi_integration.TaskExtractEnv contrib.graph_executor contrib.graph_runtime
+        autotvm.task.topi_integration.TaskExtractEnv
         relax""",
     "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host": """
         autotvm.RPCRunner autotvm.measure.RPCRunner autotvm.measure.default_module_loader

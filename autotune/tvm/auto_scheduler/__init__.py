@@ -5,25 +5,31 @@ from typing import TYPE_CHECKING
 from autotune.auto_scheduler import *
 from autotune.auto_scheduler import __all__ as _ours
 from autotune.measure.types import MeasureErrorNo
+from autotune.network import ApplyHistoryBest
 from autotune.tvm.auto_scheduler import (
     compute_dag,
     loop_state,
     measure,
     measure_record,
+    relay_integration,
     search_task,
     utils,
 )
 from autotune.tvm.auto_scheduler.measure import MeasureResult
+from autotune.tvm.auto_scheduler.relay_integration import extract_tasks
 from autotune.tvm.names import resolver
 
 __all__ = [
     *_ours,
+    "ApplyHistoryBest",
     "MeasureErrorNo",
     "MeasureResult",
     "compute_dag",
+    "extract_tasks",
     "loop_state",
     "measure",
     "measure_record",
+    "relay_integration",
     "search_task",
     "utils",
 ]

@@ -1,11 +1,25 @@
 """TVM's `runtime.module`."""
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
-from autotune.runtime.module import BenchmarkResult, Module, load_module
+from autotune.network.export import is_network, load_network
+from autotune.runtime import module
+from autotune.runtime.module import BenchmarkResult, Module
 from autotune.tvm.names import resolver
 
 __all__ = ["BenchmarkResult", "Module", "load_module"]
+
+
+def load_module(path: str | os.PathLike[str], fmt: str = "") -> Any:
+    """Return a function, or a library of a network, that ``export_library`` wrote."""
+    if not is_network(path):
+        return module.load_module(path)
+    # Most who load a module have no network.
+    from autotune.tvm.relay.build_module import GraphExecutorFactoryModule
+
+    return GraphExecutorFactoryModule(load_network(path))
+
 
 if not TYPE_CHECKING:
     __getattr__ = resolver(__name__)

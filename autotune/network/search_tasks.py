@@ -1,0 +1,71 @@
+"""The tasks of a network for the auto-scheduler: what to tune, and how often it runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from autotune.auto_scheduler import ComputeDAG, HardwareParams, LayoutRewriteOption, SearchTask
+from autotune.graph import Graph
+from autotune.graph.fuse import Function, partition
+from autotune.graph.passes import RELAY_CPU, RELAY_CUDA, Pipeline
+from autotune.target import Target
+
+
+def pipeline_for(target: Target) -> Pipeline:
+    """Return TVM's passes with the auto-scheduler on, from which its workload keys follow."""
+    return RELAY_CUDA if target.language == "cuda" else RELAY_CPU
+
+
+def extract_tasks(
+    graph: Graph,
+    params: Mapping[str, Any] | None,
+    target: Target | str,
+    hardware_params: HardwareParams | None = None,
+    include_simple_tasks: bool = False,
+    dump_workload_to_dag_log: str | None = None,
+    opt_level: int = 3,
+) -> tuple[list[SearchTask], list[int]]:
+    """Return the distinct tasks of a network, in the order of running, and how often each runs.
+
+    The sum of weight times latency is what tuning makes less.
+
+    Args:
+        graph: the network.
+        params: numbers of its parameters, by name.
+        target: what to tune for.
+        hardware_params: of the device; by default those of the target.
+        include_simple_tasks: also functions that reduce nothing.
+        dump_workload_to_dag_log: a file to write each key with the text of its graph to, as JSON.
+        opt_level: of the passes.
+    """
+    chosen = target if isinstance(target, Target) else Target(target)
+    simpler = pipeline_for(chosen)(graph.bind(params or {}), opt_level)
+    groups: dict[str, list[Function]] = {}
+    for function in partition(simpler, opt_level):
+        groups.setdefault(function.signature, []).append(function)
+    tasks: dict[str, ComputeDAG] = {}
+    weights: dict[str, int] = {}
+    names: dict[str, dict[str, None]] = {}
+    for group in groups.values():
+        if not (include_simple_tasks or group[0].has_reduction) or group[0].is_free:
+            continue
+        dag = ComputeDAG(list(group[0].tensors()))
+        key = dag.workload_key()
+        tasks.setdefault(key, dag)
+        weights[key] = weights.get(key, 0) + len(group)
+        names.setdefault(key, {})[group[0].name] = None
+    if dump_workload_to_dag_log is not None:
+        texts = {key: str(dag) for key, dag in tasks.items()}
+        Path(dump_workload_to_dag_log).write_text(json.dumps(texts), "utf-8")
+    option = LayoutRewriteOption.get_target_default(chosen, in_relay_integration=True)
+    made = [
+        SearchTask(
+            compute_dag=dag, workload_key=key, target=chosen, hardware_params=hardware_params,
+            layout_rewrite_option=option, desc=",".join(names[key]),
+        )
+        for key, dag in tasks.items()
+    ]  # fmt: skip
+    return made, list(weights.values())

@@ -1,0 +1,158 @@
+"""TVM's graph executor: a network with named inputs, run as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from autotune.errors import GraphError
+from autotune.network import NetworkInstance, load_param_dict
+from autotune.runtime.arrays.array import NDArray
+from autotune.runtime.device import Device
+from autotune.runtime.module import BenchmarkResult
+from autotune.runtime.timing import TimeOptions
+from autotune.tvm.names import resolver
+
+_WIDTH, _TAIL = 12, 15
+
+
+class NetworkBenchmark(BenchmarkResult):
+    """Times of a network, in seconds, printed as TVM prints them."""
+
+    def __str__(self) -> str:
+        names = ("mean (ms)", "median (ms)", "max (ms)", "min (ms)", "std (ms)")
+        numbers = (self.mean, self.median, self.max, self.min, self.std)
+        head = " ".join(name.center(_WIDTH) for name in names)
+        row = " ".join(f"{each * 1e3:.4f}".center(_WIDTH) for each in numbers)
+        return f"Execution time summary:\n{head}\n{row}{' ' * _TAIL}"
+
+
+class GraphModule:
+    """A network on a device: ``GraphModule(lib["default"](dev))``."""
+
+    def __init__(self, module: Any) -> None:
+        if isinstance(module, GraphModule):
+            module = module.module
+        if not isinstance(module, NetworkInstance):
+            raise GraphError(
+                f'GraphModule: expected lib["default"](dev) of relay.build, got {module!r}'
+            )
+        self.module: NetworkInstance = module
+        plan = module.network.plan
+        self._names = {name: i for i, name in enumerate(plan.input_names)}
+
+    def set_input(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
+        """Copy to an input, known by name or number; keywords that are no input are skipped.
+
+        Raises:
+            GraphError: there is no such input.
+            KernelError: the shape is another.
+        """
+        if key is not None:
+            self._input(key).copyfrom(value)
+        for name, each in params.items():
+            if name in self._names:
+                self._input(name).copyfrom(each)
+
+    def _input(self, key: str | int) -> NDArray:
+        index = self._names.get(key, -1) if isinstance(key, str) else key
+        if not isinstance(index, int) or not 0 <= index < len(self.module.inputs):
+            raise GraphError(f"Could not find '{key}' in graph's inputs")
+        return self.module.inputs[index]
+
+    def run(self, **input_dict: Any) -> None:
+        """Run on the inputs, after setting those that are given."""
+        self.set_input(**input_dict)
+        self.module.run()
+
+    def get_output(self, index: int, out: NDArray | None = None) -> NDArray:
+        """Return an output, or copy it to ``out``; the next run overwrites it."""
+        return self._copied(self.module.outputs[index], out)
+
+    def get_input(self, index: str | int, out: NDArray | None = None) -> NDArray:
+        """Return an input, or copy it to ``out``."""
+        return self._copied(self._input(index), out)
+
+    @staticmethod
+    def _copied(array: NDArray, out: NDArray | None) -> NDArray:
+        return array if out is None else out.copyfrom(array)
+
+    def get_input_index(self, name: str) -> int:
+        """Return the number of an input, -1 if there is none of the name."""
+        return self._names.get(name, -1)
+
+    def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        """Return shapes and dtypes of the inputs by name."""
+        own = {name: self.module.inputs[i] for name, i in self._names.items()}
+        shapes = {name: each.shape for name, each in own.items()}
+        return shapes, {name: each.dtype for name, each in own.items()}
+
+    def get_num_inputs(self) -> int:
+        """Return the number of inputs that are no parameters."""
+        return len(self.module.inputs)
+
+    def get_num_outputs(self) -> int:
+        """Return the number of outputs."""
+        return len(self.module.outputs)
+
+    def load_params(self, params_bytes: bytes) -> None:
+        """Set inputs from what ``save_param_dict`` wrote."""
+        params: dict[str, Any] = {**load_param_dict(params_bytes)}
+        self.set_input(**params)
+
+    def benchmark(
+        self,
+        device: Device,
+        func_name: str = "run",
+        repeat: int = 5,
+        number: int = 5,
+        min_repeat_ms: float | None = None,
+        limit_zero_time_iterations: int = 100,
+        end_to_end: bool = False,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        **kwargs: Any,
+    ) -> NetworkBenchmark:
+        """Time whole runs; with ``end_to_end`` the copies of inputs and outputs too.
+
+        Args:
+            device: where it runs.
+            func_name: ``"run"``.
+            repeat: how many measurements.
+            number: runs in each.
+            min_repeat_ms: least milliseconds of one.
+            limit_zero_time_iterations: accepted for TVM's scripts.
+            end_to_end: whether inputs come from the host and outputs go there each time.
+            cooldown_interval_ms: pause between measurements.
+            repeats_to_cooldown: after how many.
+            kwargs: inputs.
+        """
+        if device != self.module.device or func_name != "run":
+            raise GraphError(
+                f"benchmark: expected 'run' on {self.module.device}, got {func_name!r} on {device}"
+            )
+        self.set_input(**kwargs)
+        options = TimeOptions(
+            number=number,
+            repeat=repeat,
+            min_repeat_ms=min_repeat_ms or 0,
+            cooldown_interval_s=cooldown_interval_ms * 1e-3,
+            repeats_to_cooldown=repeats_to_cooldown,
+        )
+        timed = self.module.time_end_to_end(options) if end_to_end else self.module.time(options)
+        return NetworkBenchmark(timed.results, timed.timing)
+
+    def __getitem__(self, key: str) -> Any:
+        functions = {"run": self.run, "set_input": self.set_input, "get_output": self.get_output}
+        if key not in functions:
+            raise GraphError(f"graph executor: expected one of {[*functions]}, got {key!r}")
+        return functions[key]
+
+
+def create(graph_json_str: Any, libmod: Any, device: Device) -> GraphModule:
+    """Return a network from the three parts that older scripts take apart."""
+    del graph_json_str
+    return GraphModule(libmod["default"](device))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

@@ -1,0 +1,151 @@
+"""TVM's ``relay.build``: from a module and its parameters to a library."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from autotune.errors import GraphError
+from autotune.graph.passes import OWN
+from autotune.lowering.pass_context import PassContext
+from autotune.network import ApplyHistoryBest, CompiledNetwork, NetworkInstance, compile_network
+from autotune.network.compile import fallback_kernel
+from autotune.network.export import export_network
+from autotune.network.search_tasks import pipeline_for
+from autotune.runtime.arrays.array import NDArray, array
+from autotune.runtime.device import Device
+from autotune.runtime.module import DeviceModule
+from autotune.target import Target
+from autotune.tvm.names import resolver
+from autotune.tvm.relay.function import IRModule, graph_of
+
+
+class GraphExecutorFactoryModule:
+    """A compiled network: ``lib["default"](dev)`` makes one that can be run.
+
+    Attributes:
+        ir_mod: what it was built from; None for one that was loaded.
+        target: what for.
+        libmod_name: its name.
+        network: the network as autotune has it.
+    """
+
+    def __init__(
+        self, network: CompiledNetwork, ir_mod: Any = None, libmod_name: str = "default"
+    ) -> None:
+        self.network = network
+        self.ir_mod = ir_mod
+        self.target = network.target
+        self.libmod_name = libmod_name
+
+    def __getitem__(self, name: str) -> Callable[[Device], NetworkInstance]:
+        if name != self.libmod_name:
+            raise GraphError(f"library: expected {self.libmod_name!r}, got {name!r}")
+        return self.network.instance
+
+    @property
+    def params(self) -> dict[str, NDArray]:
+        """The constants, named p0, p1, ..."""
+        return {f"p{i}": array(each.array) for i, each in enumerate(self.network.plan.constants)}
+
+    def get_params(self) -> dict[str, NDArray]:
+        """Return `params`."""
+        return self.params
+
+    def get_lib(self) -> GraphExecutorFactoryModule:
+        """Return the library: itself."""
+        return self
+
+    @property
+    def lib(self) -> GraphExecutorFactoryModule:
+        """The library: itself."""
+        return self
+
+    @property
+    def imported_modules(self) -> list[DeviceModule]:
+        """The kernels, with `get_source`."""
+        return [DeviceModule(module.kernel) for module in self.network.modules]
+
+    def get_graph_json(self) -> str:
+        """Return the order of kernels as JSON, for readers; it is not what is executed."""
+        plan = self.network.plan
+        nodes = [{"op": "null", "name": name, "inputs": []} for name in plan.input_names]
+        for step in plan.steps:
+            name = self.network.modules[step.kernel].name
+            attrs = {"func_name": name, "num_inputs": str(len(step.places) - 1)}
+            nodes.append({"op": "tvm_op", "name": name, "attrs": attrs})  # type: ignore[dict-item]
+        return json.dumps({"nodes": nodes, "arg_nodes": [*range(len(plan.inputs))]}, indent=2)
+
+    get_executor_config = get_graph_json
+
+    def export_library(self, file_name: str | os.PathLike[str], *_: Any, **__: Any) -> None:
+        """Write kernels, plan and weights to one file; `tvm.runtime.load_module` reads it."""
+        export_network(self.network, file_name)
+
+    def __iter__(self) -> Iterator[Any]:
+        warnings.warn(
+            "legacy graph executor behavior of producing json / lib / params will be removed in "
+            "the next release; use the library itself: lib['default'](dev)",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return iter((self.get_graph_json(), self, self.params))
+
+
+def build(
+    ir_mod: Any,
+    target: str | Target | None = None,
+    target_host: Any = None,
+    executor: Any = None,
+    runtime: Any = None,
+    workspace_memory_pools: Any = None,
+    constant_memory_pools: Any = None,
+    params: Mapping[str, Any] | None = None,
+    mod_name: str = "default",
+) -> GraphExecutorFactoryModule:
+    """Compile a network. What has no tuned record runs untuned.
+
+    With the option ``relay.backend.use_auto_scheduler`` of the pass context, the records of
+    `auto_scheduler.ApplyHistoryBest` are used.
+
+    Args:
+        ir_mod: a module, its function, or an expression.
+        target: what for; by default the current target.
+        target_host: accepted for TVM's scripts, as are the next four.
+        executor: accepted.
+        runtime: accepted.
+        workspace_memory_pools: accepted.
+        constant_memory_pools: accepted.
+        params: numbers of the parameters, by name.
+        mod_name: the name under which the library gives the network.
+
+    Raises:
+        GraphError: there is no target, or functions of the network cannot be compiled.
+    """
+    del target_host, executor, runtime, workspace_memory_pools, constant_memory_pools
+    chosen = Target.current() if target is None else Target(target)
+    if chosen is None:
+        raise GraphError("relay.build: target must be given, or be around as `with Target(...)`")
+    context = PassContext.current()
+    graph = graph_of(ir_mod).bind(params or {})
+    history = ApplyHistoryBest.current()
+    wanted = bool(context.config.get("relay.backend.use_auto_scheduler"))
+    if wanted and history is not None and not history.is_empty:
+        network = compile_network(
+            graph, chosen, pipeline_for(chosen), context.opt_level, history.kernel_for
+        )
+    else:
+        network = compile_network(graph, chosen, OWN, context.opt_level, fallback_kernel)
+    return GraphExecutorFactoryModule(network, ir_mod, mod_name)
+
+
+def bind_params_by_name(function: Any, params: Mapping[str, Any]) -> Any:
+    """Return a function whose parameters are constants."""
+    return IRModule.from_expr(graph_of(function).bind(params))["main"]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)
