@@ -79,12 +79,25 @@ class ComputeDAG:
         """Return the plain state, with primitives that change it."""
         return State(self.init_state, self)
 
-    def apply_steps_from_state(self, state: HasSteps) -> tuple[Schedule, tuple[Tensor, ...]]:
+    def apply_steps_from_state(
+        self, state: HasSteps, layout_rewrite: int = 0
+    ) -> tuple[Schedule, tuple[Tensor, ...]]:
         """Return the te schedule of a state, and the tensors that a kernel of it takes.
 
+        Args:
+            state: whose steps they are.
+            layout_rewrite: 0 or 1 of TVM's options. Weights are read as they are in either case,
+                where TVM's option 1 would have the kernel copy them first.
+
         Raises:
-            ScheduleError: a step cannot be taken, or the length of a loop is not decided.
+            ScheduleError: a step cannot be taken, the length of a loop is not decided, or weights
+                are to be given in another layout (option 2).
         """
+        if layout_rewrite not in (0, 1):
+            raise ScheduleError(
+                "apply_steps_from_state: weights cannot be given in another layout yet; expected "
+                f"layout_rewrite 0 or 1, got {layout_rewrite!r}"
+            )
         return apply_steps(self, state.transform_steps)
 
     def print_python_code_from_state(self, state: HasSteps, mode: str = "schedule") -> str:

@@ -10,15 +10,17 @@ Versions v0.2 to v0.5 have fewer fields of the task. What we know beyond that st
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
+from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search_task import SearchTask
 from autotune.errors import AutotuneError, RecordError
 from autotune.measure.types import MeasureResult
 from autotune.record.extras import bounded, writable
-from autotune.record.fields import result_from_json
+from autotune.record.fields import result_from_json, target_of
 from autotune.record.reader import RACE_NOTE
 
 Pair = tuple[MeasureInput, MeasureResult]
@@ -123,17 +125,25 @@ def _task(values: Any) -> RecordedTask:
     key, target, hardware, host, layout, names = padded
     if not all(isinstance(text, str) and text.isprintable() for text in (key, target, host or "")):
         raise RecordError("workload key and targets are texts of one line")
-    if layout is not None and layout not in (0, 1, 2):
+    if layout is not None and (type(layout) is not int or layout not in (0, 1, 2)):
         raise RecordError(f"layout rewrite option {layout!r} is not 0, 1 or 2")
-    task = RecordedTask(
-        key, target, _ints(hardware or []), host or "", layout, tuple(map(str, names or []))
-    )
-    assert task.target  # an unknown one raises here, not where it is used
+    if names is not None and not (isinstance(names, list) and all(map(_is_text, names))):
+        raise RecordError("names of inputs are a list of texts")
+    numbers = _ints([] if hardware is None else hardware)
+    task = RecordedTask(key, target, numbers, host or "", layout, tuple(names or ()))
+    for known in (target, host or target):
+        target_of(known)  # an unknown one raises here, not where it is used
     return task
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value.isprintable()
+
+
 def _ints(values: Any) -> tuple[int, ...]:
-    if not isinstance(values, list) or any(type(each) is not int for each in values):
+    most = len(fields(HardwareParams))
+    wrong = not isinstance(values, list) or len(values) > most
+    if wrong or any(type(each) is not int for each in values):
         raise RecordError(f"hardware parameters are ints, got {values!r}"[:_WORDS])
     return tuple(values)
 

@@ -303,3 +303,12 @@ def test_the_text_leaves_out_single_iterations_and_shows_what_hangs_where():
         "  vectorize i1 (0,512)\n"
         "    compute = ...\n"
     )
+
+
+def test_weights_keep_their_layout():
+    s, _ = product_state(8, 8, 8)
+    dag = s.compute_dag
+    (plain, _), (same, _) = (dag.apply_steps_from_state(s, option) for option in (0, 1))
+    assert plain.steps == same.steps
+    with pytest.raises(ScheduleError, match="another layout"):
+        dag.apply_steps_from_state(s, 2)
