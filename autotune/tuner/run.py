@@ -33,10 +33,8 @@ from autotune.workload import Workload
 
 logger = logging.getLogger("autotvm")
 
-# Trials before failures are first summed up.
-FIRST_REPORT = 16
-# Failures in a row before a warning.
-ERRORS_IN_A_ROW = 150
+# Trials before failures are first summed up, and failures in a row before a warning.
+FIRST_REPORT, ERRORS_IN_A_ROW = 16, 150
 _EXHAUSTED = "the space is exhausted"
 
 Pair = tuple[MeasureInput, MeasureResult]
@@ -154,9 +152,11 @@ class Run:
         line = self._line(session, reproducible)
         try:
             with line:
-                return self._feed(line, self.measured + trials, reproducible)
+                fed = self._feed(line, self.measured + trials, reproducible)
         finally:
-            self._cut_off(line)
+            left = self._cut_off(line)
+        self._learn(line, left)
+        return fed + left
 
     def finish(self, session: Session) -> TuneResult:
         """Let the best trials race, and say what was found."""
@@ -207,10 +207,10 @@ class Run:
         ended = self.watchers.trial_ended
         return Pipeline(self.workload, measure_option, reproducible=reproducible, on_end=ended)
 
-    def _cut_off(self, line: Pipeline) -> None:
-        """Keep what a closed pipeline gave up for the next time, and show what it did not."""
+    def _cut_off(self, line: Pipeline) -> list[Pair]:
+        """Keep what a closed pipeline gave up for the next time; show what it did not."""
         self._again += [inp.config for inp in line.cut_off()]
-        self._leave(line)
+        return self._leave(line)
 
     def _feed(self, line: Pipeline, most: int, whole_batches: bool) -> list[Pair]:
         """Measure until there are so many trials in all, or a reason to stop is met."""
@@ -241,14 +241,13 @@ class Run:
     def _take(self, line: Pipeline) -> list[Pair]:
         """Wait for the oldest trial, room behind it, or the end of time; show those in turn."""
         line.wait_for_room(self._left_s())
-        # What has left the pipeline must reach every callback, whatever is interrupted.
-        with interrupts_deferred():
+        with interrupts_deferred():  # what has left the pipeline must reach every callback
             return self._show(line.in_turn())
 
-    def _leave(self, line: Pipeline) -> None:
+    def _leave(self, line: Pipeline) -> list[Pair]:
         """Show what ended behind a trial that nobody waits for any more."""
         with interrupts_deferred():
-            self._show(line.leave())
+            return self._show(line.leave())
 
     def _show(self, pairs: list[Pair]) -> list[Pair]:
         self._take_note(pairs)
@@ -257,8 +256,9 @@ class Run:
 
     def _learn(self, line: Pipeline, pairs: Sequence[Pair]) -> None:
         """Let the strategy learn; that may take long, so what it learns from is logged by now."""
-        with line.host_work():
-            self.strategy.tell(pairs)
+        if pairs:
+            with line.host_work():
+                self.strategy.tell(pairs)
 
     def _fill(self, line: Pipeline, most: int, whole_batches: bool) -> None:
         """Propose as much as there is room for, and what can run becomes a trial."""

@@ -1,0 +1,187 @@
+"""A run drives a strategy: what it asks of one, how it stops, who is told, and many in turns."""
+
+import threading
+
+import pytest
+
+from autotune.errors import TunerError
+from autotune.measure import MeasureErrorNo, Session
+from autotune.task import default_config
+from autotune.tuner import Callback, GridSearchTuner, RandomTuner, Run, Stop
+from autotune.tuner.stop import Progress
+from autotune.tuner.watchers import Watchers
+from tests.tuner.doubles import Counting, Empty, loop_task
+
+
+class Listed:
+    """A strategy that is no tuner: proposes given points, in order."""
+
+    def __init__(self, task, indices):
+        self.left = [task.config_space.get(index) for index in indices]
+        self.told = []
+
+    @property
+    def exhausted(self):
+        return not self.left
+
+    def ask(self, n):
+        asked, self.left = self.left[:n], self.left[n:]
+        return asked
+
+    def tell(self, trials):
+        self.told += [(inp.key, result.error_no) for inp, result in trials]
+
+
+@pytest.fixture
+def task():
+    return loop_task()
+
+
+@pytest.fixture
+def session():
+    with Session(Empty(bad=[3]), Counting()) as session:
+        yield session
+
+
+def test_anything_that_asks_and_tells_can_be_run(task, session):
+    strategy = Listed(task, [5, 3, 0, 9])
+    run = Run(strategy, task, Stop(n_trial=20, finalists=0))
+    result = run.run(session)
+    assert strategy.told == [("5", 0), ("3", MeasureErrorNo.COMPILE_HOST), ("0", 0), ("9", 0)]
+    assert result.best_config.index == 0
+    assert (result.trials, result.stop_reason) == (4, "the space is exhausted")
+
+
+def test_runs_take_turns_on_a_session_and_end_as_each_alone(session):
+    tasks = [loop_task(20), loop_task(10)]
+    stop = Stop(n_trial=24, finalists=0)
+    alone = [RandomTuner(task, seed=1).new_run(stop).run(session) for task in tasks]
+    runs = [RandomTuner(task, seed=1).new_run(stop) for task in tasks]
+    turns = []
+    while any(advanced := [len(run.advance(session, 7)) for run in runs]):
+        turns.append(advanced)
+    results = [run.finish(session) for run in runs]
+    assert turns == [[7, 7], [7, 7], [7, 7], [3, 3]]
+    assert [r.trials for r in results] == [24, 24]
+    assert [r.best_config for r in results] == [r.best_config for r in alone]
+    assert [r.failures for r in results] == [r.failures for r in alone]
+
+
+def test_what_a_turn_leaves_is_measured_in_the_next(task, session):
+    tuner = GridSearchTuner(task)
+    run = tuner.new_run(Stop(n_trial=60, early_stopping=1, finalists=0))
+    seen = [inp.key for inp, _ in run.advance(session, 20)]
+    assert run.advance(session, 20) == []
+    result = run.finish(session)
+    assert "early stopping" in result.stop_reason
+    assert result.trials == len(seen) > 0
+    again = [config.key for config in tuner.cut_off]
+    assert sorted(map(int, seen + again)) == list(range(len(seen) + len(again)))
+    more = tuner.new_run(Stop(n_trial=60, finalists=0)).advance(session, 20)
+    assert [inp.key for inp, _ in more][: len(again)] == again
+
+
+def test_a_scoreboard_is_what_the_tuner_shows(task, session):
+    tuner = GridSearchTuner(task)
+    result = tuner.tune(10, session, finalists=0)
+    assert tuner.result is result is tuner.scoreboard.result
+    assert tuner.best_config == result.best_config
+    assert tuner.best_measure_pair[0].config == tuner.best_config
+    tuner.best_flops = 7.0
+    assert tuner.scoreboard.best_flops == 7.0
+    tuner.reset()
+    assert tuner.best_config is tuner.best_measure_pair is None
+
+
+@pytest.mark.parametrize(
+    ("stop", "state", "reason"),
+    [
+        (Stop(10), Progress(5), ""),
+        (Stop(10, early_stopping=3), Progress(5, best_iter=3), ""),
+        (Stop(10, early_stopping=3), Progress(6, best_iter=3), "early stopping: the best is"),
+        (Stop(10, early_stopping=0), Progress(9), ""),
+        (Stop(10, timeout_s=2), Progress(1, elapsed_s=2.5), "the time of 2 s is used up"),
+        (Stop(10, stop_at=0.5), Progress(1, fraction=0.6), "reaches 60% of the device's ceiling"),
+        (Stop(50, fail_fast=4), Progress(4, alike=4), "the first 4 trials all failed"),
+        (Stop(50, fail_fast=0), Progress(4, alike=4), ""),
+    ],
+)
+def test_a_stop_says_why(stop, state, reason):
+    assert reason in stop.reason(state)
+    assert bool(stop.reason(state)) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"n_trial": 0},
+        {"n_trial": True},
+        {"n_trial": 5, "stop_at": 2},
+        {"n_trial": 5, "finalists": -1},
+    ],
+)
+def test_a_stop_that_makes_no_sense_is_refused(fields):
+    with pytest.raises(TunerError, match="expected a number"):
+        Stop(**fields)
+
+
+class Diary(Callback):
+    """Notes all it is told, and in which thread."""
+
+    def __init__(self):
+        self.told, self.threads = [], set()
+
+    def tuning(self, tuner):
+        self.told.append("tuning")
+
+    def trial_ended(self, tuner, measure_input, result):
+        self.threads.add(threading.current_thread().name)
+        self.told.append(("ended", measure_input.key))
+
+    def __call__(self, tuner, inputs, results):
+        self.told += [("in turn", inp.key) for inp in inputs]
+
+    def tuned(self, tuner, result):
+        self.told.append("tuned")
+
+
+def test_a_callback_is_told_of_each_event_and_functions_will_do(task, session):
+    diary, plain = Diary(), []
+    GridSearchTuner(task).tune(
+        4, session, callbacks=[diary, lambda t, i, r: plain.extend(i)], finalists=0
+    )
+    told = diary.told
+    assert (told[0], told[-1]) == ("tuning", "tuned")
+    for event in ("ended", "in turn"):
+        assert sorted(e[1] for e in told if e[0] == event) == ["0", "1", "2", "3"]
+    for key in "0123":
+        assert told.index(("ended", key)) < told.index(("in turn", key))
+    assert [inp.key for inp in plain] == ["0", "1", "2", "3"]
+
+
+def test_one_callback_that_fails_keeps_no_other_from_being_told(task):
+    told = []
+
+    def fail(*_):
+        raise OSError("no space left")
+
+    class AtOnce(Callback):
+        def trial_ended(self, tuner, measure_input, result):
+            told.append("at once")
+
+    watchers = Watchers(None, [fail, lambda *_: told.append("in turn"), AtOnce()])
+    watchers.trial_ended(None, None)
+    with pytest.raises(OSError, match="no space left"):
+        watchers.in_turn([(None, None)])
+    assert told == ["at once", "in turn"]
+
+
+def test_a_base_callback_shows_no_result():
+    assert not Watchers(None, [Callback()]).show_results
+    assert Watchers(None, [Diary()]).show_results
+
+
+def test_a_default_is_no_part_of_a_strategy(task, session):
+    run = Run(Listed(task, [1]), task, Stop(n_trial=5))
+    assert run.run(session).best_config.index == 1
+    assert default_config(task) is not None
