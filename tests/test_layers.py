@@ -43,6 +43,8 @@ DOORS = {
     "pandas": {"record/frame.py"},
     "dask": set(),
 }
+# Folders that are imported through their face: what others may use stands in `__init__`.
+FACES = {"codegen", "cost_model", "driver", "emulator", "features", "lowering"}
 ROW_OF = {name: i for i, row in enumerate(ROWS) for name in row}
 
 
@@ -84,6 +86,18 @@ def test_outside_libraries_have_one_door(path):
     for name in imports(path):
         library = name.split(".")[0]
         assert library not in DOORS or here in DOORS[library], f"{here} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_folder_is_imported_through_its_face(path):
+    own = own_folder(path)
+    if own == "tvm":  # it mirrors TVM's layout module by module
+        return
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("autotune."):
+            _, folder, *inside = node.module.split(".")
+            face = folder == own or folder not in FACES or not inside
+            assert face, f"{path}: import from autotune.{folder}, not from {node.module}"
 
 
 def test_importing_autotune_does_not_import_the_template_library():

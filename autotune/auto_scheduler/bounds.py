@@ -9,7 +9,7 @@ from autotune.auto_scheduler.loops import ComputeAtKind, IterRange, Stage, plain
 from autotune.auto_scheduler.replay import Replay
 from autotune.errors import LoweringError
 from autotune.ir import IterVar, Range
-from autotune.lowering.bounds import infer_bound as schedule_bounds
+from autotune.lowering import infer_bound as schedule_bounds
 
 
 def infer_bound(state: StateObject) -> StateObject:

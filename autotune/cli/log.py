@@ -12,7 +12,7 @@ import click
 from autotune.cli.log_entries import Entry, Group, Logs, read_logs, shortened
 from autotune.cli.modules import import_templates
 from autotune.cli.tables import Table, as_csv, as_json, say
-from autotune.driver.kernel_of import kernel_of
+from autotune.driver import kernel_of
 from autotune.measure.final.recheck import verdict
 from autotune.measure.types import MeasureErrorNo
 from autotune.record.current import differs, task_refusal

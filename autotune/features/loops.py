@@ -16,11 +16,7 @@ from autotune.features.access import ArithmeticCount, Reader, steps_of
 from autotune.ir import Expr, ForKind, IterVar, Var
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.stmt import Buffer
-from autotune.lowering.bodies import BodySimplifier
-from autotune.lowering.bounds import infer_bounds
-from autotune.lowering.buffers import Home, Homes
-from autotune.lowering.extents import known
-from autotune.lowering.plan import Plan, StagePlan
+from autotune.lowering import BodySimplifier, Home, Homes, Plan, StagePlan, infer_bounds, known
 from autotune.te import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Tensor

@@ -1,19 +1,30 @@
 """Schedules become loop nests, loop nests become kernels."""
 
-from autotune.lowering.bounds import infer_bound
+from autotune.lowering.bodies import BodySimplifier
+from autotune.lowering.bounds import infer_bound, infer_bounds
+from autotune.lowering.buffers import Home, Homes
+from autotune.lowering.extents import known
 from autotune.lowering.function import LoweredFunction, LoweredKernel, buffer_bytes
 from autotune.lowering.lower import Hook, lower, lower_schedule
 from autotune.lowering.passes import PASSES, Pass
+from autotune.lowering.plan import Plan, StagePlan
 from autotune.lowering.verify import verify_gpu
 
 __all__ = [
     "PASSES",
+    "BodySimplifier",
+    "Home",
+    "Homes",
     "Hook",
     "LoweredFunction",
     "LoweredKernel",
     "Pass",
+    "Plan",
+    "StagePlan",
     "buffer_bytes",
     "infer_bound",
+    "infer_bounds",
+    "known",
     "lower",
     "lower_schedule",
     "verify_gpu",

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from autotune.auto_scheduler.fallback import fallback_schedule
-from autotune.driver.kernel_of import kernel_of
+from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Graph
 from autotune.graph.fuse import Function

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from autotune.cost_model.xgb import Pool, Trees
+from autotune.cost_model import Pool, Trees
 from autotune.features import KnobFeatures
 from autotune.task import ConfigSpace
 from autotune.task.radix import IndexArray

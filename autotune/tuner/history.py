@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autotune.cost_model.xgb import Trees, TreeSettings
+from autotune.cost_model import Trees, TreeSettings
 from autotune.features import KnobFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.record.current import task_refusal

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_solve
 
-from autotune.cost_model.gaussian_process import GaussianProcess, Prior, factor, product
+from autotune.cost_model import GaussianProcess, Prior, factor, product
 from autotune.features import KnobFeatures
 from autotune.measure.evidence import Evidence
 from autotune.task.radix import IndexArray

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from autotune.cost_model.blas import one_thread
+from autotune.cost_model import one_thread
 from autotune.task import Task
 from autotune.task.radix import IntArray
 from autotune.tuner.annealing import Best, Schedule, anneal

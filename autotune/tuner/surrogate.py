@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from autotune.cost_model.gaussian_process import GaussianProcess, Posterior
-from autotune.cost_model.xgb import Loss, Trees, TreeSettings
+from autotune.cost_model import GaussianProcess, Loss, Posterior, Trees, TreeSettings
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.task.radix import IndexArray
 from autotune.tuner.history import History, trust

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.cost_model.xgb import Loss, Trees, TreeSettings
+from autotune.cost_model import Loss, Trees, TreeSettings
 from autotune.errors import TemplateError, TunerError
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.measure import MeasureInput, MeasureResult

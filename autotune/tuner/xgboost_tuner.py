@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.cost_model.blas import one_thread
-from autotune.cost_model.xgb import Loss
+from autotune.cost_model import Loss, one_thread
 from autotune.errors import TunerError
 from autotune.features import KnobFeatures
 from autotune.measure import MeasureInput, MeasureResult

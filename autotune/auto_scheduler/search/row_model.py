@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from autotune.cost_model.xgb import Trees, TreeSettings
+from autotune.cost_model import Trees, TreeSettings
 
 Column = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autotune.codegen.packed import filler_name, packed_name
+from autotune.codegen import filler_name, packed_name
 from autotune.emulator import emulated
 from autotune.errors import DeviceError
 from autotune.kernel import Kernel
