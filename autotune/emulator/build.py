@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from autotune.codegen import constants_filler, packed_name
+from autotune.codegen.packed import constants_filler, packed_name
 from autotune.errors import CompileError, KernelError
 from autotune.kernel.entry import c_text, declaration_advice, identifier, is_expression
 from autotune.kernel.kernel import Kernel, KernelCall, Scalar, item_bytes

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.codegen import filler_name, packed_name
+from autotune.codegen.packed import filler_name, packed_name
 from autotune.emulator.build import compile_emulated, emulated
 from autotune.emulator.guard import GuardedBuffer
 from autotune.errors import DeviceError, KernelError

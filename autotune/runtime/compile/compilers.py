@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.codegen import packed_calls
-from autotune.emulator import emulated
+from autotune.codegen.packed import packed_calls
+from autotune.emulator.build import emulated
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.compile.toolchain import Toolchain, crashed, host_cpu, host_toolchain, killed

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autotune.codegen import filler_name, packed_name
-from autotune.emulator import emulated
+from autotune.codegen.packed import filler_name, packed_name
+from autotune.emulator.build import emulated
 from autotune.errors import DeviceError
 from autotune.kernel import Kernel
 from autotune.runtime.arrays.array import NDArray
