@@ -13,7 +13,7 @@ from autotune.auto_scheduler.best_record import load_best_record
 from autotune.auto_scheduler.equivalent_keys import equivalent_keys
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.record_file import RecordReader
-from autotune.driver.kernel_of import kernel_of
+from autotune.driver import kernel_of
 from autotune.errors import AutotuneError
 from autotune.graph.fuse import Function
 from autotune.kernel import Kernel
