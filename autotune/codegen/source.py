@@ -167,10 +167,11 @@ class _KernelPrinter:
         if sum(sizes) > _STATIC_SHARED_BYTES:
             yield from self._dynamic_arrays(sizes)
             return
+        # Aligned, the compiler joins neighbouring loads to vectors: a quarter of the instructions.
         for buffer in self.body.shared:
-            align = f"__align__({_ALIGNMENT}) " if buffer in self.body.aligned else ""
             kind = self.body.expressions.scalar_of(buffer.dtype).storage
-            yield f"{INDENT}__shared__ {align}{kind} {self.names[buffer]}[{elements_of(buffer)}];"
+            declared = f"{kind} {self.names[buffer]}[{elements_of(buffer)}]"
+            yield f"{INDENT}__shared__ __align__({_ALIGNMENT}) {declared};"
 
     def _dynamic_arrays(self, sizes: Sequence[int]) -> Iterator[str]:
         yield f"{INDENT}extern __shared__ __align__({_ALIGNMENT}) unsigned char dynamic_shared[];"

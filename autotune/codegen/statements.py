@@ -52,7 +52,6 @@ class StatementPrinter:
 
     Attributes:
         lines: the text so far.
-        aligned: the buffers that vectors or asynchronous copies touch.
         shared: the shared arrays met, whose declarations belong at the top of the kernel.
     """
 
@@ -68,7 +67,6 @@ class StatementPrinter:
         self.dialect = dialect
         self.names = names
         self.needs = needs
-        self.aligned: set[Buffer] = set()
         self.shared: list[Buffer] = []
         self.index_type = index_type
         self.expressions = ExpressionPrinter(dialect, names, needs)
@@ -239,7 +237,6 @@ class StatementPrinter:
     def async_copy(self, node: AsyncCopy) -> None:
         """Write the beginning of an asynchronous copy."""
         self.needs.add("cuda_pipeline.h")
-        self.aligned |= {node.dst, node.src}
         to, source = (
             f"{self.names[buffer]} + {self.expressions.text(index, SUM)}"
             for buffer, index in ((node.dst, node.dst_index), (node.src, node.src_index))

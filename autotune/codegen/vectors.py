@@ -117,9 +117,7 @@ def is_uniform(condition: Expr) -> bool:
 
 
 class Writer(Protocol):
-    """Where lines go: the statement printer; ``aligned`` collects what vectors touch."""
-
-    aligned: set[Buffer]
+    """Where lines go: the statement printer."""
 
     def line(self, text: str) -> None:
         """Write one line."""
@@ -321,7 +319,6 @@ class VectorPrinter:
     def _place(self, buffer: Buffer, index: Expr, const: bool) -> str:
         assert isinstance(index, Ramp)
         kind = self._type(buffer.dtype, index.lanes)
-        self.writer.aligned.add(buffer)
         offset = self.expressions.text(index.base, SUM)
         name = self.expressions.names[buffer]
         address = name if offset == "0" else f"({name} + {offset})"

@@ -259,11 +259,14 @@ def test_local_arrays_are_filled_by_lanes_so_that_they_stay_in_registers():
     assert "acc[1] = A_lanes.y;" in lines
 
 
-def test_shared_arrays_stand_at_the_top_and_are_aligned_where_vectors_touch_them():
+def test_shared_arrays_stand_at_the_top_and_are_aligned_for_vectors():
     one, two = (Buffer(n, (128,), "float32", "shared") for n in ("one", "two"))
     work = seq(copy(one, A), Store(two, (TX,), Load(A, (TX,))), Barrier(), Barrier("warp"))
     lines = body_of(If(TX < 8, Allocate(one, Allocate(two, work))), A, B)
-    assert lines[:2] == ["__shared__ __align__(16) float one[128];", "__shared__ float two[128];"]
+    assert lines[:2] == [
+        "__shared__ __align__(16) float one[128];",
+        "__shared__ __align__(16) float two[128];",
+    ]
     assert "__syncthreads();" in lines
     assert "__syncwarp();" in lines
 

@@ -1,7 +1,7 @@
 // chain_shared_cuda_kernel0(X, c) grid (16, 1, 1) block (64, 1, 1) shared 0
 extern "C" __global__ void __launch_bounds__(64)
 chain_shared_cuda_kernel0(const float* __restrict__ X, float* __restrict__ c) {
-  __shared__ float a[64];
+  __shared__ __align__(16) float a[64];
   const int bx = blockIdx.x;
   const int tx = threadIdx.x;
   a[tx] = X[bx * 64 + tx] * 2.0f + 1.0f;

@@ -4,8 +4,8 @@ conv2d_direct_cuda_kernel0(
     const float* __restrict__ data,
     const float* __restrict__ kernel,
     float* __restrict__ compute) {
-  __shared__ float pad_temp_shared[288];
-  __shared__ float kernel_shared[72];
+  __shared__ __align__(16) float pad_temp_shared[288];
+  __shared__ __align__(16) float kernel_shared[72];
   const int bx = blockIdx.x;
   const int by = blockIdx.y;
   const int tx = threadIdx.x;

@@ -5,7 +5,7 @@ dense_relu_cross_thread_cuda_kernel0(
     const float* __restrict__ weight,
     const float* __restrict__ bias,
     float* __restrict__ T_relu) {
-  __shared__ float dense[1];
+  __shared__ __align__(16) float dense[1];
   const int bx = blockIdx.x;
   const int tx = threadIdx.x;
   __builtin_assume(0 <= bx && bx < 1536);

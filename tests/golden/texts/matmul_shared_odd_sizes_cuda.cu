@@ -1,8 +1,8 @@
 // matmul_shared_odd_sizes_cuda_kernel0(A, B, C) grid (4, 4, 1) block (64, 1, 1) shared 0
 extern "C" __global__ void __launch_bounds__(64)
 matmul_shared_odd_sizes_cuda_kernel0(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C) {
-  __shared__ float A_shared[128];
-  __shared__ float B_shared[128];
+  __shared__ __align__(16) float A_shared[128];
+  __shared__ __align__(16) float B_shared[128];
   const int bx = blockIdx.x;
   const int by = blockIdx.y;
   const int tx = threadIdx.x;

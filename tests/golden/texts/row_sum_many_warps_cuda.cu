@@ -1,7 +1,7 @@
 // row_sum_many_warps_cuda_kernel0(X, S) grid (16, 1, 1) block (128, 1, 1) shared 0
 extern "C" __global__ void __launch_bounds__(128)
 row_sum_many_warps_cuda_kernel0(const float* __restrict__ X, float* __restrict__ S) {
-  __shared__ float S_scratch[4];
+  __shared__ __align__(16) float S_scratch[4];
   const int bx = blockIdx.x;
   const int tx = threadIdx.x;
   float S_share[1];

@@ -1,8 +1,8 @@
 // softmax_block_a_row_cuda_kernel0(X, T_div) grid (8, 1, 1) block (32, 1, 1) shared 0
 extern "C" __global__ void __launch_bounds__(32)
 softmax_block_a_row_cuda_kernel0(const float* __restrict__ X, float* __restrict__ T_div) {
-  __shared__ float T_max[1];
-  __shared__ float T_sum[1];
+  __shared__ __align__(16) float T_max[1];
+  __shared__ __align__(16) float T_sum[1];
   const int bx = blockIdx.x;
   const int tx = threadIdx.x;
   float T_max_share[1];

@@ -1,7 +1,7 @@
 // total_one_block_cuda_kernel0(X, total) grid (1, 1, 1) block (64, 1, 1) shared 0
 extern "C" __global__ void __launch_bounds__(64)
 total_one_block_cuda_kernel0(const float* __restrict__ X, float* __restrict__ total) {
-  __shared__ float total_scratch[2];
+  __shared__ __align__(16) float total_scratch[2];
   const int tx = threadIdx.x;
   float total_share[1];
   total_share[0] = 0.0f;

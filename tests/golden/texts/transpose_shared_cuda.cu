@@ -1,7 +1,7 @@
 // transpose_shared_cuda_kernel0(X, T) grid (4, 3, 1) block (16, 16, 1) shared 0
 extern "C" __global__ void __launch_bounds__(256)
 transpose_shared_cuda_kernel0(const float* __restrict__ X, float* __restrict__ T) {
-  __shared__ float X_shared[272];
+  __shared__ __align__(16) float X_shared[272];
   const int bx = blockIdx.x;
   const int by = blockIdx.y;
   const int tx = threadIdx.x;
