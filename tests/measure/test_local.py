@@ -277,6 +277,12 @@ def test_a_race_works_with_script_builders_and_runners(task):
     assert race(inputs_of(task, [5, 2, 7]), option, rounds=2).winner.config.index == 2
 
 
+@pytest.mark.parametrize("wrong", [{"rounds": 0}, {"rounds": 2.5}, {"risk": -1}, {"risk": "1%"}])
+def test_a_race_of_no_rounds_or_of_no_risk_is_refused(task, wrong):
+    with pytest.raises(MeasureError, match=f"race: {next(iter(wrong))} must be a"):
+        race(inputs_of(task, [0]), local(), **wrong)
+
+
 def test_a_race_of_nothing_is_refused(task):
     with pytest.raises(MeasureError, match="no finalists"):
         race([], local())

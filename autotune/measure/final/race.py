@@ -15,6 +15,7 @@ from autotune.measure.final.decided import Look, is_decided
 from autotune.measure.run.timing import scaled
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime import Timing, summarize
+from autotune.utils.check import Check
 
 Pair = tuple[MeasureInput, BuildResult]
 
@@ -97,6 +98,9 @@ def race(
     """
     if not measure_inputs:
         raise MeasureError("race: there are no finalists")
+    check = Check(MeasureError, "race")
+    check.whole("rounds", rounds, least=1)
+    check.number("risk", risk, least=0, most=1)
     pairs = _built(measure_inputs, measure_option)
     place, starters = _starters(pairs)
     runner: Runner = measure_option["runner"]
