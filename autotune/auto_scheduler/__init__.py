@@ -3,7 +3,7 @@
 from autotune.auto_scheduler import workload_registry
 from autotune.auto_scheduler.best_record import load_best, load_best_record
 from autotune.auto_scheduler.compute_dag import ComputeDAG
-from autotune.auto_scheduler.cost_model import RandomModel, XGBModel
+from autotune.auto_scheduler.cost_model import CostModel, PythonBasedModel, RandomModel, XGBModel
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.measure_input import MeasureInput, recover_measure_input
@@ -33,6 +33,7 @@ from autotune.auto_scheduler.workload_registry import make_workload_key, registe
 
 __all__ = [
     "ComputeDAG",
+    "CostModel",
     "EmptyPolicy",
     "HardwareParams",
     "LayoutRewriteOption",
@@ -42,6 +43,7 @@ __all__ = [
     "MeasureInput",
     "PreloadCustomSketchRule",
     "PreloadMeasuredStates",
+    "PythonBasedModel",
     "RPCRunner",
     "RandomModel",
     "RecordReader",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from autotune.auto_scheduler.record_file import RecordReader
-from autotune.auto_scheduler.transform_steps import TransformStep
+from autotune.auto_scheduler.transform_steps import TransformStep, step_from_row
+from autotune.errors import RecordError
 from autotune.measure import MeasureResult
 
 logger = logging.getLogger("auto_scheduler")
@@ -41,6 +43,10 @@ class CostModel:
             self._known.add(name)
             seconds = result.seconds if result.ok else float("inf")
             self._trials.setdefault(key, []).append((inp.config.transform_steps, seconds))
+
+    def predict(self, task: Any, states: Sequence[Any]) -> list[float]:
+        """Return a score for each state; larger is better."""
+        raise NotImplementedError(f"{type(self).__name__} must define predict(task, states)")
 
     def trials(self, task: Any) -> Trials:
         """Return what is known of a task: the steps of states, and their seconds."""
@@ -86,3 +92,40 @@ class XGBModel(CostModel):
         inputs, results = RecordReader(file_name).read_lines(n_lines)
         self.update(inputs, results)
         logger.info("XGBModel: Loaded %s measurement records from %s", len(inputs), file_name)
+
+    def predict(self, task: Any, states: Sequence[Any]) -> list[float]:
+        """Return the logarithm of the predicted rate of each state; -inf where it is of no sketch.
+
+        The trees are fitted anew to what is known of the task.
+        """
+        from autotune.auto_scheduler.search_policy import SketchPolicy
+
+        policy = SketchPolicy(task, self, seed=self.seed)
+        return policy.proposer.scores([tuple(each.transform_steps) for each in states])
+
+    def save(self, file_name: str | Path) -> None:
+        """Write what was learned from, as JSON; `load` reads it."""
+        rows = [
+            [*key, [step.to_row() for step in steps], seconds]
+            for key, trials in self._trials.items()
+            for steps, seconds in trials
+        ]
+        Path(file_name).write_text(json.dumps(rows), "utf-8")
+
+    def load(self, file_name: str | Path) -> None:
+        """Learn from what `save` wrote.
+
+        Raises:
+            RecordError: the file holds something else.
+        """
+        try:
+            rows = json.loads(Path(file_name).read_text("utf-8"))
+            for key, kind, steps, seconds in rows:
+                trial = (tuple(map(step_from_row, steps)), float(seconds))
+                self._trials.setdefault((str(key), str(kind)), []).append(trial)
+        except (TypeError, ValueError) as error:
+            raise RecordError(f"{file_name}: not what XGBModel.save writes: {error}") from error
+
+
+# TVM's name of the base of models that scripts write.
+PythonBasedModel = CostModel

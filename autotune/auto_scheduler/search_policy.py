@@ -215,6 +215,25 @@ class SketchPolicy(SearchPolicy):
         count = pop_size or int(self.params["sample_init_min_population"])
         return [self._state(each) for each in self.proposer.sample(count)]
 
+    def evolutionary_search(self, init_populations: Sequence[State], out_size: int) -> list[State]:
+        """Return states that the cost model likes best, bred from some; nothing is measured.
+
+        Args:
+            init_populations: states of this policy, such as `sample_initial_population` gives.
+            out_size: how many are returned at most.
+        """
+        steps = [tuple(each.transform_steps) for each in init_populations]
+        found: dict[str, tuple[float, RecordedState]] = {}
+        for _ in range(1 + int(self.params["evolutionary_search_num_iters"])):
+            states = [self._state(each) for each in self.proposer.bred(steps)]
+            scores = self.program_cost_model.predict(self.task, states)
+            for state, score in zip(states, scores, strict=True):
+                candidate = RecordedState(tuple(state.transform_steps))
+                found[candidate.key] = (float(score), candidate)
+            best = sorted(found.values(), key=lambda each: -each[0])[: max(out_size, 64)]
+            steps = [candidate.transform_steps for _, candidate in best]
+        return [self._state(RecordedState(each)) for each in steps[:out_size]]
+
     def _state(self, candidate: RecordedState) -> State:
         dag = self.task.compute_dag
         return State(dag.init_state.after(candidate.transform_steps), dag)

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune import te, topi
-from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
+from autotune.auto_scheduler import (
+    ComputeDAG,
+    MeasureInput,
+    PythonBasedModel,
+    SearchTask,
+    SketchPolicy,
+    XGBModel,
+)
 from autotune.auto_scheduler.search.columns_gpu import Levels, shape_of, traffic_of
 from autotune.auto_scheduler.search.factors import divisors, factorings, primes
 from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot
@@ -17,7 +24,9 @@ from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
 from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.driver import kernel_of
+from autotune.errors import RecordError
 from autotune.kernel import launch_violation
+from autotune.measure import MeasureResult
 from tests.auto_scheduler.graphs import conv2d_layer, matmul, tutorial_layer
 
 SMALL = Effort(population=256, generations=1, survivors=64)
@@ -186,6 +195,40 @@ def test_programs_for_a_cpu_lower(name):
     for each in found:
         for row in Sampler(each.program, each.limits(), rng).draw(2):
             kernel_of(task.realise(each.program.candidate(row)).what, task.target)
+
+
+def test_evolution_finds_what_a_model_of_a_script_likes():
+    class LikesEight(PythonBasedModel):
+        def predict(self, task, states):
+            return [float(state.stages[-1].iters[-1].extent == 8) for state in states]
+
+    task = SearchTask(compute_dag=ComputeDAG(matmul(16, 16, 16)), target="llvm")
+    params = {"evolutionary_search_population": 64, "evolutionary_search_num_iters": 2}
+    policy = SketchPolicy(task, LikesEight(), params=params, seed=0)
+    start = [each for each in policy.sample_initial_population(20) if not liked(each)]
+    assert all(liked(each) for each in policy.evolutionary_search(start, 3))
+
+
+def liked(state):
+    return state.stages[-1].iters[-1].extent == 8
+
+
+def test_a_model_ranks_as_it_learned_and_comes_back_from_a_file(tmp_path):
+    task = SearchTask(compute_dag=ComputeDAG(matmul(16, 16, 16)), target="llvm")
+    policy = SketchPolicy(task, XGBModel(), seed=0)
+    states = policy.sample_initial_population(12)
+    model = XGBModel(seed=0)
+    results = [MeasureResult((1e-5 * 2.0**i,), 0, 1.0, 0.0) for i in range(len(states))]
+    model.update([MeasureInput(task, state) for state in states], results)
+    scores = model.predict(task, states)
+    assert np.corrcoef(scores, np.arange(len(scores)))[0, 1] < -0.8
+    model.save(tmp_path / "model.json")
+    other = XGBModel(seed=0)
+    other.load(tmp_path / "model.json")
+    assert other.predict(task, states) == scores
+    (tmp_path / "model.json").write_text("{}x")
+    with pytest.raises(RecordError, match=r"not what XGBModel.save writes"):
+        other.load(tmp_path / "model.json")
 
 
 def test_threads_that_reduce_together_are_chosen_and_no_kernel_needs_their_number_to_divide():

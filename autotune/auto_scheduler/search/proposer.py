@@ -144,6 +144,32 @@ class Proposer:
                 arm.seen.add(row.tobytes())
         self._fit()
 
+    def scores(self, steps: Sequence[tuple[TransformStep, ...]]) -> list[float]:
+        """Return the predicted logarithms of rates; -inf for steps of none of the programs."""
+        result = []
+        for each in steps:
+            found = self._found(each)
+            if found is None:
+                result.append(-np.inf)
+                continue
+            forms = self.arms[found[0]].forms(found[1][None, :])
+            drafts = np.where(forms.feasible, forms.seconds, 1.0)
+            result.append(float(self.model.predict(forms.features, drafts)[0][0]))
+        return result
+
+    def bred(self, steps: Sequence[tuple[TransformStep, ...]]) -> list[RecordedState]:
+        """Return the candidates of some steps, with mutants and crosses of them.
+
+        Steps that are of none of the programs are passed over.
+        """
+        known = [found for each in steps if (found := self._found(each)) is not None]
+        result = []
+        for at, arm in enumerate(self.arms):
+            rows = [row for number, row in known if number == at]
+            parents = np.array(rows, np.int64).reshape(-1, arm.forms.program.width)
+            result += [arm.forms.program.candidate(row) for row in self._bred(at, parents)]
+        return result
+
     # ---- parts
 
     def _taken(self, order: Sequence[tuple[int, Row]]) -> list[RecordedState]:
