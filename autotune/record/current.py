@@ -75,10 +75,9 @@ def outdated(
         return None
     target = task.target or Target("c")
     if result.error_no in _BEFORE_A_KERNEL and not told:
-        # No kernel was made that could have a hash; what does not fail so any more is another.
+        # No kernel was made that could have a hash; where one is made now, that is another.
         now = realise(MeasureInput(target, task, point))
-        refused = isinstance(now, BuildResult) and now.error_no == result.error_no
-        return None if refused else OLDER
+        return None if isinstance(now, BuildResult) else OLDER
     if not told:
         return None
     try:
