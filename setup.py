@@ -19,7 +19,7 @@ XGBOOST = [
 CHECK = ["ruff>=0.8", "mypy>=1.13", "build>=1.2", "pre-commit>=3.5"]
 # NVRTC needs no GPU: what compiles with it is tested wherever its wheels exist.
 NVRTC = [
-    f'{wheel}>=13; platform_system == "Linux" and platform_machine == "x86_64"'
+    f'{wheel}>=13.0.48; platform_system == "Linux" and platform_machine == "x86_64"'
     for wheel in ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
 ]
 PLOT, PANDAS = ["matplotlib>=3.8"], ["pandas>=2"]
