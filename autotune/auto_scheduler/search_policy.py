@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -271,7 +272,9 @@ class _Adapted:
         self._callback = getattr(callback, "callback", callback)
         self._given = callback
         self.at_once = isinstance(callback, RecordToFile)
-        for name in ("path", "raced", "tuned"):
+        if isinstance(callback, RecordToFile):
+            self.path = Path(callback.filename)  # the summary of a run names the log
+        for name in ("raced", "tuned"):
             if hasattr(callback, name):
                 setattr(self, name, getattr(callback, name))
 

@@ -151,13 +151,16 @@ def test_a_random_search_measures_what_a_script_watches(means):
     task.tune(TuningOptions(3, verbose=0, measure_callbacks=[Watch()], **means), policy)
     assert seen == [True] * 3
     assert policy.best[1] == min(policy.measured.values())
+    assert policy.result.log is None
 
 
 def test_the_empty_policy_measures_the_plain_state(means, tmp_path):
     task = SearchTask(func="matmul", args=(16, 16, 16), target="c")
     log = str(tmp_path / "log.json")
     options = TuningOptions(2, verbose=0, measure_callbacks=[RecordToFile(log)], **means)
-    task.tune(options, EmptyPolicy(task))
+    policy = EmptyPolicy(task)
+    task.tune(options, policy)
+    assert str(policy.result.log) == log
     assert [inp.state.transform_steps for inp, _ in RecordReader(log)] == [(), ()]
 
 
