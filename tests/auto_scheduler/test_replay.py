@@ -54,7 +54,11 @@ def test_every_record_gives_a_kernel_and_bounds(inp):
     state = dag.infer_bound_from_state(inp.state)
     computed = [s for s in state.stages if s.is_compute and s.compute_at != 1]
     assert all(loop.range is not None for stage in computed for loop in stage.iters)
-    assert dag.print_python_code_from_state(inp.state)
+    names = {}
+    exec(dag.print_python_code_from_state(inp.state, "python"), names)
+    printed, _ = names["schedule"](dag.tensors)
+    replayed, _ = dag.apply_steps_from_state(inp.state)
+    assert list(map(str, printed.stages)) == list(map(str, replayed.stages))
 
 
 @pytest.mark.parametrize("inp", SMALL, ids=lambda inp: inp.task.workload_key[2:10])
