@@ -6,6 +6,7 @@ from autotune.network.export import export_network, load_network
 from autotune.network.history import ApplyHistoryBest
 from autotune.network.param_file import load_param_dict, save_param_dict
 from autotune.network.search_tasks import extract_tasks
+from autotune.network.template_tasks import template_tasks
 
 __all__ = [
     "ApplyHistoryBest",
@@ -17,4 +18,5 @@ __all__ = [
     "load_network",
     "load_param_dict",
     "save_param_dict",
+    "template_tasks",
 ]

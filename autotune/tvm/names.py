@@ -21,8 +21,7 @@ _GONE = {
     "networks are those of relay.testing and relay.nn; or autotune.create(name, args, target)": """
         autotvm.apply_graph_best autotvm.graph_tuner autotvm.task.ApplyGraphBest
         autotvm.task.TaskExtractEnv autotvm.task.dispatcher.ApplyGraphBest
-        autotvm.task.extract_from_multiple_program autotvm.task.extract_from_program
-        autotvm.task.nnvm_integration autotvm.task.relay_integration
+        autotvm.task.nnvm_integration
         autotvm.task.topi_integration.TaskExtractEnv
         relax""",
     "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host": """

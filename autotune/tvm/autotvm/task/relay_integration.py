@@ -1,0 +1,52 @@
+"""AutoTVM's `task.relay_integration`: tasks of networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from autotune.network.template_tasks import template_tasks
+from autotune.target import Target
+from autotune.task import Task
+from autotune.tvm.names import resolver
+from autotune.tvm.relay.function import graph_of
+
+
+def extract_from_program(
+    mod: Any,
+    params: Mapping[str, Any] | None,
+    target: str | Target,
+    target_host: Any = None,
+    ops: Sequence[Any] | None = None,
+) -> list[Task]:
+    """Return the tasks of a network for the registered templates, in the order of its layers.
+
+    Args:
+        mod: a module or function of relay.
+        params: numbers of its parameters, by name.
+        target: what to tune for.
+        target_host: kept for logs.
+        ops: operators, or their names, such as ``nn.conv2d``; None for all.
+    """
+    return extract_from_multiple_program([mod], [params], target, target_host, ops)
+
+
+def extract_from_multiple_program(
+    mods: Sequence[Any],
+    params: Sequence[Mapping[str, Any] | None],
+    target: str | Target,
+    target_host: Any = None,
+    ops: Sequence[Any] | None = None,
+) -> list[Task]:
+    """Return the tasks of several networks, each task once."""
+    chosen = Target(target, target_host) if target_host is not None else Target(target)
+    names = None if ops is None else [str(getattr(each, "name", each)) for each in ops]
+    found: dict[Any, Task] = {}
+    for module, numbers in zip(mods, params, strict=True):
+        for task in template_tasks(graph_of(module), numbers, chosen, names)[0]:
+            found.setdefault(task.workload, task)
+    return list(found.values())
+
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)
