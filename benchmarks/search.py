@@ -4,6 +4,7 @@
     python -m benchmarks.search --seeds 31 --tuners auto random
     python -m benchmarks.search --peers                  # with the peers that are installed
     python -m benchmarks.search --transfer               # with records of the other devices
+    python -m benchmarks.search --refuse                 # what fails is refused, and is no trial
 
 Printed per space and over all (median over seeds, geometric mean over spaces): n10, n5, n1, the
 distinct configurations measured until one was within 10%, 5%, 1% of the best recorded time,
@@ -71,7 +72,9 @@ def recording_of(path: Path) -> Recording:
     return Recording.load(path)
 
 
-def run_ours(name: str, path: Path, seed: int, cap: int, batch: int, transfer: bool) -> Score:
+def run_ours(
+    name: str, path: Path, seed: int, cap: int, batch: int, transfer: bool, refuse: bool
+) -> Score:
     """Drive one of our tuners until it is within 1% and the largest budget is used."""
     recording = recording_of(path)
     task = recording.task(path.stem.split("__")[0], (path.stem,))
@@ -79,18 +82,22 @@ def run_ours(name: str, path: Path, seed: int, cap: int, batch: int, transfer: b
     times = np.array([result.seconds for result in recording.results])
     history = history_of(path, seed) if transfer else []
     order: list[int] = []
+    room = batch
     start = time.process_time()
     tuner = OURS[name](task, seed)
     if transfer:
         tuner.load_history(history)
     while len(order) < cap and tuner.has_next():
-        configs = tuner.next_batch(min(batch, cap - len(order)))
+        configs = tuner.next_batch(min(room, cap - len(order)))
         if not configs:
             break
         new = [rows[config.index] for config in configs]
         order += new
         inputs = [MeasureInput(task.target, task, config) for config in configs]
         tuner.update(inputs, [recording.results[k] for k in new])
+        # What is refused is told at once, and leaves room for another proposal.
+        room -= sum(recording.results[k].ok for k in new) if refuse else room
+        room = room or batch
         if len(order) >= BUDGETS[-1] and times[order].min() <= times.min() * WITHIN["n1"]:
             break
     ms = (time.process_time() - start) * 1e3 / max(1, len(order))
@@ -124,9 +131,11 @@ def scored(times: np.ndarray, order: Sequence[int], cap: int, ms: float) -> Scor
     return Score(**counts, best=best, ms=ms, trials=len(order))
 
 
-def run(name: str, path: Path, seed: int, cap: int, batch: int, transfer: bool) -> Score:
+def run(
+    name: str, path: Path, seed: int, cap: int, batch: int, transfer: bool, refuse: bool
+) -> Score:
     if name in OURS:
-        return run_ours(name, path, seed, cap, batch, transfer)
+        return run_ours(name, path, seed, cap, batch, transfer, refuse)
     recording = recording_of(path)
     start = time.process_time()
     order = search_peers.run(name, recording, seed, cap)
@@ -168,6 +177,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--tuners", nargs="+", default=["auto", "ga", "annealing", "random"])
     parser.add_argument("--peers", action="store_true", help="also the peers that are installed")
     parser.add_argument("--transfer", action="store_true", help="records of the other devices")
+    parser.add_argument("--refuse", action="store_true", help="failures leave room in a batch")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--cap", type=int, default=2000, help="most trials of a run")
     parser.add_argument("--batch", type=int, default=4, help="proposals at a time")
@@ -191,7 +201,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             rows = []
             for path in paths:
                 one = partial(
-                    run, name, path, cap=args.cap, batch=args.batch, transfer=args.transfer
+                    run,
+                    name,
+                    path,
+                    cap=args.cap,
+                    batch=args.batch,
+                    transfer=args.transfer,
+                    refuse=args.refuse,
                 )
                 scores = list(pool.map(one, range(args.seeds)))
                 rows.append(summary(scores, args.cap))
