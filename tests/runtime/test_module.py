@@ -67,6 +67,21 @@ def test_arrays_that_are_not_aligned_are_copied_and_written_back(axpy, x):
     np.testing.assert_array_equal(y, 2 * x)
 
 
+@pytest.mark.parametrize("where", ["in place", "not contiguous", "not aligned"])
+def test_what_a_kernel_does_not_write_keeps_its_value(tmp_path, where):
+    text = "void half(const float *x, float *y) { for (int i = 0; i < 4; i++) y[i] = x[i]; }"
+    kernel = SourceKernel("half", text, [arg("x", (8,)), arg("y", (8,), role="out")]).kernel("c")
+    x = np.arange(8, dtype="float32")
+    y = {
+        "in place": np.zeros(8, "float32"),
+        "not contiguous": np.zeros(16, "float32")[::2],
+        "not aligned": np.zeros(8 * 4 + 4, "uint8")[4:].view("float32"),
+    }[where]
+    y[:] = 7
+    built(kernel, C, tmp_path)(x, y)
+    np.testing.assert_array_equal(y, [0, 1, 2, 3, 7, 7, 7, 7])
+
+
 def test_arrays_of_other_libraries_are_used_in_place(axpy, x):
     class Foreign:
         def __init__(self, values):

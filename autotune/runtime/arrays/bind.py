@@ -124,18 +124,15 @@ def _brought(
         )
     if found.device == device and found.pointer % _ALIGNMENT == 0:
         return found, None
-    staged = empty(argument.shape, found.dtype, device)
-    if argument.role != "out":
-        staged.copyfrom(found)
+    # Outputs too: what a kernel does not write keeps its value, wherever it runs.
+    staged = empty(argument.shape, found.dtype, device).copyfrom(found)
     return staged, None if argument.role == "in" else partial(found.copyfrom, staged)
 
 
 def _staged_host(
     argument: Argument, values: HostArray, device: Device
 ) -> tuple[NDArray, Callable[[], object] | None]:
-    staged = empty(argument.shape, argument.dtype, device)
-    if argument.role != "out":
-        staged.copyfrom(values)
+    staged = empty(argument.shape, argument.dtype, device).copyfrom(values)
     if argument.role == "in":
         return staged, None
     return staged, lambda: np.copyto(values, staged.numpy())
