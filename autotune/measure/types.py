@@ -100,12 +100,12 @@ class MeasureResult(_Result):
         all_cost: float,
         timestamp: float,
         error_msg: str = "",
-        evidence: Evidence | Mapping[str, Any] = NOTHING,
+        evidence: Evidence | Mapping[str, Any] | None = NOTHING,
         *,
         extra: Mapping[str, Any] | None = None,
     ) -> MeasureResult:
         """Return a result; the sixth argument was ``extra`` once and may still be a dict."""
-        known = evidence if isinstance(evidence, Evidence) else noted(evidence)
+        known = evidence if isinstance(evidence, Evidence) else noted(evidence or {})
         if extra is not None:
             known &= noted(extra)
         return super().__new__(cls, costs, error_no, all_cost, timestamp, error_msg, known)
