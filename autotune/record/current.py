@@ -34,8 +34,6 @@ logger = logging.getLogger("autotvm")
 
 # Names of dtypes, layouts and the like; nothing of which C makes a call or a block.
 _NAME = re.compile(r"(?:[\w.,:+@ >-]|/(?![/*]))*")
-# How a template ends that makes no kernel: it is refused, or raises something of its own.
-_BEFORE_A_KERNEL = (MeasureErrorNo.INSTANTIATION_ERROR, MeasureErrorNo.COMPILE_HOST)
 _TEXT = Refusal("an argument of the task is a text that could be code")
 
 
@@ -74,8 +72,10 @@ def outdated(
     if isinstance(task, RecordedGraph) or (isinstance(task, Task) and task.name not in TASK_TABLE):
         return None
     target = task.target or Target("c")
-    if result.error_no in _BEFORE_A_KERNEL and not told:
-        # No kernel was made that could have a hash; where one is made now, that is another.
+    # AutoTVM writes no messages, and of its failures nobody knows where they came from.
+    raised = result.error_no == MeasureErrorNo.COMPILE_HOST and result.error_msg
+    if not told and (raised or result.error_no == MeasureErrorNo.INSTANTIATION_ERROR):
+        # No kernel was made that could have a hash; where there is one now, it is another.
         now = realise(MeasureInput(target, task, point))
         return None if isinstance(now, BuildResult) else OLDER
     if not told:

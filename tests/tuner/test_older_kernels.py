@@ -122,6 +122,13 @@ def test_a_template_that_raised_is_tried_again_once_it_does_not():
     assert len(earlier(task, raised).trials) == 1
 
 
+def test_a_failure_that_says_nothing_of_itself_is_taken_as_it_is():
+    task = create(NAME, (), "c")
+    inp = MeasureInput(task.target, task, task.config_space.get(1))
+    foreign = [(inp, MeasureResult((), MeasureErrorNo.COMPILE_HOST, 0.1, 1.0))]
+    assert len(earlier(task, foreign).trials) == 1
+
+
 def test_an_option_keeps_them(tmp_path):
     log = tmp_path / "x.log"
     tuned(log)
