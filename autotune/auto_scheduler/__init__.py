@@ -28,6 +28,12 @@ from autotune.auto_scheduler.search_policy import (
 from autotune.auto_scheduler.search_task import LayoutRewriteOption, SearchTask, create_task
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule
 from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.task_scheduler import (
+    LogEstimatedLatency,
+    PrintTableInfo,
+    TaskScheduler,
+    TaskSchedulerCallback,
+)
 from autotune.auto_scheduler.tune_task import auto_schedule
 from autotune.auto_scheduler.workload_registry import make_workload_key, register_workload
 
@@ -40,9 +46,11 @@ __all__ = [
     "LocalBuilder",
     "LocalRPCMeasureContext",
     "LocalRunner",
+    "LogEstimatedLatency",
     "MeasureInput",
     "PreloadCustomSketchRule",
     "PreloadMeasuredStates",
+    "PrintTableInfo",
     "PythonBasedModel",
     "RPCRunner",
     "RandomModel",
@@ -52,6 +60,8 @@ __all__ = [
     "SketchPolicy",
     "State",
     "StateObject",
+    "TaskScheduler",
+    "TaskSchedulerCallback",
     "TuningOptions",
     "XGBModel",
     "auto_schedule",

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
+import tempfile
 from collections.abc import Iterable, Sequence
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
 from autotune.auto_scheduler.record_file import RecordReader
-from autotune.auto_scheduler.transform_steps import TransformStep, step_from_row
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.transform_steps import TransformStep
 from autotune.errors import RecordError
 from autotune.measure import MeasureResult
 
 logger = logging.getLogger("auto_scheduler")
 
+_FORM = "autotune search trials 1"
 # What was measured of one workload on one kind of target: steps and seconds.
 Trials = list[tuple[tuple[TransformStep, ...], float]]
 
@@ -37,12 +41,15 @@ class CostModel:
         """Take note of measured states; each once."""
         for inp, result in zip(inputs, results, strict=True):
             key = (inp.task.workload_key, str(inp.target.kind))
-            name = (*key, inp.key)
-            if name in self._known:
-                continue
-            self._known.add(name)
-            seconds = result.seconds if result.ok else float("inf")
-            self._trials.setdefault(key, []).append((inp.config.transform_steps, seconds))
+            seconds = result.seconds if result.ok else inf
+            self._keep(key, inp.key, inp.config.transform_steps, seconds)
+
+    def _keep(
+        self, task: tuple[str, str], name: str, steps: tuple[TransformStep, ...], seconds: float
+    ) -> None:
+        if (*task, name) not in self._known:
+            self._known.add((*task, name))
+            self._trials.setdefault(task, []).append((steps, seconds))
 
     def predict(self, task: Any, states: Sequence[Any]) -> list[float]:
         """Return a score for each state; larger is better."""
@@ -104,27 +111,59 @@ class XGBModel(CostModel):
         return policy.proposer.scores([tuple(each.transform_steps) for each in states])
 
     def save(self, file_name: str | Path) -> None:
-        """Write what was learned from, as JSON; `load` reads it."""
-        rows = [
-            [*key, [step.to_row() for step in steps], seconds]
-            for key, trials in self._trials.items()
-            for steps, seconds in trials
+        """Write what the model has learned from; the trees are fitted anew in a moment."""
+        tasks = [
+            {
+                "workload_key": key,
+                "target": kind,
+                "states": [
+                    [RecordedState(steps).to_json(), seconds if isfinite(seconds) else None]
+                    for steps, seconds in trials
+                ],
+            }
+            for (key, kind), trials in self._trials.items()
         ]
-        Path(file_name).write_text(json.dumps(rows), "utf-8")
+        path = Path(file_name)
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8"
+        ) as file:
+            json.dump({"form": _FORM, "tasks": tasks}, file)
+        Path(file.name).replace(path)
 
     def load(self, file_name: str | Path) -> None:
-        """Learn from what `save` wrote.
+        """Learn from what `save` wrote, in addition to what is known.
 
         Raises:
-            RecordError: the file holds something else.
+            RecordError: the file is not of that form; TVM's boosters are of another, and of
+                features that no record holds: learn from the log with `update_from_file`.
         """
         try:
-            rows = json.loads(Path(file_name).read_text("utf-8"))
-            for key, kind, steps, seconds in rows:
-                trial = (tuple(map(step_from_row, steps)), float(seconds))
-                self._trials.setdefault((str(key), str(kind)), []).append(trial)
-        except (TypeError, ValueError) as error:
-            raise RecordError(f"{file_name}: not what XGBModel.save writes: {error}") from error
+            data = json.loads(Path(file_name).read_text("utf-8"))
+            if data["form"] != _FORM:
+                raise ValueError(f"its form is {data['form']!r}")
+            tasks = [
+                (str(task["workload_key"]), str(task["target"]), _read_trials(task["states"]))
+                for task in data["tasks"]
+            ]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise RecordError(
+                f"{file_name}: expected a model that XGBModel.save wrote ({_FORM!r}), got another "
+                f"file ({error}); update_from_file learns from a log"
+            ) from None
+        for key, kind, trials in tasks:
+            for steps, seconds in trials:
+                self._keep((key, kind), RecordedState(steps).key, steps, seconds)
+
+
+def _read_trials(rows: Any) -> Trials:
+    """Return the trials of a task that a file holds."""
+    found: Trials = []
+    for state, seconds in rows:
+        if seconds is not None and not (isinstance(seconds, float) and 0 < seconds < inf):
+            raise ValueError(f"{seconds!r} is no time")
+        steps = RecordedState.from_json(state).transform_steps
+        found.append((steps, inf if seconds is None else seconds))
+    return found
 
 
 # TVM's name of the base of models that scripts write.

@@ -1,0 +1,95 @@
+"""How far the search of one task of several has come."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from autotune.auto_scheduler.search_policy import SearchPolicy
+from autotune.auto_scheduler.search_task import SearchTask
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.tuner.failures import Failures
+
+# Rounds without a kernel that works, after which a task gets no more.
+_HOPELESS = 2
+
+Pair = tuple[MeasureInput, MeasureResult]
+
+
+@dataclass(eq=False)
+class Progress:
+    """One task: its policy, and all that is known of its trials.
+
+    Attributes:
+        policy: proposes states of the task.
+        weight: how often the network runs the task.
+        trials: trials that were made, those of a loaded log included.
+        history: seconds of the best trial after each round; infinite before the first success.
+        spent_s: time that its rounds took.
+        best_trial: trials that were made when the best was found.
+        finished: why the task gets no more trials; empty while it may.
+        good: trials that succeeded.
+        failures: what went wrong in the others.
+    """
+
+    policy: SearchPolicy
+    weight: float
+    trials: int = 0
+    history: list[float] = field(default_factory=list)
+    spent_s: float = 0.0
+    best_trial: int = 0
+    finished: str = ""
+    good: list[Pair] = field(default_factory=list)
+    failures: Failures = field(default_factory=Failures)
+    _best_s: float = math.inf
+
+    @property
+    def task(self) -> SearchTask:
+        """What is searched."""
+        return self.policy.task
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of one run of the best kernel; infinite where none works yet."""
+        return self._best_s
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that have ended, those of a loaded log included."""
+        return len(self.history)
+
+    @property
+    def round_s(self) -> float:
+        """Seconds that a round takes, as far as that is known; else 0."""
+        return self.spent_s / self.rounds if self.rounds else 0.0
+
+    def recall(self, seconds: Iterable[float], per_round: int) -> None:
+        """Take note of the trials of a log, as whole rounds; `math.inf` stands for a failure."""
+        known = list(seconds)
+        self.trials = len(known)
+        self._best_s = min(known, default=math.inf)
+        self.history = [self._best_s] * round(len(known) / per_round)
+
+    def add(self, pairs: Sequence[Pair], spent_s: float) -> None:
+        """Take note of a round that has ended."""
+        for inp, result in pairs:
+            self.trials += 1
+            self.failures.add(result)
+            if not result.ok:
+                continue
+            self.good.append((inp, result))
+            if result.seconds < self._best_s:
+                self._best_s, self.best_trial = result.seconds, self.trials
+        self.spent_s += spent_s
+        self.history.append(self._best_s)
+        if self.rounds >= _HOPELESS and math.isinf(self._best_s):
+            self.finish(f"no kernel worked in {self.trials} trials")
+
+    def settle(self, seconds: float) -> None:
+        """Take the time that the winner had in its final race."""
+        self._best_s = seconds
+
+    def finish(self, why: str) -> None:
+        """Give the task no more trials."""
+        self.finished = self.finished or why

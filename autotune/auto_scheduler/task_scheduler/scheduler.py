@@ -1,0 +1,370 @@
+"""The scheduler of tasks: one budget of trials for all tasks of a network."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from autotune.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
+from autotune.auto_scheduler.errors import TuningOptionError
+from autotune.auto_scheduler.measuring import TuningOptions
+from autotune.auto_scheduler.resume import measured_states
+from autotune.auto_scheduler.search_policy import (
+    PreloadMeasuredStates,
+    SearchPolicy,
+    SketchPolicy,
+)
+from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.task_scheduler.allocation import (
+    Allocation,
+    Gradient,
+    Objective,
+    RoundRobin,
+)
+from autotune.auto_scheduler.task_scheduler.callbacks import (
+    LogEstimatedLatency,
+    PrintTableInfo,
+    TaskSchedulerCallback,
+)
+from autotune.auto_scheduler.task_scheduler.progress import Progress
+from autotune.auto_scheduler.task_scheduler.rounds import Rounds
+from autotune.errors import MeasureError
+from autotune.measure import Session
+from autotune.tuner.finalists import can_race, finalists, run_off
+
+logger = logging.getLogger("auto_scheduler")
+
+# Rounds under way at once: while one is measured, the next is proposed.
+_AT_ONCE = 2
+# A task is tried while a better one is measured, if it promises this part of what that does.
+_WORTH = 0.25
+_FINALISTS = 4
+_STRATEGIES = ("gradient", "round-robin")
+_POLICIES = ("default", "sketch.xgb", "sketch.random")
+
+
+class TaskScheduler:
+    """Divides trials among the tasks of a network, so that the whole becomes fast.
+
+    All tasks are measured on one session: their rounds overlap, and no process starts anew. A task
+    in which nothing works, or whose space is exhausted, gets no more trials; what failed is summed
+    up at the end. The best of each task are raced at last, as `SearchTask.tune` does.
+
+    Args:
+        tasks: what is tuned.
+        task_weights: how often the network runs each; 1 by default.
+        objective_func: seconds of the network from the list of each task's best seconds; by
+            default their sum by weight.
+        strategy: ``"gradient"`` gives a round to the task that promises most per second,
+            ``"round-robin"`` to each in turn.
+        load_model_file: a cost model that `XGBModel.save` wrote, if it exists; it is written anew
+            at the end.
+        load_log_file: a log of an earlier run, whose trials count as made and are learned from.
+        alpha: weight of what the last rounds brought, against an optimist's guess.
+        beta: how much faster than similar tasks one may become.
+        gamma: not used, as in TVM.
+        backward_window_size: rounds that are looked back at.
+        callbacks: by default `PrintTableInfo` and `LogEstimatedLatency`.
+
+    Attributes:
+        progress: how far each task has come.
+        tic: when `tune` began, in seconds of `time.time`.
+
+    Raises:
+        TuningOptionError: an argument makes no sense.
+
+    Example::
+
+        tuner = TaskScheduler(tasks, weights)
+        tuner.tune(TuningOptions(200 * len(tasks), measure_callbacks=[RecordToFile("net.json")]))
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[SearchTask],
+        task_weights: Sequence[float] | None = None,
+        objective_func: Objective | None = None,
+        strategy: str = "gradient",
+        load_model_file: str | Path | None = None,
+        load_log_file: str | Path | None = None,
+        alpha: float = 0.2,
+        beta: float = 2,
+        gamma: float = 0.5,
+        backward_window_size: int = 3,
+        callbacks: Sequence[TaskSchedulerCallback] | None = None,
+    ) -> None:
+        del gamma
+        self.tasks = _checked_tasks(tasks)
+        self.task_weights = _checked_weights(self.tasks, task_weights)
+        self.objective_func: Objective = objective_func or self._weighted_sum
+        if strategy not in _STRATEGIES:
+            raise TuningOptionError(
+                f"TaskScheduler: strategy must be one of {', '.join(_STRATEGIES)}, got "
+                f"{strategy!r}"
+            )
+        self.strategy = strategy
+        self.load_model_file = load_model_file
+        self.load_log_file = load_log_file
+        self._allocation: Allocation = (
+            RoundRobin()
+            if strategy == "round-robin"
+            else Gradient(self.objective_func, alpha, beta, backward_window_size)
+        )
+        self.callbacks = (
+            [PrintTableInfo(), LogEstimatedLatency()] if callbacks is None else list(callbacks)
+        )
+        self.progress: list[Progress] = []
+        self.num_measures_per_round = 0
+        self.best_score = math.inf
+        self.best_ct = 0
+        self.tic = time.time()
+
+    # ---- what is known by now
+
+    @property
+    def ct(self) -> int:
+        """Trials that were made."""
+        return sum(each.trials for each in self.progress)
+
+    @property
+    def best_costs(self) -> list[float]:
+        """Seconds of the best kernel of each task; infinite where there is none."""
+        return [each.seconds for each in self.progress]
+
+    @property
+    def task_cts(self) -> list[int]:
+        """Rounds of each task."""
+        return [each.rounds for each in self.progress]
+
+    @property
+    def dead_tasks(self) -> set[int]:
+        """Tasks that get no more trials."""
+        return {i for i, each in enumerate(self.progress) if each.finished}
+
+    @property
+    def cur_score(self) -> float:
+        """The objective of the best kernels, in seconds; infinite as long as one is missing."""
+        costs = self.best_costs
+        return self.objective_func(costs) if all(map(math.isfinite, costs)) else math.inf
+
+    def _weighted_sum(self, costs: list[float]) -> float:
+        return sum(w * cost for w, cost in zip(self.task_weights, costs, strict=True))
+
+    # ---- tuning
+
+    def tune(
+        self,
+        tune_option: TuningOptions,
+        search_policy: str | Sequence[SearchPolicy] = "default",
+        search_policy_params: Mapping[str, Any] | None = None,
+        adaptive_training: bool = False,
+        per_task_early_stopping: int | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Search all tasks until the trials are used up, or nothing is left to try.
+
+        Args:
+            tune_option: trials in all, those of ``load_log_file`` included; who measures and logs.
+            search_policy: ``"sketch.xgb"``, also ``"default"``; ``"sketch.random"``; or a policy
+                for each task.
+            search_policy_params: see `SketchPolicy.DEFAULT_PARAMS`.
+            adaptive_training: kept for TVM's scripts.
+            per_task_early_stopping: trials without a better kernel after which a task is finished.
+            timeout_s: no round is begun after so many seconds.
+
+        Raises:
+            TuningOptionError: there are too few trials for the tasks, or no such policy.
+        """
+        del adaptive_training
+        self.tic = time.time()
+        self.num_measures_per_round = _per_round(tune_option, len(self.tasks))
+        model = self._begin(search_policy, search_policy_params, tune_option.verbose)
+        session = Session.of(tune_option.measure_option())
+        rounds = Rounds(session, tune_option.measure_callbacks or ())
+        deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        try:
+            self._run(rounds, tune_option, per_task_early_stopping, deadline)
+            self._race(rounds, session)
+        except KeyboardInterrupt:
+            logger.warning(
+                "interrupted after %d trials; the log is complete, continue with load_log_file=",
+                self.ct,
+            )
+            raise
+        finally:
+            rounds.give_up()
+            session.close()
+            self._end(model, tune_option.verbose)
+
+    def _begin(
+        self, policy: str | Sequence[SearchPolicy], params: Mapping[str, Any] | None, verbose: int
+    ) -> CostModel | None:
+        """Make the policies, and let them learn from the log; return the model they share."""
+        model = None
+        if isinstance(policy, str):
+            if policy not in _POLICIES:
+                raise TuningOptionError(
+                    f"TaskScheduler: search_policy must be one of {', '.join(_POLICIES)} or a "
+                    f"policy for each task, got {policy!r}"
+                )
+            model = self._model(policy)
+            policies: list[SearchPolicy] = [
+                SketchPolicy(task, model, dict(params or {}), verbose=verbose)
+                for task in self.tasks
+            ]
+        else:
+            policies = list(policy)
+            if len(policies) != len(self.tasks):
+                raise TuningOptionError(
+                    f"TaskScheduler: expected a policy for each of {len(self.tasks)} tasks, got "
+                    f"{len(policies)}"
+                )
+        self.progress = [
+            Progress(each, weight)
+            for each, weight in zip(policies, self.task_weights, strict=True)
+        ]
+        if self.load_log_file is not None:
+            self._recall(self.load_log_file)
+        return model
+
+    def _model(self, policy: str) -> CostModel:
+        if policy == "sketch.random":
+            return RandomModel()
+        model = XGBModel()
+        if self.load_model_file is not None and Path(self.load_model_file).exists():
+            model.load(self.load_model_file)
+        return model
+
+    def _recall(self, log: str | Path) -> None:
+        for each in self.progress:
+            known = measured_states(each.task, log)
+            each.recall(
+                (result.seconds if result.ok else math.inf for _, result in known),
+                self.num_measures_per_round,
+            )
+            PreloadMeasuredStates(str(log))(each.policy)
+        self._score()
+        logger.info("TaskScheduler: %d trials of %s count as made", self.ct, log)
+
+    def _run(
+        self, rounds: Rounds, options: TuningOptions, patience: int | None, deadline: float
+    ) -> None:
+        begun = self.ct
+        while True:
+            index = self._next(rounds) if len(rounds.busy) < _AT_ONCE else None
+            room = min(self.num_measures_per_round, options.num_measure_trials - begun)
+            if index is not None and room > 0 and time.monotonic() < deadline:
+                self._tell("pre_tune", index, options.verbose)
+                begun += (count := rounds.begin(index, self.progress[index], room))
+                if not count:
+                    self.progress[index].finish("nothing is left to try")
+                continue
+            if not rounds.busy:
+                return
+            self._learn(rounds.end(self.progress), patience, options)
+            if self._stagnates(options.early_stopping):
+                logger.info(
+                    "Stop early since no performance improvement in the last %s measurement "
+                    "trials.", options.early_stopping,
+                )  # fmt: skip
+                return
+
+    def _next(self, rounds: Rounds) -> int | None:
+        """Return the task of the next round; None where one has to end before.
+
+        A task waits for the results of its own last round. Meanwhile another is tried, if that is
+        worth it.
+        """
+        live = [i for i, each in enumerate(self.progress) if not each.finished]
+        free = [i for i in live if i not in rounds.busy]
+        if not free:
+            return None
+        first, other = (self._allocation.choose(self.progress, some) for some in (live, free))
+        least = _WORTH * self._allocation.worth(self.progress, first)
+        return other if self._allocation.worth(self.progress, other) >= least else None
+
+    def _learn(self, index: int, patience: int | None, options: TuningOptions) -> None:
+        """Draw conclusions from a round that ended."""
+        each = self.progress[index]
+        if patience and each.trials - each.best_trial > patience:
+            each.finish(f"no better kernel in {patience} trials")
+        self._score()
+        self._tell("post_tune", index, options.verbose)
+
+    def _score(self) -> None:
+        if self.cur_score < self.best_score:
+            self.best_score, self.best_ct = self.cur_score, self.ct
+
+    def _stagnates(self, early_stopping: int | None) -> bool:
+        known = math.isfinite(self.best_score)
+        return bool(early_stopping) and known and self.ct - self.best_ct >= (early_stopping or 0)
+
+    # ---- ending
+
+    def _race(self, rounds: Rounds, session: Session) -> None:
+        """Let the best of each task run side by side, and keep the winners."""
+        if not can_race(session):
+            return
+        for each in self.progress:
+            field = finalists(each.good, _FINALISTS)
+            if len(field) < 2:
+                continue
+            try:
+                session.prepare(each.task)
+                winner = run_off(field, each.good, session)
+            except MeasureError as error:
+                logger.warning("%s could not be raced, its fastest stays: %s", each.task, error)
+                continue
+            each.settle(winner[1].seconds)
+            rounds.raced(each, winner)
+
+    def _end(self, model: CostModel | None, verbose: int) -> None:
+        """Say what was found, and what failed."""
+        if self.load_model_file is not None and isinstance(model, XGBModel):
+            model.save(self.load_model_file)
+        for each in self.progress:
+            if each.failures and math.isinf(each.seconds):
+                each.failures.report_all_failed(each.task)
+            elif each.failures:
+                logger.info("%s: %s", each.task, each.failures.summary(each.trials))
+        for callback in self.callbacks:
+            if verbose and hasattr(callback, "finished"):
+                callback.finished(self)
+
+    def _tell(self, event: str, index: int, verbose: int) -> None:
+        for callback in self.callbacks:
+            if verbose or not isinstance(callback, PrintTableInfo):
+                getattr(callback, event)(self, index)
+
+
+def _checked_tasks(tasks: Sequence[SearchTask]) -> list[SearchTask]:
+    found = list(tasks)
+    if not found or not all(isinstance(task, SearchTask) for task in found):
+        raise TuningOptionError(
+            f"TaskScheduler: expected a list of one SearchTask or more, got {tasks!r}"
+        )
+    return found
+
+
+def _checked_weights(tasks: list[SearchTask], weights: Sequence[float] | None) -> list[float]:
+    found = [1.0] * len(tasks) if weights is None else [float(weight) for weight in weights]
+    if len(found) != len(tasks) or not all(0 < weight < math.inf for weight in found):
+        raise TuningOptionError(
+            f"TaskScheduler: expected a positive weight for each of {len(tasks)} tasks, got "
+            f"{weights!r}"
+        )
+    return found
+
+
+def _per_round(options: TuningOptions, tasks: int) -> int:
+    count = min(options.num_measures_per_round, options.num_measure_trials // tasks)
+    if count < 1:
+        raise TuningOptionError(
+            "num_measure_trials is too small. Please set it to a higher value. "
+            f"It should be at least {tasks} for this model."
+        )
+    return count
