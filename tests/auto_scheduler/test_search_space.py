@@ -227,7 +227,7 @@ def test_a_model_ranks_as_it_learned_and_comes_back_from_a_file(tmp_path):
     other.load(tmp_path / "model.json")
     assert other.predict(task, states) == scores
     (tmp_path / "model.json").write_text("{}x")
-    with pytest.raises(RecordError, match=r"not what XGBModel.save writes"):
+    with pytest.raises(RecordError, match=r"a model that XGBModel.save wrote"):
         other.load(tmp_path / "model.json")
 
 
