@@ -149,13 +149,15 @@ def _compared(
     """Time all side by side, as trials are timed; return the timings and what disturbed them."""
     samplers = {name: _sampler(module, inputs) for name, module in kernels.items()}
     samplers |= libraries(target, inputs, samplers[TUNED].input_sets)
-    # In turns, so that a change of the machine's load or clock hits all of them; each begins when
-    # the threads of the one before have come to rest.
+    # In turns, so that a change of the machine's load or clock hits all of them. On the host each
+    # begins when the threads of the one before have come to rest.
+    on_host = target.kind != "cuda"
+    rest: Callable[[], object] = let_threads_rest if on_host else lambda: None
     round_s = sum(max(_SAMPLE_S, sampler.sample(1)) for sampler in samplers.values())
     rounds = min(max(int(_BUDGET_S / round_s), _ROUNDS.start), _ROUNDS.stop - 1)
     meter = HostMeter()
     with HostWatch(target.kind != "cuda") as watch:
-        timings = race_rounds(list(samplers.values()), rounds, _SAMPLE_S, 0, let_threads_rest)
+        timings = race_rounds(list(samplers.values()), rounds, _SAMPLE_S, 0, rest)
     meter.add(watch.use, timings)
     return dict(zip(samplers, timings, strict=True)), meter.note
 
