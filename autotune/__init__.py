@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         MeasureErrorNo,
         MeasureInput,
         MeasureResult,
+        Session,
         measure_option,
     )
     from autotune.record import apply_history_best
@@ -96,6 +97,7 @@ _HOMES = {
     "MeasureInput": "autotune.measure:MeasureInput",
     "MeasureResult": "autotune.measure:MeasureResult",
     "NDArray": "autotune.runtime:NDArray",
+    "Session": "autotune.measure:Session",
     "SourceKernel": "autotune.kernel:SourceKernel",
     "Target": "autotune.target:Target",
     "Task": "autotune.task:Task",
@@ -136,6 +138,7 @@ __all__ = [
     "MeasureInput",
     "MeasureResult",
     "NDArray",
+    "Session",
     "SourceKernel",
     "Target",
     "Task",
