@@ -22,8 +22,11 @@ DOCUMENTS = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
-# Smaller shapes, fewer trials, and a target that every machine has.
-SMALLER = {"1024": "16", "300": "4", '"cuda"': '"cuda -emulate"'}
+# Smaller shapes and networks, fewer trials, and a target that every machine has.
+SMALLER = {
+    "1024": "16", "300": "4", '"cuda"': '"cuda -emulate"',
+    "resnet.get_workload(num_layers=18)": "mlp.get_workload(1, image_shape=(1, 4, 4))",
+}  # fmt: skip
 _BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^ {4}((?:python -m benchmarks|autotune |make )[^#\n]*)", re.MULTILINE)
 _CODE = re.compile(r"`((?:autotune|make) [a-z][^`\n]*)`")

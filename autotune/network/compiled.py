@@ -15,6 +15,7 @@ from autotune.runtime.module import BenchmarkResult, Module
 from autotune.runtime.program import Program, ProgramStep, program_of, view
 from autotune.runtime.timing import Clocks, TimeOptions, take_timing
 from autotune.target import Target
+from autotune.utils.check import Check
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +40,12 @@ class CompiledNetwork:
         """
         own = device(self.target)
         chosen = own if where is None else where
-        if chosen.kind != own.kind:
-            raise GraphError(
-                f"network: device must be a {own.kind} device, as it was compiled for "
-                f"{self.target.kind.name!r}, got {chosen}"
+        if not isinstance(chosen, Device) or chosen.kind != own.kind:
+            emulated = "emulated " if self.target.emulate else ""
+            expected = f"a {own.kind} device, as it was compiled for {emulated}"
+            hint = f"; autotune.runtime.device({str(self.target)!r}) is one"
+            Check(GraphError, "network").refuse(
+                "device", f"{expected}{self.target.kind.name!r}", where, hint
             )
         return NetworkInstance(self, chosen)
 

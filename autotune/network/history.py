@@ -3,46 +3,69 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable
 from contextvars import ContextVar, Token
 from os import PathLike
 from typing import Any
 
 from autotune.auto_scheduler import ComputeDAG
-from autotune.auto_scheduler.best_record import load_best_record
+from autotune.auto_scheduler.best_record import (
+    FAR,
+    decode_workload_key,
+    fair,
+    workload_distance,
+)
 from autotune.auto_scheduler.equivalent_keys import equivalent_keys
 from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.record_codec import Pair
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.driver import kernel_of
-from autotune.errors import AutotuneError
+from autotune.errors import AutotuneError, RecordError
 from autotune.graph.fuse import Function
 from autotune.kernel import Kernel
 from autotune.network.compile import fallback_kernel
+from autotune.record.paths import LogPath
 from autotune.target import Target
+from autotune.utils.check import Check
 
 _log = logging.getLogger("autotune")
 _current: ContextVar[ApplyHistoryBest | None]
+_EXPECTED = "a log, a list of logs, or None"
+# Workload key -> kind of target -> the fastest record and its result.
+_Best = dict[str, dict[str, Pair]]
 
 
 class ApplyHistoryBest:
     """Lets networks that are built in the ``with`` block use the best records of a log.
 
-    A function without a record runs untuned; a log that is missing costs a warning.
+    A function without a record runs untuned; a log that is missing costs a warning. Logs are read
+    once, when the first network is built.
 
     Args:
-        records: a log, several, or None for none.
+        records: a log, several logs or records (pairs of input and result), or None for none.
         n_lines: accepted for TVM's scripts; the whole log is read.
         include_compatible: whether records of smaller workloads are used, whose sizes divide
             those of a function.
+
+    Raises:
+        RecordError: ``records`` is something else.
     """
 
     def __init__(
         self, records: Any, n_lines: int | None = None, include_compatible: bool = False
     ) -> None:
         del n_lines
-        several = isinstance(records, Iterable) and not isinstance(records, str | bytes | PathLike)
-        self.logs = list(records) if several else [] if records is None else [records]
+        single = records is None or isinstance(records, str | bytes | PathLike)
+        if not single and not isinstance(records, Iterable):
+            Check(RecordError, "ApplyHistoryBest").refuse("records", _EXPECTED, records)
+        self.logs = [] if records is None else [records] if single else list(records)
+        for log in self.logs:
+            if not isinstance(log, tuple):
+                Check(RecordError, "ApplyHistoryBest").path("records", log)
         self.include_compatible = include_compatible
+        self._best: _Best | None = None
+        self._reading = threading.Lock()
         self._tokens: list[Token[ApplyHistoryBest | None]] = []
 
     @staticmethod
@@ -59,38 +82,70 @@ class ApplyHistoryBest:
 
     def query(self, target: Target, workload_key: str) -> MeasureInput | None:
         """Return the best record of a workload, or None."""
-        for log in self.logs:
-            try:
-                found, _ = load_best_record(log, workload_key, target, self.include_compatible)
-            except (AutotuneError, OSError) as error:
-                _log.warning("ApplyHistoryBest: %s; what is in it is not used", error)
-                self.logs.remove(log)
-                return self.query(target, workload_key)
-            if found is not None:
-                return found
-        return None
+        wanted = decode_workload_key(workload_key)
+        found: list[tuple[float, MeasureInput]] = []
+        for key, kinds in self._records().items():
+            same = key == workload_key
+            if target.kind.name not in kinds or not (same or self.include_compatible):
+                continue
+            record, result = kinds[target.kind.name]
+            factor = 1.0 if same else workload_distance(wanted, decode_workload_key(key))
+            if factor < FAR:
+                found.append((result.seconds * factor, record))
+        return min(found, key=lambda pair: pair[0])[1] if found else None
 
     def kernel_for(self, function: Function, target: Target) -> Kernel:
-        """Return the kernel of the best record of a function; if there is none, an untuned one."""
-        tensors = function.tensors()
-        dag = ComputeDAG(list(tensors))
+        """Return the kernel of the best record of a function; if there is none, an untuned one.
+
+        So does a function whose record does not fit it: that costs a warning.
+        """
+        dag = ComputeDAG(list(function.tensors()))
         keys = equivalent_keys(dag)
         record = next(filter(None, (self.query(target, key) for key in keys)), None)
         if record is None:
             return fallback_kernel(function, target)
-        schedule, arguments = dag.apply_steps_from_state(record.state)
-        return kernel_of((schedule, list(arguments)), target, function.name)
+        try:
+            schedule, arguments = dag.apply_steps_from_state(record.state)
+            return kernel_of((schedule, list(arguments)), target, function.name)
+        except AutotuneError as error:
+            _log.warning(
+                "ApplyHistoryBest: the record of %s cannot be used: %s; it runs untuned",
+                function.name, error,
+            )  # fmt: skip
+            return fallback_kernel(function, target)
 
     @property
     def is_empty(self) -> bool:
-        """Whether no log has any record."""
-        for log in self.logs:
-            try:
-                if next(iter(RecordReader(log)), None) is not None:
-                    return False
-            except (AutotuneError, OSError) as error:
-                _log.warning("ApplyHistoryBest: %s; networks run untuned", error)
-        return True
+        """Whether no log has any record of a trial that worked."""
+        return not self._records()
+
+    def _records(self) -> _Best:
+        """Return the best record of each workload and kind of target; logs are read once."""
+        with self._reading:
+            if self._best is None:
+                self._best = {}
+                given = [log for log in self.logs if isinstance(log, tuple)]
+                for log in self.logs:
+                    if not isinstance(log, tuple):
+                        _add(_read(log), self._best)
+                _add(given, self._best)
+            return self._best
+
+
+def _read(log: LogPath) -> list[Pair]:
+    try:
+        return fair(RecordReader(log, races=True))
+    except (AutotuneError, OSError) as error:
+        _log.warning("ApplyHistoryBest: %s; networks run untuned", error)
+        return []
+
+
+def _add(pairs: Iterable[Pair], best: _Best) -> None:
+    for record, result in pairs:
+        kinds = best.setdefault(record.task.workload_key, {}) if result.ok else {}
+        known = kinds.get(record.target.kind.name)
+        if known is None or result.seconds < known[1].seconds:
+            kinds[record.target.kind.name] = (record, result)
 
 
 _current = ContextVar("autotune_network_history", default=None)
