@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from autotune.auto_scheduler.measure_input import MeasureInput
@@ -23,11 +23,11 @@ def decode_workload_key(workload_key: str) -> Workload:
     """Returns name and flat arguments of a key; a key that is no JSON list is its own name."""
     try:
         parsed = json.loads(workload_key)
-    except ValueError:
+        if not isinstance(parsed, list) or not parsed or not isinstance(parsed[0], str):
+            return workload_key, ()
+        return parsed[0], tuple(_flat(parsed[1:]))
+    except (ValueError, RecursionError):
         return workload_key, ()
-    if not isinstance(parsed, list) or not parsed or not isinstance(parsed[0], str):
-        return workload_key, ()
-    return parsed[0], tuple(_flat(parsed[1:]))
 
 
 def _flat(values: Iterable[Any]) -> Iterable[Any]:
@@ -35,7 +35,8 @@ def _flat(values: Iterable[Any]) -> Iterable[Any]:
         if isinstance(value, list):
             yield from _flat(value)
         else:
-            yield value
+            # What cannot be compared by its hash is compared by its text.
+            yield json.dumps(value) if isinstance(value, dict) else value
 
 
 def workload_distance(wanted: Workload, known: Workload) -> float:
@@ -53,7 +54,10 @@ def workload_distance(wanted: Workload, known: Workload) -> float:
             continue
         if not numbers or have == 0 or want == 0 or want % have:
             return FAR
-        factor *= want / have
+        try:
+            factor *= want / have
+        except OverflowError:
+            return FAR
     return factor
 
 
@@ -62,6 +66,7 @@ def load_best_record(
     workload_key: str | None = None,
     target: str | Target | None = None,
     include_compatible: bool = False,
+    accepts: Callable[[MeasureInput, MeasureResult], bool] | None = None,
 ) -> tuple[MeasureInput, MeasureResult] | tuple[None, None]:
     """Returns the fastest record of a log, or None twice if there is none.
 
@@ -73,6 +78,7 @@ def load_best_record(
         target: for which kind of target; for any if None.
         include_compatible: whether records of smaller workloads count, whose sizes divide those
             of this one; their times count in proportion.
+        accepts: says of records of the workload whether they count; by default all do.
 
     Raises:
         LogMissingError: the log cannot be opened.
@@ -86,7 +92,8 @@ def load_best_record(
         if not result.ok or (kind is not None and inp.target.kind != kind):
             continue
         factor = _factor(workload_key, inp.task.workload_key, include_compatible)
-        if result.seconds * factor < least:
+        better = result.seconds * factor < least
+        if better and (accepts is None or accepts(inp, result)):
             best, least = (inp, result), result.seconds * factor
     return best if best is not None else (None, None)
 

@@ -10,6 +10,7 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+from autotune.auto_scheduler.record_codec import GRAPH_HASH
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import TransformStep
@@ -19,6 +20,8 @@ from autotune.measure import MeasureResult
 logger = logging.getLogger("auto_scheduler")
 
 _FORM = "autotune search trials 1"
+# Workload key, kind of target, and hash of the graph; the last is empty where nobody knows.
+_Task = tuple[str, str, str]
 # What was measured of one workload on one kind of target: steps and seconds.
 Trials = list[tuple[tuple[TransformStep, ...], float]]
 
@@ -34,21 +37,23 @@ class CostModel:
     ranks = True
 
     def __init__(self) -> None:
-        self._trials: dict[tuple[str, str], Trials] = {}
-        self._known: set[tuple[str, str, str]] = set()
+        self._trials: dict[_Task, Trials] = {}
+        self._known: set[tuple[_Task, str]] = set()
 
     def update(self, inputs: Iterable[Any], results: Iterable[MeasureResult]) -> None:
         """Take note of measured states; each once."""
         for inp, result in zip(inputs, results, strict=True):
-            key = (inp.task.workload_key, str(inp.target.kind))
+            own = getattr(inp.task, GRAPH_HASH, "")
+            graph = str(result.extra.get(GRAPH_HASH, own))
+            key = (inp.task.workload_key, str(inp.target.kind), graph)
             seconds = result.seconds if result.ok else inf
             self._keep(key, inp.key, inp.config.transform_steps, seconds)
 
     def _keep(
-        self, task: tuple[str, str], name: str, steps: tuple[TransformStep, ...], seconds: float
+        self, task: _Task, name: str, steps: tuple[TransformStep, ...], seconds: float
     ) -> None:
-        if (*task, name) not in self._known:
-            self._known.add((*task, name))
+        if (task, name) not in self._known:
+            self._known.add((task, name))
             self._trials.setdefault(task, []).append((steps, seconds))
 
     def predict(self, task: Any, states: Sequence[Any]) -> list[float]:
@@ -56,8 +61,12 @@ class CostModel:
         raise NotImplementedError(f"{type(self).__name__} must define predict(task, states)")
 
     def trials(self, task: Any) -> Trials:
-        """Return what is known of a task: the steps of states, and their seconds."""
-        return list(self._trials.get((task.workload_key, str(task.target.kind)), ()))
+        """Return what is known of a task as it is defined now: steps of states, and seconds."""
+        key, kind = task.workload_key, str(task.target.kind)
+        found = [self._trials.get((key, kind, graph), ()) for graph in (task.graph_hash, "")]
+        return list(
+            {steps: (steps, seconds) for each in found for steps, seconds in each}.values()
+        )
 
 
 class RandomModel(CostModel):
@@ -116,12 +125,13 @@ class XGBModel(CostModel):
             {
                 "workload_key": key,
                 "target": kind,
+                "graph": graph,
                 "states": [
                     [RecordedState(steps).to_json(), seconds if isfinite(seconds) else None]
                     for steps, seconds in trials
                 ],
             }
-            for (key, kind), trials in self._trials.items()
+            for (key, kind, graph), trials in self._trials.items()
         ]
         path = Path(file_name)
         with tempfile.NamedTemporaryFile(
@@ -142,17 +152,20 @@ class XGBModel(CostModel):
             if data["form"] != _FORM:
                 raise ValueError(f"its form is {data['form']!r}")
             tasks = [
-                (str(task["workload_key"]), str(task["target"]), _read_trials(task["states"]))
+                (
+                    (str(task["workload_key"]), str(task["target"]), str(task.get("graph", ""))),
+                    _read_trials(task["states"]),
+                )
                 for task in data["tasks"]
             ]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RecordError(
                 f"{file_name}: expected a model that XGBModel.save wrote ({_FORM!r}), got another "
                 f"file ({error}); update_from_file learns from a log"
             ) from None
-        for key, kind, trials in tasks:
+        for task, trials in tasks:
             for steps, seconds in trials:
-                self._keep((key, kind), RecordedState(steps).key, steps, seconds)
+                self._keep(task, RecordedState(steps).key, steps, seconds)
 
 
 def _read_trials(rows: Any) -> Trials:

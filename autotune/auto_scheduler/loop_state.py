@@ -16,7 +16,7 @@ from autotune.auto_scheduler.attach_map import AttachMap, made_room
 from autotune.auto_scheduler.loops import Iterator, Stage, stage_of
 from autotune.auto_scheduler.stage_ops import ops_after
 from autotune.auto_scheduler.state_text import state_text
-from autotune.auto_scheduler.transform_steps.base import TransformStep, refuse
+from autotune.auto_scheduler.transform_steps.base import TransformStep, check_loops, refuse
 from autotune.te.tensor import Operation
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class StateObject:
         concrete: bool | None = None,
     ) -> StateObject:
         """Return the state with the loops of the stage of a step replaced."""
+        check_loops(step, [loop.name for loop in iters])
         state = self.with_stage(step, replace(self.stages[step.stage_id], iters=iters), attach)
         return state if concrete is None else replace(state, concrete=concrete)
 

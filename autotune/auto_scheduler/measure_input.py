@@ -11,10 +11,17 @@ from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.loop_state import HasSteps
 from autotune.auto_scheduler.recorded_state import RecordedState, recorded
 from autotune.auto_scheduler.search_task import LayoutRewriteOption, SearchTask
-from autotune.auto_scheduler.workload_registry import workload_key_to_tensors
+from autotune.auto_scheduler.workload_registry import (
+    workload_args,
+    workload_key_to_tensors,
+)
+from autotune.errors import AutotuneError, TemplateError
 from autotune.measure.types import MeasureInput as Trial
+from autotune.record.current import names_only
 from autotune.record.fields import target_of
 from autotune.target import Target
+from autotune.te.tensor import Tensor
+from autotune.utils.check import shown
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,24 @@ class RecordedTask:
         Raises:
             TemplateError: the workload is not registered in this process.
         """
-        return ComputeDAG(workload_key_to_tensors(self.workload_key))
+        return ComputeDAG(self._tensors())
+
+    def _tensors(self) -> list[Tensor]:
+        """Run the function of the key, on arguments that anybody may have written."""
+        if not names_only(workload_args(self.workload_key)):
+            raise TemplateError(
+                f"workload key {shown(self.workload_key)} of a record holds a text that could be "
+                "code; no function is run on it"
+            )
+        try:
+            return workload_key_to_tensors(self.workload_key)
+        except AutotuneError:
+            raise
+        except Exception as error:  # the function is the user's, the arguments are the log's
+            raise TemplateError(
+                f"workload key {shown(self.workload_key)} of a record: its function takes other "
+                f"arguments ({type(error).__name__}: {shown(str(error))})"
+            ) from error
 
     def search_task(self) -> SearchTask:
         """Returns the task with its graph, ready to be searched or measured.
@@ -72,6 +96,7 @@ class RecordedTask:
         option = self.layout_rewrite_option
         return SearchTask(
             workload_key=self.workload_key,
+            compute_dag=self.compute_dag,
             target=self.target,
             target_host=self.target_host,
             hardware_params=self.hardware_params,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -40,11 +41,11 @@ class _Text(Replay):
 
     def new_label(self, name: str) -> str:
         """Return the variable for the tensor of a new stage; TVM's text lets some share one."""
-        return clean_name(name)
+        return _word(name)
 
     def axis(self, stage_id: int, axis: IterVar) -> str:
         """Return the variable that stands for an axis."""
-        return f"{self.labels[stage_id]}_{clean_name(self.axis_names.get(axis, axis.name))}"
+        return f"{self.labels[stage_id]}_{_word(self.axis_names.get(axis, axis.name), part=True)}"
 
     def write_axes(self, stage_id: int, of: str, both: bool) -> None:
         """Write where the axes of a stage come from."""
@@ -184,11 +185,17 @@ class _Text(Replay):
 
     def factored_axis(self, stage_id: int, axis: IterVar) -> str:
         """Return the variable of the factored axis; TVM's text forgets the stage before it."""
-        return clean_name(self.axis_names.get(axis, axis.name))
+        return _word(self.axis_names.get(axis, axis.name))
 
     def rest_label(self, stage_id: int, label: str) -> str:
         """Return the variable of the stage that reduces what is left."""
         return self.new_label(self.names[stage_id])
+
+
+def _word(name: str, part: bool = False) -> str:
+    """Return a name as a variable has it: what is printed may be run, whatever it is called."""
+    word = re.sub(r"\W", "_", clean_name(name))
+    return word if part or word.isidentifier() else f"_{word}"
 
 
 def schedule_text(dag: ComputeDAG, steps: Iterable[TransformStep]) -> str:
@@ -207,7 +214,7 @@ class _Runnable(_Text):
 
     def new_label(self, name: str) -> str:
         """Return a variable that no other tensor has."""
-        label = base = clean_name(name)
+        label = base = _word(name)
         count = 1
         while label in self.labels or label in _TAKEN or keyword.iskeyword(label):
             count += 1
@@ -265,7 +272,7 @@ def runnable_text(dag: ComputeDAG, steps: Iterable[TransformStep]) -> str:
         *written.lines,
         "return s, tensors",
     ]
-    inputs = ", ".join(tensor.name for tensor in dag.tensors)
+    inputs = ", ".join(_word(tensor.name) for tensor in dag.tensors)
     head = f'from autotune import te\n\n\ndef schedule(tensors):\n    """{inputs}"""\n'
     return head + "".join(f"    {line}\n" for line in lines)
 

@@ -42,6 +42,8 @@ VERSION = "v0.6"
 FAILED_COST = 1e10
 # What a line begins with that adds to the record after it.
 NOTE = "# with "
+# The key there of `SearchTask.graph_hash`.
+GRAPH_HASH = "graph_hash"
 _WORDS = 200
 
 
@@ -60,13 +62,13 @@ def encode(inp: MeasureInput, result: MeasureResult) -> str:
 
 def encode_race(inp: MeasureInput, result: MeasureResult) -> str:
     """Returns the line of a final race: a comment to TVM's reader, with all we know in one."""
-    extra = json.dumps(dict(result.extra), default=str)
+    extra = json.dumps(_known(inp, result), default=str)
     return f"{RACE_NOTE}{encode(inp, result)[:-1]}, {extra[1:-1]}}}"
 
 
 def encode_note(inp: MeasureInput, result: MeasureResult) -> str:
     """Returns the line that goes before a record; empty where there is nothing to say."""
-    known: dict[str, Any] = dict(result.extra)
+    known = _known(inp, result)
     if result.error_msg:
         known["error_msg"] = writable(bounded(result.error_msg))
     if not known:
@@ -76,6 +78,19 @@ def encode_note(inp: MeasureInput, result: MeasureResult) -> str:
         return NOTE + json.dumps({"of": inp.key, "exact": exact, **known}, default=str)
     except (TypeError, ValueError) as error:
         raise RecordError(f"{inp.task.workload_key}: no JSON form: {error}") from error
+
+
+def _known(inp: MeasureInput, result: MeasureResult) -> dict[str, Any]:
+    """Returns what TVM's line does not hold; of a trial of this process, also of which graph."""
+    known: dict[str, Any] = dict(result.extra)
+    if isinstance(inp.task, SearchTask):
+        known.setdefault(GRAPH_HASH, inp.task.graph_hash)
+    return known
+
+
+def is_of_graph(result: MeasureResult, graph_hash: str) -> bool:
+    """Returns whether a record can be of a graph; one that does not say, as TVM's, can."""
+    return bool(result.extra.get(GRAPH_HASH, graph_hash) == graph_hash)
 
 
 def decode(line: str, note: str = "") -> Pair | None:
@@ -165,7 +180,7 @@ def _noted(note: str, inp: MeasureInput) -> dict[str, Any]:
         return {}
     try:
         known = json.loads(note.removeprefix(NOTE))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(known, dict) or known.pop("of", None) != inp.key:
         return {}

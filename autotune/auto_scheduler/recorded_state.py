@@ -11,9 +11,13 @@ from typing import Any
 
 from autotune.auto_scheduler.loop_state import HasSteps
 from autotune.auto_scheduler.transform_steps.base import TransformStep, step_from_row
+from autotune.errors import RecordError
 
 # Hexadecimal digits of a hash of steps.
 _DIGITS = 16
+# Steps, and stages added by them, that a record may have; searches take a tenth of that. What adds
+# stages is taken anew by each that follows.
+_STEPS, _ADDED = 1000, 64
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,15 @@ class RecordedState:
         """Returns the state whose steps stand in a record.
 
         Raises:
-            RecordError: a step is unknown or ill-formed.
+            RecordError: a step is unknown or ill-formed, or there are too many to be taken.
         """
-        return RecordedState(tuple([step_from_row(row) for row in rows]))
+        steps = tuple([step_from_row(row) for row in rows])
+        if len(steps) > _STEPS or sum(step.adds_stage for step in steps) > _ADDED:
+            raise RecordError(
+                f"a state has at most {_STEPS} steps, of which {_ADDED} add stages; this one has "
+                f"{len(steps)}"
+            )
+        return RecordedState(steps)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.transform_steps))

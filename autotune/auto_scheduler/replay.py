@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from autotune.auto_scheduler.loops import Annotation
-from autotune.auto_scheduler.transform_steps.base import TransformStep
+from autotune.auto_scheduler.transform_steps.base import TransformStep, brief, check_loops
 from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.intrinsics import thread_axis
@@ -48,10 +48,12 @@ class Replay:
         """Take a step; a `ScheduleError` names the step that cannot be taken."""
         try:
             step.replay(self)
+            if step.stage_id < len(self.axes):
+                check_loops(step, [axis.name for axis in self.axes[step.stage_id]])
         except IndexError:
-            raise ScheduleError(f"{step}: there is no such stage or loop") from None
+            raise ScheduleError(f"{brief(step)}: there is no such stage or loop") from None
         except ScheduleError as error:
-            raise ScheduleError(f"{step}: {error}") from error
+            raise ScheduleError(f"{brief(step)}: {error}") from error
         self.steps.append(step)
 
     def finish(self) -> Schedule:

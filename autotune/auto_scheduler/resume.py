@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 
-from autotune.auto_scheduler.equivalent_keys import equivalent_keys
+from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
 from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.record_codec import is_of_graph
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.auto_scheduler.search_task import SearchTask
+from autotune.errors import AutotuneError
 from autotune.measure import MeasureResult
 
 logger = logging.getLogger("auto_scheduler")
@@ -25,8 +28,61 @@ def measured_states(
         logger.warning("%s does not exist!", filename)
         return []
     keys = set(equivalent_keys(task.compute_dag, task.workload_key))
-    return [
+    definition = Definition(task, keys)
+    found = [
         (MeasureInput(task, inp.state), result)
         for inp, result in RecordReader(filename)
-        if inp.task.workload_key in keys and inp.target.kind == task.target.kind
+        if inp.task.workload_key in keys
+        and inp.target.kind == task.target.kind
+        and definition.made(inp, result)
     ]
+    definition.warn(filename)
+    return found
+
+
+class Definition:
+    """Tells records of a task as it is defined now from those of an older definition.
+
+    The key of a function stays when the function is changed. A record that does not say of which
+    graph it is, such as TVM's, is taken as it is.
+
+    Args:
+        task: as it is now.
+        keys: those of its records; of other keys are records of smaller workloads.
+    """
+
+    def __init__(self, task: SearchTask, keys: Iterable[str]) -> None:
+        self._task = task
+        self._keys = set(keys)
+        self._others: dict[str, str | None] = {}
+        self._older: set[tuple[str, str]] = set()
+
+    def made(self, inp: MeasureInput, result: MeasureResult) -> bool:
+        """Return whether a record is of the definition; one that is not is counted."""
+        now = self._hash(inp)
+        if now is None or is_of_graph(result, now):
+            return True
+        self._older.add((inp.task.workload_key, inp.key))
+        return False
+
+    def _hash(self, inp: MeasureInput) -> str | None:
+        key = inp.task.workload_key
+        if key in self._keys:
+            return self._task.graph_hash
+        if key not in self._others:
+            try:
+                self._others[key] = structural_hash(inp.task.compute_dag)
+            except AutotuneError:
+                self._others[key] = None
+        return self._others[key]
+
+    def said(self) -> str:
+        """Return what is said of the records of an older definition; nothing if there is none."""
+        if not self._older:
+            return ""
+        return f"; {len(self._older)} records of an older definition of it were ignored"
+
+    def warn(self, filename: str | Path) -> None:
+        """Say how many records were ignored."""
+        if self._older:
+            logger.warning("%s: %s%s", filename, self._task.workload_key, self.said())

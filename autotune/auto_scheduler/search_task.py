@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotune.auto_scheduler.compute_dag import ComputeDAG
+from autotune.auto_scheduler.equivalent_keys import structural_hash
 from autotune.auto_scheduler.errors import SearchTaskError
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.recorded_state import RecordedState
@@ -142,6 +143,11 @@ class SearchTask:
     def key(self) -> str:
         """The workload key."""
         return self.workload_key
+
+    @cached_property
+    def graph_hash(self) -> str:
+        """A hash of what is computed, whatever it is called: keys of functions do not tell."""
+        return structural_hash(self.compute_dag)
 
     @property
     def flop(self) -> float:

@@ -12,6 +12,7 @@ from autotune.auto_scheduler.errors import NoScheduleError, PrintModeError
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.measuring import TuningOptions
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.resume import Definition
 from autotune.auto_scheduler.search_policy import SearchPolicy, SketchPolicy
 from autotune.auto_scheduler.search_task import SearchTask
 from autotune.driver import kernel_of
@@ -72,13 +73,19 @@ def best_of_log(
         NoScheduleError: there is none.
     """
     found = []
-    for key in equivalent_keys(task.compute_dag, task.workload_key):
-        inp, result = load_best_record(log_file, key, task.target, include_compatible)
+    keys = equivalent_keys(task.compute_dag, task.workload_key)
+    definition = Definition(task, keys)
+    for key in keys:
+        inp, result = load_best_record(
+            log_file, key, task.target, include_compatible, definition.made
+        )
         if inp is not None and result is not None:
             found.append((inp, result))
+    definition.warn(log_file)
     if not found:
         raise NoScheduleError(
             f"Cannot find any valid schedule for {task.workload_key} in file {log_file}"
+            f"{definition.said()}"
         )
     return min(found, key=lambda pair: pair[1].seconds)
 

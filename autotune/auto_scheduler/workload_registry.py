@@ -16,6 +16,7 @@ from autotune.errors import TemplateError
 from autotune.task.workload import serialize_args
 from autotune.te.declare import placeholder
 from autotune.te.tensor import Tensor
+from autotune.utils.check import shown
 from autotune.utils.names import did_you_mean
 
 Function = Callable[..., Any]
@@ -109,6 +110,15 @@ def decode_workload_key_to_func_args(workload_key: str) -> tuple[str, list[Any]]
     return name, [_argument(each) for each in args]
 
 
+def workload_args(workload_key: str) -> list[Any]:
+    """Return the arguments in a key, which need not be of a registered workload.
+
+    Raises:
+        TemplateError: it is no key.
+    """
+    return [] if workload_key in WORKLOAD_FUNC_REGISTRY else _parsed(workload_key)[1:]
+
+
 def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
     """Return the input and output tensors of a workload.
 
@@ -185,18 +195,22 @@ def _name_of(function: Function) -> str:
 def _parsed(workload_key: Any) -> list[Any]:
     try:
         parsed = json.loads(workload_key)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, list) or not parsed or not isinstance(parsed[0], str):
         raise TemplateError(
             "a workload key is a JSON list such as '[\"matmul\", 64, 64, 64]', "
-            f"got {workload_key!r}"
+            f"got {shown(workload_key)}"
         )
     return parsed
 
 
 def _argument(value: Any) -> Any:
     if isinstance(value, list) and value[:1] == ["TENSOR"] and len(value) == 3:
+        if not isinstance(value[1], list):
+            raise TemplateError(
+                f"a tensor of a workload key is ['TENSOR', shape, dtype], got {shown(value)}"
+            )
         return placeholder(tuple(value[1]), dtype=value[2])
     return value
 
@@ -204,6 +218,6 @@ def _argument(value: Any) -> Any:
 def _unknown(name: str) -> TemplateError:
     near = did_you_mean(name, WORKLOAD_FUNC_REGISTRY)
     return TemplateError(
-        f"workload {name!r} is not registered{near}; register the function that defines it with "
-        "@auto_scheduler.register_workload before"
+        f"workload {shown(name)} is not registered{near}; register the function that defines "
+        "it with @auto_scheduler.register_workload before"
     )

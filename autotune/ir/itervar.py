@@ -15,8 +15,9 @@ def whole(value: Any) -> Any:
     Everything else is returned as it is.
     """
     number = value.value if isinstance(value, FloatImm) else value
-    is_whole = isinstance(number, Real) and float(number).is_integer()
-    return int(float(number)) if is_whole and not isinstance(number, Integral) else value
+    if isinstance(number, Integral) or not isinstance(number, Real):
+        return value
+    return int(float(number)) if float(number).is_integer() else value
 
 
 class Range:

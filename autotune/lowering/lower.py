@@ -85,7 +85,13 @@ def lower_schedule(
     """
     checked = checked_arguments(schedule, args, name)
     with collection_paused():
-        return _Lowering(schedule, checked, name, target_kind, hook, limits).run()
+        try:
+            return _Lowering(schedule, checked, name, target_kind, hook, limits).run()
+        except RecursionError:
+            raise LoweringError(
+                f"{name}: its loops or expressions are nested too deeply to be lowered; split and "
+                "fuse less"
+            ) from None
 
 
 class _Lowering:

@@ -121,10 +121,13 @@ def task_refusal(task: Workload) -> Refusal | None:
     """
     if not isinstance(task, Task):
         return None
-    return None if _names_only(task.args) else _TEXT
+    return None if names_only(task.args) else _TEXT
 
 
-def _names_only(value: object) -> bool:
+def names_only(value: object) -> bool:
+    """Return whether the texts among arguments are names, of which no code can be made."""
     if isinstance(value, (tuple, list)):
-        return all(map(_names_only, value))
+        return all(map(names_only, value))
+    if isinstance(value, dict):
+        return all(map(names_only, (*value, *value.values())))
     return not isinstance(value, str) or _NAME.fullmatch(value) is not None

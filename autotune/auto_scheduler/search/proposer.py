@@ -166,7 +166,7 @@ class Proposer:
         result = []
         for at, arm in enumerate(self.arms):
             rows = [row for number, row in known if number == at]
-            parents = np.array(rows, np.int64).reshape(-1, arm.forms.program.width)
+            parents = np.array(rows, np.int64).reshape(len(rows), arm.forms.program.width)
             result += [arm.forms.program.candidate(row) for row in self._bred(at, parents)]
         return result
 
@@ -245,7 +245,7 @@ class Proposer:
     def _elites(self, arm: _Arm) -> Rows:
         order = np.argsort(arm.seconds, kind="stable")[: self.effort.elites]
         good = [arm.rows[i] for i in order if np.isfinite(arm.seconds[i])]
-        return np.array(good, np.int64).reshape(-1, arm.forms.program.width)
+        return np.array(good, np.int64).reshape(len(good), arm.forms.program.width)
 
     def _near(self) -> list[Rows]:
         """Return the neighbours of the fastest measured rows, by program."""

@@ -122,7 +122,7 @@ class Sampler:
                 new = row.copy()
                 new[columns] = values
                 found.append(new)
-        return self._kept(np.array(found, np.int64).reshape(-1, self.program.width))
+        return self._kept(np.array(found, np.int64).reshape(len(found), self.program.width))
 
     def _kept(self, rows: Rows) -> Rows:
         if not len(rows):

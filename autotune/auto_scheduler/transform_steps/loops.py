@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 UNROLL = "auto_unroll_max_step"
 SKIP_REGION = "debug_skip_region"
+# Of an unroll limit: more than that is no number of statements.
+_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,8 @@ class PragmaStep(TransformStep):
         key, _, value = self.pragma_type.partition("$")
         if key != UNROLL:
             return None
-        return int(value) if value.isdecimal() and value.isascii() else None
+        known = value.isdecimal() and value.isascii() and len(value) <= _DIGITS
+        return int(value) if known else None
 
     def apply(self, state: StateObject) -> StateObject:
         """Set the hint; an unroll limit is one of the stage, so the loop does not matter."""

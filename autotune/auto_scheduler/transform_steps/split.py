@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from autotune.auto_scheduler.loop_state import StateObject
     from autotune.auto_scheduler.replay import Replay
 
+# No loop is longer: they are counted in 32 bits.
+_MOST = 2**31 - 1
 # Lengths of loops; None where it is not decided yet.
 Lengths = tuple[int | None, ...]
 
@@ -156,7 +158,13 @@ def decided(step: TransformStep, lengths: Lengths) -> tuple[int, ...]:
     known = tuple([length for length in lengths if length is not None])
     if len(known) < len(lengths):
         raise refuse(step, "a length is not decided yet; fill in all before it becomes a schedule")
+    _check_lengths(step, known)
     return known
+
+
+def _check_lengths(step: TransformStep, lengths: Lengths) -> None:
+    if any(length is not None and not 1 <= length <= _MOST for length in lengths):
+        raise refuse(step, f"lengths must be at least 1 and at most {_MOST}, got {lengths}"[:200])
 
 
 def split_state(
@@ -165,8 +173,7 @@ def split_state(
     """Return a state in which a loop is split."""
     stage = state.compute_stage(step)
     loop = state.loop(step, stage, iter_id)
-    if any(length is not None and length < 1 for length in lengths):
-        raise refuse(step, f"lengths must be at least 1, got {lengths}")
+    _check_lengths(step, lengths)
     parts = split_parts(loop, lengths, inner_to_outer)
     iters = (*stage.iters[:iter_id], *parts, *stage.iters[iter_id + 1 :])
     extra = len(lengths)
