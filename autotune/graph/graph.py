@@ -11,6 +11,7 @@ import numpy as np
 
 from autotune.errors import GraphError
 from autotune.graph.value import Array, Constant, Node, Result, Value, Variable
+from autotune.utils.check import Check
 
 # Given a node and its new inputs: its new results, or None to keep the operator.
 Rewrite = Callable[[Node, tuple[Value, ...]], "Value | Sequence[Value] | None"]
@@ -84,8 +85,9 @@ class Graph:
         """Replace inputs by numbers, found by name; names that are no input are left alone.
 
         Raises:
-            GraphError: numbers are of another shape than their input.
+            GraphError: there is no dict, or numbers are of another shape than their input.
         """
+        Check(GraphError, "bind").kind("params", params, Mapping, "a dict of names and arrays")
         known = {v: _bound(v, params[v.name]) for v in self.inputs if v.name in params}
         return self.substitute(known)
 
@@ -186,6 +188,10 @@ def _widened(array: Any, dtype: str | None) -> Array:
 def _bound(variable: Variable, array: Any) -> Constant:
     # TVM's params are arrays of a device, which give their numbers by a method.
     numbers = np.asarray(array.numpy() if hasattr(array, "numpy") else array)
+    if numbers.dtype.kind in "OUSMm":
+        Check(GraphError, f"input {variable.name!r}").refuse(
+            "numbers", "an array of numbers", array
+        )
     if numbers.shape != variable.shape:
         raise GraphError(
             f"input {variable.name!r}: expected numbers of shape {variable.shape}, got "

@@ -23,6 +23,7 @@ from autotune.network.plan import plan_network
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
+from autotune.utils.check import Check
 
 _TIMEOUT_S = 600.0
 # Told how many of how many kernels are compiled.
@@ -58,6 +59,15 @@ def compile_network(
         GraphError: the graph is ill-formed, holds what has no kernel, or functions failed to
             compile; all of them are listed.
     """
+    check = Check(GraphError, "compile_network")
+    check.kind("graph", graph, Graph, "a graph")
+    check.function("pipeline", pipeline)
+    check.whole("opt_level", opt_level, least=0)
+    check.function("kernel_for", kernel_for)
+    if progress is not None:
+        check.function("progress", progress)
+    if jobs is not None:
+        check.whole("jobs", jobs, least=1)
     chosen = target if isinstance(target, Target) else Target(target)
     verify(graph)
     simpler = pipeline(graph, opt_level)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.errors import GraphError
@@ -31,6 +33,17 @@ class CompiledNetwork:
     plan: ExecutionPlan
     modules: tuple[Module, ...]
     target: Target
+    # Instances share the kernels, and with them the memory of values within a kernel.
+    _turn: AbstractContextManager[Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        shared = any(module.kernel.workspace for module in self.modules)
+        object.__setattr__(self, "_turn", threading.Lock() if shared else nullcontext())
+
+    @property
+    def turn(self) -> AbstractContextManager[Any]:
+        """What an instance holds while it runs: a lock where kernels have memory of their own."""
+        return self._turn
 
     def instance(self, where: Device | None = None) -> NetworkInstance:
         """Return the network with memory of its own on a device.
@@ -74,6 +87,8 @@ class CallSampler:
 class NetworkInstance:
     """A network that can be run: its arrays lie at fixed places.
 
+    Threads need an instance each, since inputs and outputs are its own; they may run together.
+
     Attributes:
         inputs, outputs: arrays on the device, written and read by each run.
         program: all kernels.
@@ -107,7 +122,8 @@ class NetworkInstance:
 
     def run(self) -> None:
         """Run once on what is in the inputs, and wait for the outputs."""
-        self.program.run()
+        with self.network.turn:
+            self.program.run()
         for source, target in self._copies:
             target.copyfrom(source)
 
@@ -127,6 +143,7 @@ class NetworkInstance:
 
     def time_end_to_end(self, options: TimeOptions | None = None) -> BenchmarkResult:
         """Time whole runs with copies of all inputs from the host and all outputs to it."""
+        _check_options("time_end_to_end", options)
         host = [each.numpy() for each in self.inputs]
 
         def once() -> None:
@@ -142,6 +159,15 @@ class NetworkInstance:
 
     def time(self, options: TimeOptions | None = None) -> BenchmarkResult:
         """Time whole runs on what is in the inputs."""
+        _check_options("time", options)
         self.run()
-        timing = take_timing(self.program.sampler(), options or TimeOptions())
+        with self.network.turn:
+            timing = take_timing(self.program.sampler(), options or TimeOptions())
         return BenchmarkResult(timing.samples_s, timing)
+
+
+def _check_options(owner: str, options: object) -> None:
+    if options is not None:
+        Check(GraphError, f"network: {owner}").kind(
+            "options", options, TimeOptions, "a TimeOptions or None"
+        )

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import tempfile
 import zipfile
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from autotune.errors import AutotuneError, GraphError
+from autotune.errors import GraphError
 from autotune.graph import Constant, TensorType
+from autotune.kernel import Kernel
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.memory import MemoryPlan
 from autotune.network.param_file import load_param_dict, save_param_dict
 from autotune.network.plan import ExecutionPlan, Home, Place, Step
 from autotune.runtime.module import load_module
 from autotune.target import Target
+from autotune.utils.check import Check
 
 _HEAD, _WEIGHTS, _VERSION = "network.json", "weights.params", 1
 
@@ -24,9 +29,14 @@ _HEAD, _WEIGHTS, _VERSION = "network.json", "weights.params", 1
 def export_network(network: CompiledNetwork, path: str | os.PathLike[str]) -> None:
     """Write a network to one file, from which `load_network` makes it again without a compiler.
 
+    The file appears whole, or what stood there stays.
+
     Raises:
         GraphError: no file can be written there.
     """
+    check = Check(GraphError, "export_library")
+    check.kind("network", network, CompiledNetwork, "a compiled network")
+    file = check.path("path", path)
     plan = network.plan
     head = {
         "version": _VERSION,
@@ -41,21 +51,20 @@ def export_network(network: CompiledNetwork, path: str | os.PathLike[str]) -> No
         "modules": len(network.modules),
     }
     weights = {f"p{i}": each.array for i, each in enumerate(plan.constants)}
+    where = Path(file)
     try:
-        with (
-            tempfile.TemporaryDirectory(prefix="autotune-export-") as folder,
-            zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive,
-        ):
-            archive.writestr(_HEAD, json.dumps(head))
-            archive.writestr(_WEIGHTS, save_param_dict(weights))
-            for number, module in enumerate(network.modules):
-                part = Path(folder, f"{number}")
-                module.export_library(part)
-                archive.write(part, f"kernels/{number}")
+        with tempfile.TemporaryDirectory(prefix=".autotune-export-", dir=where.parent) as folder:
+            whole = Path(folder, "whole")
+            with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
+                archive.writestr(_HEAD, json.dumps(head))
+                archive.writestr(_WEIGHTS, save_param_dict(weights))
+                for number, module in enumerate(network.modules):
+                    part = Path(folder, f"{number}")
+                    module.export_library(part)
+                    archive.write(part, f"kernels/{number}")
+            whole.replace(where)
     except OSError as error:
-        raise GraphError(
-            f"export_library: cannot write {os.fspath(path)}: {error.strerror}"
-        ) from error
+        raise GraphError(f"export_library: cannot write {where}: {error.strerror}") from error
 
 
 def is_network(path: str | os.PathLike[str]) -> bool:
@@ -63,38 +72,73 @@ def is_network(path: str | os.PathLike[str]) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return _HEAD in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
         return False
 
 
 def load_network(path: str | os.PathLike[str]) -> CompiledNetwork:
     """Read what `export_network` wrote.
 
+    The file holds machine code, which runs in this process: load only files that you trust.
+    Damage is found; malice is not.
+
     Raises:
         GraphError: the file is missing, or is something else.
     """
+    file = Check(GraphError, "load_module").path("path", path)
     try:
-        with (
-            zipfile.ZipFile(path) as archive,
-            tempfile.TemporaryDirectory(prefix="autotune-load-") as folder,
-        ):
-            head = json.loads(archive.read(_HEAD))
-            if head["version"] != _VERSION:
-                raise GraphError(f"{path}: written by another version of autotune; build it again")
-            modules = []
-            for number in range(head["modules"]):
-                part = Path(folder, str(number))
-                part.write_bytes(archive.read(f"kernels/{number}"))
-                modules.append(load_module(part))
-            weights = load_param_dict(archive.read(_WEIGHTS))
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
-        if isinstance(error, AutotuneError):
-            raise
+        return _loaded(file)
+    except (OSError, zipfile.BadZipFile, zlib.error, ArithmeticError, AttributeError, EOFError,
+            LookupError, RuntimeError, TypeError, ValueError) as error:  # fmt: skip
         raise GraphError(
-            f"load_module: path must be what export_library wrote, got {path}: {error}"
+            f"load_module: path must be what export_library wrote, got {file}: {error}"
         ) from error
-    numbers = {name: each.numpy() for name, each in weights.items()}
-    return CompiledNetwork(_plan(head, numbers), tuple(modules), Target(head["target"]))
+
+
+def _loaded(path: str) -> CompiledNetwork:
+    with (
+        zipfile.ZipFile(path) as archive,
+        tempfile.TemporaryDirectory(prefix="autotune-load-") as folder,
+    ):
+        head = json.loads(archive.read(_HEAD))
+        if head["version"] != _VERSION:
+            raise ValueError("it is of another version of autotune; build it again")
+        modules = []
+        for number in range(head["modules"]):
+            part = Path(folder, str(number))
+            part.write_bytes(archive.read(f"kernels/{number}"))
+            modules.append(load_module(part))
+        weights = load_param_dict(archive.read(_WEIGHTS))
+    plan = _plan(head, {name: each.numpy() for name, each in weights.items()})
+    _check(plan, [module.kernel for module in modules])
+    return CompiledNetwork(plan, tuple(modules), Target(head["target"]))
+
+
+def _check(plan: ExecutionPlan, kernels: Sequence[Kernel]) -> None:
+    """Refuse a plan whose places are not there, or are not what its kernels take."""
+    homes = {
+        Home.INPUT: [each.bytes for each in plan.inputs],
+        Home.OUTPUT: [each.bytes for each in plan.outputs],
+        Home.CONSTANT: [each.type.bytes for each in plan.constants],
+    }
+    for place in (
+        *[p for s in plan.steps for p in s.places],
+        *[p for c in plan.copies for p in c],
+    ):
+        if place.home is Home.ARENA:
+            fits = 0 <= place.at <= plan.memory.bytes - place.bytes
+        else:
+            fits = place.at in range(len(homes[place.home]))
+            fits = fits and homes[place.home][place.at] == place.bytes
+        if not fits:
+            raise ValueError(f"there is no {place}")
+    for step in plan.steps:
+        taken = [(p.shape, p.dtype) for p in step.places]
+        known = step.kernel in range(len(kernels))
+        if not known or taken != [(a.shape, a.dtype) for a in kernels[step.kernel].args]:
+            raise ValueError(f"there is no kernel {step.kernel} of {taken}")
+    if len(plan.input_names) != len(plan.inputs):
+        raise ValueError(f"{len(plan.inputs)} inputs have {len(plan.input_names)} names")
 
 
 def _plan(head: dict[str, Any], weights: dict[str, Any]) -> ExecutionPlan:
@@ -102,7 +146,7 @@ def _plan(head: dict[str, Any], weights: dict[str, Any]) -> ExecutionPlan:
         Constant.of(weights[f"p{i}"].reshape(TensorType(tuple(shape), dtype).shape), name, dtype)
         for i, (name, shape, dtype) in enumerate(head["constants"])
     )
-    total, least = head["memory"]
+    total, least = map(int, head["memory"])
     return ExecutionPlan(
         kernels=(),
         steps=tuple(Step(kernel, tuple(map(_place, places))) for kernel, places in head["steps"]),
@@ -121,4 +165,5 @@ def _row(place: Place) -> list[Any]:
 
 def _place(row: list[Any]) -> Place:
     home, at, shape, dtype = row
-    return Place(Home(home), at, tuple(shape), dtype)
+    kind = TensorType(tuple(shape), dtype)
+    return Place(Home(home), operator.index(at), kind.shape, kind.dtype)

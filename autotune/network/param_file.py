@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from autotune.errors import GraphError
+from autotune.errors import GraphError, KernelError
 from autotune.runtime.arrays.array import NDArray, array, numpy_dtype
+from autotune.utils.check import Check
 
 _LIST, _ARRAY = 0xF7E58D4F05049CB7, 0xDD5E40F096B4A13F
 _CPU = 1
@@ -23,7 +24,15 @@ _NAMES = {number: name for name, number in _KINDS.items()}
 
 
 def save_param_dict(params: Mapping[str, Any]) -> bytes:
-    """Return parameters as bytes; names are sorted."""
+    """Return parameters as bytes; names are sorted.
+
+    Raises:
+        GraphError: they are no dict of names and arrays.
+    """
+    check = Check(GraphError, "save_param_dict")
+    check.kind("params", params, Mapping, "a dict of names and arrays")
+    for each in params:
+        check.text("name of a parameter", each, "weight")
     names = sorted(params)
     parts = [struct.pack("<QQQ", _LIST, 0, len(names))]
     for name in names:
@@ -50,7 +59,19 @@ def load_param_dict(data: bytes | bytearray) -> dict[str, NDArray]:
     Raises:
         GraphError: it is something else, or cut off.
     """
+    expected = "the bytes that save_param_dict wrote"
+    check = Check(GraphError, "load_param_dict")
+    check.kind("data", data, (bytes, bytearray, memoryview), expected)
     reader = _Reader(bytes(data))
+    try:
+        return _read(reader)
+    except (ValueError, KernelError) as error:
+        if isinstance(error, GraphError):
+            raise
+        raise GraphError(f"load_param_dict: expected {expected}, got others: {error}") from error
+
+
+def _read(reader: _Reader) -> dict[str, NDArray]:
     magic, _ = reader.take("<QQ")
     if magic != _LIST:
         raise GraphError("load_param_dict: expected what save_param_dict wrote, got other bytes")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from autotune.graph import Constant, Graph, Value
+from autotune.graph import Constant, Graph, TensorType, Value
 from autotune.graph.fuse import Function, partition
 from autotune.network.memory import MemoryPlan, origin, plan_memory
 
@@ -34,6 +34,11 @@ class Place:
     at: int
     shape: tuple[int, ...]
     dtype: str
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all elements."""
+        return TensorType(self.shape, self.dtype).bytes
 
     def same_memory(self, other: Place) -> bool:
         """Returns whether two places are one piece of memory."""

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from autotune.auto_scheduler import ComputeDAG, HardwareParams, LayoutRewriteOption, SearchTask
+from autotune.errors import GraphError
 from autotune.graph import Graph
 from autotune.graph.fuse import Function, partition
 from autotune.graph.passes import RELAY_CPU, RELAY_CUDA, Pipeline
 from autotune.target import Target
+from autotune.utils.check import Check
 
 
 def pipeline_for(target: Target) -> Pipeline:
@@ -41,8 +43,15 @@ def extract_tasks(
         dump_workload_to_dag_log: a file to write each key with the text of its graph to, as JSON.
         opt_level: of the passes.
     """
+    check = Check(GraphError, "extract_tasks")
+    check.kind("graph", graph, Graph, "a graph")
+    check.whole("opt_level", opt_level, least=0)
+    if hardware_params is not None:
+        check.kind("hardware_params", hardware_params, HardwareParams, "a HardwareParams or None")
+    if dump_workload_to_dag_log is not None:
+        check.path("dump_workload_to_dag_log", dump_workload_to_dag_log)
     chosen = target if isinstance(target, Target) else Target(target)
-    simpler = pipeline_for(chosen)(graph.bind(params or {}), opt_level)
+    simpler = pipeline_for(chosen)(graph.bind({} if params is None else params), opt_level)
     groups: dict[str, list[Function]] = {}
     for function in partition(simpler, opt_level):
         groups.setdefault(function.signature, []).append(function)

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autotune.errors import TemplateError
+from autotune.errors import GraphError, TemplateError
 from autotune.graph import Graph, Node, ops
 from autotune.graph.passes import RELAY_TEMPLATES
 from autotune.target import Target
 from autotune.task import Task, create
 from autotune.task.template import TASK_TABLE
+from autotune.utils.check import Check
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,12 @@ def template_tasks(
     Raises:
         TemplateError: layers could be tuned, but no template is registered.
     """
+    check = Check(GraphError, "extract_from_program")
+    check.kind("graph", graph, Graph, "a graph")
+    if operators is not None:
+        check.sequence("operators", operators, "a list such as ['nn.conv2d'], or None")
     chosen = target if isinstance(target, Target) else Target(target)
-    simpler = RELAY_TEMPLATES(graph.bind(params or {}))
+    simpler = RELAY_TEMPLATES(graph.bind({} if params is None else params))
     found: dict[LayerTask, int] = {}
     for node in simpler.nodes:
         layer = layer_task(node, "cuda" if chosen.language == "cuda" else "cpu")

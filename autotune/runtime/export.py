@@ -63,6 +63,8 @@ def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, di
             artifact = archive.read(_ARTIFACT)
         if head["version"] != _VERSION:
             raise KernelError(f"{path}: written by another version of autotune; build it again")
+        if head["suffix"] not in (".cubin", ".so"):  # it ends the name of a file
+            raise ValueError(f"its machine code cannot end in {head['suffix']!r}")
         return (
             _kernel(head["kernel"]),
             Target(head["target"]),

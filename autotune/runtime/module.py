@@ -338,6 +338,8 @@ class Module:
 def load_module(path: str | os.PathLike[str]) -> Module:
     """Return a function that `Module.export_library` wrote.
 
+    The file holds machine code, which runs in this process: load only files that you trust.
+
     Raises:
         KernelError: the file is missing or is not one of these.
     """

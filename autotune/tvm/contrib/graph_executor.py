@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from autotune.errors import GraphError
@@ -11,6 +12,7 @@ from autotune.runtime.device import Device
 from autotune.runtime.module import BenchmarkResult
 from autotune.runtime.timing import TimeOptions
 from autotune.tvm.names import resolver
+from autotune.utils.check import Check, is_whole
 
 _WIDTH, _TAIL = 12, 15
 
@@ -47,16 +49,22 @@ class GraphModule:
             GraphError: there is no such input.
             KernelError: the shape is another.
         """
+        if key is None and value is not None:
+            Check(GraphError, "set_input").refuse("key", "the name or number of an input", key)
         if key is not None:
             self._input(key).copyfrom(value)
+        self._set(params)
+
+    def _set(self, params: Mapping[str, Any]) -> None:
         for name, each in params.items():
             if name in self._names:
                 self._input(name).copyfrom(each)
 
     def _input(self, key: str | int) -> NDArray:
         index = self._names.get(key, -1) if isinstance(key, str) else key
-        if not isinstance(index, int) or not 0 <= index < len(self.module.inputs):
-            raise GraphError(f"Could not find '{key}' in graph's inputs")
+        if not is_whole(index, 0, len(self.module.inputs) - 1):
+            names = ", ".join(self._names)
+            raise GraphError(f"Could not find '{key}' in graph's inputs, which are {names}")
         return self.module.inputs[index]
 
     def run(self, **input_dict: Any) -> None:
@@ -66,6 +74,8 @@ class GraphModule:
 
     def get_output(self, index: int, out: NDArray | None = None) -> NDArray:
         """Return an output, or copy it to ``out``; the next run overwrites it."""
+        last = len(self.module.outputs) - 1
+        Check(GraphError, "get_output").whole("index", index, least=0, most=last)
         return self._copied(self.module.outputs[index], out)
 
     def get_input(self, index: str | int, out: NDArray | None = None) -> NDArray:
@@ -74,11 +84,14 @@ class GraphModule:
 
     @staticmethod
     def _copied(array: NDArray, out: NDArray | None) -> NDArray:
-        return array if out is None else out.copyfrom(array)
+        if out is None:
+            return array
+        Check(GraphError, "graph executor").kind("out", out, NDArray, "an array of tvm.nd")
+        return out.copyfrom(array)
 
     def get_input_index(self, name: str) -> int:
         """Return the number of an input, -1 if there is none of the name."""
-        return self._names.get(name, -1)
+        return self._names.get(Check(GraphError, "get_input_index").text("name", name), -1)
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Return shapes and dtypes of the inputs by name."""
@@ -96,8 +109,7 @@ class GraphModule:
 
     def load_params(self, params_bytes: bytes) -> None:
         """Set inputs from what ``save_param_dict`` wrote."""
-        params: dict[str, Any] = {**load_param_dict(params_bytes)}
-        self.set_input(**params)
+        self._set(load_param_dict(params_bytes))
 
     def benchmark(
         self,
@@ -130,6 +142,10 @@ class GraphModule:
             raise GraphError(
                 f"benchmark: expected 'run' on {self.module.device}, got {func_name!r} on {device}"
             )
+        check = Check(GraphError, "benchmark")
+        check.number("cooldown_interval_ms", cooldown_interval_ms, least=0)
+        if min_repeat_ms is not None:
+            check.number("min_repeat_ms", min_repeat_ms, least=0)
         self.set_input(**kwargs)
         options = TimeOptions(
             number=number,
@@ -143,7 +159,7 @@ class GraphModule:
 
     def __getitem__(self, key: str) -> Any:
         functions = {"run": self.run, "set_input": self.set_input, "get_output": self.get_output}
-        if key not in functions:
+        if not isinstance(key, str) or key not in functions:
             raise GraphError(f"graph executor: expected one of {[*functions]}, got {key!r}")
         return functions[key]
 
@@ -151,6 +167,8 @@ class GraphModule:
 def create(graph_json_str: Any, libmod: Any, device: Device) -> GraphModule:
     """Return a network from the three parts that older scripts take apart."""
     del graph_json_str
+    if not hasattr(libmod, "network"):
+        Check(GraphError, "create").refuse("libmod", "the library of relay.build", libmod)
     return GraphModule(libmod["default"](device))
 
 

@@ -21,6 +21,7 @@ from autotune.runtime.module import DeviceModule
 from autotune.target import Target
 from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import IRModule, graph_of
+from autotune.utils.check import Check
 
 
 class GraphExecutorFactoryModule:
@@ -126,11 +127,12 @@ def build(
         GraphError: there is no target, or functions of the network cannot be compiled.
     """
     del target_host, executor, runtime, workspace_memory_pools, constant_memory_pools
+    Check(GraphError, "relay.build").text("mod_name", mod_name, "default")
     chosen = Target.current() if target is None else Target(target)
     if chosen is None:
         raise GraphError("relay.build: target must be given, or be around as `with Target(...)`")
     context = PassContext.current()
-    graph = graph_of(ir_mod).bind(params or {})
+    graph = graph_of(ir_mod).bind({} if params is None else params)
     history = ApplyHistoryBest.current()
     wanted = bool(context.config.get("relay.backend.use_auto_scheduler"))
     if wanted and history is not None and not history.is_empty:

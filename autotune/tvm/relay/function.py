@@ -7,6 +7,9 @@ from typing import Any
 
 from autotune.errors import GraphError
 from autotune.graph import Graph, Value, Variable, free_variables, graph_text
+from autotune.utils.check import Check
+
+_VARIABLES = "a list of variables"
 
 
 class Tuple:
@@ -55,7 +58,10 @@ class Function:
         type_params: Any = None,
         attrs: Any = None,
     ) -> None:
-        self.params = list(params)
+        check = Check(GraphError, "Function")
+        self.params = list(check.sequence("params", params, _VARIABLES))
+        if not all(isinstance(each, Variable) for each in self.params):
+            check.refuse("params", _VARIABLES, params)
         self.body = body
         self.ret_type = ret_type
         self.type_params = type_params
@@ -76,6 +82,9 @@ class IRModule:
     """Functions by name; networks are called ``main``."""
 
     def __init__(self, functions: Mapping[Any, Function] | None = None) -> None:
+        if functions is not None:
+            expected = "a dict of names and functions; IRModule.from_expr takes one function"
+            Check(GraphError, "IRModule").kind("functions", functions, Mapping, expected)
         self.functions = {str(name): function for name, function in (functions or {}).items()}
 
     @staticmethod

@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import GraphError
 from autotune.graph import Value, apply, ops
 from autotune.tvm.names import resolver
+from autotune.tvm.relay.arguments import check_values, whole_numbers
 from autotune.tvm.relay.function import Tuple
+from autotune.utils.check import Check
 
 Numbers = int | Sequence[int]
 
 
-def several(numbers: Numbers) -> tuple[int, ...]:
-    """Return one number or a list of them as a tuple."""
-    return tuple(map(int, numbers)) if isinstance(numbers, Sequence) else (int(numbers),)
-
-
 def _channels(op: str, weight: Value, layout: str, channels: int | None, kernel: Any) -> None:
     """Refuse attributes that the weight contradicts."""
+    if not isinstance(layout, str) or not {*"OI"} <= {*layout}:
+        Check(GraphError, op).refuse("kernel_layout", "a text such as 'OIHW'", layout)
     found = dict(zip(layout, weight.shape, strict=False))
+    if len(layout) != len(weight.shape):
+        raise GraphError(f"{op}: weight must have the dimensions {layout}, got {weight.type}")
     spatial = tuple(found[letter] for letter in layout if letter in "DHW")
     if channels is not None and channels not in (found.get("O"), found.get("O", 1) * found["I"]):
         raise GraphError(f"{op}: weight must have {channels} output channels, got {weight.type}")
-    if kernel is not None and several(kernel) * (len(spatial) // len(several(kernel))) != spatial:
+    window = spatial if kernel is None else whole_numbers(op, "kernel_size", kernel)
+    if (window * len(spatial) if len(window) == 1 else window) != spatial:
         raise GraphError(f"{op}: weight must have windows {kernel}, got {weight.type}")
 
 
@@ -43,10 +45,13 @@ def conv2d(
     out_dtype: str = "",
 ) -> Value:
     """Convolve images of two dimensions."""
+    check_values("nn.conv2d", data=data, weight=weight)
     _plain("nn.conv2d", data, data_layout, out_layout, out_dtype)
     _channels("nn.conv2d", weight, kernel_layout, channels, kernel_size)
-    numbers = (several(strides), several(padding), several(dilation), groups)
-    return apply(ops.Conv2d(*numbers, data_layout, kernel_layout), data, weight)
+    Check(GraphError, "nn.conv2d").whole("groups", groups, least=1)
+    steps, sides, holes = _windows("nn.conv2d", strides, padding, dilation)
+    made = ops.Conv2d(steps, sides, holes, groups, data_layout, kernel_layout)
+    return apply(made, data, weight)
 
 
 def conv3d(
@@ -64,10 +69,13 @@ def conv3d(
     out_dtype: str = "",
 ) -> Value:
     """Convolve images of three dimensions."""
+    check_values("nn.conv3d", data=data, weight=weight)
     _plain("nn.conv3d", data, data_layout, out_layout, out_dtype)
     _channels("nn.conv3d", weight, kernel_layout, channels, kernel_size)
-    numbers = (several(strides), several(padding), several(dilation), groups)
-    return apply(ops.Conv3d(*numbers, data_layout, kernel_layout), data, weight)
+    Check(GraphError, "nn.conv3d").whole("groups", groups, least=1)
+    steps, sides, holes = _windows("nn.conv3d", strides, padding, dilation)
+    made = ops.Conv3d(steps, sides, holes, groups, data_layout, kernel_layout)
+    return apply(made, data, weight)
 
 
 def conv2d_transpose(
@@ -86,15 +94,23 @@ def conv2d_transpose(
     out_dtype: str = "",
 ) -> Value:
     """Spread images by filters [in, out, height, width]."""
+    check_values("nn.conv2d_transpose", data=data, weight=weight)
     _plain("nn.conv2d_transpose", data, data_layout, out_layout, out_dtype)
+    steps, sides, holes = _windows("nn.conv2d_transpose", strides, padding, dilation)
+    more = whole_numbers("nn.conv2d_transpose", "output_padding", output_padding)
     unsupported = data_layout != "NCHW" or kernel_layout not in ("IOHW", "OIHW") or groups != 1
-    if unsupported or set(several(dilation)) != {1}:
+    if unsupported or set(holes) != {1}:
         raise GraphError(
             "nn.conv2d_transpose: expected layouts NCHW and IOHW, one group and dilation 1, got "
             f"{data_layout}, {kernel_layout}, groups={groups}, dilation={dilation}"
         )
-    numbers = (several(strides), several(padding), several(output_padding))
-    return apply(ops.Conv2dTranspose(*numbers), data, weight)
+    return apply(ops.Conv2dTranspose(steps, sides, more), data, weight)
+
+
+def _windows(op: str, strides: Any, padding: Any, dilation: Any) -> list[tuple[int, ...]]:
+    """Return how windows move, each as a tuple."""
+    given = {"strides": strides, "padding": padding, "dilation": dilation}
+    return [whole_numbers(op, name, numbers) for name, numbers in given.items()]
 
 
 def _plain(op: str, data: Value, layout: str, out_layout: str, out_dtype: str) -> None:
@@ -108,6 +124,7 @@ def _plain(op: str, data: Value, layout: str, out_layout: str, out_dtype: str) -
 
 def dense(data: Value, weight: Value, units: int | None = None, out_dtype: str = "") -> Value:
     """Multiply data [batch, in] by the transpose of weight [out, in]."""
+    check_values("nn.dense", data=data, weight=weight)
     if units is not None and weight.shape[:1] != (units,):
         raise GraphError(f"nn.dense: weight must have {units} rows, got {weight.type}")
     _plain("nn.dense", data, "", "", out_dtype)
@@ -122,6 +139,7 @@ def batch_matmul(
     transpose_b: bool = True,
 ) -> Value:
     """Multiply batches of matrices."""
+    check_values("nn.batch_matmul", tensor_a=tensor_a, tensor_b=tensor_b)
     _plain("nn.batch_matmul", tensor_a, "", "", out_dtype)
     return apply(ops.BatchMatmul(transpose_a, transpose_b), tensor_a, tensor_b)
 
@@ -200,8 +218,13 @@ def pad(data: Value, pad_width: Any, pad_value: float = 0, pad_mode: str = "cons
     """Surround a tensor with a value."""
     if pad_mode != "constant":
         raise GraphError(f"nn.pad: pad_mode must be 'constant', got {pad_mode!r}")
-    pairs = tuple((int(before), int(after)) for before, after in pad_width)
-    return apply(ops.Pad(pairs, float(pad_value)), data)
+    check = Check(GraphError, "nn.pad")
+    rows = check.sequence("pad_width", pad_width, "a pair of numbers for each axis")
+    pairs = tuple(whole_numbers("nn.pad", "pad_width", row) for row in rows)
+    if any(len(pair) != 2 for pair in pairs):
+        check.refuse("pad_width", "a pair of numbers for each axis", pad_width)
+    check.number("pad_value", pad_value)
+    return apply(ops.Pad(tuple((a, b) for a, b in pairs), float(pad_value)), data)
 
 
 def upsampling(
@@ -232,7 +255,10 @@ def max_pool2d(
     ceil_mode: bool = False,
 ) -> Value:
     """Take the maximum of windows."""
-    a, b, c, d = (several(each) for each in (pool_size, strides, padding, dilation))
+    check_values("nn.max_pool2d", data=data)
+    Check(GraphError, "nn.max_pool2d").flag("ceil_mode", ceil_mode)
+    a = whole_numbers("nn.max_pool2d", "pool_size", pool_size)
+    b, c, d = _windows("nn.max_pool2d", strides, padding, dilation)
     return apply(ops.MaxPool2d(a, b, c, d, layout, ceil_mode), data)
 
 
@@ -248,7 +274,10 @@ def avg_pool2d(
     count_include_pad: bool = False,
 ) -> Value:
     """Take the average of windows."""
-    a, b, c, d = (several(each) for each in (pool_size, strides, padding, dilation))
+    check_values("nn.avg_pool2d", data=data)
+    Check(GraphError, "nn.avg_pool2d").flag("ceil_mode", ceil_mode)
+    a = whole_numbers("nn.avg_pool2d", "pool_size", pool_size)
+    b, c, d = _windows("nn.avg_pool2d", strides, padding, dilation)
     return apply(ops.AvgPool2d(a, b, c, d, layout, ceil_mode, count_include_pad), data)
 
 

@@ -10,7 +10,9 @@ import numpy as np
 from autotune.errors import GraphError
 from autotune.graph import OPERATORS, Constant, Node, TensorType, Value, Variable, apply, ops
 from autotune.te.location import user_line
+from autotune.tvm.relay.arguments import check_values, whole_numbers
 from autotune.tvm.relay.function import Tuple, flattened
+from autotune.utils.check import Check
 
 
 def var(
@@ -21,6 +23,7 @@ def var(
     Raises:
         GraphError: there is no shape.
     """
+    Check(GraphError, "var").kind("name_hint", name_hint, str, "a text")
     if type_annotation is not None and shape is not None:
         raise GraphError(f"var {name_hint!r}: expected type_annotation or shape, got both")
     if isinstance(type_annotation, TensorType):
@@ -33,12 +36,16 @@ def var(
                 f"var {name_hint!r}: expected a shape, got none; parameters whose shape follows "
                 "from their use are those of relay.testing.layers"
             )
-    return Variable(TensorType(tuple(given), dtype), name_hint)
+    return Variable(
+        TensorType(whole_numbers(f"var {name_hint!r}", "shape", given), dtype), name_hint
+    )
 
 
 def const(value: Any, dtype: str | None = None) -> Constant:
     """Make a constant; Python's floats are float32 and its ints int32, as in TVM."""
     numbers = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    if numbers.dtype.kind in "OUSMm":
+        Check(GraphError, "const").refuse("value", "a number or an array of numbers", value)
     if dtype is None and not isinstance(value, np.ndarray | np.generic):
         dtype = {"float64": "float32", "int64": "int32"}.get(numbers.dtype.name)
     return Constant.of(numbers, dtype=dtype)
@@ -66,7 +73,8 @@ def _reduction(name: str) -> Callable[..., Value]:
     def operator(
         data: Value, axis: Any = None, keepdims: bool = False, exclude: bool = False
     ) -> Value:
-        axes = None if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+        check_values(name, data=data)
+        axes = None if axis is None else whole_numbers(name, "axis", axis)
         if exclude:
             inside = {a % data.type.ndim for a in axes or ()}
             axes = tuple(a for a in range(data.type.ndim) if a not in inside)
@@ -91,6 +99,9 @@ argmax, argmin = map(_reduction, ("argmax", "argmin"))
 
 def clip(a: Value, a_min: float, a_max: float) -> Value:
     """Limit each element."""
+    check = Check(GraphError, "clip")
+    check.number("a_min", a_min)
+    check.number("a_max", a_max)
     return apply(ops.Clip(float(a_min), float(a_max)), a)
 
 
@@ -101,18 +112,18 @@ def cast(data: Value, dtype: str) -> Value:
 
 def reshape(data: Value, newshape: Any) -> Value:
     """Give the elements another shape; 0 keeps an extent, -1 takes what is left."""
-    shape = (newshape,) if isinstance(newshape, int) else tuple(newshape)
-    return apply(ops.Reshape(shape), data)
+    return apply(ops.Reshape(whole_numbers("reshape", "newshape", newshape)), data)
 
 
 def transpose(data: Value, axes: Sequence[int] | None = None) -> Value:
     """Permute dimensions; reverse them by default."""
-    return apply(ops.Transpose(tuple(axes) if axes is not None else None), data)
+    order = None if axes is None else whole_numbers("transpose", "axes", axes)
+    return apply(ops.Transpose(order), data)
 
 
 def squeeze(data: Value, axis: Any = None) -> Value:
     """Drop dimensions of extent 1."""
-    axes = None if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = None if axis is None else whole_numbers("squeeze", "axis", axis)
     return apply(ops.Squeeze(axes), data)
 
 
@@ -123,7 +134,7 @@ def expand_dims(data: Value, axis: int, num_newaxis: int = 1) -> Value:
 
 def broadcast_to(data: Value, shape: Sequence[int]) -> Value:
     """Repeat a tensor to a larger shape."""
-    return apply(ops.BroadcastTo(tuple(shape)), data)
+    return apply(ops.BroadcastTo(whole_numbers("broadcast_to", "shape", shape)), data)
 
 
 def concatenate(data: Any, axis: int = 0) -> Value:
@@ -150,7 +161,9 @@ def strided_slice(data: Value, begin: Any, end: Any, strides: Any = (), **kwargs
     """Take every ``strides``-th element from ``begin`` to ``end``."""
     if kwargs.get("axes") is not None or kwargs.get("slice_mode", "end") != "end":
         raise GraphError(f"strided_slice: expected begin, end and strides only, got {kwargs}")
-    return apply(ops.StridedSlice(tuple(begin), tuple(end), tuple(strides or ())), data)
+    given = {"begin": begin, "end": end, "strides": () if strides is None else strides}
+    a, b, c = (whole_numbers("strided_slice", name, each) for name, each in given.items())
+    return apply(ops.StridedSlice(a, b, c), data)
 
 
 def take(data: Value, indices: Value, axis: int = 0, mode: str = "clip", **_: Any) -> Value:
@@ -167,17 +180,19 @@ def where(condition: Value, x: Value, y: Value) -> Value:
 
 def full(fill_value: Value, shape: Any = (), dtype: str = "") -> Value:
     """Make a tensor of one value."""
-    return apply(ops.Full(tuple(shape)), fill_value)
+    return apply(ops.Full(whole_numbers("full", "shape", shape)), fill_value)
 
 
 def zeros(shape: Any, dtype: str = "float32") -> Value:
     """Make a tensor of zeros."""
-    return apply(ops.Full(tuple(shape)), Constant.of(np.zeros((), dtype)))
+    extents = whole_numbers("zeros", "shape", shape)
+    return apply(ops.Full(extents), Constant.of(np.zeros((), dtype)))
 
 
 def ones(shape: Any, dtype: str = "float32") -> Value:
     """Make a tensor of ones."""
-    return apply(ops.Full(tuple(shape)), Constant.of(np.ones((), dtype)))
+    extents = whole_numbers("ones", "shape", shape)
+    return apply(ops.Full(extents), Constant.of(np.ones((), dtype)))
 
 
 __all__ = [

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from autotune.errors import GraphError
 from autotune.network.template_tasks import template_tasks
 from autotune.target import Target
 from autotune.task import Task
 from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import graph_of
+from autotune.utils.check import Check
 
 
 def extract_from_program(
@@ -40,6 +42,13 @@ def extract_from_multiple_program(
 ) -> list[Task]:
     """Return the tasks of several networks, each task once."""
     chosen = Target(target, target_host) if target_host is not None else Target(target)
+    check = Check(GraphError, "extract_from_program")
+    if ops is not None:
+        check.sequence("ops", ops, "a list of operators such as ['nn.conv2d'], or None")
+    check.sequence("mods", mods, "a list of modules")
+    check.sequence("params", params, "a list with parameters of each module")
+    if len(mods) != len(params):
+        check.refuse("params", f"a list of {len(mods)}, one for each module", params)
     names = None if ops is None else [str(getattr(each, "name", each)) for each in ops]
     found: dict[Any, Task] = {}
     for module, numbers in zip(mods, params, strict=True):

@@ -6,6 +6,7 @@ from typing import Any
 
 from autotune.graph import Value, Variable
 from autotune.tvm.relay import nn
+from autotune.tvm.relay.arguments import whole_numbers
 from autotune.tvm.relay.operators import var
 
 
@@ -41,8 +42,9 @@ def _filters(data: Value, kwargs: dict[str, Any], layouts: tuple[str, str]) -> t
     layout = kwargs.get("kernel_layout", layouts[1])
     groups = kwargs.get("groups", 1)
     letters = [letter for letter in layout if letter in "DHW"]
+    window = whole_numbers("layer", "kernel_size", kwargs["kernel_size"])
     extents = {
-        **dict(zip(letters, nn.several(kwargs["kernel_size"]), strict=True)),
+        **dict(zip(letters, window, strict=True)),
         "O": kwargs["channels"],
         "I": images["C"] // groups,
     }

@@ -1,0 +1,32 @@
+"""Arguments of relay's operators, as TVM takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import GraphError
+from autotune.graph import Value
+from autotune.utils.check import Check, is_whole
+
+
+def whole_numbers(op: str, name: str, given: Any) -> tuple[int, ...]:
+    """Return one whole number or a list of them as a tuple.
+
+    Raises:
+        GraphError: it is something else.
+    """
+    found = list(given) if isinstance(given, Sequence | np.ndarray) else [given]
+    # TVM's shapes may hold its own constants.
+    plain = [getattr(each, "value", each) for each in found]
+    if isinstance(given, str | bytes) or not all(map(is_whole, plain)):
+        Check(GraphError, op).refuse(name, "a whole number, or a list of them", given)
+    return tuple(map(int, plain))
+
+
+def check_values(op: str, **given: Any) -> None:
+    """Refuse what is no tensor of a network."""
+    for name, value in given.items():
+        Check(GraphError, op).kind(name, value, Value, "an expression of relay")
