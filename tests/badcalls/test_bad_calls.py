@@ -11,7 +11,7 @@ import pytest
 
 from autotune.errors import AutotuneError
 from autotune.utils.check import shown
-from tests.badcalls import defining, expressing, modules, operators, running
+from tests.badcalls import defining, expressing, modules, networks, operators, running
 
 APIS = [
     *defining.SPACES,
@@ -24,6 +24,7 @@ APIS = [
     *modules.MODULES,
     *expressing.EXPRESSIONS,
     *operators.TOPI,
+    *networks.NETWORKS,
 ]
 CALLS = [
     pytest.param(api, argument, value, id=f"{api.name}-{argument}-{number}")

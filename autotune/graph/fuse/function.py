@@ -9,10 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from autotune import te
+from autotune.errors import GraphError
 from autotune.graph import ops
 from autotune.graph.fuse.partition import MAX_DEPTH, fused_groups
 from autotune.graph.graph import Graph
 from autotune.graph.text import digest
+from autotune.graph.types import TensorType
 from autotune.graph.value import Constant, Node, Value, Variable
 from autotune.graph.verify import check_computable
 from autotune.te.tensor import ComputeOp, Tensor
@@ -70,7 +72,7 @@ class Function:
         """Return inputs and outputs as tensor expressions, made anew by each call.
 
         Raises:
-            GraphError: some operators have no kernel; all are listed.
+            GraphError: operators have no kernel, all are listed; or one has none of its dtype.
         """
         check_computable(self.graph)
         known: dict[Value, Any] = {
@@ -82,6 +84,7 @@ class Function:
         for node in self.graph.nodes:
             made = node.op.compute(*[known[value] for value in node.inputs])
             results = made if isinstance(made, (list, tuple)) else [made]
+            _check_types(node, results)
             known.update(zip(node.outputs, results, strict=True))
         return (*inputs, *[known[value] for value in self.graph.outputs])
 
@@ -89,6 +92,16 @@ class Function:
     def has_reduction(self) -> bool:
         """Whether anything is reduced: TVM tunes such functions only."""
         return any(_reduces(tensor) for tensor in self.tensors())
+
+
+def _check_types(node: Node, results: Sequence[Any]) -> None:
+    """Refuse what a kernel would write in another type than the one that memory is planned for."""
+    for result, value in zip(results, node.outputs, strict=True):
+        if isinstance(result, Tensor) and TensorType.of(result) != value.type:
+            raise GraphError(
+                f"{node.origin}: {node.op.name} has no kernel that gives {value.type}: its "
+                f"tensor expression gives {TensorType.of(result)}; cast its inputs first"
+            )
 
 
 def _reduces(output: Tensor) -> bool:

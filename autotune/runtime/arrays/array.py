@@ -121,10 +121,13 @@ class NDArray:
         if isinstance(source, NDArray) and source.dtype == self.dtype:
             self._check_shape(source.shape)
             return self._copy_device(source)
-        values = source.numpy() if isinstance(source, NDArray) else np.asarray(source)
-        if values.dtype.kind in "OUSMm":
-            expected = "an array or nested lists of numbers"
-            Check(KernelError, "copyfrom").refuse("source", expected, source)
+        check, expected = Check(KernelError, "copyfrom"), "an array or nested lists of numbers"
+        try:
+            values = source.numpy() if isinstance(source, NDArray) else np.asarray(source)
+        except (TypeError, ValueError):
+            check.refuse("source", expected, source)
+        if values.dtype.kind in "OUSMmc":
+            check.refuse("source", expected, source)
         self._check_shape(values.shape)
         if self.dtype == "bfloat16" and values.dtype == np.uint16:
             values = values.view(ml_dtypes.bfloat16)

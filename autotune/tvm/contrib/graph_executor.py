@@ -64,7 +64,7 @@ class GraphModule:
         index = self._names.get(key, -1) if isinstance(key, str) else key
         if not is_whole(index, 0, len(self.module.inputs) - 1):
             names = ", ".join(self._names)
-            raise GraphError(f"Could not find '{key}' in graph's inputs, which are {names}")
+            raise GraphError(f"Could not find '{key}' in graph's inputs; expected one of {names}")
         return self.module.inputs[index]
 
     def run(self, **input_dict: Any) -> None:
