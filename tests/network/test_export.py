@@ -1,7 +1,6 @@
 """Networks in files: damage is found, nothing is written elsewhere, and files appear whole."""
 
 import json
-import threading
 import zipfile
 
 import numpy as np
@@ -159,23 +158,3 @@ def test_what_stood_there_stays_when_a_network_cannot_be_written(library, tmp_pa
         library.export_library(path)
     assert [*tmp_path.iterdir()] == [path]
     assert path.read_bytes() == b"before"
-
-
-def test_threads_with_an_instance_each_do_not_disturb_one_another():
-    library = build()
-    rng = np.random.default_rng(0)
-    datas = [rng.normal(size=(1, 1, 4, 4)).astype("float32") for _ in range(4)]
-    wants = [run(library, data) for data in datas]
-    wrong = []
-
-    def work(data, want):
-        for _ in range(50):
-            if not np.array_equal(run(library, data), want):
-                wrong.append(1)
-
-    threads = [threading.Thread(target=work, args=pair) for pair in zip(datas, wants, strict=True)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert not wrong
