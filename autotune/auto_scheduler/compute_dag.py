@@ -16,11 +16,13 @@ from autotune.auto_scheduler.relink import linked_ops
 from autotune.auto_scheduler.replay import apply_steps
 from autotune.auto_scheduler.state import State
 from autotune.auto_scheduler.topology import outputs_of
+from autotune.auto_scheduler.transform_steps.base import TransformStep
 from autotune.errors import ExpressionError, ScheduleError
 from autotune.te.dag import post_order
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from autotune.te.workload import digest, graph_text
+from autotune.utils.check import shown
 
 # A line of the text that is longer is cut: this much of its head and of its tail stay.
 _LINE, _KEPT = 256, 128
@@ -98,7 +100,7 @@ class ComputeDAG:
                 "apply_steps_from_state: weights cannot be given in another layout yet; expected "
                 f"layout_rewrite 0 or 1, got {layout_rewrite!r}"
             )
-        return apply_steps(self, state.transform_steps)
+        return apply_steps(self, _steps("apply_steps_from_state", state))
 
     def print_python_code_from_state(self, state: HasSteps, mode: str = "schedule") -> str:
         """Return the steps of a state as python calls.
@@ -110,7 +112,7 @@ class ComputeDAG:
         if mode not in ("schedule", "python"):
             raise ScheduleError(f"expected mode 'schedule' or 'python', got {mode!r}")
         written = schedule_text if mode == "schedule" else runnable_text
-        return written(self, state.transform_steps)
+        return written(self, _steps("print_python_code_from_state", state))
 
     def infer_bound_from_state(self, state: HasSteps) -> State:
         """Return a state in which all loops of stages that are computed have their ranges.
@@ -122,7 +124,8 @@ class ComputeDAG:
             return state.with_object(infer_bound(state.state_object))
         if isinstance(state, StateObject) and state.dag is self:
             return State(infer_bound(state), self)
-        return State(infer_bound(self.init_state.after(state.transform_steps)), self)
+        steps = _steps("infer_bound_from_state", state)
+        return State(infer_bound(self.init_state.after(steps)), self)
 
     def text(self, simple: bool = False) -> str:
         """Return one line an operation; ``simple`` is the form whose hash makes workload keys."""
@@ -146,6 +149,13 @@ class ComputeDAG:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ComputeDAG, (list(self.tensors),)
+
+
+def _steps(who: str, state: Any) -> tuple[TransformStep, ...]:
+    steps = getattr(state, "transform_steps", None)
+    if not isinstance(steps, tuple):
+        raise ScheduleError(f"{who}: state must be a loop state, got {shown(state)}")
+    return steps
 
 
 def _arguments(ops: Iterable[Operation]) -> tuple[Tensor, ...]:

@@ -16,6 +16,8 @@ from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import TransformStep
 from autotune.errors import RecordError
 from autotune.measure import MeasureResult
+from autotune.record.reader import LogMissingError
+from autotune.utils.check import Check
 
 logger = logging.getLogger("auto_scheduler")
 
@@ -76,7 +78,7 @@ class RandomModel(CostModel):
 
     def predict(self, task: Any, states: Sequence[Any]) -> list[float]:
         """Return a number for each state, which says nothing."""
-        return [(hash(state) % 1009) / 1009 for state in states]
+        return [(hash(state) % 1009) / 1009 for state in _states(states)]
 
 
 class XGBModel(CostModel):
@@ -116,8 +118,8 @@ class XGBModel(CostModel):
         """
         from autotune.auto_scheduler.search_policy import SketchPolicy
 
-        policy = SketchPolicy(task, self, seed=self.seed)
-        return policy.proposer.scores([tuple(each.transform_steps) for each in states])
+        steps = [tuple(each.transform_steps) for each in _states(states)]
+        return SketchPolicy(task, self, seed=self.seed).proposer.scores(steps)
 
     def save(self, file_name: str | Path) -> None:
         """Write what the model has learned from; the trees are fitted anew in a moment."""
@@ -133,7 +135,7 @@ class XGBModel(CostModel):
             }
             for (key, kind, graph), trials in self._trials.items()
         ]
-        path = Path(file_name)
+        path = Path(Check(RecordError, "XGBModel.save").path("file_name", file_name))
         with tempfile.NamedTemporaryFile(
             "w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8"
         ) as file:
@@ -147,6 +149,7 @@ class XGBModel(CostModel):
             RecordError: the file is not of that form; TVM's boosters are of another, and of
                 features that no record holds: learn from the log with `update_from_file`.
         """
+        Check(RecordError, "XGBModel.load").path("file_name", file_name)
         try:
             data = json.loads(Path(file_name).read_text("utf-8"))
             if data["form"] != _FORM:
@@ -158,6 +161,10 @@ class XGBModel(CostModel):
                 )
                 for task in data["tasks"]
             ]
+        except OSError as error:
+            raise LogMissingError(
+                f"XGBModel.load: cannot read {file_name}: {error.strerror}; save a model first"
+            ) from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RecordError(
                 f"{file_name}: expected a model that XGBModel.save wrote ({_FORM!r}), got another "
@@ -166,6 +173,15 @@ class XGBModel(CostModel):
         for task, trials in tasks:
             for steps, seconds in trials:
                 self._keep(task, RecordedState(steps).key, steps, seconds)
+
+
+def _states(states: Any) -> Sequence[Any]:
+    check = Check(RecordError, "predict")
+    found = check.sequence("states", states, "a list of states")
+    for each in found:
+        if not hasattr(each, "transform_steps"):
+            check.refuse("states", "a list of states", states)
+    return found
 
 
 def _read_trials(rows: Any) -> Trials:

@@ -22,6 +22,7 @@ from autotune.measure.types import MeasureResult
 from autotune.record.paths import LogPath, log_path
 from autotune.record.reader import RACE_NOTE, Problem, open_log
 from autotune.record.writer import LogWriter
+from autotune.utils.check import Check
 
 logger = logging.getLogger("auto_scheduler")
 
@@ -73,6 +74,10 @@ class RecordReader(Iterable[Pair]):
         self, max_lines: int | None = None, skip_lines: int = 0
     ) -> tuple[list[MeasureInput], list[MeasureResult]]:
         """Returns inputs and results of ``max_lines`` records (of all if None), after some."""
+        check = Check(RecordError, "RecordReader.read_lines")
+        check.whole("skip_lines", skip_lines, 0)
+        if max_lines is not None:
+            check.whole("max_lines", max_lines)
         stop = None if max_lines is None or max_lines < 0 else skip_lines + max_lines
         pairs = list(islice(self, skip_lines, stop))
         return [inp for inp, _ in pairs], [result for _, result in pairs]
@@ -168,7 +173,15 @@ def save_records(
     inputs: Sequence[MeasureInput | Trial],
     results: Sequence[MeasureResult],
 ) -> None:
-    """Append records to a log."""
+    """Append records to a log.
+
+    Raises:
+        RecordError: there is not one result for each input.
+    """
+    check = Check(RecordError, "save_records")
+    count = len(check.sequence("inputs", inputs, "a list of MeasureInput"))
+    if len(check.sequence("results", results, "a list of MeasureResult")) != count:
+        check.refuse("results", f"one for each of {count} inputs", results)
     RecordToFile(filename)(None, inputs, results)
 
 
@@ -178,7 +191,7 @@ def load_record_from_string(record: str) -> Pair:
     Raises:
         RecordError: it is no record.
     """
-    pair = decode(record.strip())
+    pair = decode(Check(RecordError, "load_record_from_string").text("record", record).strip())
     if pair is None:
         raise RecordError("load_record_from_string: the line is empty, or a comment")
     return pair
@@ -186,4 +199,7 @@ def load_record_from_string(record: str) -> Pair:
 
 def dump_record_to_string(inp: MeasureInput | Trial, result: MeasureResult) -> str:
     """Returns the line of a record, with its newline, as TVM does."""
+    check = Check(RecordError, "dump_record_to_string")
+    check.kind("inp", inp, (MeasureInput, Trial), "a MeasureInput")
+    check.kind("result", result, MeasureResult, "a MeasureResult")
     return encode(as_input(inp), result) + "\n"

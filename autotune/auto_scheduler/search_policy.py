@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from autotune.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
+from autotune.auto_scheduler.errors import TuningOptionError
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.measuring import TuningOptions
@@ -23,10 +24,12 @@ from autotune.auto_scheduler.search.tuner import SketchTuner
 from autotune.auto_scheduler.search_task import SearchTask
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, generate_sketches
 from autotune.auto_scheduler.state import State
+from autotune.errors import RecordError
 from autotune.measure import MeasureInput as Trial
 from autotune.measure import MeasureResult
 from autotune.tuner import callback as watchers
 from autotune.tuner.result import TuneResult
+from autotune.utils.check import Check
 
 logger = logging.getLogger("auto_scheduler")
 
@@ -50,13 +53,19 @@ class SearchPolicy:
     def __init__(
         self, task: SearchTask, init_search_callbacks: Sequence[InitCallback] | None = None
     ) -> None:
+        check = Check(TuningOptionError, type(self).__name__)
+        check.kind("task", task, SearchTask, "a SearchTask")
+        calls = check.sequence("init_search_callbacks", init_search_callbacks or (), "a list")
+        for each in calls:
+            if not isinstance(each, PreloadCustomSketchRule):
+                check.function("init_search_callbacks", each)
         self.task = self.search_task = task
         self.verbose = 1
         self.best: tuple[RecordedState, float] | None = None
         self.result: TuneResult | None = None
         self.custom_rules: list[Any] = []
         self.measured: dict[str, float] = {}
-        for each in init_search_callbacks or ():
+        for each in calls:
             if isinstance(each, PreloadCustomSketchRule):
                 self.custom_rules.append(each)
                 print(f'Custom sketch rule "{each.name}" added.')
@@ -148,6 +157,12 @@ class SketchPolicy(SearchPolicy):
         verbose: int = 1,
         init_search_callbacks: Sequence[InitCallback] | None = None,
     ) -> None:
+        check = Check(TuningOptionError, "SketchPolicy")
+        check.kind("params", params or {}, dict, "overrides of DEFAULT_PARAMS by name")
+        if seed is not None:
+            check.whole("seed", seed, 0)
+        if program_cost_model is not None:
+            check.kind("program_cost_model", program_cost_model, CostModel, "a cost model")
         self.params = {**self.DEFAULT_PARAMS, **(params or {})}
         self.program_cost_model = (
             RandomModel() if program_cost_model is None else program_cost_model
@@ -213,6 +228,8 @@ class SketchPolicy(SearchPolicy):
 
     def sample_initial_population(self, pop_size: int | None = None) -> list[State]:
         """Return states that keep the limits of the device, drawn at random."""
+        if pop_size is not None:
+            Check(TuningOptionError, "sample_initial_population").whole("pop_size", pop_size, 1)
         count = pop_size or int(self.params["sample_init_min_population"])
         return [self._state(each) for each in self.proposer.sample(count)]
 
@@ -223,6 +240,10 @@ class SketchPolicy(SearchPolicy):
             init_populations: states of this policy, such as `sample_initial_population` gives.
             out_size: how many are returned at most.
         """
+        check = Check(TuningOptionError, "evolutionary_search")
+        check.whole("out_size", out_size, 1)
+        for each in check.sequence("init_populations", init_populations, "a list of states"):
+            check.kind("init_populations", each, (State, StateObject), "a list of states")
         steps = [tuple(each.transform_steps) for each in init_populations]
         found: dict[str, tuple[float, RecordedState]] = {}
         for _ in range(1 + int(self.params["evolutionary_search_num_iters"])):
@@ -248,7 +269,7 @@ class PreloadMeasuredStates:
     """
 
     def __init__(self, filename: str = "auto_scheduler_tuning.json") -> None:
-        self.filename = filename
+        self.filename = Check(RecordError, "PreloadMeasuredStates").path("filename", filename)
 
     def __call__(self, policy: SearchPolicy) -> None:
         """Read the log."""

@@ -25,6 +25,7 @@ from autotune.ir.dtype import bits_of
 from autotune.target import Target
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import Tensor
+from autotune.utils.check import Check
 from autotune.workload import Computed, Realisation
 
 if TYPE_CHECKING:
@@ -110,6 +111,15 @@ class SearchTask:
             raise SearchTaskError(
                 "SearchTask: Must specify a target, such as target='cuda' or 'llvm'"
             )
+        check = Check(SearchTaskError, "SearchTask")
+        if workload_key is not None:
+            check.text("workload_key", workload_key, '["matmul", 64, 64, 64]')
+        if compute_dag is not None:
+            check.kind("compute_dag", compute_dag, ComputeDAG, "a ComputeDAG")
+        if hardware_params is not None:
+            check.kind("hardware_params", hardware_params, HardwareParams, "HardwareParams")
+        if task_inputs is not None and not isinstance(task_inputs, Mapping):
+            check.sequence("task_inputs", task_inputs, "values by name, or a list of names")
         self.workload_key = _key(func, args, workload_key, compute_dag)
         self.compute_dag = compute_dag or ComputeDAG(workload_key_to_tensors(self.workload_key))
         self.target = Target(target, target_host)
@@ -119,6 +129,8 @@ class SearchTask:
             if layout_rewrite_option is None
             else layout_rewrite_option
         )
+        if option not in list(LayoutRewriteOption):
+            check.refuse("layout_rewrite_option", "one of 0, 1 and 2", option)
         self.layout_rewrite_option = LayoutRewriteOption(option)
         values = task_inputs if isinstance(task_inputs, Mapping) else {}
         self.task_inputs: dict[str, Any] = dict(values)

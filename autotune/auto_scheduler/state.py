@@ -26,6 +26,7 @@ from autotune.auto_scheduler.transform_steps import (
 )
 from autotune.errors import ScheduleError
 from autotune.te.tensor import Operation, Tensor
+from autotune.utils.check import Check
 
 if TYPE_CHECKING:
     from autotune.auto_scheduler.compute_dag import ComputeDAG
@@ -124,7 +125,11 @@ class State:
         """
         at, loop = self._loop(stage, iterator)
         known = self.stages[at].iters[loop].extent or 0
-        decided = tuple(None if each is None else int(each) for each in lengths)
+        check = Check(ScheduleError, "State.split")
+        decided = tuple(
+            None if each is None else check.whole("lengths", each, 1)
+            for each in check.sequence("lengths", lengths, "a list of lengths")
+        )
         self._take(SplitStep(at, loop, known, decided, bool(inner_to_outer)))
         return self._loops(at, loop, len(decided) + 1)
 
@@ -133,7 +138,9 @@ class State:
     ) -> list[Iterator]:
         """Split a loop in ``n_split + 1`` by the lengths of an earlier split."""
         at, loop = self._loop(stage, iterator)
-        self._take(FollowSplitStep(at, loop, int(src_step_id), int(n_split)))
+        check = Check(ScheduleError, "State.follow_split")
+        source = check.whole("src_step_id", src_step_id, 0)
+        self._take(FollowSplitStep(at, loop, source, check.whole("n_split", n_split, 1)))
         return self._loops(at, loop, n_split + 1)
 
     def follow_fused_split(
@@ -149,26 +156,30 @@ class State:
         It is the inner loop's extent if ``factor_or_nparts``, else the outer one's.
         """
         at, loop = self._loop(stage, iterator)
-        sources = tuple(int(each) for each in src_step_ids)
-        self._take(FollowFusedSplitStep(at, loop, sources, int(level), bool(factor_or_nparts)))
+        check = Check(ScheduleError, "State.follow_fused_split")
+        given = check.sequence("src_step_ids", src_step_ids, "a list of numbers of steps")
+        sources = tuple(check.whole("src_step_ids", each, 0) for each in given)
+        place = check.whole("level", level, 0)
+        self._take(FollowFusedSplitStep(at, loop, sources, place, bool(factor_or_nparts)))
         return self._loops(at, loop, 2)
 
     def fuse(self, stage: StageKey, iters: Sequence[Iterator]) -> Iterator:
         """Fuse neighbouring loops, given from outer to inner; of none comes one iteration."""
         at = self.stage_id(stage)
-        places = tuple(self._loop(stage, each)[1] for each in iters)
+        loops = Check(ScheduleError, "State.fuse").sequence("iters", iters, "a list of loops")
+        places = tuple(self._loop(stage, each)[1] for each in loops)
         self._take(FuseStep(at, places))
         return self.stages[at].iters[places[0] if places else 0]
 
     def reorder(self, stage: StageKey, order: Sequence[Iterator]) -> None:
         """Put all loops of a stage in another order."""
         at = self.stage_id(stage)
-        self._take(ReorderStep(at, tuple(self._loop(stage, each)[1] for each in order)))
+        loops = Check(ScheduleError, "State.reorder").sequence("order", order, "a list of loops")
+        self._take(ReorderStep(at, tuple(self._loop(stage, each)[1] for each in loops)))
 
     def bind(self, stage: StageKey, iterator: Iterator, thread_name: str) -> Iterator:
         """Let threads carry out a loop: ``blockIdx.x``, ``vthread``, ``threadIdx.y``, ..."""
-        if thread_name not in THREADS:
-            raise ScheduleError(f"bind: expected one of {', '.join(THREADS)}, got {thread_name!r}")
+        Check(ScheduleError, "State.bind").one_of("thread_name", thread_name, THREADS)
         return self._annotate(stage, iterator, THREADS[thread_name])
 
     def parallel(self, stage: StageKey, iterator: Iterator) -> Iterator:
@@ -181,6 +192,8 @@ class State:
         """Write a loop out; with ``max_unroll``, only if it has no more iterations than that."""
         at, loop = self._loop(stage, iterator)
         extent = self.stages[at].iters[loop].extent
+        if max_unroll is not None:
+            Check(ScheduleError, "State.unroll").whole("max_unroll", max_unroll)
         if max_unroll is not None and extent is not None and extent > max_unroll:
             return self.stages[at].iters[loop]
         return self._annotate(stage, iterator, Annotation.UNROLL)
@@ -192,12 +205,16 @@ class State:
     def pragma(self, stage: StageKey, iterator: Iterator, pragma_type: str) -> None:
         """Give a hint: ``auto_unroll_max_step$64`` or ``debug_skip_region``."""
         at, loop = self._loop(stage, iterator)
-        self._take(PragmaStep(at, loop, pragma_type))
+        check = Check(ScheduleError, "State.pragma")
+        hint = check.text("pragma_type", pragma_type, "auto_unroll_max_step$64")
+        self._take(PragmaStep(at, loop, hint))
 
     def storage_align(self, stage: StageKey, iterator: Iterator, factor: int, offset: int) -> None:
         """Make the stride of a dimension ``offset`` modulo ``factor``."""
         at, loop = self._loop(stage, iterator)
-        self._take(StorageAlignStep(at, loop, int(factor), int(offset)))
+        check = Check(ScheduleError, "State.storage_align")
+        stride = check.whole("factor", factor, 1), check.whole("offset", offset, 0)
+        self._take(StorageAlignStep(at, loop, *stride))
 
     # Places.
 
@@ -221,8 +238,10 @@ class State:
     ) -> Operation:
         """Let stages read a copy of another one; return the operation that copies."""
         at = self.stage_id(stage)
-        readers = tuple(self.stage_id(each) for each in reader_stages)
-        self._take(CacheReadStep(at, scope_name, readers))
+        check = Check(ScheduleError, "State.cache_read")
+        scope = check.text("scope_name", scope_name, "shared")
+        stages = check.sequence("reader_stages", reader_stages, "a list of stages")
+        self._take(CacheReadStep(at, scope, tuple(self.stage_id(each) for each in stages)))
         return self._added(at + 1)
 
     def cache_write(self, stage: StageKey, scope_name: str) -> Operation:
@@ -231,7 +250,8 @@ class State:
         It has to come before all other steps on the stage.
         """
         at = self.stage_id(stage)
-        self._take(CacheWriteStep(at, scope_name))
+        check = Check(ScheduleError, "State.cache_write")
+        self._take(CacheWriteStep(at, check.text("scope_name", scope_name, "local")))
         return self._added(at)
 
     def rfactor(self, stage: StageKey, iterator: Iterator, factor_iter_id: int) -> Operation:
@@ -240,7 +260,8 @@ class State:
         The split of the reduction that made the loop has to come right before it.
         """
         at, loop = self._loop(stage, iterator)
-        self._take(RfactorStep(at, loop, int(factor_iter_id)))
+        place = Check(ScheduleError, "State.rfactor").whole("factor_iter_id", factor_iter_id, 0)
+        self._take(RfactorStep(at, loop, place))
         return self._added(at)
 
     def _annotate(self, stage: StageKey, iterator: Iterator, annotation: Annotation) -> Iterator:

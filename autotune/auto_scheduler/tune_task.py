@@ -8,7 +8,7 @@ from pathlib import Path
 from autotune.auto_scheduler.best_record import load_best_record
 from autotune.auto_scheduler.cost_model import XGBModel
 from autotune.auto_scheduler.equivalent_keys import equivalent_keys
-from autotune.auto_scheduler.errors import NoScheduleError, PrintModeError
+from autotune.auto_scheduler.errors import NoScheduleError, PrintModeError, TuningOptionError
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.measuring import TuningOptions
 from autotune.auto_scheduler.recorded_state import RecordedState
@@ -21,6 +21,7 @@ from autotune.kernel import KernelCall
 from autotune.measure import MeasureResult
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import Tensor
+from autotune.utils.check import Check
 
 logger = logging.getLogger("auto_scheduler")
 
@@ -33,6 +34,11 @@ def tune_task(
     With at most one trial nothing is measured. A search in which nothing works says why in the
     log, and leaves nothing behind.
     """
+    check = Check(TuningOptionError, "tune")
+    check.kind("task", task, SearchTask, "a SearchTask")
+    check.kind("tuning_options", options, TuningOptions, "TuningOptions")
+    if search_policy is not None:
+        check.kind("search_policy", search_policy, SearchPolicy, "a SearchPolicy")
     policy = search_policy or SketchPolicy(task, XGBModel())
     if options.num_measure_trials > 1:
         try:
@@ -54,7 +60,8 @@ def auto_schedule(
     Raises:
         NoScheduleError: no state of the task runs.
     """
-    policy = tune_task(task, tuning_options or TuningOptions(), search_policy)
+    options = TuningOptions() if tuning_options is None else tuning_options
+    policy = tune_task(task, options, search_policy)
     state = policy.best[0] if policy.best is not None else None
     if state is None:
         state = next(iter(policy.propose(1)), None)

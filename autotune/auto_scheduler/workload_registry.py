@@ -6,6 +6,7 @@ of computes and the shapes of its inputs and outputs.
 
 from __future__ import annotations
 
+import inspect
 import json
 import pickle
 from collections.abc import Callable, Sequence
@@ -131,6 +132,7 @@ def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
     function = WORKLOAD_FUNC_REGISTRY[name]
     if not callable(function):
         return list(function)
+    _check_arguments(name, function, args)
     found = function(*args)
     if not isinstance(found, (list, tuple)) or not all(isinstance(t, Tensor) for t in found):
         raise TemplateError(
@@ -138,6 +140,17 @@ def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
             f"got {found!r}"
         )
     return list(found)
+
+
+def _check_arguments(name: str, function: Function, args: Sequence[Any]) -> None:
+    try:
+        inspect.signature(function).bind(*args)
+    except TypeError as error:
+        raise TemplateError(
+            f"workload {name!r}: args must be those of its function ({error}), got {shown(args)}"
+        ) from None
+    except ValueError:  # a function of C need not tell
+        return
 
 
 def is_registered(workload_key: str) -> bool:

@@ -11,7 +11,15 @@ import pytest
 
 from autotune.errors import AutotuneError
 from autotune.utils.check import shown
-from tests.badcalls import defining, expressing, modules, networks, operators, running
+from tests.badcalls import (
+    defining,
+    expressing,
+    modules,
+    networks,
+    operators,
+    running,
+    scheduling,
+)
 
 APIS = [
     *defining.SPACES,
@@ -25,6 +33,7 @@ APIS = [
     *expressing.EXPRESSIONS,
     *operators.TOPI,
     *networks.NETWORKS,
+    *scheduling.SCHEDULING,
 ]
 CALLS = [
     pytest.param(api, argument, value, id=f"{api.name}-{argument}-{number}")

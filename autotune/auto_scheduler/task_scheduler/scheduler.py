@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from autotune.auto_scheduler.task_scheduler.rounds import Rounds
 from autotune.errors import MeasureError
 from autotune.measure import Session
 from autotune.tuner.finalists import can_race, finalists, run_off
+from autotune.utils.check import Check
 
 logger = logging.getLogger("auto_scheduler")
 
@@ -98,6 +99,7 @@ class TaskScheduler:
         callbacks: Sequence[TaskSchedulerCallback] | None = None,
     ) -> None:
         del gamma
+        check = Check(TuningOptionError, "TaskScheduler")
         self.tasks = _checked_tasks(tasks)
         self.task_weights = _checked_weights(self.tasks, task_weights)
         self.objective_func: Objective = objective_func or self._weighted_sum
@@ -115,7 +117,9 @@ class TaskScheduler:
             else Gradient(self.objective_func, alpha, beta, backward_window_size)
         )
         self.callbacks = (
-            [PrintTableInfo(), LogEstimatedLatency()] if callbacks is None else list(callbacks)
+            [PrintTableInfo(), LogEstimatedLatency()]
+            if callbacks is None
+            else list(check.sequence("callbacks", callbacks, "a list of TaskSchedulerCallback"))
         )
         self.progress: list[Progress] = []
         self.num_measures_per_round = 0
@@ -180,6 +184,13 @@ class TaskScheduler:
             TuningOptionError: there are too few trials for the tasks, or no such policy.
         """
         del adaptive_training
+        check = Check(TuningOptionError, "TaskScheduler.tune")
+        check.kind("tune_option", tune_option, TuningOptions, "TuningOptions")
+        check.kind("search_policy_params", search_policy_params or {}, Mapping, "values by name")
+        if not isinstance(search_policy, str):
+            check.sequence("search_policy", search_policy, "a name, or a policy for each task")
+        if timeout_s is not None:
+            check.number("timeout_s", timeout_s)
         self.tic = time.time()
         self.num_measures_per_round = _per_round(tune_option, len(self.tasks))
         model = self._begin(search_policy, search_policy_params, tune_option.verbose)
@@ -342,7 +353,7 @@ class TaskScheduler:
 
 
 def _checked_tasks(tasks: Sequence[SearchTask]) -> list[SearchTask]:
-    found = list(tasks)
+    found = list(Check(TuningOptionError, "TaskScheduler").sequence("tasks", tasks, "a list"))
     if not found or not all(isinstance(task, SearchTask) for task in found):
         raise TuningOptionError(
             f"TaskScheduler: expected a list of one SearchTask or more, got {tasks!r}"
@@ -351,7 +362,14 @@ def _checked_tasks(tasks: Sequence[SearchTask]) -> list[SearchTask]:
 
 
 def _checked_weights(tasks: list[SearchTask], weights: Sequence[float] | None) -> list[float]:
-    found = [1.0] * len(tasks) if weights is None else [float(weight) for weight in weights]
+    check = Check(TuningOptionError, "TaskScheduler")
+    given: Any = [1.0] * len(tasks) if weights is None else weights
+    if not isinstance(given, str) and isinstance(given, Iterable):
+        given = list(given)  # numpy's arrays too
+    found = [
+        check.number("task_weights", each)
+        for each in check.sequence("task_weights", given, "a list of numbers")
+    ]
     if len(found) != len(tasks) or not all(0 < weight < math.inf for weight in found):
         raise TuningOptionError(
             f"TaskScheduler: expected a positive weight for each of {len(tasks)} tasks, got "
