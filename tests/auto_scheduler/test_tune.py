@@ -150,7 +150,8 @@ def test_a_random_search_measures_what_a_script_watches(means):
     policy = SketchPolicy(task, RandomModel(), seed=1)
     task.tune(TuningOptions(3, verbose=0, measure_callbacks=[Watch()], **means), policy)
     assert seen == [True] * 3
-    assert policy.best[1] == min(policy.measured.values())
+    # The final race times the winner again.
+    assert policy.best[1] <= min(policy.measured.values())
     assert policy.result.log is None
 
 
