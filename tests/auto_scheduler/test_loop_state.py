@@ -77,7 +77,7 @@ def test_a_mark_gives_a_new_loop_with_the_number_of_tvm():
         assert marked.annotation == State.ANNOTATION_TRANS_TABLE[name]
     with pytest.raises(ScheduleError, match=r"is blockIdx\.x already"):
         s.parallel(c, s[c].iters[0])
-    with pytest.raises(ScheduleError, match=r"expected one of .*blockIdx\.x"):
+    with pytest.raises(ScheduleError, match=r"thread_name must be one of .*blockIdx\.x"):
         s.bind(c, s[c].iters[7], "parallel")
 
 
