@@ -247,8 +247,15 @@ def swept(target: Target, where: Any, args: argparse.Namespace) -> list[Found]:
     pool = ThreadPoolExecutor(args.jobs)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as at_end:
         waiting: deque[tuple[str, Future[Prepared]]] = deque()
+
+        def close_all() -> None:
+            for oracle in oracles:
+                oracle.close()
+
+        # What computes is ended, then threads that wait for it, then what they still began.
+        at_end.callback(close_all)
         at_end.callback(pool.shutdown, cancel_futures=True)
-        at_end.callback(lambda: [oracle.close() for oracle in oracles])  # what computes ends
+        at_end.callback(close_all)
         while True:
             while len(waiting) < 2 * args.jobs and (job := next(wanted, None)) is not None:
                 oracles.append(Oracle(seed=zlib.crc32(job[1].encode()) % 1000))

@@ -19,6 +19,7 @@ from autotune.driver import kernel_of
 from autotune.errors import TunerError
 from autotune.kernel import KernelCall
 from autotune.measure import MeasureResult
+from autotune.target.backends import CUDA
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import Tensor
 from autotune.utils.check import Check
@@ -120,7 +121,7 @@ def print_best(task: SearchTask, log_file: str | Path, print_mode: str = "schedu
 
 def cuda_text(task: SearchTask, state: RecordedState) -> str:
     """Return the CUDA source of a state, with the launch of each kernel in a comment."""
-    if task.target.kind != "cuda":
+    if task.target.backend.language != CUDA.language:
         raise PrintModeError(
             f"print_mode 'cuda' needs a task for target cuda, this one is for {task.target.kind}"
         )
