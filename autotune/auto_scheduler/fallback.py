@@ -39,7 +39,7 @@ def fallback_schedule(
         target: a CPU or a CUDA device; only its kind matters.
     """
     outputs = [tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)]
-    on_gpu = Target(target).language == "cuda"
+    on_gpu = Target(target).backend.on_gpu
     computes = [op for op in post_order(outputs) if isinstance(op, ComputeOp)]
     inlined = {op for op in computes if not op.reduce_axis and op not in outputs}
     schedule = te.create_schedule(outputs)

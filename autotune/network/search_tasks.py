@@ -18,7 +18,7 @@ from autotune.utils.check import Check
 
 def pipeline_for(target: Target) -> Pipeline:
     """Return TVM's passes with the auto-scheduler on, from which its workload keys follow."""
-    return RELAY_CUDA if target.language == "cuda" else RELAY_CPU
+    return RELAY_CUDA if target.backend.on_gpu else RELAY_CPU
 
 
 def extract_tasks(

@@ -55,7 +55,7 @@ def template_tasks(
     simpler = RELAY_TEMPLATES(graph.bind({} if params is None else params))
     found: dict[LayerTask, int] = {}
     for node in simpler.nodes:
-        layer = layer_task(node, "cuda" if chosen.language == "cuda" else "cpu")
+        layer = layer_task(node, "cuda" if chosen.backend.on_gpu else "cpu")
         if layer is not None and (operators is None or node.op.name in operators):
             found[layer] = found.get(layer, 0) + 1
     known = {layer: count for layer, count in found.items() if layer.name in TASK_TABLE}

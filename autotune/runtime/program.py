@@ -12,6 +12,7 @@ from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.timing import Sampler
+from autotune.target.backends import of_device, part
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,8 @@ def program_of(steps: Sequence[ProgramStep], device: Device) -> Program:
 
     On the CPU one call of a C function runs all kernels; on a GPU they are one CUDA graph.
     """
-    make: Callable[[Sequence[ProgramStep], Device], Program]
-    if device.kind == "cuda":
-        from autotune.runtime.nvidia.program import CudaProgram
-
-        make = CudaProgram
-    else:
-        from autotune.runtime.host.program import HostProgram
-
-        make = HostProgram
+    backend = of_device(device.kind)
+    if backend is None:
+        raise DeviceError(f"{device}: expected a device that kernels run on")
+    make: Callable[[Sequence[ProgramStep], Device], Program] = part(backend.program)
     return make(steps, device)

@@ -44,7 +44,7 @@ def programs_of(
     innermost = int(params["max_innermost_split_factor"])
     decided = [state for each in sketches for state in with_parts(each)]
     hardware = task.hardware_params
-    if task.target.language != "cuda":
+    if not task.target.backend.on_gpu:
         vector = int(params["max_vectorize_size"])
         return [
             CpuForms(cpu_program(each, hardware, innermost, vector), hardware) for each in decided

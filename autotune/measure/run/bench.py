@@ -132,7 +132,8 @@ class Bench:
 
 def _share(device: Device) -> int:
     """Return the memory that arguments may take on a device."""
-    if device.kind == "cuda" and (found := cuda_device(device.index)) is not None:
+    found = None if device.kind == "cpu" else cuda_device(device.index)
+    if found is not None:
         return found.total_bytes // _DEVICE_PART
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _HOST_PART
 

@@ -55,6 +55,7 @@ class Backend:
         suffix: of the file that is compiled.
         loader: takes such a file, the kernel and the device; gives an `Executable`.
         memory: gives the `Memory` of its devices, or None where a package is missing.
+        program: takes the steps of a network and the device; gives a `Program`.
         ceilings: makes the kernels that measure what its devices can do, for so many processors.
         compilers: which to try for kernels of our own, the fastest to start first.
     """
@@ -73,6 +74,7 @@ class Backend:
     suffix: str
     loader: str
     memory: str
+    program: str
     ceilings: str
     compilers: tuple[Compiler, ...]
 

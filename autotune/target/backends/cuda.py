@@ -35,6 +35,7 @@ CUDA = Backend(
     suffix=".cubin",
     loader="autotune.runtime.nvidia.executable:CudaExecutable",
     memory="autotune.runtime.nvidia.driver:cuda_memory",
+    program="autotune.runtime.nvidia.program:CudaProgram",
     ceilings="autotune.runtime.roofline_kernels:for_cuda",
     compilers=("nvrtc", "nvcc"),
 )
@@ -47,5 +48,6 @@ EMULATED = replace(
     suffix=".so",
     loader="autotune.runtime.host.executable:emulated_executable",
     memory="autotune.runtime.arrays.memory:host_memory",
+    program="autotune.runtime.host.program:HostProgram",
     compilers=("nvcc",),
 )

@@ -34,6 +34,7 @@ HOST = Backend(
     suffix=".so",
     loader="autotune.runtime.host.executable:CpuExecutable",
     memory="autotune.runtime.arrays.memory:host_memory",
+    program="autotune.runtime.host.program:HostProgram",
     ceilings="autotune.runtime.roofline_kernels:for_cpu",
     compilers=("nvcc",),
 )
