@@ -4,6 +4,7 @@ Records are given times of a second or of a picosecond, so that no noise decides
 """
 
 import json
+import re
 
 import autotune.templates
 import pytest
@@ -89,7 +90,8 @@ def test_a_record_that_tuning_wrote_is_measured_again(tmp_path):
     assert result.exit_code == 0
     assert result.output.startswith("faster    1000000.000 us then ")
     assert "answer checked     softmax.cpu (64, 100) #0" in result.output
-    assert "%, beyond noise of " in result.output
+    # On a busy host the noise may be more than all of it.
+    assert re.search(r" -100\.0%, (beyond|within) noise of ", result.output)
     assert result.output.endswith("\n1 of 1 records hold; of these 1 answers checked\n")
 
 
