@@ -69,7 +69,8 @@ class SearchTask:
         target_host: kept for records.
         hardware_params: of the device; by default those of the target.
         layout_rewrite_option: by default the target's, see `LayoutRewriteOption`.
-        task_inputs: values of inputs that must not be random, by name; or just names.
+        task_inputs: inputs that records name as not random, or their values by name. Trials draw
+            random values for all inputs nevertheless.
         task_inputs_overwrite: kept for TVM's scripts.
         task_inputs_save_to_file: kept for TVM's scripts.
         desc: shown in the table of tasks.
