@@ -81,6 +81,10 @@ class Evidence:
         flush, graph, min_repeat_ms: how it was timed, where that is not the default.
         verify: ``"sample"`` or ``"none"`` where not every trial was checked.
         roofline: fraction of the device's ceiling that was reached.
+        roof: of the roofline: operations and bytes of one run, and the operations and bytes that
+            the device does at most in a second.
+        stages: seconds before the result's timestamp at which the trial was submitted, its build
+            began and ended, and its run began; the last is missing where it was not run.
         device: index of the device, where there are several.
         calibration: factor from that device's clock to the first one's.
         same_code_as: key of the candidate whose identical machine code was measured.
@@ -106,6 +110,8 @@ class Evidence:
     min_repeat_ms: float | None = None
     verify: str | None = None
     roofline: float | None = None
+    roof: tuple[float, ...] | None = None
+    stages: tuple[float, ...] | None = None
     device: int | None = None
     calibration: float | None = None
     template_key: str | None = None

@@ -17,6 +17,7 @@ _LONGEST_HASH = 64
 _LARGEST = sys.float_info.max
 # Where these are, they say something.
 _NEVER_NULL = ("race", "roofline")
+_LISTS = ("ci95", "roof", "stages")
 _RACE = frozenset(("candidates", "tied", "passed_over", "trial", "default", "rounds", "risk"))
 
 
@@ -75,7 +76,7 @@ def _plain(name: str, value: Any) -> Any:
         return _race_to_json(value)
     if name == "same_code_as":
         return key_to_json(value)
-    return list(value) if name == "ci95" else value
+    return list(value) if name in _LISTS else value
 
 
 def _race_to_json(race: Race) -> dict[str, Any]:
@@ -190,6 +191,18 @@ def _interval(value: Any) -> tuple[float, float]:
     return low, high
 
 
+def _roof(value: Any) -> tuple[float, ...]:
+    flop, moved_bytes, flops, bandwidth = map(_share, _listed(value))
+    return flop, moved_bytes, flops, bandwidth
+
+
+def _stages(value: Any) -> tuple[float, ...]:
+    found = tuple(map(_share, _listed(value)))
+    if len(found) not in (3, 4) or list(found) != sorted(found, reverse=True):
+        raise ValueError
+    return found
+
+
 def _report(value: Any) -> Mapping[str, float | None]:
     if not isinstance(value, dict):
         raise TypeError
@@ -245,6 +258,8 @@ _FORMS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "verified": (_flag, ""),
     "cut_short": (_flag, ""),
     "verify": (_text, ""),
+    "roof": (_roof, ""),
+    "stages": (_stages, ""),
     "template_key": (_text, ""),
     "same_code_as": (key_from_json, ""),
 }

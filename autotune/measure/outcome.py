@@ -32,6 +32,40 @@ def as_result(outcome: Outcome) -> MeasureResult:
     return outcome._replace(costs=(), error_msg=message)
 
 
-def marked(result: MeasureResult, built: Outcome) -> MeasureResult:
-    """Note in a result which kernel it is of, where that is known."""
-    return built.mark(result) if isinstance(built, BuildResult) else result
+def marked(result: MeasureResult, built: Outcome, clock: TrialClock) -> MeasureResult:
+    """Note in a result which kernel it is of, and when what was done, where that is known."""
+    if not isinstance(built, BuildResult):
+        return result
+    return built.mark(result, clock.stages(built.time_cost, result))
+
+
+class TrialClock:
+    """When one trial passed the stages on its way, by the clock of this host.
+
+    Attributes:
+        asked: when it was submitted, in seconds since the epoch.
+        built: when its build had ended.
+    """
+
+    __slots__ = ("asked", "built")
+
+    def __init__(self) -> None:
+        self.asked = self.built = time.time()
+
+    def stages(self, build_s: float, result: MeasureResult) -> tuple[float, ...]:
+        """Return the stages of a trial that ended, see `Evidence.stages`.
+
+        Args:
+            build_s: seconds that its build took; the rest of what it took was its run.
+            result: of the trial.
+        """
+        run_s = result.all_cost - build_s
+        past = [self.asked, self.built - build_s, self.built]
+        if run_s > 0:
+            past.append(result.timestamp - run_s)
+        # Clocks of hosts are set now and then, and what is derived has an error of its own.
+        least, before = 0.0, []
+        for moment in reversed(past):
+            least = max(least, round(result.timestamp - moment, 4))
+            before.append(least)
+        return tuple(reversed(before))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
@@ -14,7 +15,7 @@ from typing import Any
 from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.final.race import RaceResult, race
-from autotune.measure.outcome import Outcome, as_result, marked
+from autotune.measure.outcome import Outcome, TrialClock, as_result, marked
 from autotune.measure.parts import chosen_builder, chosen_runner
 from autotune.measure.run.gate import HostGate
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
@@ -240,9 +241,10 @@ class Session(Mapping[str, Any]):
     def _on_built(self, trial: _Trial, future: Future[Outcome]) -> None:
         """Hand what was built to the runner. Called in a thread of the builder."""
         try:
+            trial.clock.built = time.time()
             built = future.result()
             if not (isinstance(built, BuildResult) and built.ok):
-                self._finish(trial, marked(as_result(built), built))
+                self._finish(trial, marked(as_result(built), built, trial.clock))
                 self._settled()
                 return
             ran = self._handed_over(trial, built)
@@ -266,7 +268,7 @@ class Session(Mapping[str, Any]):
         """Let the trial end. Called in a thread of the runner."""
         try:
             self.builder.discard(built)
-            self._finish(trial, built.mark(as_result(future.result())))
+            self._finish(trial, marked(as_result(future.result()), built, trial.clock))
         except BaseException as error:  # an exit or interrupt too: it reaches whoever waits
             trial.fail(error)
         finally:
@@ -317,6 +319,7 @@ class _Trial:
 
     def __init__(self, measure_input: MeasureInput, on_end: Ended) -> None:
         self.measure_input = measure_input
+        self.clock = TrialClock()
         self.future: Future[MeasureResult] = Future()
         self._on_end = on_end
 

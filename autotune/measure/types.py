@@ -186,12 +186,22 @@ class BuildResult:
     code_hash: str = ""
     reference: Reference | None = field(default=None, repr=False, compare=False)
 
-    def mark(self, result: MeasureResult) -> MeasureResult:
-        """Note in a result which kernel it is of, so that no other is taken for it later."""
+    def mark(
+        self, result: MeasureResult, stages: tuple[float, ...] | None = None
+    ) -> MeasureResult:
+        """Note in a result which kernel it is of, so that no other is taken for it later.
+
+        Args:
+            result: of running what was built.
+            stages: when the trial passed them, see `Evidence`.
+        """
         known = self.kernel.kernel_hash if self.kernel is not None else ""
-        if not known:
+        if not known and stages is None:
             return result
-        return result._replace(evidence=replace(result.evidence, kernel_hash=known))
+        hashed = known or result.evidence.kernel_hash
+        return result._replace(
+            evidence=replace(result.evidence, kernel_hash=hashed, stages=stages)
+        )
 
     @property
     def ok(self) -> bool:

@@ -50,7 +50,7 @@ def run_job(args=WIDE, flush=False):
 
 def fraction(ceiling, seconds=1.0, job=None, input_sets=1, device=None):
     timing = summarize([seconds], 1, input_sets=input_sets)
-    return ceiling.fraction(device or Device(), job or run_job(), timing)
+    return ceiling.compare(device or Device(), job or run_job(), timing).roofline
 
 
 def test_it_is_the_slower_of_arithmetic_and_traffic_over_the_time():
@@ -111,3 +111,10 @@ def test_a_device_that_cannot_be_measured_is_no_reason_to_fail(caplog):
         assert fraction(ceiling, device=device) is None
     assert device.asked == 1
     assert caplog.text.count("no compiler") == 1
+
+
+def test_what_a_trial_is_compared_with_is_told_with_the_part_it_reaches():
+    timing = summarize([2.0], 1, input_sets=1)
+    known = roofline(flop=1e12).compare(Device(), run_job(), timing)
+    assert known.roof == (1e12, 1.0, 1e12, 4e12)
+    assert roofline(flop=None).compare(Device(), run_job(), timing).roof is None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from autotune.measure import MeasureResult
 from autotune.measure.evidence import NAMES, NOTHING, Evidence, Race, Raced
 from autotune.measure.evidence_json import from_json, noted, to_json
+from autotune.measure.outcome import TrialClock
 
 RACE = {
     "tied": [12, 5],
@@ -53,7 +54,11 @@ maybe = {
     "number": counts, "cut_short": st.booleans(), "verified": st.booleans(),
     "graph": st.booleans(),
     "resources": st.dictionaries(st.text(max_size=5), st.none() | numbers, max_size=3),
-    "roofline": numbers, "device": counts, "calibration": numbers, "same_code_as": keys,
+    "roofline": numbers, "roof": st.tuples(numbers, numbers, numbers, numbers),
+    "stages": st.lists(numbers, min_size=3, max_size=4).map(
+        lambda ages: tuple(sorted(ages, reverse=True))
+    ),
+    "device": counts, "calibration": numbers, "same_code_as": keys,
     "kernel_hash": st.text("0123456789abcdef", max_size=16), "race": races,
     "others": st.dictionaries(st.sampled_from(["mine", "theirs"]), counts, max_size=2),
 }  # fmt: skip
@@ -137,3 +142,20 @@ def test_the_view_of_a_result_is_a_copy():
     made = MeasureResult((1.0,), 0, 0.1, 2.0, extra={"verified": True})
     made.extra["verified"] = False
     assert made.evidence.verified is True
+
+
+def test_a_trial_knows_when_it_passed_its_stages():
+    clock = TrialClock()
+    clock.asked, clock.built = 100.0, 103.0
+    ran = MeasureResult((1e-3,), 0, all_cost=3.5, timestamp=106.0)
+    assert clock.stages(2.0, ran) == (6.0, 5.0, 3.0, 1.5)
+    copied = MeasureResult((1e-3,), 0, all_cost=2.0, timestamp=104.0)
+    assert clock.stages(2.0, copied) == (4.0, 3.0, 1.0)
+
+
+def test_stages_never_go_back_though_a_clock_was_set():
+    clock = TrialClock()
+    clock.asked, clock.built = 200.0, 103.0
+    found = clock.stages(9.0, MeasureResult((1e-3,), 0, all_cost=9.5, timestamp=104.0))
+    assert list(found) == sorted(found, reverse=True)
+    assert from_json({"stages": list(found)}).stages == found

@@ -6,6 +6,7 @@ import logging
 import math
 
 from autotune.kernel import Scalar
+from autotune.measure.evidence import NOTHING, Evidence
 from autotune.measure.run.jobs import CeilingJob, RunJob
 from autotune.measure.run.replies import Rated, why_not
 from autotune.measure.run.stations import Station
@@ -34,11 +35,22 @@ class Roofline:
         self._bytes = float(workload.bytes or 0)
         self._ceilings: dict[int, Ceilings | None] = {}
 
-    def fraction(self, station: Station, job: RunJob, timing: Timing) -> float | None:
-        """Return which part of its device's ceiling a trial reaches, or None if unknown.
+    def compare(self, station: Station, job: RunJob, timing: Timing) -> Evidence:
+        """Return which part of its device's ceiling a trial reaches, and what that is made of.
 
-        Called in the thread of the station.
+        Nothing where it is not known. Called in the thread of the station.
         """
+        fraction = self._fraction(station, job, timing)
+        if fraction is None:
+            return NOTHING
+        ceilings = self._ceilings[station.device]
+        assert ceilings is not None
+        dtype, working_set = self._bounds(ceilings, job, timing)
+        rate = ceilings.flops.get(dtype, 0.0)
+        roof = self._flop, self._bytes, rate, ceilings.bandwidth(working_set)
+        return Evidence(roofline=fraction, roof=tuple(float(f"{one:.4g}") for one in roof))
+
+    def _fraction(self, station: Station, job: RunJob, timing: Timing) -> float | None:
         if not (self._flop and self._bytes and timing.median):
             return None
         if station.device not in self._ceilings:
@@ -61,15 +73,19 @@ class Roofline:
         return None
 
     def _floor_s(self, ceilings: Ceilings, job: RunJob, timing: Timing) -> float:
+        dtype, working_set = self._bounds(ceilings, job, timing)
+        return ceilings.floor_s(self._flop if dtype else 0.0, self._bytes, dtype, working_set)
+
+    def _bounds(self, ceilings: Ceilings, job: RunJob, timing: Timing) -> tuple[str, float]:
+        """Return the element type whose rate counts, and the bytes that are touched in turn."""
         # Matrix units multiply narrow numbers and add them to wide ones: the fastest type counts.
         arrays = [a for a in job.kernel.args if not isinstance(a, Scalar)]
         rated = [a.dtype for a in arrays if a.dtype in ceilings.flops]
         dtype = max(rated, key=lambda name: ceilings.flops[name], default="")
-        flop = self._flop if dtype else 0.0
         # What is declared may be less than the arguments, where a kernel reads parts of them.
         touched = min(self._bytes, sum(a.bytes for a in arrays))
         working_set = math.inf if job.flush else touched * timing.input_sets
-        return ceilings.floor_s(flop, self._bytes, dtype, working_set)
+        return dtype, working_set
 
 
 def _measured(station: Station) -> Ceilings | None:

@@ -90,7 +90,7 @@ def run_trial(
         return _median(station.run(replace(anchor, inputs=inputs, checks=())))
 
     factor = standing.calibration.factor(station.device, job, reply.timing.median, anchored)
-    fraction = standing.roofline.fraction(station, job, reply.timing)
+    reached = standing.roofline.compare(station, job, reply.timing)
     timing = scaled(reply.timing, factor)
     if not timing.cut_short:
         standing.note(timing.median)
@@ -100,7 +100,8 @@ def run_trial(
         verified=reply.verified,
         resources=built.resources or None,
         verify=options.verify.told(job.kernel),
-        roofline=fraction,
+        roofline=reached.roofline,
+        roof=reached.roof,
         device=station.device if several else None,
         calibration=factor if several else None,
     )
