@@ -1,6 +1,8 @@
 """The direction of imports: a folder imports only from rows above its own."""
 
 import ast
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -49,9 +51,16 @@ FACES = {"cost_model", "driver", "features", "lowering"}
 ROW_OF = {name: i for i, row in enumerate(ROWS) for name in row}
 
 
+@cache
+def import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Return all of them: at the top, in functions, and for types alone."""
+    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+    return [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
 def imports(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in import_statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -94,11 +103,52 @@ def test_a_folder_is_imported_through_its_face(path):
     own = own_folder(path)
     if own == "tvm":  # it mirrors TVM's layout module by module
         return
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in import_statements(path):
         if isinstance(node, ast.ImportFrom) and node.module.startswith("autotune."):
             _, folder, *inside = node.module.split(".")
             face = folder == own or folder not in FACES or not inside
             assert face, f"{path}: import from autotune.{folder}, not from {node.module}"
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(
+        ".__init__"
+    )
+
+
+FILES = {module_name(path): path for path in MODULES}
+
+
+@cache
+def defining_module(module: str, name: str) -> str:
+    """Return the module that an import of a name means: faces pass on what others define."""
+    if f"{module}.{name}" in FILES:
+        return f"{module}.{name}"
+    if FILES[module].name == "__init__.py":
+        for node in import_statements(FILES[module]):
+            if isinstance(node, ast.ImportFrom) and node.module in FILES:
+                for alias in node.names:
+                    if (alias.asname or alias.name) == name and node.module != module:
+                        return defining_module(node.module, alias.name)
+    return module
+
+
+def imported_modules(path: Path) -> set[str]:
+    found = set()
+    for node in import_statements(path):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name in FILES}
+        elif node.module in FILES:
+            found |= {defining_module(node.module, alias.name) for alias in node.names}
+    return found - {module_name(path)}
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    graph = {name: imported_modules(path) for name, path in FILES.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
 
 
 def test_importing_autotune_does_not_import_the_template_library():

@@ -6,7 +6,7 @@ from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.cost_model import CostModel, PythonBasedModel, RandomModel, XGBModel
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.loop_state import StateObject
-from autotune.auto_scheduler.measure_input import MeasureInput, recover_measure_input
+from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.measuring import (
     LocalBuilder,
     LocalRPCMeasureContext,
@@ -20,6 +20,7 @@ from autotune.auto_scheduler.record_file import (
     load_records,
     save_records,
 )
+from autotune.auto_scheduler.recover import recover_measure_input
 from autotune.auto_scheduler.search_policy import (
     EmptyPolicy,
     PreloadMeasuredStates,

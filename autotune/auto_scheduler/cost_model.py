@@ -10,9 +10,13 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from autotune.auto_scheduler.record_codec import GRAPH_HASH
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search.programs import sketches_of
+from autotune.auto_scheduler.search.task_search import DEFAULT_PARAMS, proposer_of
 from autotune.auto_scheduler.transform_steps import TransformStep
 from autotune.errors import RecordError
 from autotune.measure import MeasureResult
@@ -116,10 +120,11 @@ class XGBModel(CostModel):
 
         The trees are fitted anew to what is known of the task.
         """
-        from autotune.auto_scheduler.search_policy import SketchPolicy
-
         steps = [tuple(each.transform_steps) for each in _states(states)]
-        return SketchPolicy(task, self, seed=self.seed).proposer.scores(steps)
+        sketches = sketches_of(task, DEFAULT_PARAMS)
+        rng = np.random.default_rng(self.seed)
+        found = proposer_of(task, sketches, DEFAULT_PARAMS, rng, self.trials(task))
+        return found.scores(steps)
 
     def save(self, file_name: str | Path) -> None:
         """Write what the model has learned from; the trees are fitted anew in a moment."""

@@ -8,19 +8,60 @@ Idea and names: Ansor (Zheng et al., OSDI 2020), https://arxiv.org/abs/2006.0676
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Protocol
 
 from autotune.auto_scheduler.attach_map import AttachMap, made_room
+from autotune.auto_scheduler.compute_graph import ComputeGraph
 from autotune.auto_scheduler.loops import Iterator, Stage, stage_of
-from autotune.auto_scheduler.stage_ops import ops_after
+from autotune.auto_scheduler.refusal import check_loops, refuse
+from autotune.auto_scheduler.replay import Replay
 from autotune.auto_scheduler.state_text import state_text
-from autotune.auto_scheduler.transform_steps.base import TransformStep, check_loops, refuse
 from autotune.te.tensor import Operation
 
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.compute_dag import ComputeDAG
+# tag -> class, filled by the subclasses of `TransformStep` themselves.
+STEPS: dict[str, type[TransformStep]] = {}
+
+
+@dataclass(frozen=True)
+class TransformStep:
+    """Base of all steps; ``tag`` names the class in records."""
+
+    tag: ClassVar[str] = ""
+    # Whether the step adds a stage, so that later stages get other numbers.
+    adds_stage: ClassVar[bool] = False
+    stage_id: int
+
+    def __init_subclass__(cls) -> None:
+        STEPS[cls.tag] = cls
+
+    def apply(self, state: StateObject) -> StateObject:
+        """Return the state with this step taken."""
+        raise NotImplementedError
+
+    def replay(self, on: Replay) -> None:
+        """Take the step on a schedule; what was said before it has been done there."""
+        raise NotImplementedError
+
+    def to_row(self) -> list[Any]:
+        """Return the row of the step, ready for `json.dumps`."""
+        values = [getattr(self, each.name) for each in fields(self)]
+        return [self.tag, *(_plain(value) for value in values)]
+
+    @classmethod
+    def from_row(cls, values: Sequence[Any]) -> TransformStep:
+        """Return the step of a row without its tag; a ValueError says what is ill-formed."""
+        return cls(**dict(zip([each.name for each in fields(cls)], values, strict=True)))
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}{tuple(self.to_row()[1:])}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return int(value) if isinstance(value, int) else value
 
 
 class HasSteps(Protocol):
@@ -43,7 +84,7 @@ class StateObject:
         concrete: whether all lengths of splits are decided.
     """
 
-    dag: ComputeDAG = field(repr=False)
+    dag: ComputeGraph = field(repr=False)
     stages: tuple[Stage, ...]
     transform_steps: tuple[TransformStep, ...] = ()
     attach: AttachMap = field(default_factory=dict)
@@ -114,18 +155,18 @@ class StateObject:
         self,
         step: TransformStep,
         at: int,
-        made: Callable[[Sequence[Operation]], dict[int, Stage]],
+        ops: Sequence[Operation],
+        new: dict[int, Stage],
     ) -> StateObject:
         """Return the state with a stage inserted.
 
         Args:
             step: that adds the stage.
             at: the number that the new stage gets.
-            made: gives, for all operations that there are now, the stages that begin anew.
+            ops: the operations of all stages that there are then.
+            new: the stages that begin anew, by their numbers.
         """
         state = self.taken(step, made_room(self.attach, at))
-        ops = ops_after(self.dag, state.transform_steps)
-        new = made(ops)
         rest = list(self.stages)
         rest.insert(at, new[at])
         stages = [new.get(i) or _of(stage, ops[i]) for i, stage in enumerate(rest)]
@@ -140,13 +181,13 @@ class StateObject:
         return hash(self.transform_steps)
 
     def __str__(self) -> str:
-        return state_text(self)
+        return state_text(self.stages, self.attach)
 
 
 def _of(stage: Stage, op: Operation) -> Stage:
     return stage if stage.op is op else replace(stage, op=op)
 
 
-def plain_state(dag: ComputeDAG) -> StateObject:
+def plain_state(dag: ComputeGraph) -> StateObject:
     """Return the plain state of a graph: each stage in loops of its own."""
     return StateObject(dag, tuple([stage_of(op) for op in dag.ops]))

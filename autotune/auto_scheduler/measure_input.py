@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.loop_state import HasSteps
 from autotune.auto_scheduler.recorded_state import RecordedState, recorded
-from autotune.auto_scheduler.search_task import LayoutRewriteOption, SearchTask
+from autotune.auto_scheduler.search_problem import LayoutRewriteOption, SearchProblem
 from autotune.auto_scheduler.workload_registry import (
     workload_args,
     workload_key_to_tensors,
@@ -22,6 +22,8 @@ from autotune.record.fields import target_of
 from autotune.target import Target
 from autotune.te.tensor import Tensor
 from autotune.utils.check import shown
+
+P = TypeVar("P", bound=SearchProblem)
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,17 @@ class RecordedTask:
                 f"arguments ({type(error).__name__}: {shown(str(error))})"
             ) from error
 
-    def search_task(self) -> SearchTask:
+    def recovered(self, kind: type[P]) -> P:
         """Returns the task with its graph, ready to be searched or measured.
+
+        Args:
+            kind: as what: `SearchProblem`, or `SearchTask`, which has a script's methods.
 
         Raises:
             TemplateError: the workload is not registered in this process.
         """
         option = self.layout_rewrite_option
-        return SearchTask(
+        return kind(
             workload_key=self.workload_key,
             compute_dag=self.compute_dag,
             target=self.target,
@@ -114,7 +119,7 @@ class MeasureInput:
         state: a `State`, or of a record that was read a `RecordedState`.
     """
 
-    task: SearchTask | RecordedTask
+    task: SearchProblem | RecordedTask
     state: HasSteps
 
     @property
@@ -138,26 +143,10 @@ class MeasureInput:
         Raises:
             TemplateError: the workload is not registered in this process.
         """
-        known = self.task if isinstance(self.task, SearchTask) else self.task.search_task()
+        known = self.task
+        if isinstance(known, RecordedTask):
+            known = known.recovered(SearchProblem)
         # A trial names its parts as those of templates; any workload and candidate will do.
         task: Any = known
         config: Any = self.config
         return Trial(known.target, task, config)
-
-
-def recover_measure_input(inp: MeasureInput, rebuild_state: bool = False) -> MeasureInput:
-    """Returns an input of a record with the task as it is in this process.
-
-    Args:
-        inp: as a record was read.
-        rebuild_state: whether the state gets its loops too, with ranges, so that it prints.
-
-    Raises:
-        TemplateError: the workload is not registered in this process.
-        ScheduleError: a step does not fit the graph.
-    """
-    task = inp.task if isinstance(inp.task, SearchTask) else inp.task.search_task()
-    state: HasSteps = inp.state
-    if rebuild_state:
-        state = task.compute_dag.infer_bound_from_state(state)
-    return MeasureInput(task, state)

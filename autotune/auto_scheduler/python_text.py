@@ -5,17 +5,14 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from autotune.auto_scheduler.compute_graph import ComputeGraph
+from autotune.auto_scheduler.loop_state import TransformStep
 from autotune.auto_scheduler.loops import Annotation, clean_name
 from autotune.auto_scheduler.replay import Replay
-from autotune.auto_scheduler.transform_steps.base import TransformStep
 from autotune.ir import IterVar
 from autotune.te.relation import SplitRelation
 from autotune.te.tensor import ComputeOp, Tensor
-
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.compute_dag import ComputeDAG
 
 _MARKS = {
     Annotation.UNROLL: "unroll",
@@ -28,7 +25,7 @@ _MARKS = {
 class _Text(Replay):
     """A replay that writes each call down, as TVM does; subclasses choose other names."""
 
-    def __init__(self, dag: ComputeDAG) -> None:
+    def __init__(self, dag: ComputeGraph) -> None:
         super().__init__(dag)
         self.lines: list[str] = []
         self.axis_names: dict[IterVar, str] = {}
@@ -198,7 +195,7 @@ def _word(name: str, part: bool = False) -> str:
     return word if part or word.isidentifier() else f"_{word}"
 
 
-def schedule_text(dag: ComputeDAG, steps: Iterable[TransformStep]) -> str:
+def schedule_text(dag: ComputeGraph, steps: Iterable[TransformStep]) -> str:
     """Return steps as TVM prints them, one python call a line.
 
     It reads well but need not run: tensors of one name share a variable.
@@ -251,7 +248,7 @@ class _Runnable(_Text):
 _TAKEN = ("s", "te", "tensors", "tuple", "each")
 
 
-def runnable_text(dag: ComputeDAG, steps: Iterable[TransformStep]) -> str:
+def runnable_text(dag: ComputeGraph, steps: Iterable[TransformStep]) -> str:
     """Return steps as a python function of a graph's tensors that gives schedule and arguments.
 
     Example::
@@ -277,5 +274,5 @@ def runnable_text(dag: ComputeDAG, steps: Iterable[TransformStep]) -> str:
     return head + "".join(f"    {line}\n" for line in lines)
 
 
-def _place(dag: ComputeDAG, tensor: Tensor) -> int:
+def _place(dag: ComputeGraph, tensor: Tensor) -> int:
     return next(i for i, each in enumerate(dag.tensors) if each.op is tensor.op)

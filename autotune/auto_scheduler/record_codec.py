@@ -16,7 +16,7 @@ from typing import Any
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.recorded_state import RecordedState
-from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.errors import AutotuneError, RecordError
 from autotune.measure.types import MeasureResult
 from autotune.record.extras import bounded, writable
@@ -42,7 +42,7 @@ VERSION = "v0.6"
 FAILED_COST = 1e10
 # What a line begins with that adds to the record after it.
 NOTE = "# with "
-# The key there of `SearchTask.graph_hash`.
+# The key there of `SearchProblem.graph_hash`.
 GRAPH_HASH = "graph_hash"
 _WORDS = 200
 
@@ -83,7 +83,7 @@ def encode_note(inp: MeasureInput, result: MeasureResult) -> str:
 def _known(inp: MeasureInput, result: MeasureResult) -> dict[str, Any]:
     """Returns what TVM's line does not hold; of a trial of this process, also of which graph."""
     known: dict[str, Any] = dict(result.extra)
-    if isinstance(inp.task, SearchTask):
+    if isinstance(inp.task, SearchProblem):
         known.setdefault(GRAPH_HASH, inp.task.graph_hash)
     return known
 
@@ -187,7 +187,7 @@ def _noted(note: str, inp: MeasureInput) -> dict[str, Any]:
     return known
 
 
-def _task_row(task: SearchTask | RecordedTask) -> list[Any]:
+def _task_row(task: SearchProblem | RecordedTask) -> list[Any]:
     if isinstance(task, RecordedTask):
         target, host = task.target_text, task.host_text
         option = task.layout_rewrite_option or 0

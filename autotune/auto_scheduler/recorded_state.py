@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from autotune.auto_scheduler.loop_state import HasSteps
-from autotune.auto_scheduler.transform_steps.base import TransformStep, step_from_row
+from autotune.auto_scheduler.loop_state import HasSteps, TransformStep
+from autotune.auto_scheduler.transform_steps import step_from_row
 from autotune.errors import RecordError
 
 # Hexadecimal digits of a hash of steps.

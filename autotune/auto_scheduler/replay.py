@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from autotune.auto_scheduler.compute_graph import ComputeGraph
 from autotune.auto_scheduler.loops import Annotation
-from autotune.auto_scheduler.transform_steps.base import TransformStep, brief, check_loops
+from autotune.auto_scheduler.refusal import brief, check_loops
 from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.intrinsics import thread_axis
@@ -14,8 +15,16 @@ from autotune.te.schedule import Schedule, create_schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation, Tensor
 
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.compute_dag import ComputeDAG
+
+class Replayable(Protocol):
+    """What can be taken on a schedule: a step of a state."""
+
+    @property
+    def stage_id(self) -> int:
+        """The stage that it changes."""
+
+    def replay(self, on: Replay) -> None:
+        """Take the step; what was said before it has been done there."""
 
 
 class Replay:
@@ -33,7 +42,7 @@ class Replay:
         marks: how loops are to be carried out, until `finish`.
     """
 
-    def __init__(self, dag: ComputeDAG) -> None:
+    def __init__(self, dag: ComputeGraph) -> None:
         self.schedule: Schedule = create_schedule(list(dag.outputs))
         self.names: list[str] = [stage.op.name for stage in self.schedule.stages]
         self.axes: list[list[IterVar]] = [
@@ -41,10 +50,10 @@ class Replay:
         ]
         # Of a stage whose reduction was factored: the names TVM gives the axes.
         self.renamed_axes: dict[Operation, tuple[str, ...]] = {}
-        self.steps: list[TransformStep] = []
+        self.steps: list[Replayable] = []
         self.marks: dict[IterVar, tuple[Stage, Annotation]] = {}
 
-    def take(self, step: TransformStep) -> None:
+    def take(self, step: Replayable) -> None:
         """Take a step; a `ScheduleError` names the step that cannot be taken."""
         try:
             step.replay(self)
@@ -172,7 +181,7 @@ class Replay:
 
 
 def apply_steps(
-    dag: ComputeDAG, steps: Iterable[TransformStep]
+    dag: ComputeGraph, steps: Iterable[Replayable]
 ) -> tuple[Schedule, tuple[Tensor, ...]]:
     """Return a te schedule on which steps were taken, and the tensors that a kernel of it takes.
 

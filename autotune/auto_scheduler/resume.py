@@ -10,7 +10,7 @@ from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.record_codec import is_of_graph
 from autotune.auto_scheduler.record_file import RecordReader
-from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.errors import AutotuneError
 from autotune.measure import MeasureResult
 
@@ -18,7 +18,7 @@ logger = logging.getLogger("auto_scheduler")
 
 
 def measured_states(
-    task: SearchTask, filename: str | Path
+    task: SearchProblem, filename: str | Path
 ) -> list[tuple[MeasureInput, MeasureResult]]:
     """Return the records of a log that are of a task, on its kind of target, in order.
 
@@ -51,7 +51,7 @@ class Definition:
         keys: those of its records; of other keys are records of smaller workloads.
     """
 
-    def __init__(self, task: SearchTask, keys: Iterable[str]) -> None:
+    def __init__(self, task: SearchProblem, keys: Iterable[str]) -> None:
         self._task = task
         self._keys = set(keys)
         self._others: dict[str, str | None] = {}

@@ -18,10 +18,11 @@ from autotune.auto_scheduler.measuring import TuningOptions
 from autotune.auto_scheduler.record_file import RecordToFile, as_input
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.resume import measured_states
-from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.proposer import Effort, Proposer
+from autotune.auto_scheduler.search.programs import sketches_of
+from autotune.auto_scheduler.search.proposer import Proposer
+from autotune.auto_scheduler.search.task_search import DEFAULT_PARAMS, Param, proposer_of
 from autotune.auto_scheduler.search.tuner import SketchTuner
-from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, generate_sketches
 from autotune.auto_scheduler.state import State
 from autotune.errors import RecordError
@@ -51,10 +52,10 @@ class SearchPolicy:
     """
 
     def __init__(
-        self, task: SearchTask, init_search_callbacks: Sequence[InitCallback] | None = None
+        self, task: SearchProblem, init_search_callbacks: Sequence[InitCallback] | None = None
     ) -> None:
         check = Check(TuningOptionError, type(self).__name__)
-        check.kind("task", task, SearchTask, "a SearchTask")
+        check.kind("task", task, SearchProblem, "a SearchTask")
         calls = check.sequence("init_search_callbacks", init_search_callbacks or (), "a list")
         for each in calls:
             if not isinstance(each, PreloadCustomSketchRule):
@@ -133,24 +134,11 @@ class SketchPolicy(SearchPolicy):
         init_search_callbacks: see `SearchPolicy`.
     """
 
-    DEFAULT_PARAMS: ClassVar[dict[str, Any]] = {
-        "eps_greedy": 0.05,
-        "retry_search_one_round_on_empty": 1,
-        "sample_init_min_population": 50,
-        "sample_init_use_measured_ratio": 0.2,
-        "evolutionary_search_population": 2048,
-        "evolutionary_search_num_iters": 4,
-        "evolutionary_search_mutation_prob": 0.85,
-        "cpu_multi_level_tiling_structure": "SSRSRS",
-        "gpu_multi_level_tiling_structure": "SSSRRSRS",
-        "max_innermost_split_factor": 64,
-        "max_vectorize_size": 16,
-        "disable_change_compute_location": 0,
-    }
+    DEFAULT_PARAMS: ClassVar[dict[str, Param]] = DEFAULT_PARAMS
 
     def __init__(
         self,
-        task: SearchTask,
+        task: SearchProblem,
         program_cost_model: CostModel | None = None,
         params: dict[str, Any] | None = None,
         seed: int | None = None,
@@ -179,16 +167,10 @@ class SketchPolicy(SearchPolicy):
     @cached_property
     def proposer(self) -> Proposer:
         """The search over rows; it has learned what the cost model knows of the task."""
-        forms = programs_of(self.task, self.sketches, self.params)
-        effort = Effort(
-            population=2 * int(self.params["evolutionary_search_population"]),
-            generations=int(self.params["evolutionary_search_num_iters"]),
+        model = self.program_cost_model
+        return proposer_of(
+            self.task, self.sketches, self.params, self.rng, model.trials(self.task), model.ranks
         )
-        made = Proposer(forms, self.rng, effort, self.program_cost_model.ranks)
-        known = self.program_cost_model.trials(self.task)
-        if known:
-            made.learn(known)
-        return made
 
     def propose(self, count: int) -> list[RecordedState]:
         """Return up to ``count`` states that were not measured."""

@@ -8,24 +8,21 @@ analysed, and all have the names that TVM gives them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from autotune.auto_scheduler.compute_graph import ComputeGraph
+from autotune.auto_scheduler.loop_state import TransformStep
 from autotune.auto_scheduler.relink import linked_ops
 from autotune.auto_scheduler.replay import Replay
-from autotune.auto_scheduler.transform_steps.base import TransformStep
 from autotune.te.tensor import Operation
-
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.compute_dag import ComputeDAG
 
 Ops = tuple[Operation, ...]
 _Known = dict[tuple[TransformStep | None, ...], Ops]
 # What was found stays as long as its graph: states of one sketch share it.
-_known: WeakKeyDictionary[ComputeDAG, _Known] = WeakKeyDictionary()
+_known: WeakKeyDictionary[ComputeGraph, _Known] = WeakKeyDictionary()
 
 
-def ops_after(dag: ComputeDAG, steps: Sequence[TransformStep]) -> Ops:
+def ops_after(dag: ComputeGraph, steps: Sequence[TransformStep]) -> Ops:
     """Return the operations of all stages after some steps on a graph."""
     needed = _needed(steps)
     found = _known.setdefault(dag, {})
@@ -54,7 +51,7 @@ def _shapes(step: TransformStep, factored: TransformStep) -> bool:
     return step.tag in ("SP", "FU", "RE") and step.stage_id == factored.stage_id
 
 
-def _found(dag: ComputeDAG, steps: Sequence[TransformStep]) -> Ops:
+def _found(dag: ComputeGraph, steps: Sequence[TransformStep]) -> Ops:
     replay = Replay(dag)
     for step in steps:
         replay.take(step)

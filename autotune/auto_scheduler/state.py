@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.compute_graph import ComputeGraph
+from autotune.auto_scheduler.loop_state import StateObject, TransformStep
 from autotune.auto_scheduler.loops import THREADS, Annotation, Iterator, Stage
 from autotune.auto_scheduler.transform_steps import (
     AnnotationStep,
@@ -22,14 +23,10 @@ from autotune.auto_scheduler.transform_steps import (
     RfactorStep,
     SplitStep,
     StorageAlignStep,
-    TransformStep,
 )
 from autotune.errors import ScheduleError
 from autotune.te.tensor import Operation, Tensor
 from autotune.utils.check import Check
-
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.compute_dag import ComputeDAG
 
 StageKey = Operation | Tensor | int
 
@@ -56,7 +53,7 @@ class State:
         "none" if each is Annotation.NONE else each.text: int(each) for each in Annotation
     }
 
-    def __init__(self, state_object: StateObject, dag: ComputeDAG | None = None) -> None:
+    def __init__(self, state_object: StateObject, dag: ComputeGraph | None = None) -> None:
         self.state_object = state_object
         self.compute_dag = state_object.dag if dag is None else dag
         self.stage_id_map: dict[Operation, int] = {}

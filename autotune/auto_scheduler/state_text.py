@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from autotune.auto_scheduler.attach_map import hanging_at
-from autotune.auto_scheduler.loops import ComputeAtKind
-
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.attach_map import AttachMap, hanging_at
+from autotune.auto_scheduler.loops import ComputeAtKind, Stage
 
 
-def state_text(state: StateObject) -> str:
+def state_text(stages: Sequence[Stage], attach: AttachMap) -> str:
     """Return the loops of a state: stages of their own one after another, others where they hang.
 
     Loops of one iteration and inlined stages are left out, as in TVM; so it is no identity.
@@ -24,16 +21,18 @@ def state_text(state: StateObject) -> str:
             vectorize j.1 (0,8)
               C = ...
     """
-    inputs = [stage.name for stage in state.stages if not stage.is_compute]
+    inputs = [stage.name for stage in stages if not stage.is_compute]
     lines = [f"Placeholder: {', '.join(inputs)}"]
-    for stage_id, stage in enumerate(state.stages):
+    for stage_id, stage in enumerate(stages):
         if stage.is_compute and stage.compute_at is ComputeAtKind.ROOT:
-            lines += _stage_lines(state, stage_id, 0)
+            lines += _stage_lines(stages, attach, stage_id, 0)
     return "\n".join(lines) + "\n"
 
 
-def _stage_lines(state: StateObject, stage_id: int, depth: int) -> list[str]:
-    stage = state.stages[stage_id]
+def _stage_lines(
+    stages: Sequence[Stage], attach: AttachMap, stage_id: int, depth: int
+) -> list[str]:
+    stage = stages[stage_id]
     pad = "  " * depth
     lines = []
     if stage.attrs.auto_unroll_max_step:
@@ -45,6 +44,6 @@ def _stage_lines(state: StateObject, stage_id: int, depth: int) -> list[str]:
             known = "(None)" if loop.range is None else str(loop.range)
             lines.append(f"{'  ' * depth}{loop.annotation.text} {loop.name} {known}")
             depth += 1
-        for hung in hanging_at(state.attach, stage_id, i):
-            lines += _stage_lines(state, hung, depth)
+        for hung in hanging_at(attach, stage_id, i):
+            lines += _stage_lines(stages, attach, hung, depth)
     return [*lines, f"{'  ' * depth}{stage.name} = ..."]

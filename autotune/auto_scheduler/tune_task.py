@@ -14,7 +14,7 @@ from autotune.auto_scheduler.measuring import TuningOptions
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.resume import Definition
 from autotune.auto_scheduler.search_policy import SearchPolicy, SketchPolicy
-from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.driver import kernel_of
 from autotune.errors import TunerError
 from autotune.kernel import KernelCall
@@ -28,7 +28,7 @@ logger = logging.getLogger("auto_scheduler")
 
 
 def tune_task(
-    task: SearchTask, options: TuningOptions, search_policy: SearchPolicy | None = None
+    task: SearchProblem, options: TuningOptions, search_policy: SearchPolicy | None = None
 ) -> SearchPolicy:
     """Search a task and return the policy, which knows what it found.
 
@@ -36,7 +36,7 @@ def tune_task(
     log, and leaves nothing behind.
     """
     check = Check(TuningOptionError, "tune")
-    check.kind("task", task, SearchTask, "a SearchTask")
+    check.kind("task", task, SearchProblem, "a SearchTask")
     check.kind("tuning_options", options, TuningOptions, "TuningOptions")
     if search_policy is not None:
         check.kind("search_policy", search_policy, SearchPolicy, "a SearchPolicy")
@@ -50,7 +50,7 @@ def tune_task(
 
 
 def auto_schedule(
-    task: SearchTask,
+    task: SearchProblem,
     search_policy: SearchPolicy | None = None,
     tuning_options: TuningOptions | None = None,
 ) -> tuple[Schedule, list[Tensor]]:
@@ -73,7 +73,7 @@ def auto_schedule(
 
 
 def best_of_log(
-    task: SearchTask, log_file: str | Path, include_compatible: bool = False
+    task: SearchProblem, log_file: str | Path, include_compatible: bool = False
 ) -> tuple[MeasureInput, MeasureResult]:
     """Return the fastest record of a task, under any of its keys.
 
@@ -99,7 +99,7 @@ def best_of_log(
 
 
 def apply_best(
-    task: SearchTask, log_file: str | Path, include_compatible: bool = False
+    task: SearchProblem, log_file: str | Path, include_compatible: bool = False
 ) -> tuple[Schedule, list[Tensor]]:
     """Return the schedule of the fastest record of a task, and the kernel's arguments."""
     inp, _ = best_of_log(task, log_file, include_compatible)
@@ -107,7 +107,7 @@ def apply_best(
     return schedule, list(tensors)
 
 
-def print_best(task: SearchTask, log_file: str | Path, print_mode: str = "schedule") -> str:
+def print_best(task: SearchProblem, log_file: str | Path, print_mode: str = "schedule") -> str:
     """Return the fastest record of a task as text; see `SearchTask.print_best`."""
     inp, _ = best_of_log(task, log_file)
     if print_mode in ("schedule", "python"):
@@ -119,7 +119,7 @@ def print_best(task: SearchTask, log_file: str | Path, print_mode: str = "schedu
     )
 
 
-def cuda_text(task: SearchTask, state: RecordedState) -> str:
+def cuda_text(task: SearchProblem, state: RecordedState) -> str:
     """Return the CUDA source of a state, with the launch of each kernel in a comment."""
     if task.target.backend.language != CUDA.language:
         raise PrintModeError(

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from autotune.auto_scheduler.access import AccessAnalyzer
 from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, IterKind, Stage
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.steps import Annotator, splits_of
@@ -69,7 +69,7 @@ def _opened(sketch: StateObject, places: list[int]) -> StateObject:
         replace(step, lengths=(None,)) if i in places and isinstance(step, SplitStep) else step
         for i, step in enumerate(sketch.transform_steps)
     ]
-    return sketch.dag.init_state.after(steps)
+    return plain_state(sketch.dag).after(steps)
 
 
 def _threads(sketch: StateObject, place: int, params: HardwareParams) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.search.annotate_cpu import cpu_program
 from autotune.auto_scheduler.search.annotate_gpu import gpu_program
 from autotune.auto_scheduler.search.device_model import GpuModel
@@ -14,7 +14,7 @@ from autotune.auto_scheduler.search.factors import divisors
 from autotune.auto_scheduler.search.forms_cpu import CpuForms
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
 from autotune.auto_scheduler.search.proposer import ClosedForms
-from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
@@ -26,7 +26,7 @@ _FEW = (8, 32)
 
 
 def sketches_of(
-    task: SearchTask,
+    task: SearchProblem,
     params: Mapping[str, Any],
     custom_rules: Sequence[SketchRule] = (),
     policy: Any = None,
@@ -38,7 +38,7 @@ def sketches_of(
 
 
 def programs_of(
-    task: SearchTask, sketches: Sequence[StateObject], params: Mapping[str, Any]
+    task: SearchProblem, sketches: Sequence[StateObject], params: Mapping[str, Any]
 ) -> list[ClosedForms]:
     """Return the closed forms of the programs that sketches become."""
     innermost = int(params["max_innermost_split_factor"])
@@ -58,7 +58,7 @@ def with_parts(sketch: StateObject) -> list[StateObject]:
 
     The shapes of what a factored reduction leaves depend on that number, so it is decided first.
     """
-    done = [sketch.dag.init_state]
+    done = [plain_state(sketch.dag)]
     steps = sketch.transform_steps
     several = sum(isinstance(step, RfactorStep) for step in steps) > 1
     for place, step in enumerate(steps):

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.tuner.tuner import Tuner
 
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.search_policy import SearchPolicy
-
 # Proposals that are made together: more of them learn less from each other.
 _FEWEST, _MOST = 8, 64
+
+
+class Policy(Protocol):
+    """What proposes states of a task: see `SearchPolicy`."""
+
+    @property
+    def task(self) -> SearchProblem:
+        """What is searched."""
+
+    def propose(self, count: int) -> Sequence[RecordedState]:
+        """Return up to ``count`` states to try next."""
+
+    def learn(self, pairs: Iterable[tuple[MeasureInput, MeasureResult]]) -> None:
+        """Take note of what was measured."""
 
 
 class SketchTuner(Tuner):
@@ -25,7 +37,7 @@ class SketchTuner(Tuner):
         per_round: states that are proposed together at most.
     """
 
-    def __init__(self, policy: SearchPolicy, per_round: int = _MOST) -> None:
+    def __init__(self, policy: Policy, per_round: int = _MOST) -> None:
         super().__init__(policy.task)
         self.policy = policy
         self.per_round = max(1, per_round)

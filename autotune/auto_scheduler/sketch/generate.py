@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch.caches import CacheRead, CacheWrite
 from autotune.auto_scheduler.sketch.inline import AlwaysInline, Skip, SpecialComputeLocation
 from autotune.auto_scheduler.sketch.reductions import CrossThreadReduction, Rfactor
@@ -54,7 +54,7 @@ _MOST = 4096
 
 
 def generate_sketches(
-    task: SearchTask,
+    task: SearchProblem,
     params: Mapping[str, Any] | None = None,
     custom_rules: Sequence[SketchRule] = (),
     policy: Any = None,

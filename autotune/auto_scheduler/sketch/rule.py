@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, Protocol
 
 from autotune.auto_scheduler.access import AccessAnalyzer
-from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.state import State
 from autotune.te.tensor import Operation
 
@@ -60,7 +60,7 @@ class SketchContext:
         policy: what custom rules are called with; by default this context.
     """
 
-    search_task: SearchTask
+    search_task: SearchProblem
     cpu_structure: str = CPU_STRUCTURE
     gpu_structure: str = GPU_STRUCTURE
     policy: Any = None
@@ -86,7 +86,7 @@ class SketchContext:
         return self._access[ops]
 
 
-def is_gpu(task: SearchTask) -> bool:
+def is_gpu(task: SearchProblem) -> bool:
     """Returns whether a task is for a GPU of the kind that has rules of its own."""
     target = task.target
     return "gpu" in target.keys and target.device_name != "mali"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.task_scheduler.progress import Progress
 
 Objective = Callable[[list[float]], float]
@@ -120,7 +120,7 @@ def derivative(objective: Objective, costs: list[float], index: int) -> float:
     return (objective(costs) - objective(less)) / step if step else 0.0
 
 
-def group_of(task: SearchTask) -> Hashable:
+def group_of(task: SearchProblem) -> Hashable:
     """Return what similar tasks have in common: the graph, but for its shapes, and about the work.
 
     Where a graph's operations have the attribute ``auto_scheduler_task_scheduler_tag``, that

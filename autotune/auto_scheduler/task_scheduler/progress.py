@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from autotune.auto_scheduler.search_policy import SearchPolicy
-from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.tuner.failures import Failures
 
@@ -45,7 +45,7 @@ class Progress:
     _best_s: float = math.inf
 
     @property
-    def task(self) -> SearchTask:
+    def task(self) -> SearchProblem:
         """What is searched."""
         return self.policy.task
 

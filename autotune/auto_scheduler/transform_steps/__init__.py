@@ -1,6 +1,6 @@
 """Transform steps: what a loop state is made of, one frozen class a kind."""
 
-from autotune.auto_scheduler.transform_steps.base import STEPS, TransformStep, step_from_row
+from autotune.auto_scheduler.loop_state import STEPS, TransformStep
 from autotune.auto_scheduler.transform_steps.location import (
     ComputeAtStep,
     ComputeInlineStep,
@@ -13,6 +13,7 @@ from autotune.auto_scheduler.transform_steps.loops import (
     ReorderStep,
     StorageAlignStep,
 )
+from autotune.auto_scheduler.transform_steps.rows import step_from_row
 from autotune.auto_scheduler.transform_steps.split import (
     FollowFusedSplitStep,
     FollowSplitStep,

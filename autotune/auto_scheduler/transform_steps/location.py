@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from autotune.auto_scheduler.attach_map import attached, detached, hanging
+from autotune.auto_scheduler.loop_state import StateObject, TransformStep
 from autotune.auto_scheduler.loops import ComputeAtKind, Stage
-from autotune.auto_scheduler.transform_steps.base import TransformStep, refuse, whole
-
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.loop_state import StateObject
-    from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.refusal import refuse
+from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.transform_steps.rows import whole
 
 
 def _placed(stage: Stage, kind: ComputeAtKind) -> Stage:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from autotune.auto_scheduler.attach_map import detached, hanging_at, moved
+from autotune.auto_scheduler.loop_state import StateObject, TransformStep
 from autotune.auto_scheduler.loops import (
     Annotation,
     Iterator,
@@ -15,17 +16,9 @@ from autotune.auto_scheduler.loops import (
     IterRange,
     plain,
 )
-from autotune.auto_scheduler.transform_steps.base import (
-    TransformStep,
-    refuse,
-    text,
-    whole,
-    wholes,
-)
-
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.loop_state import StateObject
-    from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.refusal import refuse
+from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.transform_steps.rows import text, whole, wholes
 
 UNROLL = "auto_unroll_max_step"
 SKIP_REGION = "debug_skip_region"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from autotune.auto_scheduler.attach_map import moved
+from autotune.auto_scheduler.loop_state import StateObject, TransformStep
 from autotune.auto_scheduler.loops import Iterator, IterRange, plain
-from autotune.auto_scheduler.transform_steps.base import TransformStep, refuse, whole, wholes
+from autotune.auto_scheduler.refusal import refuse
+from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.transform_steps.rows import whole, wholes
 from autotune.errors import RecordError
 from autotune.te.intrinsics import ceildiv
 from autotune.utils.math import ceil_div, product
-
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.loop_state import StateObject
-    from autotune.auto_scheduler.replay import Replay
 
 # No loop is longer: they are counted in 32 bits.
 _MOST = 2**31 - 1
@@ -81,7 +80,7 @@ class FollowSplitStep(TransformStep):
     src_step_id: int
     n_split: int
 
-    def lengths(self, steps: Sequence[TransformStep]) -> Lengths:
+    def lengths(self, steps: Sequence[object]) -> Lengths:
         """Return the lengths: the last one is the product of what is left of the source's."""
         source = _source(self, steps, self.src_step_id)
         if not 1 <= self.n_split <= len(source.lengths) + 1:
@@ -119,7 +118,7 @@ class FollowFusedSplitStep(TransformStep):
     level: int
     factor_or_nparts: bool
 
-    def length(self, steps: Sequence[TransformStep]) -> int | None:
+    def length(self, steps: Sequence[object]) -> int | None:
         """Return the product; None while a length of it is not decided."""
         lengths = [_source(self, steps, each).lengths for each in self.src_step_ids]
         if any(self.level >= len(each) for each in lengths):
@@ -146,7 +145,7 @@ class FollowFusedSplitStep(TransformStep):
         )
 
 
-def _source(step: TransformStep, steps: Sequence[TransformStep], number: int) -> SplitStep:
+def _source(step: TransformStep, steps: Sequence[object], number: int) -> SplitStep:
     found = steps[number] if number < len(steps) else None
     if not isinstance(found, SplitStep):
         raise refuse(step, f"step {number} is no split that it could follow, but {found}")

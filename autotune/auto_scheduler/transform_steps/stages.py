@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from autotune.auto_scheduler.loop_state import StateObject, TransformStep
 from autotune.auto_scheduler.loops import IterKind, stage_of
-from autotune.auto_scheduler.transform_steps.base import (
-    TransformStep,
-    refuse,
-    text,
-    whole,
-    wholes,
-)
-
-if TYPE_CHECKING:
-    from autotune.auto_scheduler.loop_state import StateObject
-    from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.refusal import refuse
+from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.stage_ops import ops_after
+from autotune.auto_scheduler.transform_steps.rows import text, whole, wholes
 
 
 @dataclass(frozen=True)
@@ -35,7 +29,8 @@ class CacheReadStep(TransformStep):
         for reader in self.reader_stage_ids:
             state.stage(self, reader)
         added = self.stage_id + 1
-        return state.with_added_stage(self, added, lambda ops: {added: stage_of(ops[added])})
+        ops = ops_after(state.dag, (*state.transform_steps, self))
+        return state.with_added_stage(self, added, ops, {added: stage_of(ops[added])})
 
     def replay(self, on: Replay) -> None:
         """Insert the copy."""
@@ -60,9 +55,9 @@ class CacheWriteStep(TransformStep):
         """Insert the cache; the stage becomes a copy with loops of its own."""
         state.compute_stage(self)
         at = self.stage_id
-        return state.with_added_stage(
-            self, at, lambda ops: {at: stage_of(ops[at]), at + 1: stage_of(ops[at + 1])}
-        )
+        ops = ops_after(state.dag, (*state.transform_steps, self))
+        new = {at: stage_of(ops[at]), at + 1: stage_of(ops[at + 1])}
+        return state.with_added_stage(self, at, ops, new)
 
     def replay(self, on: Replay) -> None:
         """Insert the cache."""
@@ -94,14 +89,9 @@ class RfactorStep(TransformStep):
         if loop.iter_kind is not IterKind.REDUCTION:
             raise refuse(self, f"loop {loop.name} of {stage.name} is no reduction")
         at = self.stage_id
-        return state.with_added_stage(
-            self,
-            at,
-            lambda ops: {
-                at: stage_of(ops[at]),
-                at + 1: replace(stage_of(ops[at + 1]), compute_at=stage.compute_at),
-            },
-        )
+        ops = ops_after(state.dag, (*state.transform_steps, self))
+        rest = replace(stage_of(ops[at + 1]), compute_at=stage.compute_at)
+        return state.with_added_stage(self, at, ops, {at: stage_of(ops[at]), at + 1: rest})
 
     def replay(self, on: Replay) -> None:
         """Factor the reduction."""

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from autotune.auto_scheduler.measure_input import MeasureInput, recover_measure_input
+from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.recover import recover_measure_input
 from autotune.measure.types import BuildResult, MeasureErrorNo
 from autotune.measure.types import MeasureResult as _Result
 from autotune.tvm.names import resolver

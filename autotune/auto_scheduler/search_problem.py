@@ -1,0 +1,205 @@
+"""What is searched: what to compute, on which device, and what is known of that device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+from autotune.auto_scheduler.compute_dag import ComputeDAG
+from autotune.auto_scheduler.equivalent_keys import structural_hash
+from autotune.auto_scheduler.errors import SearchTaskError
+from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.workload_registry import (
+    is_registered,
+    make_workload_key,
+    register_workload_tensors,
+    workload_key_to_tensors,
+)
+from autotune.errors import SpaceError
+from autotune.ir.dtype import bits_of
+from autotune.target import Target
+from autotune.utils.check import Check
+from autotune.workload import Computed, Realisation
+
+
+class LayoutRewriteOption(IntEnum):
+    """What is done about the layout of weights (see `SearchTask`)."""
+
+    NO_REWRITE = 0
+    INSERT_TRANSFORM_STAGE = 1
+    REWRITE_FOR_PRE_TRANSFORMED = 2
+
+    @staticmethod
+    def get_target_default(
+        target: str | Target, in_relay_integration: bool = False
+    ) -> LayoutRewriteOption:
+        """Return what is usual: weights are rewritten on a CPU, and not on a GPU."""
+        if "cpu" not in Target(target).keys and Target(target).device_name != "mali":
+            return LayoutRewriteOption.NO_REWRITE
+        if in_relay_integration:
+            return LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED
+        return LayoutRewriteOption.INSERT_TRANSFORM_STAGE
+
+
+class SearchProblem:
+    """What a search is about: a graph of computes, its target and its key in records.
+
+    It is a `Workload`, and all that rules, models, policies and records know of a task. A
+    `SearchTask`, whose arguments it takes, is a problem that can be searched.
+    """
+
+    def __init__(
+        self,
+        func: str | Callable[..., Any] | ComputeDAG | None = None,
+        args: Sequence[Any] | str | None = None,
+        compute_dag: ComputeDAG | None = None,
+        workload_key: str | None = None,
+        target: str | Target | None = None,
+        target_host: str | Target | None = None,
+        hardware_params: HardwareParams | None = None,
+        layout_rewrite_option: LayoutRewriteOption | int | None = None,
+        task_inputs: Mapping[str, Any] | Sequence[str] | None = None,
+        task_inputs_overwrite: bool = False,
+        task_inputs_save_to_file: bool = False,
+        desc: str = "",
+    ) -> None:
+        del task_inputs_overwrite, task_inputs_save_to_file
+        if isinstance(func, ComputeDAG):
+            if compute_dag is None:  # the rest came by name
+                workload_key = workload_key or _text(args)
+            else:
+                given: Any = (args, compute_dag, workload_key, target)
+                workload_key, target, target_host, params = given
+                hardware_params = hardware_params or params
+            func, args, compute_dag = None, None, func
+        if target is None:
+            raise SearchTaskError(
+                "SearchTask: Must specify a target, such as target='cuda' or 'llvm'"
+            )
+        check = Check(SearchTaskError, "SearchTask")
+        if workload_key is not None:
+            check.text("workload_key", workload_key, '["matmul", 64, 64, 64]')
+        if compute_dag is not None:
+            check.kind("compute_dag", compute_dag, ComputeDAG, "a ComputeDAG")
+        if hardware_params is not None:
+            check.kind("hardware_params", hardware_params, HardwareParams, "HardwareParams")
+        if task_inputs is not None and not isinstance(task_inputs, Mapping):
+            check.sequence("task_inputs", task_inputs, "values by name, or a list of names")
+        self.workload_key = _key(func, args, workload_key, compute_dag)
+        self.compute_dag = compute_dag or ComputeDAG(workload_key_to_tensors(self.workload_key))
+        self.target = Target(target, target_host)
+        self.hardware_params = hardware_params or HardwareParams(target=self.target)
+        option = (
+            LayoutRewriteOption.get_target_default(self.target)
+            if layout_rewrite_option is None
+            else layout_rewrite_option
+        )
+        if option not in list(LayoutRewriteOption):
+            check.refuse("layout_rewrite_option", "one of 0, 1 and 2", option)
+        self.layout_rewrite_option = LayoutRewriteOption(option)
+        values = task_inputs if isinstance(task_inputs, Mapping) else {}
+        self.task_inputs: dict[str, Any] = dict(values)
+        self.task_input_names: list[str] = list(task_inputs or ())
+        self.desc = desc
+        if compute_dag is not None and not is_registered(self.workload_key):
+            register_workload_tensors(self.workload_key, compute_dag.tensors)
+
+    @property
+    def target_host(self) -> Target | None:
+        """The target of the host, where one was given."""
+        return self.target.host
+
+    # A workload, to those who measure it.
+
+    @property
+    def name(self) -> str:
+        """A short name: its description, or that of its last operation."""
+        return self.desc or self.compute_dag.outputs[-1].name
+
+    @property
+    def key(self) -> str:
+        """The workload key."""
+        return self.workload_key
+
+    @cached_property
+    def graph_hash(self) -> str:
+        """A hash of what is computed, whatever it is called: keys of functions do not tell."""
+        return structural_hash(self.compute_dag)
+
+    @property
+    def flop(self) -> float:
+        """Operations of one run; 0 where they cannot be counted."""
+        return max(self.compute_dag.flop_ct, 0.0)
+
+    @cached_property
+    def bytes(self) -> float:
+        """Bytes of all inputs and outputs, each read or written once."""
+        total = 0
+        for tensor in self.compute_dag.tensors:
+            extents = [n for n in tensor.shape if isinstance(n, int)]
+            total += math.prod(extents) * ((bits_of(tensor.dtype) + 7) // 8)
+        return float(total)
+
+    def realise(self, candidate: Any) -> Realisation:
+        """Schedule the graph as a candidate says.
+
+        Raises:
+            SpaceError: it has no steps.
+            ScheduleError: its steps do not fit the graph.
+        """
+        if not hasattr(candidate, "transform_steps"):
+            raise SpaceError(f"search task {self.name!r}: expected a state, got {candidate!r}")
+        schedule, tensors = self.compute_dag.apply_steps_from_state(candidate)
+        return Realisation((schedule, list(tensors)), Computed(tensors), self.flop, self.bytes)
+
+    def examples(self) -> Iterable[RecordedState]:
+        """Return the plain state."""
+        return (RecordedState(()),)
+
+    def default(self) -> RecordedState | None:
+        """Return None: nothing is used untuned yet."""
+        return None
+
+    def own(self, candidate: Any) -> Any:
+        """Return a candidate of a log as it is."""
+        return candidate
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SearchProblem) and (
+            (self.workload_key, self.target) == (other.workload_key, other.target)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.workload_key, self.target))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.workload_key}, {self.target})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "task_inputs": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if not is_registered(self.workload_key):
+            register_workload_tensors(self.workload_key, self.compute_dag.tensors)
+
+
+def _text(key: Any) -> str | None:
+    return key if isinstance(key, str) else None
+
+
+def _key(func: Any, args: Any, workload_key: str | None, dag: ComputeDAG | None) -> str:
+    if workload_key is not None:
+        return workload_key
+    if func is not None:
+        return make_workload_key(func, () if args is None else args)
+    if dag is not None:
+        return dag.workload_key()
+    raise SearchTaskError(
+        "SearchTask: Either a workload generation function or a workload key should be provided: "
+        "func=..., args=..., or workload_key=..., or compute_dag=..."
+    )

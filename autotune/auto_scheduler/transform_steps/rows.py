@@ -1,0 +1,67 @@
+"""Rows of transform steps as records have them: a tag, the stage, and the fields of the step.
+
+Stages and loops are numbered as they were when the step was taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from autotune.auto_scheduler.loop_state import STEPS, TransformStep
+from autotune.errors import RecordError
+
+# A record is a text that anybody may have written. No field of a step is larger, or longer.
+_LARGEST = 2**63 - 1
+_LONGEST = 200
+
+
+def step_from_row(row: Any) -> TransformStep:
+    """Return the step that a row of a record holds.
+
+    Raises:
+        RecordError: the tag is unknown, or a field is missing or of another type.
+    """
+    if not isinstance(row, list) or not row or not isinstance(row[0], str):
+        raise RecordError(
+            f"a step of a record is a list that begins with its tag, got {_shown(row)}"
+        )
+    cls = STEPS.get(row[0])
+    if cls is None:
+        raise RecordError(f"step {_shown(row[0])} is unknown; expected one of {', '.join(STEPS)}")
+    try:
+        step = cls.from_row(row[1:])
+    except (TypeError, ValueError) as error:
+        names = ", ".join(each.name for each in fields(cls))
+        raise RecordError(f"step {_shown(row)}: expected the fields {names} ({error})") from error
+    if step.stage_id < 0:
+        raise RecordError(f"step {_shown(row)}: a stage is numbered from 0")
+    return step
+
+
+def whole(value: Any, least: int = 0) -> int:
+    """Return a field that has to be an int of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _LARGEST:
+        raise ValueError(f"expected an int of at least {least} in 64 bits, got {_shown(value)}")
+    return value
+
+
+def wholes(values: Any, least: int = 0) -> tuple[int, ...]:
+    """Return a field that has to be a list of ints."""
+    if not isinstance(values, (list, tuple)):
+        raise ValueError(f"expected a list of ints, got {_shown(values)}")
+    return tuple(whole(value, least) for value in values)
+
+
+def text(value: Any) -> str:
+    """Return a field that has to be a short text of one line."""
+    if not isinstance(value, str) or not value.isprintable() or len(value) > _LONGEST:
+        raise ValueError(f"expected a short text, got {_shown(value)}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:_LONGEST]
+    except ValueError:  # an int of more digits than python writes
+        return "a huge number"
