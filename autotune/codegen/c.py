@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autotune.codegen import lane_loops
 from autotune.codegen.dialect import Dialect, Scalar
 from autotune.codegen.functions import floor_helpers, real_functions
 
@@ -65,6 +66,7 @@ def _helpers() -> dict[str, str]:
         for short, kind in types.items()
     }
     helpers |= floor_helpers("static inline", "int64_t")
+    helpers |= lane_loops.helpers()
     return helpers | {"bf16_to_float": _WIDEN, "float_to_bf16": _NARROW}
 
 
@@ -99,4 +101,5 @@ C = Dialect(
     infinity={"float": "INFINITY", "double": "INFINITY"},
     nan={"float": "NAN", "double": "NAN"},
     heap_bytes=64 * 1024,
+    array_alignment=64,
 )

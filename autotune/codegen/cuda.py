@@ -102,4 +102,5 @@ CUDA = replace(
     # Without it nvcc divides thread indices as if they could be negative.
     assume="__builtin_assume(0 <= {name} && {name} < {extent});",
     heap_bytes=0,
+    array_alignment=0,
 )

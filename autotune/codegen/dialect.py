@@ -50,6 +50,8 @@ class Dialect:
         infinity, nan: by column of the function table.
         assume: statement that tells the compiler the range of an index; ``{name}``, ``{extent}``.
         heap_bytes: a local array of more bytes is taken from the heap; 0 for never.
+        array_alignment: bytes at whose multiples local arrays begin where vector loops use them;
+            0 for a dialect whose vector loops are not loops of vector types.
     """
 
     scalars: Mapping[str, Scalar]
@@ -66,3 +68,4 @@ class Dialect:
     nan: Mapping[str, str] = field(default_factory=dict)
     assume: str = ""
     heap_bytes: int = 0
+    array_alignment: int = 0

@@ -16,6 +16,7 @@ RESERVED = frozenset(
     wchar_t while xor xor_eq
     threadIdx blockIdx blockDim gridDim warpSize half half2 dim3 min max abs assert clock
     tx ty tz bx by bz dynamic_shared
+    LANES VECTOR_BYTES aligned_alloc
     acos acosf asin asinf atan atan2 atan2f atanf ceil ceilf copysign copysignf cos cosf cosh coshf
     erf erff exp exp10 exp10f exp2 exp2f expf fabs fabsf floor floorf fmod fmodf free hypot hypotf
     isfinite isinf isnan log log10 log10f log1p log1pf log2 log2f logf malloc nearbyint nearbyintf
@@ -24,7 +25,9 @@ RESERVED = frozenset(
     """.split()  # noqa: SIM905
 )
 _OTHER = re.compile(r"[^0-9A-Za-z_]")
-_TYPE_LIKE = re.compile(r"(u?int\d+_t|(float|double|u?int|u?char|u?short|u?long(long)?)[1-4])$")
+_TYPE_LIKE = re.compile(
+    r"(u?int\d+_t|((float|double|u?int|u?char|u?short|u?long(long)?)[1-4])|(m(ax|in)_)?(float|double|int)_v(16|32|64))$"
+)
 
 
 def legal(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import PRODUCT, SUM, UNARY, ExpressionPrinter
+from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
 from autotune.codegen.names import Names
 from autotune.codegen.vectors import VectorPrinter, lanes_stored
 from autotune.errors import LoweringError
@@ -124,6 +125,8 @@ class StatementPrinter:
             raise AssertionError(f"loop {node.var.name!r} is left of kind {node.kind.value}")
         extent = self.expressions.text(node.extent)
         outermost_parallel = node.kind is ForKind.PARALLEL and not self.in_parallel
+        if node.kind is ForKind.VECTORIZED and self.vector_loop(node):
+            return
         if outermost_parallel:
             self.line("#pragma omp parallel for")
         elif node.kind is ForKind.VECTORIZED:
@@ -138,6 +141,24 @@ class StatementPrinter:
         self.in_parallel = before
         self.line("}")
         self.names.leave()
+
+    def vector_loop(self, node: For) -> bool:
+        """Write a loop in vector types; return whether that can be done."""
+        if not self.dialect.array_alignment:
+            return False
+        self.names.enter()
+        i = self.declare(node.var, node.var.name)
+        made = lane_loop(node, self.expressions)
+        if made is not None:
+            if made.steps <= MOST_STEPS:
+                self.line(self.dialect.unroll.format(made.steps))
+            extent = self.expressions.text(node.extent)
+            step = f"{i} += LANES({made.type})"
+            self.line(f"for ({self.index_type} {i} = 0; {i} < {extent}; {step}) {{")
+            self.line(f"{INDENT}{made.statement}")
+            self.line("}")
+        self.names.leave()
+        return made is not None
 
     def condition(self, node: If) -> None:
         """Write an if; an else that is an if goes on in the same line."""
@@ -186,13 +207,25 @@ class StatementPrinter:
         size = str(known) if known else self.expressions.text(as_expr(buffer.shape[0]), PRODUCT)
         name = self.declare(buffer, buffer.name)
         is_large = 0 < self.dialect.heap_bytes < known * item_bytes(buffer.dtype)
+        aligned = self._alignment(known * item_bytes(buffer.dtype))
         if known and not is_large:
-            self.line(f"{scalar.storage} {name}[{size}];")
+            self.line(f"{scalar.storage} {name}[{size}]{aligned};")
             return
         self.needs.add("stdlib.h")
         kind = scalar.storage
-        self.line(f"{kind}* const {name} = ({kind}*)malloc(sizeof({kind}) * {size});")
+        taken = f"malloc(sizeof({kind}) * {size})"
+        if known and self.dialect.array_alignment:
+            unit = self.dialect.array_alignment
+            whole = -(-known * item_bytes(buffer.dtype) // unit) * unit
+            taken = f"aligned_alloc({unit}, {whole})"
+        self.line(f"{kind}* const {name} = ({kind}*){taken};")
         self.freed[-1].append(name)
+
+    def _alignment(self, size: int) -> str:
+        """Return how a local array is aligned so that no vector lies across two lines."""
+        most = self.dialect.array_alignment
+        fits = min(size & -size, most) if size else 0
+        return f" __attribute__((aligned({fits})))" if fits >= NARROWEST else ""
 
     # -- effects -----------------------------------------------------------------------------
 

@@ -127,8 +127,8 @@ def test_large_local_arrays_come_from_the_heap_and_go_back():
     work = seq(Store(big, (i,), const(0.0)), Store(small, (i,), Load(big, (i,))))
     body = For(i, 4, ForKind.PARALLEL, Allocate(big, Allocate(small, work)))
     lines = body_of(body, B, language="c")
-    assert "float* const big = (float*)malloc(sizeof(float) * 20000);" in lines
-    assert "float s[8];" in lines
+    assert "float* const big = (float*)aligned_alloc(64, 80000);" in lines
+    assert "float s[8] __attribute__((aligned(32)));" in lines
     assert lines[-2:] == ["free(big);", "}"]
 
 

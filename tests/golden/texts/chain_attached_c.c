@@ -6,7 +6,7 @@ static inline float max_float(float a, float b) {
 }
 
 void chain_attached_c(const float* restrict X, float* restrict c) {
-  float a[16];
+  float a[16] __attribute__((aligned(64)));
   float b[1];
   for (int i_outer = 0; i_outer < 63; ++i_outer) {
     for (int i = 0; i < 16; ++i) {

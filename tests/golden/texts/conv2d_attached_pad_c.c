@@ -4,7 +4,7 @@ void conv2d_attached_pad_c(
     const float* restrict data,
     const float* restrict kernel,
     float* restrict compute) {
-  float pad_temp[180];
+  float pad_temp[180] __attribute__((aligned(16)));
   for (int f = 0; f < 8; ++f) {
     for (int h = 0; h < 7; ++h) {
       for (int c = 0; c < 4; ++c) {

@@ -1,5 +1,20 @@
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#pragma GCC target("tune=generic")
+#endif
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+#define LANES(type) ((int)(sizeof(type) / sizeof((type){0}[0])))
+
+typedef float float_v64 __attribute__((vector_size(VECTOR_BYTES < 64 ? VECTOR_BYTES : 64),
+    aligned(sizeof(float)), may_alias));
+
 void matmul_cached_c(const float* restrict A, const float* restrict B, float* restrict C) {
-  float C_global[128];
+  float C_global[128] __attribute__((aligned(64)));
   for (int i_outer = 0; i_outer < 8; ++i_outer) {
     for (int j_outer = 0; j_outer < 4; ++j_outer) {
       for (int i_c = 0; i_c < 8; ++i_c) {
@@ -11,9 +26,9 @@ void matmul_cached_c(const float* restrict A, const float* restrict B, float* re
         }
       }
       for (int i_inner = 0; i_inner < 8; ++i_inner) {
-        #pragma omp simd
-        for (int j_inner = 0; j_inner < 16; ++j_inner) {
-          C[i_outer * 512 + i_inner * 64 + j_outer * 16 + j_inner] = C_global[i_inner * 16 + j_inner];
+        #pragma GCC unroll 4
+        for (int j_inner = 0; j_inner < 16; j_inner += LANES(float_v64)) {
+          *(float_v64*)&C[i_outer * 512 + i_inner * 64 + j_outer * 16 + j_inner] = *(const float_v64*)&C_global[i_inner * 16 + j_inner];
         }
       }
     }

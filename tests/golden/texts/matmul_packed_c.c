@@ -1,5 +1,5 @@
 void matmul_packed_c(const float* restrict A, const float* restrict B, float* restrict C) {
-  float B_global[1024];
+  float B_global[1024] __attribute__((aligned(64)));
   for (int i_outer = 0; i_outer < 8; ++i_outer) {
     for (int j_outer = 0; j_outer < 4; ++j_outer) {
       for (int ax0 = 0; ax0 < 64; ++ax0) {

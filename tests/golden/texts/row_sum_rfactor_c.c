@@ -1,5 +1,5 @@
 void row_sum_rfactor_c(const float* restrict X, float* restrict S) {
-  float S_rf[8];
+  float S_rf[8] __attribute__((aligned(32)));
   for (int i = 0; i < 16; ++i) {
     for (int k_inner = 0; k_inner < 8; ++k_inner) {
       S_rf[k_inner] = 0.0f;
