@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from autotune.errors import GraphError
-from autotune.graph.value import Array, Constant, Node, Result, Value, Variable
+from autotune.graph.types import Array
+from autotune.graph.value import Constant, Node, Result, Value, Variable
 from autotune.utils.check import Check
 
 # Given a node and its new inputs: its new results, or None to keep the operator.
@@ -81,7 +81,7 @@ class Graph:
         """Return how often a value is read, as an output too."""
         return len(self.readers.get(value, ())) + self.outputs.count(value)
 
-    def bind(self, params: Mapping[str, Any]) -> Graph:
+    def bind(self, params: Mapping[str, object]) -> Graph:
         """Replace inputs by numbers, found by name; names that are no input are left alone.
 
         Raises:
@@ -95,14 +95,14 @@ class Graph:
         """Replace inputs by other values."""
         return self.rewrite(lambda node, inputs: None, values)
 
-    def rewrite(self, rule: Rewrite, values: Mapping[Any, Value] | None = None) -> Graph:
+    def rewrite(self, rule: Rewrite, values: Mapping[Variable, Value] | None = None) -> Graph:
         """Rebuild the graph from its inputs on.
 
         Args:
             rule: called for each node with its new inputs.
-            values: what to put in place of inputs and constants.
+            values: what to put in place of inputs.
         """
-        new: dict[Value, Value] = dict(values or {})
+        new: dict[Value, Value] = dict((values or {}).items())
         for node in self.nodes:
             inputs = tuple([new.get(value, value) for value in node.inputs])
             given = rule(node, inputs)
@@ -114,7 +114,7 @@ class Graph:
         more = [v for v in free_variables(outputs) if v not in inputs_left]
         return Graph((*inputs_left, *more), outputs)
 
-    def run(self, *arrays: Any, dtype: str | None = "float64") -> tuple[Array, ...]:
+    def run(self, *arrays: object, dtype: str | None = "float64") -> tuple[Array, ...]:
         """Compute the outputs in numpy.
 
         Args:
@@ -138,13 +138,13 @@ def free_variables(outputs: Iterable[Value]) -> tuple[Variable, ...]:
 
 
 def run_values(
-    outputs: Sequence[Value], known: Mapping[Value, Any], dtype: str | None
+    outputs: Sequence[Value], known: Mapping[Value, Array], dtype: str | None
 ) -> tuple[Array, ...]:
     """Compute some values in numpy, given those of variables; see `Graph.run`."""
     wide = {value: _widened(array, dtype) for value, array in known.items()}
     left = _counts(outputs)
 
-    def read(value: Value) -> Any:
+    def read(value: Value) -> Array:
         if value in wide:
             return wide[value]
         if not isinstance(value, Constant):
@@ -179,13 +179,13 @@ def _counts(outputs: Sequence[Value]) -> dict[Value, int]:
     return left
 
 
-def _widened(array: Any, dtype: str | None) -> Array:
+def _widened(array: Array, dtype: str | None) -> Array:
     numbers = np.asarray(array)
     kind = numbers.dtype.kind
     return numbers.astype(dtype, copy=False) if dtype and kind not in "iub" else numbers
 
 
-def _bound(variable: Variable, array: Any) -> Constant:
+def _bound(variable: Variable, array: object) -> Constant:
     # TVM's params are arrays of a device, which give their numbers by a method.
     numbers = np.asarray(array.numpy() if hasattr(array, "numpy") else array)
     if numbers.dtype.kind in "OUSMm":

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 from autotune.errors import GraphError
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 from autotune.utils.check import shown
 
@@ -49,7 +49,7 @@ class Operator(ABC):
     name: ClassVar[str] = ""
     pattern: ClassVar[Pattern] = Pattern.OPAQUE
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
             OPERATORS[cls.name] = cls
@@ -63,11 +63,11 @@ class Operator(ABC):
         """
 
     @abstractmethod
-    def compute(self, *inputs: Tensor) -> Any:
+    def compute(self, *inputs: Tensor) -> Tensor | Sequence[Tensor]:
         """Return the result as a tensor expression; a list where there are several."""
 
     @abstractmethod
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array | tuple[Array, ...]:
         """Return the result of numpy arrays; a tuple where there are several."""
 
     def flop(self, *types: TensorType) -> float:

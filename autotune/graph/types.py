@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
 
 from autotune.errors import ExpressionError, GraphError
 from autotune.ir import check_dtype
 from autotune.ir.dtype import bits_of
 from autotune.te.tensor import Tensor
 from autotune.utils.check import is_whole
+
+# Numbers of a tensor on the host.
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

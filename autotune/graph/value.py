@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import ExpressionError, GraphError
 from autotune.graph.operator import Operator
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
 from autotune.ir import check_dtype
 from autotune.te.location import user_line
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +55,7 @@ class Constant(Value):
     name: str = ""
 
     @staticmethod
-    def of(array: Any, name: str = "", dtype: str | None = None) -> Constant:
+    def of(array: npt.ArrayLike, name: str = "", dtype: str | None = None) -> Constant:
         """Make a constant of numbers that are there."""
         numbers = np.asarray(array, dtype)
         kind = TensorType(numbers.shape, check_dtype(numbers.dtype.name))

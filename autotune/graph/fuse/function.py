@@ -94,7 +94,7 @@ class Function:
         return any(_reduces(tensor) for tensor in self.tensors())
 
 
-def _check_types(node: Node, results: Sequence[Any]) -> None:
+def _check_types(node: Node, results: Sequence[object]) -> None:
     """Refuse what a kernel would write in another type than the one that memory is planned for."""
     for result, value in zip(results, node.outputs, strict=True):
         if isinstance(result, Tensor) and TensorType.of(result) != value.type:

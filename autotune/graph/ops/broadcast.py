@@ -11,7 +11,8 @@ import numpy as np
 from autotune import te, topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.spelling import spelled
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 
@@ -42,16 +43,16 @@ class Broadcast(Operator):
 
 def _binary(
     key: str,
-    compute: Callable[[Any, Any], Any],
-    reference: Callable[[Any, Any], Any],
+    compute: Callable[[Tensor, Tensor], Tensor],
+    reference: Callable[[Array, Array], Array],
     dtype: str | None = None,
 ) -> type[Broadcast]:
     """Make the operator of a function of two elements."""
 
-    def write(self: Operator, a: Any, b: Any) -> Any:
+    def write(self: Operator, a: Tensor, b: Tensor) -> Tensor:
         return compute(a, b)
 
-    def run(self: Operator, a: Any, b: Any) -> Any:
+    def run(self: Operator, a: Array, b: Array) -> Array:
         return reference(a, b)
 
     title = "".join(part.title() for part in key.split("_"))
@@ -77,7 +78,7 @@ Greater = _binary("greater", topi.greater, np.greater, "bool")
 GreaterEqual = _binary("greater_equal", topi.greater_equal, np.greater_equal, "bool")
 
 
-def along(values: Any, axis: int, ndim: int) -> Any:
+def along(values: Array, axis: int, ndim: int) -> Array:
     """Return an array of one dimension with ones around, so that it meets others on an axis."""
     return values.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
@@ -104,7 +105,7 @@ class BiasAdd(Operator):
         data, bias = inputs
         return topi.nn.bias_add(data, bias, axis=self.axis(self.axis_of_bias, data.ndim))
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Add the vector."""
         data, bias = inputs
         return data + along(bias, self.axis(self.axis_of_bias, data.ndim), data.ndim)
@@ -132,13 +133,13 @@ class Prelu(Operator):
         data, slope = inputs
         at = self.axis(self.axis_of_slope, data.ndim)
 
-        def value(*i: Any) -> Any:
+        def value(*i: Expr) -> Expr:
             x = data(*i)
             return te.Select(x > te.const(0, data.dtype), x, x * slope(i[at]))
 
         return spelled(data.shape, value, "T_prelu", tag.BROADCAST)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Scale negative elements."""
         data, slope = inputs
         at = self.axis(self.axis_of_slope, data.ndim)
@@ -167,7 +168,7 @@ class ExpandDims(Operator):
         """Read what is there."""
         return topi.expand_dims(inputs[0], self.at, self.num_newaxis)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Reshape."""
         return inputs[0].reshape(self._shape(inputs[0].shape))
 
@@ -192,7 +193,7 @@ class BroadcastTo(Operator):
         """Repeat."""
         return topi.broadcast_to(inputs[0], self.shape)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Repeat."""
         return np.broadcast_to(inputs[0], self.shape)
 
@@ -216,6 +217,6 @@ class Where(Operator):
         """Choose."""
         return topi.where(*inputs)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Choose."""
         return np.where(inputs[0] != 0, inputs[1], inputs[2])

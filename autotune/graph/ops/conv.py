@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from autotune import topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.layout import DATA, SPATIAL, by_letter, check_layout, each, moved, ordered
 from autotune.graph.ops.layout import sides as sides_of
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 from autotune.topi.nn.conv2d_transpose import conv2d_transpose_nchw
 from autotune.topi.nn.conv3d import conv3d
@@ -96,7 +97,7 @@ class Convolution(Operator):
         filters = by_letter(self.kernel_layout, weight.shape)
         return 2.0 * out.size * weight.size / filters["O"]
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Convolve in numpy."""
         spatial = SPATIAL[self.dims]
         data = moved(inputs[0], self.data_layout, "NC" + spatial)
@@ -105,7 +106,14 @@ class Convolution(Operator):
         return moved(out, "NC" + spatial, self.data_layout)
 
 
-def convolve(data: Any, weight: Any, steps: Any, sides: Any, holes: Any, groups: int = 1) -> Any:
+def convolve(
+    data: Array,
+    weight: Array,
+    steps: Sequence[int],
+    sides: Sequence[tuple[int, int]],
+    holes: Sequence[int],
+    groups: int = 1,
+) -> Array:
     """Convolve data [N, C, ...] by weight [O, I, ...] in numpy."""
     extents = weight.shape[2:]
     padded = np.pad(data, ((0, 0), (0, 0), *sides))
@@ -185,7 +193,7 @@ class Conv2dTranspose(Operator):
     padding: tuple[int, ...] = (0,)
     output_padding: tuple[int, ...] = (0,)
 
-    def _numbers(self) -> tuple[Any, Any, tuple[int, int]]:
+    def _numbers(self) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, int]]:
         more = tuple(self.output_padding) * (2 if len(self.output_padding) == 1 else 1)
         steps = each(self, "strides", self.strides, 2)
         if len(more) != 2 or any(not 0 <= n < s for n, s in zip(more, steps, strict=True)):
@@ -214,7 +222,7 @@ class Conv2dTranspose(Operator):
         data, weight = inputs
         return conv2d_transpose_nchw(data, weight, *self._numbers())
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Spread the data, and convolve it by the filters turned around."""
         data, weight = inputs
         steps, sides, more = self._numbers()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 
 
@@ -34,9 +34,9 @@ class Dense(Operator):
         data, weight = inputs
         return topi.nn.dense(data, weight)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Multiply."""
-        return inputs[0] @ inputs[1].T
+        return np.asarray(inputs[0] @ inputs[1].T)
 
     def flop(self, *types: TensorType) -> float:
         """Return two operations for each product."""
@@ -69,11 +69,11 @@ class BatchMatmul(Operator):
         a, b = inputs
         return topi.batch_matmul(a, b, transpose_a=self.transpose_a, transpose_b=self.transpose_b)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Multiply."""
         a, b = inputs
         a = a.swapaxes(1, 2) if self.transpose_a else a
-        return np.matmul(a, b.swapaxes(1, 2) if self.transpose_b else b)
+        return np.asarray(a @ (b.swapaxes(1, 2) if self.transpose_b else b))
 
     def flop(self, *types: TensorType) -> float:
         """Return two operations for each product."""

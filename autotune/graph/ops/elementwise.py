@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -13,8 +13,8 @@ from scipy import special
 from autotune import te
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.spelling import each_element, spelled
-from autotune.graph.types import TensorType
-from autotune.ir import check_dtype
+from autotune.graph.types import Array, TensorType
+from autotune.ir import Expr, check_dtype
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 
@@ -36,20 +36,20 @@ class Elementwise(Operator):
         name = f"T_{self.name.split('.')[-1]}"
         return each_element(x, lambda v: self.expression(v, x.dtype), name)
 
-    def expression(self, value: Any, dtype: str) -> Any:
+    def expression(self, value: Expr, dtype: str) -> Expr:
         """Return the result for one element."""
         raise NotImplementedError
 
 
 def _unary(
-    key: str, expression: Callable[[Any], Any], reference: Callable[[Any], Any]
+    key: str, expression: Callable[[Expr], Expr], reference: Callable[[Array], Array]
 ) -> type[Operator]:
     """Make the operator of a function of one element."""
 
-    def write(self: Operator, value: Any, dtype: str) -> Any:
+    def write(self: Operator, value: Expr, dtype: str) -> Expr:
         return expression(value)
 
-    def run(self: Operator, x: Any) -> Any:
+    def run(self: Operator, x: Array) -> Array:
         return reference(x)
 
     title = "".join(part.title() for part in key.split("_"))
@@ -80,11 +80,11 @@ class Relu(Elementwise):
 
     name: ClassVar[str] = "nn.relu"
 
-    def expression(self, value: Any, dtype: str) -> Any:
+    def expression(self, value: Expr, dtype: str) -> Expr:
         """Take the greater of an element and 0."""
         return te.max(value, te.const(0, dtype))
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Take the greater of each element and 0."""
         return np.maximum(inputs[0], 0)
 
@@ -96,11 +96,11 @@ class LeakyRelu(Elementwise):
     name: ClassVar[str] = "nn.leaky_relu"
     alpha: float = 0.01
 
-    def expression(self, value: Any, dtype: str) -> Any:
+    def expression(self, value: Expr, dtype: str) -> Expr:
         """Scale a negative element."""
         return te.Select(value > te.const(0, dtype), value, value * te.const(self.alpha, dtype))
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Scale negative elements."""
         return np.where(inputs[0] > 0, inputs[0], inputs[0] * self.alpha)
 
@@ -113,11 +113,11 @@ class Clip(Elementwise):
     a_min: float = -math.inf
     a_max: float = math.inf
 
-    def expression(self, value: Any, dtype: str) -> Any:
+    def expression(self, value: Expr, dtype: str) -> Expr:
         """Limit an element."""
         return te.max(te.min(value, te.const(self.a_max, dtype)), te.const(self.a_min, dtype))
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Limit each element."""
         return np.clip(inputs[0], self.a_min, self.a_max)
 
@@ -139,7 +139,7 @@ class Cast(Operator):
         """Convert each element."""
         return each_element(inputs[0], lambda v: v.astype(self.dtype), "T_cast")
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Convert; from one float to another the precision of the reference stays."""
         (x,) = inputs
         both = x.dtype.kind not in "iub" and self.dtype.startswith(("float", "bfloat"))
@@ -168,6 +168,6 @@ class Full(Operator):
             self.shape, lambda *_: value() if callable(value) else value, "T_full", tag.ELEMWISE
         )
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Write the value everywhere."""
         return np.full(self.shape, inputs[0])

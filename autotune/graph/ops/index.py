@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from autotune import te
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.layout import DATA, by_letter, check_layout, ordered
 from autotune.graph.ops.spelling import spelled
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 
 
@@ -40,14 +41,14 @@ class Take(Operator):
         own = (*data.shape[:at], *indices.shape, *data.shape[at + 1 :])
         last = data.shape[at] - 1
 
-        def body(*i: Any) -> Any:
+        def body(*i: Expr) -> Expr:
             where = indices(*i[at : at + indices.ndim]).astype("int32")
             where = te.max(te.min(where, last), 0)
             return data(*i[:at], where, *i[at + indices.ndim :])
 
         return spelled(own, body, "T_take")
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Take."""
         return np.take(inputs[0], inputs[1].astype(np.int64), axis=self.along, mode="clip")
 
@@ -76,7 +77,7 @@ class Upsampling(Operator):
         (x,) = inputs
         out = self.infer(TensorType.of(x))
 
-        def body(*i: Any) -> Any:
+        def body(*i: Expr) -> Expr:
             at = [
                 te.indexdiv(index, self.scale) if letter in "HW" else index
                 for letter, index in zip(self.layout, i, strict=True)
@@ -85,7 +86,7 @@ class Upsampling(Operator):
 
         return spelled(out.shape, body, "T_upsampling")
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Repeat."""
         rows, columns = self.layout.index("H"), self.layout.index("W")
         return inputs[0].repeat(self.scale, rows).repeat(self.scale, columns)

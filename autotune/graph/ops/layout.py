@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
+
+import numpy as np
 
 from autotune.errors import GraphError
 from autotune.graph.operator import Operator
+from autotune.graph.types import Array
 
 T = TypeVar("T")
 # Axes that a window moves along, by their number.
@@ -24,9 +27,9 @@ def ordered(layout: str, values: Mapping[str, T]) -> tuple[T, ...]:
     return tuple([values[letter] for letter in layout])
 
 
-def moved(array: Any, layout: str, wanted: str) -> Any:
+def moved(array: Array, layout: str, wanted: str) -> Array:
     """Permute the axes of an array from one layout to another."""
-    return array.transpose([layout.index(letter) for letter in wanted])
+    return np.transpose(array, [layout.index(letter) for letter in wanted])
 
 
 def check_layout(op: Operator, argument: str, layout: str, allowed: Sequence[str]) -> None:

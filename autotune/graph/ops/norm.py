@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.broadcast import along
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 
 
@@ -56,7 +56,7 @@ class BatchNorm(Replaced):
                 self.refuse(name, str(expected), vector)
         return data
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Normalise."""
         data, *vectors = inputs
         at = self.axis(self.channel_axis, data.ndim)
@@ -82,7 +82,7 @@ class Dropout(Replaced):
         self.take(inputs, 1)
         return inputs[0]
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Return the data."""
         return inputs[0]
 
@@ -109,14 +109,14 @@ class LayerNorm(Replaced):
                 self.refuse(name, str(expected), vector)
         return data
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Normalise."""
         data, gamma, beta = inputs
         at = self.axis(self.axis_of_norm, data.ndim)
         mean, var = data.mean(at, keepdims=True), data.var(at, keepdims=True)
         out = (data - mean) / np.sqrt(var + self.epsilon)
         out = out * along(gamma, at, data.ndim) if self.scale else out
-        return out + along(beta, at, data.ndim) if self.center else out
+        return np.asarray(out + along(beta, at, data.ndim) if self.center else out)
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,11 @@ class Softmax(Operator):
         """Do it in four stages."""
         return topi.nn.softmax(inputs[0], self.axis_of_sum)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Divide the powers of e by their sum."""
         (x,) = inputs
         powers = np.exp(x - x.max(self.axis_of_sum, keepdims=True))
-        return powers / powers.sum(self.axis_of_sum, keepdims=True)
+        return np.asarray(powers / powers.sum(self.axis_of_sum, keepdims=True))
 
     def flop(self, *types: TensorType) -> float:
         """Return four operations for each element."""
@@ -158,8 +158,8 @@ class LogSoftmax(Softmax):
         """Do it without the quotient."""
         return topi.nn.log_softmax(inputs[0], self.axis_of_sum)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Subtract the logarithm of the sum."""
         (x,) = inputs
         less = x - x.max(self.axis_of_sum, keepdims=True)
-        return less - np.log(np.exp(less).sum(self.axis_of_sum, keepdims=True))
+        return np.asarray(less - np.log(np.exp(less).sum(self.axis_of_sum, keepdims=True)))

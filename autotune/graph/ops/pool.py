@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from autotune import topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.layout import DATA, SPATIAL, by_letter, check_layout, each, moved, ordered
 from autotune.graph.ops.layout import sides as sides_of
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 from autotune.topi.nn.conv3d import global_pool3d
 
@@ -40,7 +40,7 @@ class Pool2d(Operator):
     ceil_mode: bool = False
     count_include_pad: bool = False
 
-    def _windows(self) -> Any:
+    def _windows(self) -> list[tuple[int, int, tuple[int, int], int]]:
         """Return extent, step, padding and distance for each axis."""
         two = [each(self, n, getattr(self, n), 2) for n in ("pool_size", "strides", "dilation")]
         sides = sides_of(self, self.padding, 2)
@@ -77,12 +77,12 @@ class Pool2d(Operator):
             self.count_include_pad,
         )
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Pool."""
         data = moved(inputs[0], self.layout, "NCHW")
         numbers = self._windows()
 
-        def windows(array: Any, outside: float) -> Any:
+        def windows(array: Array, outside: float) -> Array:
             around = ((0, 0), (0, 0), *[side for _, _, side, _ in numbers])
             padded = np.pad(array, around, constant_values=outside)
             reach = [(extent - 1) * hole + 1 for extent, _, _, hole in numbers]
@@ -145,11 +145,11 @@ class GlobalPool(Operator):
             return global_pool3d(inputs[0], self.kind, self.layout)
         return topi.nn.global_pool(inputs[0], self.kind, self.layout)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Pool."""
         axes = tuple(self.layout.index(letter) for letter in SPATIAL[self.dims])
         reduce = np.max if self.kind == "max" else np.mean
-        return reduce(inputs[0], axis=axes, keepdims=True)
+        return np.asarray(reduce(inputs[0], axis=axes, keepdims=True))
 
     def flop(self, *types: TensorType) -> float:
         """Return one operation for each element."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 
 
@@ -51,16 +51,16 @@ class Reduction(Operator):
 
 def _reduction(
     key: str,
-    compute: Callable[..., Any],
-    reference: Callable[..., Any],
+    compute: Callable[..., Tensor],
+    reference: Callable[..., Array],
     dtype: str | None = None,
 ) -> type[Reduction]:
     """Make the operator of a reduction."""
 
-    def write(self: Any, x: Tensor) -> Any:
+    def write(self: Reduction, x: Tensor) -> Tensor:
         return compute(x, axis=self.over(x.ndim), keepdims=self.keepdims)
 
-    def run(self: Any, x: Any) -> Any:
+    def run(self: Reduction, x: Array) -> Array:
         return reference(x, axis=self.over(x.ndim), keepdims=self.keepdims)
 
     names = {"name": key, "compute": write, "reference": run, "result_dtype": dtype}
@@ -77,10 +77,10 @@ Min = _reduction("min", topi.min, np.min)
 Prod = _reduction("prod", topi.prod, np.prod)
 
 
-def _first(choose: Callable[..., Any]) -> Callable[..., Any]:
+def _first(choose: Callable[..., Array]) -> Callable[..., Array]:
     """Return the index of an extreme among the elements of all reduced axes, in order."""
 
-    def index(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    def index(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
         left = [i for i in range(x.ndim) if i not in axis]
         flat = x.transpose([*left, *axis]).reshape(*[x.shape[i] for i in left], -1)
         found = choose(flat, axis=-1).astype("int32")

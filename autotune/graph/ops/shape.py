@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.spelling import spelled
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 
 
@@ -47,7 +48,7 @@ class Reshape(Injective):
         shape = tuple(n for n in inputs[0].shape if isinstance(n, int))
         return topi.reshape(inputs[0], self._shape(shape))
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Reshape."""
         return inputs[0].reshape(self._shape(inputs[0].shape))
 
@@ -68,7 +69,7 @@ class BatchFlatten(Injective):
         """Read the elements in order."""
         return topi.reshape(inputs[0], self.infer(TensorType.of(inputs[0])).shape)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Reshape."""
         return inputs[0].reshape(len(inputs[0]), -1)
 
@@ -98,9 +99,9 @@ class Transpose(Injective):
         """Permute."""
         return topi.transpose(inputs[0], self._order(inputs[0].ndim))
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Permute."""
-        return inputs[0].transpose(self._order(inputs[0].ndim))
+        return np.transpose(inputs[0], self._order(inputs[0].ndim))
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class Squeeze(Injective):
         shape = tuple(n for n in inputs[0].shape if isinstance(n, int))
         return topi.squeeze(inputs[0], list(self._drop(shape)))
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Squeeze."""
         return np.squeeze(inputs[0], self._drop(inputs[0].shape))
 
@@ -162,7 +163,7 @@ class Concatenate(Injective):
         """Choose by the index."""
         return topi.concatenate(inputs, self.along)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Join."""
         return np.concatenate(inputs, self.along)
 
@@ -192,14 +193,14 @@ class Split(Injective):
         shape[at] = size
 
         def part(number: int) -> Tensor:
-            def body(*i: Any) -> Any:
+            def body(*i: Expr) -> Expr:
                 return x(*i[:at], i[at] + number * size, *i[at + 1 :])
 
             return spelled(shape, body, "T_split_sections")
 
         return [part(number) for number in range(self.sections)]
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
         """Cut."""
         return tuple(np.split(inputs[0], self.sections, self.along))
 
@@ -225,7 +226,7 @@ class Stack(Injective):
         at = self.axis(self.along, inputs[0].ndim + 1)
         return topi.concatenate([topi.expand_dims(each, at) for each in inputs], at)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Join."""
         return np.stack(inputs, self.along)
 
@@ -257,7 +258,7 @@ class StridedSlice(Injective):
         """Read with an offset and a step."""
         return topi.strided_slice(inputs[0], self.begin, self.end, self.strides or None)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Slice."""
         return inputs[0][self._slices()]
 
@@ -283,6 +284,6 @@ class Pad(Injective):
         before, after = zip(*self.pad_width, strict=True)
         return topi.nn.pad(inputs[0], before, after, self.pad_value, name="T_pad")
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Surround."""
         return np.pad(inputs[0], self.pad_width, constant_values=self.pad_value)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.utils import axis_names
 
 
 def spelled(
-    shape: Sequence[Any], body: Callable[..., Any], name: str, kind: str = tag.INJECTIVE
+    shape: Sequence[object], body: Callable[..., Expr], name: str, kind: str = tag.INJECTIVE
 ) -> Tensor:
     """Define a tensor whose axes are ax0, ax1, ..."""
     names = axis_names(len(shape))
@@ -20,6 +20,6 @@ def spelled(
     return result
 
 
-def each_element(x: Tensor, function: Callable[[Any], Any], name: str) -> Tensor:
+def each_element(x: Tensor, function: Callable[[Expr], Expr], name: str) -> Tensor:
     """Apply a function of one expression to every element."""
     return spelled(x.shape, lambda *i: function(x(*i)), name, tag.ELEMWISE)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.conv import Conv2d, Convolution
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 from autotune.topi.nn.winograd import transform_fractions
 
 
-def _matrices(tile: int, kernel: int) -> list[Any]:
+def _matrices(tile: int, kernel: int) -> list[Array]:
     matrices = transform_fractions(tile, kernel)
     return [np.array([[float(x) for x in row] for row in matrix]) for matrix in matrices]
 
 
-def _type(array: Any) -> TensorType:
+def _type(array: Array) -> TensorType:
     return TensorType(array.shape)
 
 
@@ -49,11 +49,11 @@ class WinogradWeight(Operator):
         """Refuse: weights are transformed ahead."""
         self.refuse("weight", "known before the network runs", inputs[0])
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Transform."""
         (weight,) = inputs
         _, _, g = _matrices(self.tile_size, len(weight))
-        return np.einsum("er,ns,rsio->enoi", g, g, weight, optimize=True)
+        return np.asarray(np.einsum("er,ns,rsio->enoi", g, g, weight, optimize=True))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class WinogradConv2d(Operator):
             tile_size=self.tile_size,
         )  # fmt: skip
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Array) -> Array:
         """Transform tiles of the data, multiply each point, and transform back."""
         data, weight = inputs
         tile, alpha = self.tile_size, len(weight)
@@ -112,7 +112,8 @@ class WinogradConv2d(Operator):
         product = product.reshape(alpha, alpha, *shape, weight.shape[2])
         inverse = np.einsum("rsnhwo,rx,sy->nhxwyo", product, a, a, optimize=True)
         n, h, _, w, _, channels = inverse.shape
-        return inverse.reshape(n, h * tile, w * tile, channels)[:, :rows, :columns]
+        joined = inverse.reshape(n, h * tile, w * tile, channels)
+        return np.asarray(joined[:, :rows, :columns])
 
     def flop(self, *types: TensorType) -> float:
         """Return the operations of the convolution that it stands for."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from autotune.graph.graph import Graph
-from autotune.graph.value import Array, Constant, Node, Value
+from autotune.graph.types import Array
+from autotune.graph.value import Constant, Node, Value
 
 
 def fold_constant(graph: Graph) -> Graph:
