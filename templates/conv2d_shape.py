@@ -28,7 +28,11 @@ def pair(value: int | Sequence[int]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Conv2d:
-    """A convolution of ``n`` images without dilation or groups; extents as in its arguments."""
+    """A convolution of ``n`` images without dilation or groups; extents as in its arguments.
+
+    What follows the sum: ``(sum + bias + residual) * scale + shift``, then a ReLU. Bias, scale and
+    shift have a number a channel, the residual is as large as the output.
+    """
 
     n: int
     h: int
@@ -41,6 +45,8 @@ class Conv2d:
     padding: tuple[int, int]
     bias: bool
     relu: bool
+    residual: bool = False
+    affine: bool = False
 
     def __post_init__(self) -> None:
         extents = (self.n, self.h, self.w, self.co, self.ci, self.kh, self.kw, *self.stride)
@@ -88,22 +94,27 @@ class Conv2d:
     @property
     def bytes(self) -> int:
         """Bytes that must move at least once."""
-        read = self.n * self.ci * self.h * self.w + self.co * (self.ci * self.taps + self.bias)
-        return 4 * (read + self.outputs)
+        a_channel = self.ci * self.taps + self.bias + 2 * self.affine
+        read = self.n * self.ci * self.h * self.w + self.co * a_channel
+        return 4 * (read + self.outputs * (1 + self.residual))
 
     def arguments(self) -> list[Argument]:
-        """Return data, weight, the bias when there is one, and out."""
+        """Return data, weight, those of bias, residual, scale and shift that are, and out."""
+        result = (self.n, self.co, self.oh, self.ow)
         return [
             arg("data", (self.n, self.ci, self.h, self.w)),
             arg("weight", (self.co, self.ci, self.kh, self.kw)),
             *([arg("bias", (self.co,))] if self.bias else []),
-            arg("out", (self.n, self.co, self.oh, self.ow), role="out"),
+            *([arg("residual", result)] if self.residual else []),
+            *([arg(name, (self.co,)) for name in ("scale", "shift")] if self.affine else []),
+            arg("out", result, role="out"),
         ]
 
     def reference(self) -> Callable[..., Array]:
-        """Return numpy in, numpy out: data, weight and, when there is one, the bias."""
+        """Return numpy in, numpy out: the arguments but for the last."""
 
-        def conv2d(data: Array, weight: Array, bias: Array | None = None) -> Array:
+        def conv2d(data: Array, weight: Array, *rest: Array) -> Array:
+            others = list(rest)
             (py, px), (sy, sx) = self.padding, self.stride
             padded = np.pad(data, ((0, 0), (0, 0), (py, py), (px, px)))
             windows = np.lib.stride_tricks.sliding_window_view(
@@ -112,8 +123,13 @@ class Conv2d:
             columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, self.ci * self.taps)
             flat = columns @ weight.reshape(self.co, -1).T
             out = flat.reshape(self.n, self.oh, self.ow, self.co).transpose(0, 3, 1, 2)
-            if bias is not None:
-                out = out + bias.reshape(1, -1, 1, 1)
+            if self.bias:
+                out = out + others.pop(0).reshape(1, -1, 1, 1)
+            if self.residual:
+                out = out + others.pop(0)
+            if self.affine:
+                scale, shift = (each.reshape(1, -1, 1, 1) for each in others)
+                out = out * scale + shift
             result: Array = np.maximum(out, 0) if self.relu else out
             return result
 

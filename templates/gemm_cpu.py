@@ -56,7 +56,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     return SourceKernel(
         "gemm_nn",
         common.text("tile.h", "gemm_nn.c"),
-        defines=common.defines(**extents, bias=0, relu=0, **choice),
+        defines=common.defines(**extents, bias=0, residual=0, affine=0, relu=0, **choice),
         args=shape.arguments(),
         reference=shape.reference(),
         language="c",

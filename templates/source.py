@@ -99,9 +99,16 @@ def conv2d_nchw_cuda(
 def conv2d_nchw_cpu(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
+    residual: bool = False, affine: bool = False,
 ) -> SourceKernel:  # fmt: skip
-    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU."""
-    shape = Conv2d(n, h, w, co, ci, kh, kw, pair(stride), pair(padding), bias, relu)
+    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU.
+
+    After the bias it takes, when asked for, a residual, which is added, and a scale and a shift
+    (one value a channel), by which the sum is multiplied and increased before the ReLU.
+    """
+    shape = Conv2d(
+        n, h, w, co, ci, kh, kw, pair(stride), pair(padding), bias, relu, residual, affine
+    )
     return tunable(conv2d_cpu, shape, "llvm")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -18,8 +18,9 @@ from autotune.graph.fuse import Function
 from autotune.graph.passes import OWN, Pipeline
 from autotune.graph.verify import check_computable, raise_all, verify
 from autotune.kernel import Kernel
+from autotune.network.choice import Chooser, Unit, by_rule, untuned
 from autotune.network.compiled import CompiledNetwork
-from autotune.network.plan import plan_network
+from autotune.network.plan import fitted, plan_network
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
@@ -40,9 +41,11 @@ def compile_network(
     target: Target | str,
     pipeline: Pipeline = OWN,
     opt_level: int = 3,
-    kernel_for: Callable[[Function, Target], Kernel] = fallback_kernel,
+    kernel_for: Callable[[Function, Target], Kernel] | None = None,
     progress: Progress | None = None,
     jobs: int | None = None,
+    choose: Chooser | None = None,
+    known: Mapping[str, Module] | None = None,
 ) -> CompiledNetwork:
     """Compile a graph whose parameters are bound.
 
@@ -51,9 +54,12 @@ def compile_network(
         target: what for.
         pipeline: the passes.
         opt_level: of passes and fusion; 0 leaves each operator by itself.
-        kernel_for: chooses the kernel of a function; by default one that needs no tuning.
+        kernel_for: makes the kernels of functions that are computed by rule; by default, of all
+            that templates do not compute, `fallback_kernel`. Where it is given, of all functions.
         progress: called after each kernel.
         jobs: compilers at work at once; by default one a core.
+        choose: says how each function is computed; by default `untuned`.
+        known: modules that were compiled before, by `Unit.key`.
 
     Raises:
         GraphError: the graph is ill-formed, holds what has no kernel, or functions failed to
@@ -63,7 +69,10 @@ def compile_network(
     check.kind("graph", graph, Graph, "a graph")
     check.function("pipeline", pipeline)
     check.whole("opt_level", opt_level, least=0)
-    check.function("kernel_for", kernel_for)
+    if kernel_for is not None:
+        check.function("kernel_for", kernel_for)
+    if choose is not None:
+        check.function("choose", choose)
     if progress is not None:
         check.function("progress", progress)
     if jobs is not None:
@@ -72,15 +81,18 @@ def compile_network(
     verify(graph)
     simpler = pipeline(graph, opt_level)
     check_computable(simpler)
-    plan = plan_network(simpler, opt_level)
-    make = partial(_module, target=chosen, kernel_for=kernel_for)
+    how = choose or (untuned if kernel_for is None else by_rule)
+    plan = plan_network(simpler, opt_level, chosen, how)
+    made = known or {}
+    make = partial(_module, target=chosen, kernel_for=kernel_for or fallback_kernel, known=made)
     modules = _compiled(plan.kernels, make, progress, jobs or os.cpu_count() or 1)
+    plan = fitted(plan, [module.kernel for module in modules])
     return CompiledNetwork(plan, tuple(modules), chosen)
 
 
 def _compiled(
-    functions: Sequence[Function],
-    make: Callable[[Function], Module],
+    units: Sequence[Unit],
+    make: Callable[[Unit], Module],
     progress: Progress | None,
     jobs: int,
 ) -> list[Module]:
@@ -88,27 +100,39 @@ def _compiled(
     modules: list[Module] = []
     failed: list[str] = []
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(make, function) for function in functions]
-        for done, (function, future) in enumerate(zip(functions, futures, strict=True), 1):
+        futures = [pool.submit(make, unit) for unit in units]
+        for done, (unit, future) in enumerate(zip(units, futures, strict=True), 1):
+            function = unit.function
             try:
                 modules.append(future.result())
             except AutotuneError as error:
                 places = ", ".join(dict.fromkeys(n.origin for n in function.graph.nodes))
                 failed.append(f"{places}: {function.name}: {error}")
             if progress is not None:
-                progress(done, len(functions))
+                progress(done, len(units))
     raise_all(failed, "these functions of the network cannot be compiled")
     return modules
 
 
 def _module(
-    function: Function, target: Target, kernel_for: Callable[[Function, Target], Kernel]
+    unit: Unit,
+    target: Target,
+    kernel_for: Callable[[Function, Target], Kernel],
+    known: Mapping[str, Module],
 ) -> Module:
-    kernel = kernel_for(function, target)
-    if len(kernel.args) != len(function.inputs) + len(function.outputs):
-        raise GraphError(f"{function.name}: its kernel takes {len(kernel.args)} arguments")
-    named = replace(kernel, name=function.name)
+    if unit.key in known:
+        return known[unit.key]
+    named = replace(_kernel(unit, target, kernel_for), name=unit.function.name)
     with tempfile.TemporaryDirectory(prefix="autotune-network-") as folder:
         output = compile_kernel(named, target, timeout_s=_TIMEOUT_S, out_dir=folder)
         artifact = Path(output.artifact)
         return Module(named, target, artifact.read_bytes(), artifact.suffix, output.resources)
+
+
+def _kernel(
+    unit: Unit, target: Target, kernel_for: Callable[[Function, Target], Kernel]
+) -> Kernel:
+    choice = unit.choice
+    if choice.workload is None:
+        return kernel_for(unit.function, target)
+    return kernel_of(choice.workload.realise(choice.candidate).what, target, unit.function.name)

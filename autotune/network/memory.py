@@ -19,7 +19,8 @@ class MemoryPlan:
         offsets: bytes from the start; values that share memory have the same one.
         bytes: of the whole block.
         least: what any plan needs: the most that is alive at one time.
-        aliases: values that are another one in a different shape, with that one.
+        aliases: values that lie in the memory of another one, with that one: the same numbers in
+            another shape, or written over numbers that nobody reads any more.
     """
 
     offsets: Mapping[Value, int]
@@ -41,7 +42,11 @@ class _Life:
         return self.first <= other.last and other.first <= self.last
 
 
-def plan_memory(functions: Sequence[Function], outside: Sequence[Value]) -> MemoryPlan:
+def plan_memory(
+    functions: Sequence[Function],
+    outside: Sequence[Value],
+    in_place: Sequence[Sequence[Value]] = (),
+) -> MemoryPlan:
     """Place the values between functions so that those alive together do not overlap.
 
     The largest are placed first, each at the lowest offset that is free (greedy by size, as in
@@ -50,8 +55,10 @@ def plan_memory(functions: Sequence[Function], outside: Sequence[Value]) -> Memo
     Args:
         functions: in the order of running.
         outside: inputs, outputs and constants, which have memory of their own.
+        in_place: for each function the inputs whose memory its result may take over, where nobody
+            reads them later; by default none.
     """
-    aliases = {f.outputs[0]: f.inputs[0] for f in functions if f.is_free}
+    aliases = _aliases(functions, set(outside), in_place)
     lives = _lives(functions, set(outside), aliases)
     offsets: dict[Value, int] = {}
     placed: list[tuple[_Life, int]] = []
@@ -66,6 +73,27 @@ def plan_memory(functions: Sequence[Function], outside: Sequence[Value]) -> Memo
         for step in steps
     ]
     return MemoryPlan(offsets, total, max(alive, default=0), aliases)
+
+
+def _aliases(
+    functions: Sequence[Function], outside: set[Value], in_place: Sequence[Sequence[Value]]
+) -> dict[Value, Value]:
+    """Return which values are others: reshaped, or written over what nobody reads any more."""
+    aliases = {f.outputs[0]: f.inputs[0] for f in functions if f.is_free}
+    last: dict[Value, int] = {}
+    for step, function in enumerate(functions):
+        for value in (*function.inputs, *function.outputs):
+            last[origin(value, aliases)] = step
+    for step, (function, offered) in enumerate(zip(functions, in_place, strict=False)):
+        result = function.outputs[0]
+        if result in outside or result in aliases:
+            continue
+        roots = (origin(value, aliases) for value in offered)
+        taken = next((root for root in roots if root not in outside and last[root] == step), None)
+        if taken is not None:
+            aliases[result] = taken
+            last[taken] = last[result]
+    return aliases
 
 
 def origin(value: Value, aliases: Mapping[Value, Value]) -> Value:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Value
 from autotune.graph.fuse import Function, partition
+from autotune.kernel import Kernel
+from autotune.network.choice import Chooser, Unit, by_rule, units_of
 from autotune.network.memory import MemoryPlan, origin, plan_memory
+from autotune.target import Target
 
 
 class Home(Enum):
@@ -47,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel of the plan and the places that it runs on, inputs first.
+    """One kernel of the plan and the places that it runs on, in the order of its arguments.
 
     Attributes:
         kernel: its number.
@@ -65,7 +69,7 @@ class ExecutionPlan:
     """What a network needs to run, apart from the kernels themselves.
 
     Attributes:
-        kernels: one function of each structure that is met; none where the plan comes from a file.
+        kernels: one unit for each kernel that is needed; none where the plan comes from a file.
         steps: calls of these, in order.
         inputs, outputs: places of the network's inputs and outputs.
         input_names: names of the inputs.
@@ -74,7 +78,7 @@ class ExecutionPlan:
         memory: the block between functions.
     """
 
-    kernels: tuple[Function, ...]
+    kernels: tuple[Unit, ...]
     steps: tuple[Step, ...]
     inputs: tuple[Place, ...]
     input_names: tuple[str, ...]
@@ -84,25 +88,40 @@ class ExecutionPlan:
     memory: MemoryPlan
 
 
-def plan_network(graph: Graph, opt_level: int = 3) -> ExecutionPlan:
-    """Fuse a graph that has been through its passes, and lay it out in memory."""
-    functions = partition(graph, opt_level)
-    constants = _constants(graph, functions)
-    aliases = {f.outputs[0]: f.inputs[0] for f in functions if f.is_free}
-    homes: dict[Value, tuple[Home, int]] = {v: (Home.INPUT, i) for i, v in enumerate(graph.inputs)}
-    homes |= {v: (Home.CONSTANT, i) for i, v in enumerate(constants)}
+def plan_network(
+    graph: Graph,
+    opt_level: int = 3,
+    target: Target | str = "c",
+    choose: Chooser = by_rule,
+) -> ExecutionPlan:
+    """Fuse a graph that has been through its passes, and lay it out in memory.
+
+    Args:
+        graph: the network.
+        opt_level: 0 leaves each operator by itself.
+        target: what for.
+        choose: says how each function is computed.
+    """
+    units = units_of(partition(graph, opt_level), Target(target), choose)
+    constants = _constants(graph, units)
+    functions = [unit.function for unit in units]
+    outside: dict[Value, tuple[Home, int]] = {
+        v: (Home.INPUT, i) for i, v in enumerate(graph.inputs)
+    }
+    outside |= {v: (Home.CONSTANT, i) for i, v in enumerate(constants)}
+    free = {f.outputs[0]: f.inputs[0] for f in functions if f.is_free}
     outputs, copies = [], []
     for i, value in enumerate(graph.outputs):
-        root = origin(value, aliases)
+        root = origin(value, free)
         place = Place(Home.OUTPUT, i, value.shape, value.dtype)
         outputs.append(place)
-        if root in homes:
-            copies.append((Place(*homes[root], value.shape, value.dtype), place))
+        if root in outside:
+            copies.append((Place(*outside[root], value.shape, value.dtype), place))
         else:
-            homes[root] = (Home.OUTPUT, i)
-    memory = plan_memory(functions, tuple(homes))
-    homes |= {value: (Home.ARENA, offset) for value, offset in memory.offsets.items()}
-    kernels, steps = _steps(functions, homes, aliases)
+            outside[root] = (Home.OUTPUT, i)
+    memory = plan_memory(functions, tuple(outside), [unit.in_place for unit in units])
+    homes = outside | {value: (Home.ARENA, offset) for value, offset in memory.offsets.items()}
+    kernels, steps = _steps(units, homes, memory.aliases)
     names = tuple(each.name for each in graph.inputs)
     inputs = tuple(Place(Home.INPUT, i, v.shape, v.dtype) for i, v in enumerate(graph.inputs))
     return ExecutionPlan(
@@ -110,29 +129,51 @@ def plan_network(graph: Graph, opt_level: int = 3) -> ExecutionPlan:
     )
 
 
-def _constants(graph: Graph, functions: Sequence[Function]) -> tuple[Constant, ...]:
+def fitted(plan: ExecutionPlan, kernels: Sequence[Kernel]) -> ExecutionPlan:
+    """Return a plan whose places have the shapes in which its kernels see them.
+
+    Raises:
+        GraphError: a kernel takes other arguments than the values it is to run on.
+    """
+    steps = []
+    for step in plan.steps:
+        kernel = kernels[step.kernel]
+        places = tuple(
+            replace(place, shape=argument.shape)
+            for place, argument in zip(step.places, kernel.args, strict=False)
+            if (place.bytes, place.dtype) == (argument.bytes, argument.dtype)
+        )
+        if len(places) != len(step.places) or len(places) != len(kernel.args):
+            taken = ", ".join(f"{a.name} {a.shape} {a.dtype}" for a in kernel.args)
+            given = ", ".join(f"{p.shape} {p.dtype}" for p in step.places)
+            raise GraphError(f"{kernel.name}: its kernel takes {taken}, but is given {given}")
+        steps.append(replace(step, places=places))
+    return replace(plan, steps=tuple(steps))
+
+
+def _constants(graph: Graph, units: Sequence[Unit]) -> tuple[Constant, ...]:
     """Return the constants that kernels read, and those that are returned as they are."""
-    read = [value for function in functions for value in function.inputs]
+    read = [value for unit in units for value in unit.arguments]
     return tuple(dict.fromkeys(v for v in (*read, *graph.outputs) if isinstance(v, Constant)))
 
 
 def _steps(
-    functions: Sequence[Function],
+    units: Sequence[Unit],
     homes: Mapping[Value, tuple[Home, int]],
     aliases: Mapping[Value, Value],
-) -> tuple[tuple[Function, ...], tuple[Step, ...]]:
+) -> tuple[tuple[Unit, ...], tuple[Step, ...]]:
     numbers: dict[str, int] = {}
-    kernels: list[Function] = []
+    kernels: list[Unit] = []
     steps = []
-    for function in functions:
-        if function.is_free:
+    for unit in units:
+        if unit.function.is_free:
             continue
-        number = numbers.setdefault(function.signature, len(kernels))
+        number = numbers.setdefault(unit.key, len(kernels))
         if number == len(kernels):
-            kernels.append(function)
+            kernels.append(unit)
         places = tuple(
             Place(*homes[origin(value, aliases)], value.shape, value.dtype)
-            for value in (*function.inputs, *function.outputs)
+            for value in unit.arguments
         )
-        steps.append(Step(number, places, function))
+        steps.append(Step(number, places, unit.function))
     return tuple(kernels), tuple(steps)

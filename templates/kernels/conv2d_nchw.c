@@ -89,7 +89,7 @@ static void unfold(
 // Adds to the pixels of the tail, of `rows` filters, or writes them, as `tile` does.
 static void dots(
     int rows, int depth, const float* restrict a, const float* restrict b, float* restrict c,
-    int first, int last, const float* restrict bias) {
+    int first, int last, const Rest rest) {
   for (int t = 0; t < TAIL; ++t)
     for (int i = 0; i < rows; ++i) {
       const float* filter = a + (size_t)i * LDA;
@@ -105,14 +105,17 @@ static void dots(
       vec sum = {first ? 0.0f : *to};
       for (int v = 0; v < LANES; ++v) sum[0] += all[v];
       for (; k < depth; ++k) sum[0] += filter[k] * b[t * DEPTH + k];
-      if (last) finish(&sum, bias + i);
+      if (last) {
+        const vec other = {RESIDUAL ? rest.residual[(size_t)i * LDC + t] : 0.0f};
+        finish(&sum, rest, i, &other);
+      }
       *to = sum[0];
     }
 }
 
 static void task(
     int m0, Span span, const float* restrict image, const float* restrict weight,
-    const float* restrict bias, float* restrict out) {
+    const Rest rest, float* restrict out) {
   Scratch* const unfolded = &scratch;
   const int rows = SMALLER(BLOCK_M, CO - m0);
   for (int c0 = 0; c0 < CI; c0 += CHANNELS) {
@@ -126,17 +129,20 @@ static void task(
         const int pixel = span.first + p * WIDTH;
         strip(
             some, channels * TAPS, filters, unfolded->panels + (size_t)p * DEPTH * WIDTH,
-            to + pixel, SMALLER(WIDTH, PANELLED - pixel), c0 == 0, last, bias + m0 + m);
+            to + pixel, SMALLER(WIDTH, PANELLED - pixel), c0 == 0, last,
+            rest_at(rest, m0 + m, pixel));
       }
       if (span.tail)
         dots(some, channels * TAPS, filters, unfolded->tail, to + PANELLED, c0 == 0, last,
-             bias + m0 + m);
+             rest_at(rest, m0 + m, PANELLED));
     }
   }
 }
 
+// Of what follows the sum, parameters of what there is none are never read.
 void conv2d_nchw(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
+    const float* restrict residual, const float* restrict scale, const float* restrict shift,
     float* restrict out) {
 #pragma omp parallel for collapse(3) schedule(dynamic)
   for (int n = 0; n < BATCH; ++n)
@@ -144,6 +150,7 @@ void conv2d_nchw(
       for (int p = 0; p < PANELLED; p += PANELS * WIDTH) {
         const int left = (PANELLED - p + WIDTH - 1) / WIDTH;
         const Span span = {p, SMALLER(PANELS, left), left <= PANELS ? TAIL : 0};
-        task(m, span, data + (size_t)n * CI * IH * IW, weight, bias, out + (size_t)n * CO * PIXELS);
+        const Rest rest = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift};
+        task(m, span, data + (size_t)n * CI * IH * IW, weight, rest, out + (size_t)n * CO * PIXELS);
       }
 }

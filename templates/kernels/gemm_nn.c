@@ -32,7 +32,7 @@ static void task(
       for (int n = first_column; n < end; n += WIDTH, panel += DEPTH * WIDTH)
         strip(
             SMALLER(ROWS, rows - m), depth, a + (size_t)(m0 + m) * K + k0, panel,
-            c + (size_t)(m0 + m) * N + n, SMALLER(WIDTH, N - n), k0 == 0, k0 + DEPTH >= K, a);
+            c + (size_t)(m0 + m) * N + n, SMALLER(WIDTH, N - n), k0 == 0, k0 + DEPTH >= K, (Rest){0});
     }
   }
 }

@@ -15,7 +15,7 @@ from autotune.graph.fuse.partition import MAX_DEPTH, fused_groups
 from autotune.graph.graph import Graph
 from autotune.graph.text import digest
 from autotune.graph.types import TensorType
-from autotune.graph.value import Constant, Node, Value, Variable
+from autotune.graph.value import Constant, Node, Result, Value, Variable
 from autotune.graph.verify import check_computable
 from autotune.te.tensor import ComputeOp, Tensor
 
@@ -32,11 +32,13 @@ class Function:
         graph: the operators, over variables p0, p1, ...
         inputs: the values of the network that these stand for, in order.
         outputs: the values of the network that it computes, in order.
+        nodes: the nodes of the network that it runs, each after those that it reads.
     """
 
     graph: Graph
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+    nodes: tuple[Node, ...] = ()
 
     @cached_property
     def name(self) -> str:
@@ -57,6 +59,21 @@ class Function:
         """Whether it only gives its input another shape, which needs no kernel."""
         single = len(self.graph.inputs) == 1
         return single and all(isinstance(n.op, _MOVES_NOTHING) for n in self.graph.nodes)
+
+    def cut(self, count: int) -> tuple[Function, Function] | None:
+        """Return two functions: the first ``count`` nodes, and the rest, which reads their result.
+
+        None where more than one value would pass between them, or one that is an output too.
+        """
+        first, rest = self.nodes[:count], self.nodes[count:]
+        if not first or not rest:
+            return None
+        between = first[-1].outputs
+        inner = {value for node in first for value in node.outputs}
+        read = {value for node in rest for value in node.inputs if value in inner}
+        if len(between) != 1 or read != set(between) or not inner.isdisjoint(self.outputs):
+            return None
+        return _of_nodes(first, between), _of_nodes(rest, self.outputs)
 
     @property
     def flop(self) -> float:
@@ -124,9 +141,13 @@ def partition(graph: Graph, opt_level: int = 3, max_depth: int = MAX_DEPTH) -> l
 
 def _function(graph: Graph, nodes: Sequence[Node]) -> Function:
     """Make the function of a group of nodes, of which only the last is read from outside."""
-    inside = set(nodes)
     root = nodes[-1]
-    outputs = tuple(value for value in root.outputs if len(root.outputs) == 1 or graph.uses(value))
+    single = len(root.outputs) == 1
+    return _of_nodes(nodes, tuple(v for v in root.outputs if single or graph.uses(v)))
+
+
+def _of_nodes(nodes: Sequence[Node], outputs: tuple[Value, ...]) -> Function:
+    inside = set(nodes)
     known: dict[Value, Value] = {}
     origins: dict[Value, Value] = {}
     for node in nodes:
@@ -134,10 +155,10 @@ def _function(graph: Graph, nodes: Sequence[Node]) -> Function:
         made = Node(node.op, inputs, node.origin)
         known.update(zip(node.outputs, made.outputs, strict=True))
     body = Graph.of(*[known[value] for value in outputs])
-    assert all(value.node in inside for value in outputs)
+    assert all(isinstance(value, Result) and value.node in inside for value in outputs)
     named = {value: Variable(value.type, f"p{i}") for i, value in enumerate(body.inputs)}
     inputs_of = tuple(origins[value] for value in body.inputs)
-    return Function(body.substitute(named), inputs_of, outputs)
+    return Function(body.substitute(named), inputs_of, outputs, tuple(nodes))
 
 
 def _given(value: Value, known: dict[Value, Value], origins: dict[Value, Value]) -> Value:

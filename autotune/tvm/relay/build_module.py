@@ -12,7 +12,6 @@ from autotune.errors import GraphError
 from autotune.graph.passes import OWN
 from autotune.lowering.pass_context import PassContext
 from autotune.network import ApplyHistoryBest, CompiledNetwork, NetworkInstance, compile_network
-from autotune.network.compile import fallback_kernel
 from autotune.network.export import export_network
 from autotune.network.search_tasks import pipeline_for
 from autotune.runtime.arrays.array import NDArray, array
@@ -140,7 +139,7 @@ def build(
             graph, chosen, pipeline_for(chosen), context.opt_level, history.kernel_for
         )
     else:
-        network = compile_network(graph, chosen, OWN, context.opt_level, fallback_kernel)
+        network = compile_network(graph, chosen, OWN, context.opt_level)
     return GraphExecutorFactoryModule(network, ir_mod, mod_name)
 
 

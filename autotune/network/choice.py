@@ -1,0 +1,153 @@
+"""How each function of a network gets its kernel, and the units that the network then runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from autotune.graph import Constant, Node, Value
+from autotune.graph.fuse import Function
+from autotune.graph.operator import Operator, Pattern
+from autotune.graph.passes.fold_constant import folded
+from autotune.network.implementations import FunctionOffer, offers_of
+from autotune.target import Target
+
+Kind = Literal["template", "search", "rule"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a function is computed.
+
+    Attributes:
+        kind: by a template, by a state that the auto-scheduler found, or by rule, untuned.
+        workload: what gives the kernel; None where that is a rule.
+        candidate: which of its kernels.
+        offer: what the template does of the function; None of the other kinds.
+    """
+
+    kind: Kind = "rule"
+    workload: Any = None
+    candidate: Any = None
+    offer: FunctionOffer | None = None
+
+    @property
+    def key(self) -> str:
+        """Tells it from all others of its function; the same in every process."""
+        if self.workload is None:
+            return self.kind
+        return f"{self.kind} {self.workload.key} {self.candidate.key}"
+
+    @property
+    def provenance(self) -> str:
+        """Where the kernel comes from, for people."""
+        match self.kind:
+            case "template":
+                return f"{self.workload.name} #{self.candidate.key}"
+            case "search":
+                return f"auto-scheduler {self.candidate.key}"
+        return "by rule, untuned"
+
+
+RULE = Choice()
+# Given a function and a target, how it is computed.
+Chooser = Callable[[Function, Target], Choice]
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """What one kernel of a network computes.
+
+    Attributes:
+        function: some operators of the network.
+        choice: how its kernel is got.
+        arguments: what the kernel takes, in order: values of the network, and constants that were
+            laid out anew.
+    """
+
+    function: Function
+    choice: Choice
+    arguments: tuple[Value, ...]
+
+    @property
+    def key(self) -> str:
+        """Units with equal keys run the same kernel."""
+        return f"{self.function.signature} {self.choice.key}"
+
+    @property
+    def in_place(self) -> tuple[Value, ...]:
+        """Inputs whose memory may become that of the result.
+
+        Each element of it depends on one element of theirs, the one at its own place.
+        """
+        function = self.function
+        nodes = function.graph.nodes
+        single = self.choice.kind == "rule" and len(function.outputs) == 1
+        if not single or any(node.op.pattern > Pattern.BROADCAST for node in nodes):
+            return ()
+        return tuple(v for v in function.inputs if v.type == function.outputs[0].type)
+
+
+def untuned(function: Function, target: Target) -> Choice:
+    """Return how a function is computed before anything was tuned.
+
+    On a CPU that is the default configuration of the first template that computes it. Functions
+    of no template, and all on a GPU, are scheduled by rule.
+    """
+    if target.backend.on_gpu:
+        return RULE
+    for offer in offers_of(function, target):
+        candidate = offer.task.default()
+        if candidate is not None:
+            return Choice("template", offer.task, candidate, offer)
+    return RULE
+
+
+def by_rule(function: Function, target: Target) -> Choice:
+    """Return the choice that needs neither templates nor records."""
+    del function, target
+    return RULE
+
+
+def units_of(functions: Iterable[Function], target: Target, choose: Chooser) -> list[Unit]:
+    """Return what runs, in order: a unit a function, two where a template computes a part of it.
+
+    Functions of one structure get one choice.
+    """
+    chosen: dict[str, Choice] = {}
+    prepared: dict[tuple[Constant, Operator], Constant] = {}
+    units: list[Unit] = []
+    for function in functions:
+        if function.signature not in chosen:
+            chosen[function.signature] = RULE if function.is_free else choose(function, target)
+        units += _units(function, chosen[function.signature], prepared)
+    return units
+
+
+def _units(
+    function: Function, choice: Choice, prepared: dict[tuple[Constant, Operator], Constant]
+) -> list[Unit]:
+    offer = choice.offer
+    if offer is None:
+        return [Unit(function, choice, (*function.inputs, *function.outputs))]
+    inputs = list(function.inputs)
+    for index, op in offer.prepared:
+        value = inputs[index]
+        if not isinstance(value, Constant):  # known in another function of this structure
+            return _units(function, RULE, prepared)
+        inputs[index] = _prepared(value, op, prepared)
+    operands = [inputs[index] for index in offer.operands]
+    parts = function.cut(offer.nodes)
+    if parts is None:
+        return [Unit(function, choice, (*operands, *function.outputs))]
+    first, rest = parts
+    return [Unit(first, choice, (*operands, *first.outputs)), *_units(rest, RULE, prepared)]
+
+
+def _prepared(
+    value: Constant, op: Operator, known: dict[tuple[Constant, Operator], Constant]
+) -> Constant:
+    if (value, op) not in known:
+        known[value, op] = folded(Node(op, (value,), value.name), [value])
+    return known[value, op]

@@ -1,0 +1,143 @@
+"""Which templates compute which layers: one table, which templates enter themselves into.
+
+    @implements("nn.conv2d", "cpu")
+    def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
+        ...
+
+Whoever has a layer to compute asks `offers_of`; a network does so for its functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from autotune.errors import AutotuneError, GraphError
+from autotune.graph import Value
+from autotune.graph.fuse import Function
+from autotune.graph.operator import Operator
+from autotune.network.layer import Layer, layers_of
+from autotune.target import Target
+from autotune.task import Task, create
+from autotune.utils.check import Check
+
+# Where the templates that come with autotune enter themselves.
+_LIBRARY = "autotune.templates.layers"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """How a template computes a layer.
+
+    Attributes:
+        template: its name.
+        args: its arguments.
+        operands: which values of the layer its kernel takes, in order; the result comes last. A
+            kernel may see a value in another shape of as many elements.
+        prepared: operators that are applied once, ahead of time, to operands whose numbers are
+            known; the kernel takes the results.
+    """
+
+    template: str
+    args: tuple[Any, ...]
+    operands: tuple[Value, ...]
+    prepared: Mapping[Value, Operator] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FunctionOffer:
+    """What a template does of a function, and of all others of its structure.
+
+    Attributes:
+        task: the template with its arguments.
+        nodes: how many of the function's nodes it computes, from the first on.
+        operands: numbers of the function's inputs that the kernel takes, in order.
+        prepared: (number of an input, operator) of those that are laid out anew ahead of time.
+    """
+
+    task: Task
+    nodes: int
+    operands: tuple[int, ...]
+    prepared: tuple[tuple[int, Operator], ...] = ()
+
+
+Matcher = Callable[[Layer], Offer | None]
+# (operator, kind of target) -> who may compute it.
+_TABLE: dict[tuple[str, str], list[Matcher]] = {}
+
+
+def implements(operator: str, kind: str) -> Callable[[Matcher], Matcher]:
+    """Enter a function that says how a template computes layers of an operator.
+
+    It returns None for a layer that the template does not compute, or is not worth trying for.
+    It is asked for the operator with all that follows it first, and where it declines that, with
+    less: the rest is then a kernel of its own.
+
+    Args:
+        operator: name of the operator, such as ``"nn.conv2d"``.
+        kind: ``"cuda"`` or ``"cpu"``.
+    """
+    check = Check(GraphError, "implements")
+    check.text("operator", operator, "nn.conv2d")
+    check.one_of("kind", kind, ("cuda", "cpu"))
+
+    def enter(matcher: Matcher) -> Matcher:
+        check.function("matcher", matcher, of="a layer")
+        _TABLE.setdefault((operator, kind), []).append(matcher)
+        return matcher
+
+    return enter
+
+
+def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
+    """Return what templates do of a function, each with as much of it as it can.
+
+    Raises:
+        TemplateError: a matcher gives arguments that its template does not take.
+    """
+    _load_library()
+    kind = "cuda" if target.backend.on_gpu else "cpu"
+    layers = layers_of(function, target)
+    found = []
+    for matcher in _TABLE.get((layers[0][1].op.name, kind), ()) if layers else ():
+        for count, layer in layers:
+            whole = count == len(function.nodes)
+            offer = matcher(layer) if whole or function.cut(count) is not None else None
+            if offer is not None:
+                _check_offer(offer, layer)
+                found.append(_of_function(function, offer, count, target))
+                break
+    return found
+
+
+def _of_function(function: Function, offer: Offer, nodes: int, target: Target) -> FunctionOffer:
+    place: dict[Value, int] = {value: i for i, value in enumerate(function.graph.inputs)}
+    return FunctionOffer(
+        create(offer.template, offer.args, target),
+        nodes,
+        tuple(place[value] for value in offer.operands),
+        tuple((place[value], op) for value, op in offer.prepared.items()),
+    )
+
+
+def _check_offer(offer: Offer, layer: Layer) -> None:
+    unknown = [value for value in offer.prepared if value not in layer.constants]
+    if unknown:
+        raise GraphError(
+            f"implements: {offer.template!r} lays out operands anew whose numbers are not known: "
+            "a matcher must look at layer.constants first"
+        )
+
+
+@cache
+def _load_library() -> None:
+    """Load the templates that come with autotune, so that they enter themselves."""
+    try:
+        import_module(_LIBRARY)
+    except AutotuneError as error:  # the user registered templates under the same names
+        raise GraphError(
+            f"{_LIBRARY} cannot be loaded, whose templates networks are made of: {error}"
+        ) from error

@@ -1,0 +1,114 @@
+"""What a template sees of a function: an operator, its operands, and what follows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from autotune.graph import Constant, Node, TensorType, Value, ops
+from autotune.graph.fuse import Function
+from autotune.graph.operator import Operator, Pattern
+from autotune.graph.passes.fold_scale import channels, vector_axis
+from autotune.target import Target
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What is done to a sum: ``(sum + bias + residual) * scale + shift``, then a ReLU.
+
+    Attributes:
+        bias, scale, shift: one number a channel; None where there is none.
+        residual: a tensor of the result's shape; None where there is none.
+        relu: whether negative numbers become 0.
+    """
+
+    bias: Value | None = None
+    residual: Value | None = None
+    scale: Value | None = None
+    shift: Value | None = None
+    relu: bool = False
+
+    def followed_by(self, node: Node, value: Value, channel: int | None) -> Epilogue | None:
+        """Return the epilogue with one more node, or None where that has no place in it.
+
+        Args:
+            node: reads ``value``, the result so far.
+            value: that result.
+            channel: the axis of its channels; None where there is none.
+        """
+        if self.relu:
+            return None
+        if isinstance(node.op, ops.Relu):
+            return replace(self, relu=True)
+        if not isinstance(node.op, ops.Add | ops.Multiply) or node.inputs.count(value) != 1:
+            return None
+        (other,) = [each for each in node.inputs if each is not value]
+        adds, along = isinstance(node.op, ops.Add), vector_axis(other, value)
+        if adds and other.type == value.type and along is None:
+            return replace(self, residual=other) if self._free("residual", "scale") else None
+        if channel is None or along != channel:
+            return None
+        if not adds:
+            return replace(self, scale=other) if self._free("scale") else None
+        if self.scale is not None:
+            return replace(self, shift=other) if self._free("shift") else None
+        return replace(self, bias=other) if self._free("bias") else None
+
+    def _free(self, *names: str) -> bool:
+        return all(getattr(self, name) is None for name in names)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """An operator of a network and its epilogue, as one template may compute it.
+
+    Attributes:
+        op: the operator, with its attributes.
+        inputs: what it is applied to: inputs of the function, in the operator's order.
+        result: the type of what comes out.
+        epilogue: what follows.
+        target: what for.
+        constants: those of the inputs whose numbers are known, so that they can be laid out
+            anew ahead of time.
+    """
+
+    op: Operator
+    inputs: tuple[Value, ...]
+    result: TensorType
+    epilogue: Epilogue
+    target: Target
+    constants: frozenset[Value]
+
+    @property
+    def dtypes(self) -> set[str]:
+        """Types of the elements of all operands, and of the result."""
+        return {self.result.dtype, *(each.dtype for each in self.inputs)}
+
+
+def layers_of(function: Function, target: Target) -> list[tuple[int, Layer]]:
+    """Return the function as a layer, and all that are a beginning of it, the longest first.
+
+    With each stands how many nodes of the function it covers. A function that begins with
+    something else than its operator is none.
+    """
+    nodes = function.graph.nodes
+    if not nodes or nodes[0].op.pattern <= Pattern.INJECTIVE or len(nodes[0].outputs) != 1:
+        return []
+    anchor, given = nodes[0], set(function.graph.inputs)
+    if not given.issuperset(anchor.inputs):
+        return []
+    found_channels = channels(anchor)
+    channel = found_channels[1] if found_channels else None
+    pairs = zip(function.graph.inputs, function.inputs, strict=True)
+    known = frozenset(own for own, value in pairs if isinstance(value, Constant))
+    value, epilogue = anchor.output, Epilogue()
+    found = [(1, Layer(anchor.op, anchor.inputs, value.type, epilogue, target, known))]
+    for count, node in enumerate(nodes[1:], start=2):
+        others = [each for each in node.inputs if each is not value]
+        if not given.issuperset(others) or len(node.outputs) != 1:
+            break
+        following = epilogue.followed_by(node, value, channel)
+        if following is None:
+            break
+        value, epilogue = node.output, following
+        found.append((count, Layer(anchor.op, anchor.inputs, value.type, epilogue, target, known)))
+    return found[::-1]

@@ -1,0 +1,128 @@
+"""Which layers of networks the templates compute, and with which arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from autotune.graph import ops
+from autotune.network.implementations import Offer, implements
+from autotune.network.layer import Epilogue, Layer
+
+_FLOAT32 = {"float32"}
+
+
+def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
+    """Return extents, strides and padding of a convolution NCHW as templates take them."""
+    op = layer.op
+    assert isinstance(op, ops.Conv2d)
+    (top, bottom), (left, right) = op.sides
+    plain = op.data_layout == "NCHW" and op.holes == (1, 1) and layer.dtypes == _FLOAT32
+    if not plain or (top, left) != (bottom, right):
+        return None
+    n, ci, h, w = layer.inputs[0].shape
+    co, _, kh, kw = layer.inputs[1].shape
+    return n, h, w, co, ci, kh, kw, op.steps, (top, left)
+
+
+def _given(*operands: Any) -> tuple[Any, ...]:
+    return tuple(each for each in operands if each is not None)
+
+
+@implements("nn.conv2d", "cpu")
+def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
+    """Offer the C kernel for whole convolutions with all that may follow."""
+    shape, rest = _plain_conv2d(layer), layer.epilogue
+    if shape is None or layer.op.groups != 1:  # type: ignore[attr-defined]
+        return None
+    if (rest.scale is None) != (rest.shift is None):
+        return None
+    args: tuple[Any, ...] = (*shape, rest.bias is not None, rest.relu)
+    if rest.residual is not None or rest.scale is not None:
+        args = (*args, rest.residual is not None, rest.scale is not None)
+    operands = _given(*layer.inputs, rest.bias, rest.residual, rest.scale, rest.shift)
+    return Offer("conv2d_nchw.cpu", args, operands)
+
+
+@implements("nn.conv2d", "cuda")
+def conv2d_nchw_cuda(layer: Layer) -> Offer | None:
+    """Offer the CUDA kernel for whole convolutions with bias and ReLU."""
+    shape, rest = _plain_conv2d(layer), layer.epilogue
+    if shape is None or layer.op.groups != 1:  # type: ignore[attr-defined]
+        return None
+    if rest.residual is not None or rest.scale is not None:
+        return None
+    args = (*shape, rest.bias is not None, rest.relu)
+    return Offer("conv2d_nchw.cuda", args, _given(*layer.inputs, rest.bias))
+
+
+def _depthwise(template: str) -> Callable[[Layer], Offer | None]:
+    def depthwise(layer: Layer) -> Offer | None:
+        shape, op = _plain_conv2d(layer), layer.op
+        assert isinstance(op, ops.Conv2d)
+        each = op.is_depthwise(*(value.type for value in layer.inputs))
+        if shape is None or not each or layer.epilogue != Epilogue():
+            return None
+        n, h, w, co, ci, *rest = shape
+        return Offer(template, (n, h, w, ci, co // ci, *rest), layer.inputs)
+
+    return depthwise
+
+
+def _te_conv2d(template: str) -> Callable[[Layer], Offer | None]:
+    def conv2d(layer: Layer) -> Offer | None:
+        shape = _plain_conv2d(layer)
+        whole = layer.op.groups == 1  # type: ignore[attr-defined]
+        if shape is None or not whole or layer.epilogue != Epilogue():
+            return None
+        return Offer(template, shape, layer.inputs)
+
+    return conv2d
+
+
+def _dense(template: str) -> Callable[[Layer], Offer | None]:
+    def dense(layer: Layer) -> Offer | None:
+        if layer.dtypes != _FLOAT32 or layer.epilogue != Epilogue():
+            return None
+        data, weight = layer.inputs
+        return Offer(template, (*data.shape[:1], *weight.shape), layer.inputs)
+
+    return dense
+
+
+def _gemm(template: str) -> Callable[[Layer], Offer | None]:
+    def gemm(layer: Layer) -> Offer | None:
+        """Offer the product with weights that are transposed once; rows of few do not fill it."""
+        data, weight = layer.inputs
+        known = weight in layer.constants and layer.dtypes == _FLOAT32
+        if not known or data.shape[0] < 4 or layer.epilogue != Epilogue():
+            return None
+        (m, k), n = data.shape, weight.shape[0]
+        return Offer(template, (m, n, k), layer.inputs, {weight: ops.Transpose((1, 0))})
+
+    return gemm
+
+
+def _softmax(template: str) -> Callable[[Layer], Offer | None]:
+    def softmax(layer: Layer) -> Offer | None:
+        op, (data,) = layer.op, layer.inputs
+        assert isinstance(op, ops.Softmax)
+        axis: Any = op.axis
+        last = axis in (-1, data.type.ndim - 1)
+        if not last or data.type.ndim < 1 or layer.dtypes != _FLOAT32:
+            return None
+        if layer.epilogue != Epilogue():
+            return None
+        columns = data.shape[-1]
+        return Offer(template, (data.type.size // columns, columns), layer.inputs)
+
+    return softmax
+
+
+for _kind in ("cpu", "cuda"):
+    implements("nn.conv2d", _kind)(_depthwise(f"te/depthwise_conv2d_nchw.{_kind}"))
+    implements("nn.conv2d", _kind)(_te_conv2d(f"te/conv2d_nchw.{_kind}"))
+    implements("nn.dense", _kind)(_gemm(f"gemm_nn.{_kind}"))
+    implements("nn.dense", _kind)(_dense(f"te/dense.{_kind}"))
+    implements("nn.softmax", _kind)(_softmax(f"softmax.{_kind}"))
+    implements("nn.softmax", _kind)(_softmax(f"te/softmax.{_kind}"))

@@ -1,0 +1,180 @@
+"""Kernels of templates in networks: whole functions, parts of them, weights laid out ahead."""
+
+import numpy as np
+import pytest
+
+from autotune.errors import GraphError
+from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
+from autotune.graph.fuse import partition
+from autotune.network import compile_network, implementations
+from autotune.network.choice import RULE, Choice, by_rule, untuned
+from autotune.network.implementations import Offer, implements, offers_of
+from autotune.network.plan import plan_network
+from autotune.target import Target
+from tests.graph.networks import bound, inputs_of
+
+CPU, EMULATED = Target("c"), Target("cuda -emulate")
+RNG = np.random.default_rng(0)
+
+
+def constant(*shape):
+    return Constant.of(RNG.normal(size=shape).astype("float32"))
+
+
+def conv(channels=4, filters=6, size=3, pad=1, image=9):
+    data = Variable(TensorType((1, channels, image, image)), "data")
+    op = ops.Conv2d(padding=(pad,), strides=(1,))
+    return data, apply(op, data, constant(filters, channels, size, size))
+
+
+def like(value, name="residual"):
+    return Variable(value.type, name)
+
+
+def vector(value):
+    return constant(value.shape[1], 1, 1)
+
+
+def affine(value):
+    return apply(ops.Add(), apply(ops.Multiply(), value, vector(value)), vector(value))
+
+
+EPILOGUES = {
+    "bias-relu": lambda x: apply(ops.Relu(), apply(ops.Add(), vector(x), x)),
+    "residual": lambda x: apply(ops.Add(), like(x), x),
+    "bias-residual-relu": lambda x: apply(
+        ops.Relu(), apply(ops.Add(), apply(ops.Add(), x, vector(x)), like(x))),
+    "residual-affine-relu": lambda x: apply(ops.Relu(), affine(apply(ops.Add(), x, like(x)))),
+}  # fmt: skip
+OTHERS = {
+    "two-residuals": lambda x: apply(ops.Add(), apply(ops.Add(), x, like(x)), like(x, "b")),
+    "tanh": lambda x: apply(ops.Tanh(), apply(ops.Add(), x, vector(x))),
+    "column": lambda x: apply(ops.Add(), x, constant(1, 1, 1, x.shape[3])),
+}
+
+
+def only(name):
+    """Choose the template of a name, with its default configuration."""
+
+    def choose(function, target):
+        for offer in offers_of(function, target):
+            if offer.task.name == name:
+                return Choice("template", offer.task, offer.task.default(), offer)
+        return RULE
+
+    return choose
+
+
+def check(graph, target, choose, kinds):
+    network = compile_network(graph, target, choose=choose, jobs=2)
+    assert [unit.choice.kind for unit in network.plan.kernels] == kinds
+    arrays = inputs_of(graph)
+    for got, want in zip(network.instance()(*arrays), graph.run(*arrays), strict=True):
+        assert np.linalg.norm(got.numpy() - want) < 1e-5 * np.linalg.norm(want)
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_a_convolution_with_what_follows_is_one_kernel_of_a_template(name):
+    graph = Graph.of(EPILOGUES[name](conv()[1]))
+    check(graph, CPU, untuned, ["template"])
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_a_template_does_not_compute_of_a_function_is_a_kernel_of_its_own(name):
+    graph = Graph.of(OTHERS[name](conv()[1]))
+    check(graph, CPU, untuned, ["template", "rule"])
+
+
+@pytest.mark.parametrize("image", [2, 5])
+def test_a_residual_is_added_to_all_pixels_whatever_their_number(image):
+    graph = Graph.of(EPILOGUES["residual-affine-relu"](conv(image=image)[1]))
+    check(graph, CPU, untuned, ["template"])
+
+
+@pytest.mark.parametrize(
+    ("template", "epilogue", "kinds"),
+    [
+        ("conv2d_nchw.cuda", "bias-residual-relu", ["template", "rule"]),
+        ("te/conv2d_nchw.cuda", "residual", ["template", "rule"]),
+    ],
+)
+def test_templates_run_in_networks_on_the_emulated_gpu(template, epilogue, kinds):
+    graph = Graph.of(EPILOGUES[epilogue](conv(image=5)[1]))
+    check(graph, EMULATED, only(template), kinds)
+
+
+def dense(batch, known=True):
+    data = Variable(TensorType((batch, 20)), "data")
+    weight = constant(7, 20) if known else Variable(TensorType((7, 20)), "weight")
+    return apply(ops.Add(), apply(ops.Dense(), data, weight), constant(7))
+
+
+def test_weights_are_laid_out_for_a_template_once_and_ahead_of_time():
+    graph = Graph.of(dense(8))
+    plan = plan_network(graph, target=CPU, choose=only("gemm_nn.cpu"))
+    assert [each.shape for each in plan.constants] == [(20, 7), (7,)]
+    check(graph, CPU, only("gemm_nn.cpu"), ["template", "rule"])
+
+
+def test_weights_that_are_inputs_are_not_laid_out_anew():
+    check(Graph.of(dense(8, known=False)), CPU, only("gemm_nn.cpu"), ["rule"])
+    # Of two layers of one structure, one has weights that are known.
+    known, data = constant(7, 20), Variable(TensorType((8, 20)), "x")
+    weight = Variable(TensorType((7, 20)), "w")
+    graph = Graph.of(apply(ops.Dense(), data, known), apply(ops.Dense(), data, weight))
+    check(graph, CPU, only("gemm_nn.cpu"), ["template", "rule"])
+
+
+def test_functions_of_a_layer_on_many_channels_of_one_image_get_no_wrong_template():
+    data = Variable(TensorType((1, 8, 8, 4)), "data")
+    nhwc = ops.Conv2d(data_layout="NHWC", kernel_layout="HWIO", padding=(1,))
+    (function,) = partition(Graph.of(apply(nhwc, data, constant(3, 3, 4, 6))))
+    assert offers_of(function, CPU) == []
+    uneven = apply(ops.Conv2d(padding=(0, 0, 1, 1)), conv()[0], constant(6, 4, 3, 3))
+    assert offers_of(partition(Graph.of(uneven))[0], CPU) == []
+
+
+def test_a_template_of_the_user_is_asked_too(monkeypatch):
+    asked = []
+    monkeypatch.setitem(implementations._TABLE, ("nn.max_pool2d", "cpu"), [])
+
+    @implements("nn.max_pool2d", "cpu")
+    def pool(layer):
+        asked.append(layer.epilogue.relu)
+        known = {layer.inputs[0]: ops.Relu()}
+        return Offer("mine", (), layer.inputs, known if layer.epilogue.relu else {})
+
+    data = Variable(TensorType((1, 4, 8, 8)), "data")
+    graph = Graph.of(apply(ops.Relu(), apply(ops.MaxPool2d(pool_size=(2, 2)), data)))
+    with pytest.raises(GraphError, match="a matcher must look at"):
+        offers_of(partition(graph)[0], CPU)
+    assert asked == [True]
+
+
+def test_what_is_elementwise_takes_over_the_memory_of_what_nobody_reads_any_more():
+    _, x = conv()
+    half = apply(ops.Tanh(), x)
+    graph = Graph.of(apply(ops.Exp(), apply(ops.Conv2d(padding=(1,)), half, constant(6, 6, 3, 3))))
+    plan = plan_network(graph, opt_level=0, target=CPU)
+    assert plan.memory.bytes == plan.memory.least == 2 * 2048  # a convolution's two images
+    check_same = compile_network(graph, "c", opt_level=0, choose=by_rule)
+    (array,) = inputs_of(graph)
+    np.testing.assert_allclose(
+        check_same.instance()(array)[0].numpy(), graph.run(array)[0], rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", ["mobilenet-nchw"])
+def test_networks_of_any_template_that_fits_are_right(name):
+    graph, arrays = bound(name), inputs_of(bound(name))
+
+    def last(function, target):
+        found = [each for each in offers_of(function, target) if each.task.default()]
+        if not found:
+            return RULE
+        return Choice("template", found[-1].task, found[-1].task.default(), found[-1])
+
+    network = compile_network(graph, "c", choose=last, jobs=2)
+    assert any(unit.choice.kind == "template" for unit in network.plan.kernels)
+    for got, want in zip(network.instance()(*arrays), graph.run(*arrays), strict=True):
+        assert np.linalg.norm(got.numpy() - want) < 1e-5 * np.linalg.norm(want)
