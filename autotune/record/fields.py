@@ -14,7 +14,7 @@ from autotune.measure.types import LEAST_S, MeasureErrorNo, MeasureInput, Measur
 from autotune.record.extras import bounded, writable
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
-from autotune.task.entities import Entity, entity_from_json
+from autotune.task.kinds import Entity, entity_from_json
 from autotune.task.workload import tuples
 
 Pair = tuple[MeasureInput, MeasureResult]

@@ -19,14 +19,18 @@ from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput
 from autotune.record.fields import Pair, result_from_json, task_from_json
 from autotune.task import ConfigEntity
-from autotune.task.entities import entity_from_json
+from autotune.task.kinds import (
+    AnnotateEntity,
+    OtherOptionEntity,
+    ReorderEntity,
+    SplitEntity,
+    entity_from_json,
+)
 
 # Names of AutoTVM's classes, by their tag in JSON rows and the attribute that holds the value.
 _ENTITIES = {
-    "SplitEntity": ("sp", "size"),
-    "ReorderEntity": ("re", "perm"),
-    "AnnotateEntity": ("an", "anns"),
-    "OtherOptionEntity": ("ot", "val"),
+    kind.__name__: (kind.tag, kind.attribute)
+    for kind in (SplitEntity, ReorderEntity, AnnotateEntity, OtherOptionEntity)
 }
 _MODULES = ("tvm.autotvm.task.space", "autotvm.task.space")
 # Most values in one field; a list may hold one list many times, and this one the next.

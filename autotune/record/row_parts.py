@@ -16,7 +16,7 @@ from autotune.record.fields import Entities, Tasks
 from autotune.record.forms import form_of
 from autotune.target import Target
 from autotune.task import Task
-from autotune.task.entities import Entity
+from autotune.task.kinds import Entity
 
 _decoder: Any = json.JSONDecoder()
 # Without the copies of the text that `json.loads` makes.

@@ -17,13 +17,15 @@ from autotune.task.dispatcher import (
     clear_fallback_cache,
     get_config,
 )
-from autotune.task.entities import (
+from autotune.task.fallback import FallbackConfigEntity
+from autotune.task.kinds import (
     AnnotateEntity,
+    Entity,
     OtherOptionEntity,
     ReorderEntity,
     SplitEntity,
+    TransformSpace,
 )
-from autotune.task.fallback import FallbackConfigEntity
 from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.task import Task, create
 from autotune.task.template import TASK_TABLE, TaskTemplate, register, template
@@ -47,6 +49,7 @@ __all__ = [
     "ConfigEntity",
     "ConfigSpace",
     "DispatchContext",
+    "Entity",
     "FallbackConfigEntity",
     "FallbackContext",
     "InstantiationError",
@@ -56,6 +59,7 @@ __all__ = [
     "Task",
     "TaskTemplate",
     "TemplateConfig",
+    "TransformSpace",
     "VirtualAxis",
     "args_to_workload",
     "attach_code_hash",

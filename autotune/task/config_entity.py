@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import SpaceError
-from autotune.task.entities import Entity, OtherOptionEntity, entity_from_json
+from autotune.task.errors import KnobValueError
+from autotune.task.kinds import Entity, OtherOptionEntity, entity_from_json
 from autotune.task.knobs import chosen
-from autotune.task.transform_space import float32_features
 from autotune.utils.check import shown
 
 
@@ -90,7 +90,14 @@ class ConfigEntity:
             KnobValueError: a knob's value is not a number.
         """
         entities = self._entity_map.values()
-        return float32_features([value for entity in entities for value in entity.features()])
+        values = [value for entity in entities for value in entity.features()]
+        try:
+            return np.array(values, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise KnobValueError(
+                f"a knob's value is not a number ({error}); use ConfigSpace.features, which gives "
+                f"such knobs a one-hot code"
+            ) from error
 
     def get_other_option(self) -> dict[OtherOptionEntity, Any]:
         """Return the values of the knobs made by `define_knob`."""

@@ -11,13 +11,12 @@ from autotune.errors import SpaceError
 from autotune.task.axes import Axis
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.constraint import BoolArray, Predicate
-from autotune.task.entities import Entity
 from autotune.task.errors import SpaceIndexError
-from autotune.task.knobs import BuildSpace, Knobs, Misfit, build_space
+from autotune.task.kinds import Entity, FloatTable, TransformSpace
+from autotune.task.knobs import Knobs, enumerated
 from autotune.task.membership import check_filters, check_index, lacking, position, unknown
 from autotune.task.order import nth_valid, valid_between
 from autotune.task.radix import IndexArray, IntArray, Radix
-from autotune.task.transform_space import FloatTable, TransformSpace
 from autotune.task.valid_points import ValidPoints
 from autotune.utils.check import Check, shown
 
@@ -42,16 +41,21 @@ class ConfigSpace(Knobs):
 
     # ---- definition
 
-    def _define(self, name: str, num_output: int, build: BuildSpace, misfit: Misfit) -> list[Axis]:
-        space = build_space(name, build)
+    def define(self, name: str, knob: TransformSpace) -> list[Axis]:
+        """Add a knob, and return its output axes.
+
+        Raises:
+            SpaceError: the name is taken, or the knob has no values or wrong ones.
+        """
+        enumerated(name, knob)
         if name in self.space_map:
             raise SpaceError(
                 f"knob {name!r}: name must be one of its own, got one that is defined already; "
                 f"a second definition would change what the first one means"
             )
-        self.space_map[name] = space
+        self.space_map[name] = knob
         self.clear_cache()
-        return [Axis(space, i) for i in range(space.num_output)]
+        return [Axis(knob, i) for i in range(knob.num_output)]
 
     def _entities(self) -> dict[str, Entity]:
         return {name: space[0] for name, space in self.space_map.items()}

@@ -8,33 +8,27 @@ one it was given, and no flag turns one into another.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from autotune.errors import SpaceError
-from autotune.task.annotate_space import AnnotateSpace
-from autotune.task.axes import Axis, VirtualAxis, axis_length, constant
+from autotune.task.axes import Axis, VirtualAxis, constant
 from autotune.task.constraint import Predicate
-from autotune.task.entities import (
-    AnnotateEntity,
-    Entity,
-    OtherOptionEntity,
-    ReorderEntity,
-    SplitEntity,
-)
 from autotune.task.errors import KnobLookupError
-from autotune.task.option_space import OtherOptionSpace
-from autotune.task.reorder_space import Chains, ReorderSpace
-from autotune.task.split_space import NO_MAX_FACTOR, SplitFilter, SplitSpace, violation
-from autotune.task.transform_space import TransformSpace
+from autotune.task.kinds import (
+    NO_MAX_FACTOR,
+    AnnotateSpace,
+    Chains,
+    Entity,
+    OtherOptionSpace,
+    ReorderSpace,
+    SplitFilter,
+    SplitSpace,
+    TransformSpace,
+)
 from autotune.utils.check import Check, shown
 from autotune.utils.names import did_you_mean
 
 _CHECK = Check(SpaceError, "knob")
-
-BuildSpace = Callable[[], TransformSpace]
-# Says why an entity does not fit the definition; an empty string when it does.
-Misfit = Callable[[Entity], str]
 
 
 class Knobs(ABC):
@@ -57,8 +51,12 @@ class Knobs(ABC):
         self.code_hash: str | None = None
 
     @abstractmethod
-    def _define(self, name: str, num_output: int, build: BuildSpace, misfit: Misfit) -> list[Axis]:
-        """Take note of a knob and return its output axes."""
+    def define(self, name: str, knob: TransformSpace) -> list[Axis]:
+        """Take note of a knob of any kind, and return its output axes.
+
+        Raises:
+            SpaceError: the name or the knob is wrong; the message names it.
+        """
 
     @abstractmethod
     def _entities(self) -> dict[str, Entity]:
@@ -93,25 +91,14 @@ class Knobs(ABC):
         candidate: Sequence[Sequence[int]] | None = None,
     ) -> list[Axis]:
         """Define how an axis is split into ``num_outputs`` loops; see `SplitSpace`."""
-
-        def build() -> TransformSpace:
-            virtual = VirtualAxis(axis)
-            return SplitSpace(virtual, policy, num_outputs, max_factor, filter, no_tail, candidate)
-
-        def misfit(entity: Entity) -> str:
-            if not isinstance(entity, SplitEntity):
-                return "the template splits an axis with it"
-            if policy == "candidate":
-                return ""
-            exact = policy == "factors" if no_tail is None else no_tail
-            return violation(entity.size, axis_length(axis), num_outputs, exact)
-
-        return self._define(name, num_outputs, build, misfit)
+        return self.define(
+            name, SplitSpace(axis, policy, num_outputs, max_factor, filter, no_tail, candidate)
+        )
 
     def define_reorder(
         self,
         name: str,
-        axes: Sequence[Any],
+        axes: Sequence[object],
         policy: str,
         *,
         interval: tuple[int, int] | None = None,
@@ -120,40 +107,17 @@ class Knobs(ABC):
         reduce: Chains | None = None,
     ) -> list[Axis]:
         """Define an order of loops; see `ReorderSpace`."""
-
-        def build() -> TransformSpace:
-            return ReorderSpace(axes, policy, interval, candidate, spatial, reduce)
-
-        def misfit(entity: Entity) -> str:
-            if not isinstance(entity, ReorderEntity):
-                return "the template reorders loops with it"
-            known = set(entity.perm) <= set(range(len(axes)))
-            return "" if known else f"the template gives it {len(axes)} loops"
-
-        return self._define(name, _count(axes), build, misfit)
+        return self.define(name, ReorderSpace(axes, policy, interval, candidate, spatial, reduce))
 
     def define_annotate(
-        self, name: str, axes: Sequence[Any], policy: str, *, num_anchor: int | None = None
+        self, name: str, axes: Sequence[object], policy: str, *, num_anchor: int | None = None
     ) -> list[Axis]:
         """Define the annotations of loops; see `AnnotateSpace`."""
+        return self.define(name, AnnotateSpace(axes, policy, num_anchor))
 
-        def misfit(entity: Entity) -> str:
-            if not isinstance(entity, AnnotateEntity):
-                return "the template annotates loops with it"
-            expected = len(axes) if num_anchor is None else num_anchor
-            return "" if len(entity.anns) == expected else f"the template expects {expected} items"
-
-        return self._define(
-            name, _count(axes), lambda: AnnotateSpace(axes, policy, num_anchor), misfit
-        )
-
-    def define_knob(self, name: str, candidate: Iterable[Any]) -> list[Axis]:
+    def define_knob(self, name: str, candidate: Iterable[object]) -> list[Axis]:
         """Define a knob that takes one of the values of ``candidate``."""
-
-        def misfit(entity: Entity) -> str:
-            return "" if isinstance(entity, OtherOptionEntity) else "the template reads its .val"
-
-        return self._define(name, 0, lambda: OtherOptionSpace(candidate), misfit)
+        return self.define(name, OtherOptionSpace(candidate))
 
     def add_flop(self, flop: object) -> None:
         """Add to the floating-point operations that this task does."""
@@ -195,23 +159,25 @@ def chosen(entities: Mapping[str, Entity], name: str) -> Entity:
     return entities[name]
 
 
-def build_space(name: str, build: BuildSpace) -> TransformSpace:
-    """Make a knob's space; an error names the knob."""
+def enumerated(name: object, knob: TransformSpace) -> TransformSpace:
+    """Return a knob whose values are known to be right; an error names the knob.
+
+    Raises:
+        SpaceError: they are not, or the name or the knob is none.
+    """
     _CHECK.text("name", name, "tile_x")
+    if not isinstance(knob, TransformSpace):
+        _CHECK.refuse(f"{name!r}", "a kind of knob, such as SplitSpace(axis, 'factors', 2)", knob)
     try:
-        return build()
+        if not len(knob):
+            raise SpaceError(f"{knob!r} has no values")
     except SpaceError as error:
         raise SpaceError(f"knob {name!r}: {error}") from error
+    return knob
 
 
-def _count(axes: Sequence[Any]) -> int:
-    return len(
-        axes if isinstance(axes, tuple) else _CHECK.sequence("axes", axes, "a list of loops")
-    )
-
-
-def _number(method: str, name: str, value: Any) -> float:
+def _number(method: str, name: str, value: object) -> float:
     """Return a count as it was given, whole where it is whole; an expression must be constant."""
     plain = getattr(value, "value", value)
-    Check(SpaceError, method).number(name, plain, least=0)
-    return plain if isinstance(plain, float) else constant(plain) or float(plain)
+    number = Check(SpaceError, method).number(name, plain, least=0)
+    return plain if isinstance(plain, float) else constant(plain) or number

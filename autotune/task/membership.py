@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from autotune.errors import SpaceError
 from autotune.task.constraint import Predicate
-from autotune.task.entities import Entity
-from autotune.task.transform_space import TransformSpace
+from autotune.task.kinds import Entity, TransformSpace
 
 # Characters of a value in a message.
 SHOWN = 60

@@ -15,8 +15,8 @@ from autotune.task.constraint import (
     Predicate,
     refine,
 )
+from autotune.task.kinds import TransformSpace
 from autotune.task.radix import IntArray
-from autotune.task.transform_space import TransformSpace
 from autotune.task.views import Shown, Unread, view
 
 # Points tried first, so that what a filter reads is known before its table is begun.
@@ -116,7 +116,7 @@ class OpaqueConstraint(Constraint):
         """Show more to the filter from now on, and group the knobs anew."""
         for name in more.knobs:
             space = self._spaces[name]
-            read = self._reads.setdefault(name, set() if space.sequence_attribute else None)
+            read = self._reads.setdefault(name, set() if space.has_elements else None)
             if more.position is None:
                 self._reads[name] = None
             elif read is not None and more.position >= 0:

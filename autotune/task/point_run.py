@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from autotune.task.axes import Axis
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.constraint import Predicate
-from autotune.task.entities import Entity
-from autotune.task.knobs import BuildSpace, Knobs, Misfit, build_space
+from autotune.task.kinds import Entity, TransformSpace
+from autotune.task.knobs import Knobs, enumerated
 from autotune.task.membership import check_filters, check_index, lacking, position, unknown
-from autotune.task.transform_space import TransformSpace
 from autotune.utils.math import product
 
 if TYPE_CHECKING:
@@ -48,12 +47,17 @@ class PointRun(Knobs):
     def _entities(self) -> dict[str, Entity]:
         return {**self.point.recorded, **self._found}
 
-    def _define(self, name: str, num_output: int, build: BuildSpace, misfit: Misfit) -> list[Axis]:
+    def define(self, name: str, knob: TransformSpace) -> list[Axis]:
+        """Look up what was chosen for a knob, and return its output axes.
+
+        Raises:
+            SpaceError: nothing was chosen for it, or nothing that it offers.
+        """
         if name not in self.point.recorded:
             raise lacking(self.point.index, name, self.point.recorded)
         if self.point.space is None:
-            self._found[name] = self._own(name, build_space(name, build))
-        return [Axis(None, i) for i in range(num_output)]
+            self._found[name] = self._own(name, enumerated(name, knob))
+        return [Axis(None, i) for i in range(knob.num_output)]
 
     def multi_filter(self, filter: Predicate) -> None:
         """Do nothing: the point was chosen already."""

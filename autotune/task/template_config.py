@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 from autotune.ir import IterVar
 from autotune.task.axes import Axis, VirtualAxis
-from autotune.task.entities import Entity
-from autotune.task.split_space import NO_MAX_FACTOR, SplitFilter
+from autotune.task.kinds import NO_MAX_FACTOR, Chains, Entity, SplitFilter, TransformSpace
 
 
 class Choice(Protocol):
@@ -31,7 +30,7 @@ class Choice(Protocol):
         """The order of the loops, of `define_reorder`."""
 
     @property
-    def anns(self) -> Sequence[Any]:
+    def anns(self) -> Sequence[str | int]:
         """An annotation for each loop, of `define_annotate`."""
 
     @property
@@ -66,13 +65,24 @@ class TemplateConfig(Protocol):
     ) -> list[Axis]:
         """Defines how an axis is split."""
 
+    def define(self, name: str, knob: TransformSpace) -> list[Axis]:
+        """Defines a knob of any kind."""
+
     def define_reorder(
-        self, name: str, axes: Sequence[Any], policy: str, **options: Any
+        self,
+        name: str,
+        axes: Sequence[object],
+        policy: str,
+        *,
+        interval: tuple[int, int] | None = None,
+        candidate: Chains | None = None,
+        spatial: Chains | None = None,
+        reduce: Chains | None = None,
     ) -> list[Axis]:
         """Defines an order of loops."""
 
     def define_annotate(
-        self, name: str, axes: Sequence[Any], policy: str, *, num_anchor: int | None = None
+        self, name: str, axes: Sequence[object], policy: str, *, num_anchor: int | None = None
     ) -> list[Axis]:
         """Defines the annotations of loops."""
 

@@ -12,14 +12,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
-from autotune.task.annotate_space import AnnotateSpace
-from autotune.task.entities import AnnotateEntity, SplitEntity
-from autotune.task.option_space import OtherOptionSpace
+from autotune.task.kinds import Entity, StandIn, TransformSpace
 from autotune.task.radix import IntArray
-from autotune.task.split_space import SplitSpace
 from autotune.task.symbols import Opaque, Symbol, leaf
-from autotune.task.transform_space import TransformSpace
 
 # A filter with more distinct paths than this is not followed.
 MAX_PATHS = 256
@@ -144,7 +141,7 @@ class TracedKnobs(Mapping[str, Any]):
         self._positions = {name: i for i, name in enumerate(spaces)}
 
     def __getitem__(self, name: str) -> Any:
-        return _traced(self._spaces[name], self._positions[name], self._tracer)
+        return self._spaces[name].traced(AskedKnob(self._positions[name], self._tracer))
 
     def __iter__(self) -> Any:
         return iter(self._spaces)
@@ -153,111 +150,38 @@ class TracedKnobs(Mapping[str, Any]):
         return len(self._spaces)
 
 
-class Untold:
-    """An object whose text, hash and equality would tell what it is not; asking is refused."""
+class AskedKnob:
+    """How the kind of one knob answers: with symbols, and with choices on this path."""
 
-    __slots__ = ()
+    __slots__ = ("_knob", "_tracer")
 
-    def _refuse(self, *_: object) -> NoReturn:
-        raise Opaque("an entity is used as a whole")
+    def __init__(self, knob: int, tracer: Tracer) -> None:
+        self._knob = knob
+        self._tracer = tracer
 
-    __str__ = __repr__ = __format__ = __hash__ = __eq__ = __ne__ = _refuse
+    def entity(self, kind: type[Entity], value: Callable[[], object]) -> StandIn:
+        """Return what stands for an entity."""
+        return StandIn(kind, value, _refuse)
 
+    def number(self, table: npt.NDArray[np.generic]) -> object:
+        """Return a symbol, or the number where it is the same in all entities."""
+        if len(table) == 1:
+            return table[0].item()
+        return leaf(self._knob, table, self._tracer.holds)
 
-class TracedSplit(Untold):
-    """A split whose sizes are symbols."""
+    def one_of(
+        self, values: Sequence[object], position: int = 0, classes: IntArray | None = None
+    ) -> object:
+        """Return the value on this path.
 
-    __slots__ = ("size",)
-    __class__ = property(lambda self: SplitEntity)
-
-    def __init__(self, size: Elements) -> None:
-        self.size = size
-
-
-class TracedAnnotation(Untold):
-    """An annotation whose elements are chosen as they are looked at."""
-
-    __slots__ = ("anns",)
-    __class__ = property(lambda self: AnnotateEntity)
-
-    def __init__(self, anns: Elements) -> None:
-        self.anns = anns
-
-
-class TracedOption(Untold):
-    """An option whose value is a symbol, or chosen when it is looked at."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: Callable[[], Any]) -> None:
-        self._value = value
-
-    @property
-    def val(self) -> Any:
-        """The value."""
-        return self._value()
+        Raises:
+            Opaque: there are too many.
+        """
+        if len(values) > MAX_PATHS:
+            raise Opaque("a knob with too many values")
+        each = np.arange(len(values), dtype=np.int64) if classes is None else classes
+        return self._tracer.choose(Choice(self._knob, position, each, tuple(values)))
 
 
-class Elements(Sequence[Any]):
-    """A list that makes its elements when they are asked for."""
-
-    __slots__ = ("_length", "_make")
-    __class__ = property(lambda self: list)
-
-    def __init__(self, length: int, make: Callable[[int], Any]) -> None:
-        self._length = length
-        self._make = make
-
-    def __getitem__(self, position: Any) -> Any:
-        if isinstance(position, slice):
-            return [self._make(i) for i in range(self._length)[position]]
-        return self._make(range(self._length)[position])
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __eq__(self, other: object) -> Any:
-        return list(self) == other
-
-    def __repr__(self) -> str:
-        return repr(list(self))
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _traced(space: TransformSpace, knob: int, tracer: Tracer) -> Any:
-    if isinstance(space, SplitSpace):
-        columns = [space.element_codes(i) for i in range(space.num_output)]
-        return TracedSplit(Elements(len(columns), lambda i: _symbol(knob, columns[i], tracer)))
-    if isinstance(space, AnnotateSpace):
-        return TracedAnnotation(
-            Elements(len(space[0].anns), lambda i: tracer.choose(_annotation(space, knob, i)))
-        )
-    if isinstance(space, OtherOptionSpace):
-        return TracedOption(lambda: _option(space, knob, tracer))
-    every = np.arange(len(space), dtype=np.int64)
-    if len(every) > MAX_PATHS:
-        raise Opaque("an order of loops with too many values")
-    return tracer.choose(Choice(knob, 0, every, tuple(space)))
-
-
-def _option(space: OtherOptionSpace, knob: int, tracer: Tracer) -> Any:
-    values = [space[i].val for i in range(len(space))]
-    if all(type(value) in (int, float) for value in values):
-        return _symbol(knob, np.array(values), tracer)
-    if len(values) > MAX_PATHS:
-        raise Opaque("a knob with too many values")
-    return tracer.choose(Choice(knob, 0, np.arange(len(values), dtype=np.int64), tuple(values)))
-
-
-def _annotation(space: AnnotateSpace, knob: int, position: int) -> Choice:
-    codes = space.element_codes(position)
-    values, members = np.unique(codes, return_index=True)
-    assert values.tolist() == list(range(len(values)))
-    return Choice(knob, position, codes, tuple(space[int(i)].anns[position] for i in members))
-
-
-def _symbol(knob: int, table: Any, tracer: Tracer) -> Any:
-    if len(table) == 1:
-        return table[0].item()
-    return leaf(knob, table, tracer.holds)
+def _refuse() -> NoReturn:
+    raise Opaque("an entity is used as a whole")

@@ -13,8 +13,8 @@ from autotune.task.component import COUNT_LIMIT, JOINT_LIMIT, QUICK_JOINT
 from autotune.task.constraint import BoolArray, Predicate
 from autotune.task.filters import constraints_of
 from autotune.task.joint import ROUND, Joint, accepted_by
+from autotune.task.kinds import TransformSpace
 from autotune.task.radix import IndexArray, IntArray, Radix
-from autotune.task.transform_space import TransformSpace
 
 # Up to this many candidates are all looked at: to count, to draw the last few, to prove that
 # nothing is left.

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-from autotune.task.entities import AnnotateEntity, SplitEntity
 from autotune.task.errors import KnobLookupError
-from autotune.task.transform_space import TransformSpace
+from autotune.task.kinds import Elements, StandIn, TransformSpace
 
 
 class Unread(BaseException):
@@ -32,81 +31,22 @@ class Unread(BaseException):
         self.position = position
 
 
-class Elements(Sequence[Any]):
-    """The shown elements of one size or annotation list."""
-
-    __slots__ = ("_known", "_length", "_name")
-
-    def __init__(self, name: str, known: Mapping[int, Any], length: int) -> None:
-        self._name = name
-        self._length = length
-        self._known = {**known, **{i - length: value for i, value in known.items()}}
-
-    def __getitem__(self, position: Any) -> Any:
-        try:
-            return self._known[position]
-        except (KeyError, TypeError):
-            if isinstance(position, slice):
-                return [self[i] for i in range(self._length)[position]]
-            # Also raises IndexError and TypeError exactly as a list would.
-            raise Unread([self._name], range(self._length)[position]) from None
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __eq__(self, other: object) -> bool:
-        return list(self) == other
-
-    def __repr__(self) -> str:
-        return repr(list(self))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __array__(self, *_: object, **__: Any) -> NoReturn:
-        raise Unread([self._name])
-
-    # isinstance() in a filter sees what it would see of the real thing.
-    __class__ = property(lambda self: list)
-
-
-class PartView:
-    """An entity of which only some elements are shown; its text, hash and equality need all."""
+class ShownElements(Elements):
+    """The elements of an entity, of which some are shown."""
 
     __slots__ = ("_name",)
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, known: Mapping[int, object], length: int) -> None:
+        def element(position: int) -> object:
+            if position not in known:
+                raise Unread([name], position)
+            return known[position]
+
+        super().__init__(length, element)
         self._name = name
 
-    def _unread(self, *_: object) -> NoReturn:
+    def __array__(self, *_: object, **__: object) -> NoReturn:
         raise Unread([self._name])
-
-    __str__ = __repr__ = __format__ = __hash__ = __eq__ = __ne__ = _unread
-
-
-class SplitView(PartView):
-    """A split of which only some sizes are shown."""
-
-    __slots__ = ("size",)
-
-    def __init__(self, name: str, size: Elements) -> None:
-        super().__init__(name)
-        self.size = size
-
-    # isinstance() in a filter sees what it would see of the real thing.
-    __class__ = property(lambda self: SplitEntity)
-
-
-class AnnotateView(PartView):
-    """An annotation of which only some axes are shown."""
-
-    __slots__ = ("anns",)
-
-    def __init__(self, name: str, anns: Elements) -> None:
-        super().__init__(name)
-        self.anns = anns
-
-    # isinstance() in a filter sees what it would see of the real thing.
-    __class__ = property(lambda self: AnnotateEntity)
 
 
 class Shown(dict[str, Any]):
@@ -145,12 +85,16 @@ class Shown(dict[str, Any]):
         return [(name, self[name]) for name in self._names]
 
 
-def view(name: str, space: TransformSpace, digit: int, shown: Sequence[int] | None) -> Any:
+def view(name: str, space: TransformSpace, digit: int, shown: Sequence[int] | None) -> object:
     """Return entity ``digit`` with only the elements ``shown``; None shows it whole."""
     entity = space[digit]
     if shown is None:
         return entity
-    values = getattr(entity, space.sequence_attribute)
-    elements = Elements(name, {i: values[i] for i in shown}, len(values))
-    kind = SplitView if isinstance(entity, SplitEntity) else AnnotateView
-    return kind(name, elements)
+    values = entity.value
+    assert isinstance(values, Sequence), "a kind whose entities have elements"
+    elements = ShownElements(name, {i: values[i] for i in shown}, len(values))
+
+    def unread() -> NoReturn:
+        raise Unread([name])
+
+    return StandIn(type(entity), lambda: elements, unread)

@@ -24,9 +24,8 @@ from autotune.measure import (
 )
 from autotune.task import ConfigEntity, ConfigSpace, Task
 from autotune.task.constraint import BoolArray
-from autotune.task.entities import Entity
+from autotune.task.kinds import Entity, TransformSpace
 from autotune.task.radix import IndexArray, IntArray
-from autotune.task.transform_space import TransformSpace
 from autotune.task.valid_points import ValidPoints
 from autotune.workload import Workload
 

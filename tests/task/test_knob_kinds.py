@@ -16,8 +16,8 @@ from autotune.task import (
     ReorderEntity,
     SplitEntity,
     VirtualAxis,
-    split_space,
 )
+from autotune.task.kinds import split as split_kind
 from autotune.task.point_run import PointRun
 
 
@@ -94,7 +94,7 @@ def test_a_split_that_cannot_be_names_the_knob_and_the_reason(length, kw, text):
 
 
 def test_a_split_with_too_many_entities_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(split_space, "MAX_ENTITIES", 1000)
+    monkeypatch.setattr(split_kind, "MAX_ENTITIES", 1000)
     with pytest.raises(SpaceError, match=r"more than 1000 entities for one knob; use max_factor"):
         ConfigSpace().define_split("t", 2**20 * 3**6, num_outputs=5)
 
@@ -420,11 +420,11 @@ def test_a_fallback_prefers_the_record_that_shares_most_of_its_factors():
     ],
 )
 def test_sizes_of_a_split_are_positive_but_for_the_first(size, said, no_tail):
-    assert split_space.violation(size, 8, 2, no_tail) == said
+    assert split_kind.violation(size, 8, 2, no_tail) == said
 
 
 @pytest.mark.parametrize("size", [[-1, 3], [4, 4]])
 def test_only_exact_splits_have_factors_of_the_axis(size):
-    said = split_space.violation(size, 8, 2, True)
+    said = split_kind.violation(size, 8, 2, True)
     assert said == "the factors do not divide the axis of length 8"
-    assert split_space.violation(size, 8, 2, False) == ""
+    assert split_kind.violation(size, 8, 2, False) == ""

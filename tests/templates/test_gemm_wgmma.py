@@ -13,7 +13,7 @@ from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import ConfigEntity, create
-from autotune.task.entities import OtherOptionEntity
+from autotune.task.kinds import OtherOptionEntity
 
 HOPPER = Target("cuda -arch=sm_90")
 SHAPES = [

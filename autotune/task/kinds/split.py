@@ -1,18 +1,26 @@
-"""Knobs that split one axis into several."""
+"""The kind of knob that splits one axis into several."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import ClassVar
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import ClassVar, Final
 
 import numpy as np
 
 from autotune.errors import SpaceError
-from autotune.task.axes import VirtualAxis
-from autotune.task.entities import Entity, SplitEntity
+from autotune.task.axes import axis_length
+from autotune.task.kinds.entity import Entity, SequenceEntity, whole_numbers
+from autotune.task.kinds.stand_in import Asked, Elements
+from autotune.task.kinds.transform_space import (
+    FloatTable,
+    IntTable,
+    TransformSpace,
+    check_policy,
+)
 from autotune.task.radix import INT64_LIMIT
-from autotune.task.transform_space import FloatTable, IntTable, TransformSpace, check_policy
+from autotune.te import IterVar, Operation, Schedule, Tensor
 from autotune.utils.check import Check
 from autotune.utils.math import ceil_div, divisors, powers_of_two, product
 
@@ -23,7 +31,31 @@ MAX_ENTITIES = 1 << 22
 # Products and factors tried together.
 BLOCK = 1 << 20
 
+UNLIMITED: Final = 1 << 62
+
 _CHECK = Check(SpaceError)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SplitEntity(SequenceEntity):
+    """Sizes of the loops one axis is split into, outermost first; -1 stands for "the rest"."""
+
+    size: list[int]
+    tag: ClassVar[str] = "sp"
+    attribute: ClassVar[str] = "size"
+
+    @classmethod
+    def from_json(cls, value: object) -> SplitEntity:
+        """Return the entity of a value that stands in a log."""
+        return cls(whole_numbers(value))
+
+    def apply(self, sch: Schedule, op: Tensor | Operation, axis: IterVar) -> list[IterVar]:
+        """Split ``axis`` of stage ``op``; the first size follows from the others.
+
+        for i in n:  ->  for i.0 in n / (b * c): for i.1 in b: for i.2 in c:   (size [-1, b, c])
+        """
+        return list(sch[op].multi_split(axis, self.size[1:])) if self.size[1:] else [axis]
+
 
 SplitFilter = Callable[[SplitEntity], bool]
 
@@ -42,11 +74,12 @@ class SplitSpace(TransformSpace):
         candidate: sizes for the policy ``candidate``.
     """
 
-    sequence_attribute: ClassVar[str] = "size"
+    kind: ClassVar[type[Entity]] = SplitEntity
+    has_elements: ClassVar[bool] = True
 
     def __init__(
         self,
-        axis: VirtualAxis,
+        axis: object,
         policy: str,
         num_outputs: int,
         max_factor: int = NO_MAX_FACTOR,
@@ -55,27 +88,40 @@ class SplitSpace(TransformSpace):
         candidate: Sequence[Sequence[int]] | None = None,
     ) -> None:
         self.policy = policy
-        self.product = axis.length
         self.num_output = num_outputs
         self.no_tail = policy == "factors" if no_tail is None else no_tail
-        self._sizes = self._table(max_factor, candidate)
-        if filter is not None:
-            _CHECK.function("filter", filter, "a split, such as lambda s: s.size[-1] <= 64")
-            kept = [i for i in range(len(self._sizes)) if filter(self[i])]
-            self._sizes = self._sizes[kept]
-        if not len(self._sizes):
-            raise SpaceError(self._nothing_left(max_factor))
+        self._axis, self._max_factor = axis, max_factor
+        self._filter, self._candidate = filter, candidate
 
-    def _table(self, max_factor: int, candidate: Sequence[Sequence[int]] | None) -> IntTable:
+    @cached_property
+    def product(self) -> int:
+        """The length of the axis."""
+        return axis_length(self._axis)
+
+    @cached_property
+    def _sizes(self) -> IntTable:
+        """One row of sizes for each entity."""
+        sizes = self._table()
+        if self._filter is not None:
+            accepts = self._filter
+            _CHECK.function("filter", accepts, "a split, such as lambda s: s.size[-1] <= 64")
+            sizes = sizes[[i for i in range(len(sizes)) if accepts(_entity(sizes[i]))]]
+        if not len(sizes):
+            raise SpaceError(self._nothing_left())
+        return sizes
+
+    def _table(self) -> IntTable:
+        length = self.product
         check_policy(self.policy, POLICIES)
         _CHECK.whole("num_outputs", self.num_output, least=1)
         if self.policy == "candidate":
-            return self._candidates(candidate)
-        _CHECK.whole("the length of the axis", self.product, least=1)
-        largest = _CHECK.whole("max_factor", max_factor, least=1)
-        return _sizes(self.product, self.num_output, self.policy, largest, not self.no_tail)
+            return self._candidates()
+        _CHECK.whole("the length of the axis", length, least=1)
+        largest = _CHECK.whole("max_factor", self._max_factor, least=1)
+        return _sizes(length, self.num_output, self.policy, largest, not self.no_tail)
 
-    def _candidates(self, candidate: Sequence[Sequence[int]] | None) -> IntTable:
+    def _candidates(self) -> IntTable:
+        candidate = self._candidate
         expected = f"a list of sizes such as [{[1] * self.num_output}]"
         if not _CHECK.sequence("candidate", candidate, expected):
             _CHECK.refuse("candidate", expected, candidate)
@@ -92,17 +138,17 @@ class SplitSpace(TransformSpace):
         except (OverflowError, ValueError, TypeError) as error:
             raise SpaceError(f"the sizes of a candidate are whole numbers: {error}") from error
 
-    def _nothing_left(self, max_factor: int) -> str:
+    def _nothing_left(self) -> str:
         return (
             f"no split of {self.product} into {self.num_output} is left (policy {self.policy!r}, "
-            f"max_factor {max_factor}); relax the filter or allow larger factors"
+            f"max_factor {self._max_factor}); relax the filter or allow larger factors"
         )
 
     def __len__(self) -> int:
         return len(self._sizes)
 
     def __getitem__(self, index: int) -> SplitEntity:
-        return SplitEntity(self._sizes[index].tolist())
+        return _entity(self._sizes[index])
 
     def find(self, entity: Entity) -> int | None:
         """Return the index of the entity with these sizes, or None.
@@ -119,13 +165,53 @@ class SplitSpace(TransformSpace):
         return int(found[0]) if len(found) else None
 
     def misfit(self, entity: Entity) -> str:
-        """Say why an entity is not among these, in words for the user."""
+        """Return why an entity is not among these, in words for the user."""
         if not isinstance(entity, SplitEntity):
             return "the template splits an axis with it"
         if self.policy == "candidate":
             return super().misfit(entity)
         why = violation(entity.size, self.product, self.num_output, self.no_tail)
         return why or f"it is not among the {len(self)} splits that the template offers"
+
+    def suits(self, entity: Entity) -> bool:
+        """Return whether an entity splits such an axis."""
+        if not isinstance(entity, SplitEntity) or self.policy == "candidate":
+            return isinstance(entity, SplitEntity)
+        return not violation(entity.size, self.product, self.num_output, self.no_tail)
+
+    def within(self, limits: Sequence[int]) -> SplitEntity:
+        """Return the split of the largest tiles that divide the axis.
+
+        Sizes are filled from the innermost outwards, each with the largest factor of what is left
+        that is not above its limit; -1 is no limit.
+
+        Raises:
+            SpaceError: these are no limits of such a split, or none is small enough.
+        """
+        if len(limits) != self.num_output:
+            raise SpaceError(f"expected {self.num_output} constraints, got {list(limits)}")
+        left, size = self.product, [0] * self.num_output
+        for position in reversed(range(self.num_output)):
+            limit = UNLIMITED if limits[position] == -1 else limits[position]
+            fitting = [factor for factor in divisors(left) if factor <= limit]
+            if not fitting:
+                raise SpaceError(f"no tile is small enough; constraint {limit} is below 1")
+            size[position] = fitting[-1]
+            left //= fitting[-1]
+        return SplitEntity(size)
+
+    def imitation(self, entity: Entity) -> SplitEntity | None:
+        """Return the split of the largest tiles that are not larger than those of another."""
+        sizes = entity.size if isinstance(entity, SplitEntity) else []
+        if len(sizes) != self.num_output or any(n < 1 for n in sizes[1:]):
+            return None
+        return self.within([-1, *sizes[1:]])
+
+    def likeness(self, entity: Entity) -> float:
+        """Return the share of our factors that the split of another workload has too."""
+        sizes = entity.size if isinstance(entity, SplitEntity) else []
+        reference, own = product(n for n in sizes if n != -1), divisors(self.product)
+        return sum(reference % factor == 0 for factor in own) / len(own)
 
     def __repr__(self) -> str:
         return (
@@ -141,8 +227,18 @@ class SplitSpace(TransformSpace):
         """Return the size at ``position`` of each entity."""
         return self._sizes[:, position]
 
+    def traced(self, asked: Asked) -> object:
+        """Return a split whose sizes are numbers that are not known yet."""
+        columns = [self.element_codes(i) for i in range(self.num_output)]
+        elements = Elements(self.num_output, lambda i: asked.number(columns[i]))
+        return asked.entity(SplitEntity, lambda: elements)
+
     def _feature_table(self) -> FloatTable:
         return self._sizes.astype(np.float64)
+
+
+def _entity(sizes: IntTable) -> SplitEntity:
+    return SplitEntity(sizes.tolist())
 
 
 def _is_size(n: object) -> bool:
@@ -150,7 +246,7 @@ def _is_size(n: object) -> bool:
 
 
 def violation(size: Sequence[int], length: int, num_outputs: int, no_tail: bool) -> str:
-    """Say why ``size`` cannot split an axis of ``length``; an empty string when it can."""
+    """Return why ``size`` cannot split an axis of ``length``; an empty string when it can."""
     if len(size) != num_outputs:
         return f"it has {len(size)} sizes, the template splits into {num_outputs}"
     if any(n == 0 or n < -1 for n in size) or -1 in size[1:]:
@@ -165,7 +261,7 @@ def violation(size: Sequence[int], length: int, num_outputs: int, no_tail: bool)
 
 @lru_cache(maxsize=4096)
 def _sizes(length: int, num_outputs: int, policy: str, max_factor: int, tails: bool) -> IntTable:
-    """Enumerate sizes: the innermost varies slowest, the one at position 1 fastest.
+    """Return the sizes of all splits: the innermost varies slowest, the one at position 1 fastest.
 
     Partial products are pruned as they grow, so the work is proportional to the result.
     """

@@ -1,21 +1,47 @@
-"""Knobs that order loops."""
+"""The kind of knob that orders loops."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from autotune.errors import SpaceError
-from autotune.task.entities import ReorderEntity
-from autotune.task.transform_space import FloatTable, TransformSpace, check_policy
+from autotune.task.kinds.entity import Entity, SequenceEntity, whole_numbers
+from autotune.task.kinds.transform_space import FloatTable, TransformSpace, check_policy
+from autotune.te import IterVar, Operation, Schedule, Tensor
 from autotune.utils.check import Check
 
 _CHECK = Check(SpaceError)
 POLICIES = ("identity", "all", "interval_all", "candidate", "interleave", "interleave_cuda")
-Chains = Sequence[Sequence[Any]]
+# The axes of each chain, outer to inner, in whatever form the template names them.
+Chains = Sequence[Sequence[object]]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ReorderEntity(SequenceEntity):
+    """An order of loops: position i holds the axis ``perm[i]``; it may name only some axes."""
+
+    perm: Sequence[int]
+    tag: ClassVar[str] = "re"
+    attribute: ClassVar[str] = "perm"
+
+    @classmethod
+    def from_json(cls, value: object) -> ReorderEntity:
+        """Return the entity of a value that stands in a log."""
+        return cls(whole_numbers(value))
+
+    def apply(
+        self, sch: Schedule, op: Tensor | Operation, axes: Sequence[IterVar]
+    ) -> list[IterVar]:
+        """Reorder the loops ``axes`` of stage ``op`` and return them in their new order."""
+        ordered = [axes[i] for i in self.perm]
+        sch[op].reorder(*ordered)
+        return ordered
 
 
 class ReorderSpace(TransformSpace):
@@ -32,9 +58,11 @@ class ReorderSpace(TransformSpace):
         reduce: one chain for each reduction axis.
     """
 
+    kind: ClassVar[type[Entity]] = ReorderEntity
+
     def __init__(
         self,
-        axes: Sequence[Any],
+        axes: Sequence[object],
         policy: str,
         interval: tuple[int, int] | None = None,
         candidate: Chains | None = None,
@@ -42,17 +70,22 @@ class ReorderSpace(TransformSpace):
         reduce: Chains | None = None,
     ) -> None:
         self.policy = policy
-        self.num_output = len(_CHECK.sequence("axes", axes, "a list of loops"))
-        check_policy(policy, POLICIES)
-        self._axes = list(axes)
+        self._axes = _CHECK.sequence("axes", axes, "a list of loops")
+        self.num_output = len(axes)
         self._interval, self._candidate = interval, candidate
         self._spatial, self._reduce = spatial, reduce
-        self._perms = self._orders()
-        if not self._perms:
+
+    @cached_property
+    def _perms(self) -> Sequence[Sequence[int]]:
+        """All orders."""
+        check_policy(self.policy, POLICIES)
+        perms = self._orders()
+        if not perms:
             raise SpaceError(
-                f"policy {policy!r} gives no order of {len(axes)} axes; candidate "
-                f"must have an order, got {candidate}"
+                f"policy {self.policy!r} gives no order of {self.num_output} axes; candidate "
+                f"must have an order, got {self._candidate}"
             )
+        return perms
 
     def _orders(self) -> Sequence[Sequence[int]]:
         positions = range(self.num_output)
@@ -68,15 +101,16 @@ class ReorderSpace(TransformSpace):
             return self._positions("candidate", self._candidate)
         return [self._interleaved()]
 
-    def _bounds(self, interval: Any) -> tuple[int, int]:
+    def _bounds(self, interval: tuple[int, int] | None) -> tuple[int, int]:
         expected = f"first and past-the-end position within 0 and {self.num_output}"
-        if len(_CHECK.sequence("interval", interval, expected)) != 2:
+        ends = _CHECK.sequence("interval", interval, expected)
+        if len(ends) != 2:
             _CHECK.refuse("interval", expected, interval)
-        begin = _CHECK.whole("interval", interval[0], least=0, most=self.num_output)
-        return begin, _CHECK.whole("interval", interval[1], least=begin, most=self.num_output)
+        begin = _CHECK.whole("interval", ends[0], least=0, most=self.num_output)
+        return begin, _CHECK.whole("interval", ends[1], least=begin, most=self.num_output)
 
     def _interleaved(self) -> list[int]:
-        """Outer spatial loops, then reduction and innermost spatial loops."""
+        """Return the outer spatial loops, then reduction and innermost spatial loops."""
         spatial = self._positions("spatial", self._spatial)
         reduce = self._positions("reduce", self._reduce)
         outer = merge_chains([chain[:-1] for chain in spatial])
@@ -108,6 +142,11 @@ class ReorderSpace(TransformSpace):
     def __getitem__(self, index: int) -> ReorderEntity:
         return ReorderEntity(self._perms[index])
 
+    def suits(self, entity: Entity) -> bool:
+        """Return whether an order names only loops that there are."""
+        known = range(self.num_output)
+        return isinstance(entity, ReorderEntity) and all(i in known for i in entity.perm)
+
     def __repr__(self) -> str:
         return f"Reorder(policy={self.policy}) len={len(self)}"
 
@@ -122,8 +161,8 @@ class ReorderSpace(TransformSpace):
         return super()._feature_table()
 
 
-def merge_chains(chains: Chains) -> list[int]:
-    """Merge chains, always taking the head of the chain with most left (the first on a tie)."""
+def merge_chains(chains: Sequence[Sequence[int]]) -> list[int]:
+    """Return the merged chains: always the head of that with most left (the first on a tie)."""
     left = [list(chain) for chain in chains]
     merged = []
     while any(left):

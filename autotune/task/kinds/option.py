@@ -1,0 +1,111 @@
+"""The kind of knob that is one of listed values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from autotune.errors import SpaceError
+from autotune.task.kinds.entity import Entity
+from autotune.task.kinds.stand_in import Asked
+from autotune.task.kinds.transform_space import FloatTable, TransformSpace
+from autotune.utils.check import Check
+
+_CHECK = Check(SpaceError)
+# Not lists of values: their order changes from run to run, or they are one value.
+_UNORDERED = (str, bytes, Mapping, Set)
+
+
+@dataclass(frozen=True, repr=False)
+class OtherOptionEntity(Entity):
+    """Any JSON value."""
+
+    val: Any  # a template computes with it
+    tag: ClassVar[str] = "ot"
+    attribute: ClassVar[str] = "val"
+
+    def to_json(self) -> object:
+        """Return the value that stands in logs."""
+        return self.value
+
+    @classmethod
+    def from_json(cls, value: object) -> OtherOptionEntity:
+        """Return the entity of a value that stands in a log."""
+        return cls(value)
+
+    def features(self) -> list[object]:
+        """Return the value itself."""
+        return [self.value]
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.val)
+        except TypeError:
+            return hash(type(self.val))  # a list or dict: equal ones have equal types
+
+
+class OtherOptionSpace(TransformSpace):
+    """The values of ``candidate``, in order; each must have a JSON form to stand in a log."""
+
+    kind: ClassVar[type[Entity]] = OtherOptionEntity
+
+    def __init__(self, candidate: Iterable[object]) -> None:
+        self._candidate = candidate
+
+    @cached_property
+    def _options(self) -> list[OtherOptionEntity]:
+        candidate = self._candidate
+        if isinstance(candidate, _UNORDERED) or not isinstance(candidate, Iterable):
+            _CHECK.refuse("candidate", "a list of values such as [1, 2, 4]", candidate)
+        options = [OtherOptionEntity(value) for value in candidate]
+        if not options:
+            raise SpaceError("the list of candidates is empty; candidate must have values, got []")
+        for option in options:
+            if not _has_json_form(option.val):
+                _CHECK.refuse("candidate", "values that a log can hold", option.val)
+        return options
+
+    def __len__(self) -> int:
+        return len(self._options)
+
+    def __getitem__(self, index: int) -> OtherOptionEntity:
+        return self._options[index]
+
+    def __repr__(self) -> str:
+        return f"OtherOption({self._options}) len={len(self)}"
+
+    def feature_names(self, name: str) -> list[str]:
+        """Return one name for numbers, or one per value."""
+        if self.feature_table.shape[1] == 1:
+            return [name]
+        return [f"{name}={option}" for option in self._options]
+
+    def traced(self, asked: Asked) -> object:
+        """Return an option whose value is a number, or one of those listed, not known yet."""
+        values = [option.val for option in self._options]
+        if all(type(value) in (int, float) for value in values):
+            return asked.entity(OtherOptionEntity, lambda: asked.number(np.array(values)))
+        return asked.entity(OtherOptionEntity, lambda: asked.one_of(values))
+
+    def _feature_table(self) -> FloatTable:
+        return number_or_one_hot([option.val for option in self._options])
+
+
+def number_or_one_hot(values: Sequence[object]) -> FloatTable:
+    """Return one column of numbers, or a column per value where one is no number."""
+    numbers = [float(value) for value in values if isinstance(value, (bool, int, float))]
+    if len(numbers) == len(values):
+        return np.array(numbers, dtype=np.float64)[:, None]
+    return np.eye(len(values), dtype=np.float64)
+
+
+def _has_json_form(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _has_json_form(each) for key, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(map(_has_json_form, value))
+    return value is None or isinstance(value, (str, int, float, np.generic, np.ndarray))
