@@ -107,9 +107,17 @@ class Port:
         write_frame(self._replies, json.dumps(message).encode())
 
 
-def run(module: str, requests: int, replies: int) -> None:
-    """Start a child's module; called by the boot text in `autotune.utils.children`."""
+def run(module: str, requests: int, replies: int, armed: int) -> None:
+    """Start a child's module; called by the boot text in `autotune.utils.children`.
+
+    Args:
+        module: what to run.
+        requests: pipe to read from.
+        replies: pipe to write to.
+        armed: pipe whose end tells the parent that this process may be paused from now on.
+    """
     wake_with_parent()
+    os.close(armed)
     offer_to_oom_killer()
     for fd in (requests, replies):
         os.set_inheritable(fd, False)

@@ -41,12 +41,12 @@ _MOST_READS = 16  # of the output at a time: a child that prints without end mus
 # more than the child's module needs; it so starts in the time its own module takes.
 _BOOT = """
 import importlib, json, sys, types
-path, root, bare, module, requests, replies = json.loads(sys.argv[1])
+path, root, bare, module, *pipes = json.loads(sys.argv[1])
 sys.path[:] = path
 for name in bare:
     package = sys.modules[name] = types.ModuleType(name)
     package.__path__ = ["/".join([root, *name.split(".")[1:]])]
-importlib.import_module("autotune.utils.child").run(module, requests, replies)
+importlib.import_module("autotune.utils.child").run(module, *pipes)
 """
 
 
@@ -146,27 +146,32 @@ class Child:
         request_read, self._requests = os.pipe()
         reply_read, reply_write = os.pipe()
         output_read, output_write = os.pipe()
-        spec = [sys.path, str(_PACKAGE), ["autotune", *bare], module, request_read, reply_write]
+        armed_read, armed_write = os.pipe()
+        pipes = (request_read, reply_write, armed_write)
+        spec = [sys.path, str(_PACKAGE), ["autotune", *bare], module, *pipes]
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT, json.dumps(spec)],
                 stdin=subprocess.DEVNULL,
                 stdout=output_write,
                 stderr=output_write,
-                pass_fds=(request_read, reply_write),
+                pass_fds=pipes,
                 start_new_session=True,
                 env={**os.environ, **(environment or {})},
             )
         except BaseException:
-            for fd in (self._requests, reply_read, output_read):
+            for fd in (self._requests, reply_read, output_read, armed_read):
                 os.close(fd)
             raise
         finally:
-            for fd in (request_read, reply_write, output_write):
+            for fd in (*pipes, output_write):
                 os.close(fd)
         self._replies = FrameReader(reply_read)
         self._output_fd = output_read
         self._output = bytearray()
+        self._armed_fd = armed_read
+        self._armed = select.poll()
+        self._armed.register(armed_read, select.POLLIN)
         self._poll = select.poll()
         self._poll.register(reply_read, select.POLLIN)
         self._poll.register(output_read, select.POLLIN)
@@ -268,8 +273,13 @@ class Child:
         return ChildDied(f"{describe_exit(code)}\nprocess {self.pid} printed: {printed}", code)
 
     def pause(self) -> None:
-        """Stop the whole process group where it stands."""
-        self._signal(signal.SIGSTOP)
+        """Stop the whole process group where it stands.
+
+        One that is still starting goes on: until it has asked to be woken when its parent ends, it
+        would stay stopped for ever if that happened now.
+        """
+        if not self._closed and self._armed.poll(0):
+            self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let a paused process group go on."""
@@ -292,5 +302,5 @@ class Child:
         self.kill()
         self._process.wait()
         self._closed = True
-        for fd in (self._requests, self._replies.fd, self._output_fd):
+        for fd in (self._requests, self._replies.fd, self._output_fd, self._armed_fd):
             os.close(fd)

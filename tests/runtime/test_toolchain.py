@@ -129,6 +129,7 @@ def test_a_compiler_that_does_not_tell_its_version_is_none(body, tmp_path, monke
     monkeypatch.setattr(toolchain, "find_nvcc", lambda: str(nvcc))
     with pytest.raises(CompilerMissing, match=rf"{nvcc} --version: {MUTE[body]}"):
         nvcc_toolchain()
+    monkeypatch.setattr(toolchain, "_VERSION_TIMEOUT_S", 20)
     program(nvcc, "print('release 1')")
     assert nvcc_toolchain().version == "release 1"
 

@@ -136,6 +136,24 @@ def test_children_and_grandchildren_die_when_the_parent_is_killed(busy):
     assert all(gone(pid) for pid in pids)
 
 
+def test_a_child_paused_while_it_starts_dies_when_the_parent_is_killed():
+    text = """
+        import time
+        from autotune.utils.children import Child
+        child = Child("echo_child")
+        child.pause()
+        print(child.pid, flush=True)
+        time.sleep(60)
+    """
+    parent = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(text)], stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        pid = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    assert gone(pid)
+
+
 def test_exits_are_described_in_words():
     assert describe_exit(0) == "exited with status 0"
     assert describe_exit(-11) == "killed by SIGSEGV"
