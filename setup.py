@@ -27,6 +27,7 @@ TEST = [
     "pytest>=8",
     "pytest-cov>=5",
     "hypothesis>=6.100",
+    "jsonschema>=4.17",
     "pytest-xdist>=3.5",
     *PLOT,
     *PANDAS,

@@ -26,7 +26,7 @@ ROWS = [
     {"driver"},
     {"measure"},
     {"record"},
-    {"tuner"},
+    {"tuner", "interchange"},
     {"auto_scheduler"},
     {"network"},
     {"dashboard"},

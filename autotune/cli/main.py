@@ -18,6 +18,14 @@ COMMANDS = {
         "Tune a real convolution, replay it from its log, verify it.",
     ),
     "devices": ("autotune.cli.devices:devices", "List the devices kernels can be tuned for."),
+    "export": (
+        "autotune.cli.exchange:export",
+        "Write the trials of a log for other tuners.",
+    ),
+    "import": (
+        "autotune.cli.exchange:import_",
+        "Make a log of what Kernel Tuner, Triton or a T4 file measured.",
+    ),
     "log": ("autotune.cli.log:log", "Show and rewrite logs of trials."),
     "verify": (
         "autotune.cli.verify:verify",

@@ -1,0 +1,152 @@
+"""``autotune import`` and ``autotune export``: logs from and for other tuners."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from autotune.cli.log_entries import Group, read_logs
+from autotune.cli.tables import Table, say
+from autotune.interchange import READERS, Imported, import_files, read_t1, write_t4
+from autotune.record import LogWriter, best_of, write_log
+from autotune.task import Task
+from autotune.tuner.result import title
+from autotune.utils.quantities import microseconds
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+# Left-out entries that are named.
+_NAMED = 5
+
+
+def _arguments(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> list[Any] | None:
+    """Return the JSON array that was given."""
+    if value is None:
+        return None
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list):
+        raise click.BadParameter(
+            f"expected a JSON array such as '[1024, \"float32\"]', got {value!r}"
+        )
+    return found
+
+
+@click.command("import")
+@click.argument(
+    "paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option("--out", "-o", required=True, type=FILE, help="The log to write.")
+@click.option("--append", is_flag=True, help="Add to a log that exists.")
+@click.option(
+    "--format", "form", type=click.Choice(list(READERS)), help="By default the file tells."
+)
+@click.option("--task", help="Name of the task; by default the kernel's.")
+@click.option(
+    "--args", callback=_arguments, help="Arguments of the task; by default the problem's size."
+)
+@click.option("--target", help="Target of the records; by default what the device's name says.")
+@click.option("--t1", type=FILE, help="Description of the problem, for results in T4.")
+def import_(
+    paths: tuple[Path, ...],
+    out: Path,
+    append: bool,
+    form: str | None,
+    task: str | None,
+    args: list[Any] | None,
+    target: str | None,
+    t1: Path | None,
+) -> None:
+    """Make a log of what another tuner measured.
+
+    FILE is a cache of Kernel Tuner, finished or not, results in T4 (of Kernel Tuner, KTT, BAT), a
+    *.autotune.json of Triton, or a folder of these such as TRITON_CACHE_DIR; packed with gzip too.
+
+    Give --task, --args and --target as your template has them, and `tune(resume=LOG)` starts from
+    these trials. Times become seconds; what else a file says of a trial stands in its record under
+    "imported".
+    """
+    if out.exists() and not append:
+        raise click.UsageError(f"{out} exists; give another name, or --append to add to it")
+    problem = None if t1 is None else read_t1(t1)
+    found = list(import_files(paths, form=form, name=task, args=args, target=target, t1=problem))
+    records = [pair for one in found for pair in one.records]
+    if not records:
+        raise click.ClickException("there is no trial in " + ", ".join(map(str, paths)))
+    if append:
+        LogWriter(out).extend(records)
+    else:
+        write_log(out, records)
+    say(_table(found))
+    for one in found:
+        _say_of(one, target is None)
+    units = " and ".join(sorted({one.unit for one in found}))
+    say(f"\n{len(records)} records in {out}; times were {units} and are seconds there")
+
+
+def _table(found: Sequence[Imported]) -> Table:
+    rows = []
+    for one in found:
+        best = best_of(one.records)
+        good = sum(result.ok for _, result in one.records)
+        name = title(one.records[0][0].task) if one.records else "-"
+        us = "-" if best is None else microseconds(best[1].seconds).removesuffix(" us")
+        rows.append(
+            (str(one.path), one.tool, name, str(one.target), str(len(one.records)), str(good), us)
+        )
+    heads = ("file", "from", "workload", "target", "trials", "good", "best us")
+    return Table(heads, rows, right=(4, 5, 6))
+
+
+def _say_of(one: Imported, guessed: bool) -> None:
+    """Say what a reader of the records should know of where they come from."""
+    if guessed and one.tool == "Triton":
+        say(f"{one.path}: does not say for which device; --target names another than cuda")
+    if one.undated:
+        say(f"{one.path}: does not say when; its trials end with the file's last change")
+    for problem in one.problems[:_NAMED]:
+        say(f"{one.path}: {problem}")
+    if len(one.problems) > _NAMED:
+        say(f"{one.path}: and {len(one.problems) - _NAMED} more such entries were left out")
+
+
+@click.command("export")
+@click.argument("paths", metavar="LOG...", nargs=-1, required=True, type=FILE)
+@click.option("--out", "-o", required=True, type=FILE, help="The file to write.")
+@click.option("--task", help="Only this task.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["t4"]),
+    default="t4",
+    show_default=True,
+    help="T4: results as the FAIR auto-tuning community exchanges them.",
+)
+def export(paths: tuple[Path, ...], out: Path, task: str | None, form: str) -> None:
+    """Write the trials of a log for other tools, such as those of Kernel Tuner.
+
+    Of several workloads each gets a file of its own, OUT with a number.
+    """
+    logs = read_logs(paths, task)
+    groups = [one for one in logs.groups if isinstance(one.entries[0].inp.task, Task)]
+    if not groups:
+        raise click.ClickException("there is nothing to write: no trial of a template")
+    for number, group in enumerate(groups):
+        path = out if len(groups) == 1 else out.with_suffix(f".{number:03d}{out.suffix}")
+        write_t4(_trials(group), path)
+        say(f"{path}: {group.title} on {group.target}, {len(group.trials)} results")
+    if len(groups) < len(logs.groups):
+        say(f"{len(logs.groups) - len(groups)} workloads without a template were left out")
+    for problem in logs.problems:
+        say(problem)
+
+
+def _trials(group: Group) -> list[Any]:
+    return [(one.inp, one.result) for one in group.trials]
