@@ -27,6 +27,10 @@ COMMANDS = {
         "Make a log of what Kernel Tuner, Triton or a T4 file measured.",
     ),
     "log": ("autotune.cli.log:log", "Show and rewrite logs of trials."),
+    "serve": (
+        "autotune.cli.serve:serve",
+        "Show logs on a page in the browser, live while they grow.",
+    ),
     "verify": (
         "autotune.cli.verify:verify",
         "Build, check and time the best records of a log again.",

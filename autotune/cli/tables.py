@@ -15,13 +15,11 @@ import rich.table
 from rich import box
 from rich.console import Console
 
+from autotune.utils.spreadsheet import cell
 from autotune.utils.visible import visible
 
 # Wide enough that nothing is cut where nobody knows how wide the reader's screen is.
 _UNKNOWN_WIDTH = 200
-# What a formula begins with, also in letters as wide as Chinese ones; spreadsheets pass over
-# control characters before it.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @dataclass(frozen=True)
@@ -67,18 +65,13 @@ def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV under all the keys they have; what is no plain value stands as JSON.
-
-    A text that a spreadsheet would run as a formula gets an apostrophe before it, which makes it a
-    text there: a log, and so the name of a task in it, may be anybody's
-    (https://owasp.org/www-community/attacks/CSV_Injection).
-    """
+    """Return rows as CSV under all the keys they have; see `cell`."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([_cell(key) for key in keys])
+    writer.writerow([cell(key) for key in keys])
     for row in rows:
-        writer.writerow([_cell(row.get(key)) for key in keys])
+        writer.writerow([cell(row.get(key)) for key in keys])
     return out.getvalue().rstrip("\n")
 
 
@@ -92,10 +85,3 @@ def _finite(value: object) -> Any:
             return [_finite(one) for one in value]
         case _:
             return value
-
-
-def _cell(value: object) -> Any:
-    if isinstance(value, str):
-        return f"'{value}" if value.lstrip(" ").startswith(_FORMULA) else value
-    plain = value is None or isinstance(value, (int, float))
-    return value if plain else json.dumps(value, default=str)

@@ -88,7 +88,7 @@ class LogReader(Iterable[Pair]):
         for number, text in lines:
             line = text.removeprefix(RACE_NOTE) if self._races else text
             try:
-                pair = decoder.decode(line, _protocol(line))
+                pair = decoder.decode(line, protocol_of(line))
             except RecordError as error:
                 # Only the last line of a file has no newline.
                 self.problems.append(Problem(number, str(error), torn=not line.endswith("\n")))
@@ -153,7 +153,8 @@ def _closing(file: IO[str], name: str, races: bool) -> Iterator[Pair]:
         yield from LogReader(file, name, races=races, ahead=_AHEAD)
 
 
-def _protocol(line: str) -> Protocol:
+def protocol_of(line: str) -> Protocol:
+    """Return in which of the two protocols of AutoTVM a line is written."""
     if line.startswith("{"):
         return "json"
     return "json" if line.lstrip()[:1] in ("{", "#", "", "[") or "\t" not in line else "pickle"

@@ -10,6 +10,7 @@ import numpy as np
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import ConfigSpace
+from autotune.tuner.page import page_of
 from autotune.tuner.result import TuneResult
 from autotune.tuner.resume import Records
 from autotune.tuner.run import Run
@@ -161,6 +162,7 @@ class Tuner:
         fail_fast: int | None = 32,
         finalists: int = 5,
         count_invalid: bool = False,
+        dashboard: bool | int = False,
     ) -> TuneResult:
         """Propose, measure and learn until the trials are used up or nothing is left.
 
@@ -198,6 +200,9 @@ class Tuner:
                 limits refuse is a failed trial, as in AutoTVM. By default the strategy is told
                 that it failed and proposes another, and `filtered` counts it: such are found in
                 milliseconds, before anything is compiled.
+            dashboard: whether a page in the browser shows the run; a number is its port on this
+                machine. Its link is printed to standard error, and it is served by a process of
+                its own until this one ends; `autotune serve LOG` shows it any time.
 
         Returns:
             What was found, how good that is, and why the run ended.
@@ -217,6 +222,8 @@ class Tuner:
         stop = Stop(
             n_trial, early_stopping, stop_at, timeout_s, fail_fast, finalists, count_invalid
         )
+        if dashboard is not False and isinstance(callbacks, Sequence):
+            callbacks = [*callbacks, page_of(callbacks, dashboard)]
         run = self.new_run(stop, callbacks, si_prefix)
         self.n_trial, self.early_stopping = n_trial, early_stopping or None
         if resume is not None:

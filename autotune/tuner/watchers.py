@@ -82,7 +82,10 @@ class Watchers:
     @property
     def show_results(self) -> bool:
         """Whether a callback takes the result of the run."""
-        return any(_handler(callback, "tuned") is not None for callback in self._callbacks)
+        return any(
+            _handler(callback, "tuned") is not None and getattr(callback, "shows_results", True)
+            for callback in self._callbacks
+        )
 
     def tuning(self) -> None:
         """Tell that the run begins."""

@@ -1,0 +1,78 @@
+"""``autotune serve``: the live page of logs."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import click
+
+from autotune.cli.modules import import_templates
+from autotune.cli.tables import say
+
+LOG = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=LOG)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port; 0 for any that is free. [default: 8765, or any where that is taken]",
+)
+@click.option("--token", is_flag=True, help="Ask for a token on this machine too.")
+@click.option(
+    "--allow-host",
+    "names",
+    multiple=True,
+    help="A further name under which the page is reached, such as that of a proxy.",
+)
+@click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    default=["autotune.templates"],
+    show_default=True,
+    help="Module that registers the templates; may be given several times.",
+)
+@click.option("--open", "browse", is_flag=True, help="Open the page in the browser.")
+def serve(
+    paths: tuple[Path, ...],
+    host: str,
+    port: int | None,
+    token: bool,
+    names: tuple[str, ...],
+    modules: tuple[str, ...],
+    browse: bool,
+) -> None:
+    """Show logs on a page in the browser: live while they grow, also after the end.
+
+    A log need not exist yet. FILE.py is where the templates of the logs are; it is imported, so
+    that the source of the winner can be shown. Only this machine can open the page, unless --host
+    says otherwise; then the link that is printed holds a token, without which nobody can.
+    """
+    from autotune.dashboard.guard import Guard, is_local, new_token
+    from autotune.dashboard.model import Model
+    from autotune.dashboard.server import run
+
+    files = [path for path in paths if path.suffix == ".py"]
+    logs = [path for path in paths if path not in files]
+    if not logs:
+        raise click.UsageError("there is no LOG among the arguments")
+    import_templates(modules, files)
+    secret = new_token() if token or not is_local(host) else None
+    guard = Guard(host, secret, frozenset(name.lower() for name in names))
+
+    def ready(link: str) -> None:
+        say(f"{', '.join(map(str, logs))}: {link}")
+        if secret:
+            say("Whoever has this link can read these logs; it is not shown again.")
+        say("Ctrl-C ends it.")
+        if browse:
+            webbrowser.open(link)
+
+    try:
+        run(Model(logs), guard, port, ready)
+    except KeyboardInterrupt:
+        say("")

@@ -1,0 +1,139 @@
+"""What is sent to whom: messages made once for all who ask the same, and readers of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from autotune.dashboard.importance import importance
+from autotune.dashboard.model import Model
+from autotune.dashboard.view import View
+
+# Seconds between looks at the logs, between two messages to a reader, and that it may take to
+# receive one; how much longer than making one the pause after it is.
+LOOK_S, PAUSE_S, PATIENCE_S, REST = 0.25, 0.4, 30.0, 8.0
+# Messages kept, and readers at once.
+_KEPT, MOST_READERS = 16, 64
+
+
+class Hub:
+    """Follows logs and tells readers what is new.
+
+    A reader is never sent more than one message at a time, and that is of the latest state: what
+    came while it was receiving the last one is not kept for it. So one who receives slowly, or not
+    at all, costs one message of memory.
+
+    Args:
+        model: the logs.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.readers: set[Reader] = set()
+        self._made: OrderedDict[tuple[int, str], str] = OrderedDict()
+        self._weighing: asyncio.Task[None] | None = None
+
+    async def follow(self) -> None:
+        """Read the logs until cancelled."""
+        told = -1
+        while True:
+            more = self.model.poll()
+            if self.model.revision != told:
+                told = self.model.revision
+                for reader in self.readers:
+                    reader.wake.set()
+                self._weigh()
+            await asyncio.sleep(0.01 if more else LOOK_S)
+
+    def overview(self) -> str:
+        """Return the message that tells of all logs."""
+        return self._message("", lambda: {"type": "overview", **self.model.overview()})
+
+    def view(self, view: View) -> str:
+        """Return the message that tells of one workload."""
+        return self._message(view.key, lambda: {"type": "view", **self.model.view(view)})
+
+    def _message(self, key: str, make: Callable[[], dict[str, Any]]) -> str:
+        name = self.model.revision, key
+        known = self._made.get(name)
+        if known is None:
+            known = self._made[name] = json.dumps(make(), allow_nan=False, separators=(",", ":"))
+            while len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        return known
+
+    def _weigh(self) -> None:
+        """Let another thread work out the importance of knobs that somebody looks at."""
+        if self._weighing is not None and not self._weighing.done():
+            return
+        wanted = {reader.view.workload for reader in self.readers if reader.view is not None}
+        due = [one for one in wanted if self.model.wants_importance(one)]
+        if due:
+            self._weighing = asyncio.ensure_future(self._weighed(due))
+
+    async def _weighed(self, workloads: list[int]) -> None:
+        loop = asyncio.get_running_loop()
+        for workload in workloads:
+            task = self.model.to_weigh(workload)
+            if task is not None:
+                found = await loop.run_in_executor(None, importance, *task[1])
+                self.model.weighed(task[0], found)
+
+    def close(self) -> None:
+        """Let nobody wait for anything any more."""
+        if self._weighing is not None:
+            self._weighing.cancel()
+
+
+class Reader:
+    """One who looks at the page.
+
+    Args:
+        hub: what tells.
+        send: sends a message, and waits until it was taken.
+        give_up: ends the connection.
+    """
+
+    def __init__(
+        self, hub: Hub, send: Callable[[str], Awaitable[Any]], give_up: Callable[[], None]
+    ) -> None:
+        self._hub, self._send, self._give_up = hub, send, give_up
+        self.view: View | None = None
+        self.wake = asyncio.Event()
+        self._asked = asyncio.Event()
+
+    def ask(self, view: View) -> None:
+        """Take note of what is looked at now; the answer comes as soon as there is room."""
+        self.view = view
+        self._asked.set()
+        self.wake.set()
+        self._hub._weigh()
+
+    async def talk(self) -> None:
+        """Send what is new until the connection ends."""
+        self._hub.readers.add(self)
+        try:
+            self.wake.set()
+            while True:
+                await self.wake.wait()
+                self.wake.clear()
+                self._asked.clear()
+                began = time.monotonic()
+                messages = [self._hub.overview()]
+                if self.view is not None:
+                    messages.append(self._hub.view(self.view))
+                cost = time.monotonic() - began
+                for message in messages:
+                    await asyncio.wait_for(self._send(message), PATIENCE_S)
+                # Whoever asks for something else need not wait.
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._asked.wait(), max(PAUSE_S, REST * cost))
+        except asyncio.TimeoutError:
+            self._give_up()
+        finally:
+            self._hub.readers.discard(self)

@@ -1,0 +1,125 @@
+"""Lines of a log, of templates or of the auto-scheduler, as trials."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.auto_scheduler.measure_input import RecordedTask
+from autotune.auto_scheduler.record_codec import NOTE
+from autotune.auto_scheduler.record_codec import decode as decode_scheduled
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.record import RACE_NOTE
+from autotune.record.codec import Decoder
+from autotune.record.reader import protocol_of
+from autotune.task import ConfigEntity, Task
+from autotune.workload import Candidate, Workload
+
+_SCHEDULED = '{"i"'
+_LONGEST_TITLE = 200
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One record.
+
+    Attributes:
+        inp, result: the record.
+        race: whether it is the note of a race, of what was a trial before.
+    """
+
+    inp: MeasureInput
+    result: MeasureResult
+    race: bool
+
+
+@dataclass(frozen=True)
+class Name:
+    """What was tuned, without the target: equal for runs that can stand side by side.
+
+    Attributes:
+        kind: "template", "auto_scheduler" or "graph".
+        key: tells it from all others of its kind.
+        title: in a few words.
+    """
+
+    kind: str
+    key: str
+    title: str
+
+
+class LineReader:
+    """Reads the lines of one log; what many of them share is read once."""
+
+    def __init__(self) -> None:
+        self._decoder = Decoder()
+        self._note = ""
+
+    def read(self, text: str) -> Trial | None:
+        """Return the trial of a line; None for a comment or an empty line.
+
+        Raises:
+            RecordError: it is no record.
+        """
+        note, self._note = self._note, text if text.startswith(NOTE) else ""
+        line = text.removeprefix("\ufeff").removeprefix(RACE_NOTE)
+        race = len(line) != len(text) and RACE_NOTE in text[: len(RACE_NOTE) + 1]
+        if line.startswith(_SCHEDULED):
+            pair: Any = decode_scheduled(line, note)
+        else:
+            pair = self._decoder.decode(line, protocol_of(line))
+        return None if pair is None else Trial(pair[0], pair[1], race)
+
+
+def name_of(task: Workload | RecordedTask) -> Name:
+    """Return what was tuned."""
+    if isinstance(task, RecordedTask):
+        return Name("auto_scheduler", task.workload_key, _scheduled_title(task.workload_key))
+    if isinstance(task, Task):
+        title = f"{task.name} {_shown(task.args)}"
+        return Name("template", json.dumps([task.name, task.args], default=repr), _short(title))
+    return Name("graph", f"{task.name}\n{task.key}", _short(task.name))
+
+
+def choices_of(candidate: Candidate) -> list[tuple[str, object, Any]]:
+    """Return name, an object that is the same where the choice is, and its value as in a record.
+
+    Of a template these are its knobs; of the auto-scheduler how loops are split and what is
+    unrolled, under the stage and the loop.
+    """
+    if isinstance(candidate, ConfigEntity):
+        return [(name, one, one) for name, one in candidate.recorded.items()]
+    if isinstance(candidate, RecordedState):
+        return [one for row in candidate.to_json() if (one := _step(row)) is not None]
+    return []
+
+
+def _step(row: list[Any]) -> tuple[str, object, Any] | None:
+    if row[:1] == ["SP"] and len(row) >= 5:
+        return f"split {row[1]}.{row[2]}", None, row[4]
+    if row[:1] == ["PR"] and len(row) >= 4:
+        return f"pragma {row[1]}.{row[2]}", None, row[3]
+    return None
+
+
+def _scheduled_title(key: str) -> str:
+    try:
+        name, *args = json.loads(key)
+    except (ValueError, TypeError, RecursionError):
+        return _short(key)
+    return _short(f"{str(name)[:12]} {_shown(args)}")
+
+
+def _shown(args: Any) -> str:
+    """Return arguments of a task in few letters: of a tensor its shape and element type."""
+    if isinstance(args, (list, tuple)):
+        if len(args) == 3 and args[0] == "TENSOR" and isinstance(args[1], (list, tuple)):
+            return f"{'x'.join(map(str, args[1]))}:{args[2]}"
+        return f"({', '.join(map(_shown, args))})"
+    return str(args)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 3]}..."

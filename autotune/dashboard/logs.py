@@ -1,0 +1,122 @@
+"""One log that is followed: its runs, and what of it could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from autotune.dashboard.lines import LineReader, name_of
+from autotune.dashboard.runs import Run
+from autotune.dashboard.tail import Tail
+from autotune.errors import RecordError
+from autotune.task import Task
+from autotune.utils.garbage import collection_paused
+
+# Unreadable lines that are named.
+_NAMED = 20
+
+
+class Log:
+    """A log and what stands in it.
+
+    Args:
+        number: of the log among all.
+        path: it need not exist yet.
+
+    Attributes:
+        name: as the page shows it: the file's own name, never its folder.
+        runs: by target and workload, in the order in which they appear.
+        more: whether there was more to read at the last look.
+    """
+
+    def __init__(self, number: int, path: Path) -> None:
+        self.number = number
+        self.name = path.name
+        self._tail = Tail(path)
+        self._restarts = 0
+        self.more = False
+        self._clear()
+
+    def _clear(self) -> None:
+        self.runs: dict[tuple[str, str, str], Run] = {}
+        self._reader = LineReader()
+        self._line = self._unreadable = 0
+        self._problems: list[dict[str, Any]] = []
+        self._tried = ""
+        # By the task of a record, which the records of a template share.
+        self._run_of: dict[int, tuple[object, Run]] = {}
+
+    @collection_paused()
+    def poll(self, new_number: Callable[[], int]) -> bool:
+        """Read what is new, at most a moment's worth; return whether anything changed.
+
+        Args:
+            new_number: gives the number of a run that is met first.
+        """
+        before = self._tail.state
+        news = self._tail.news()
+        self.more = news.more
+        if news.restarted:
+            self._restarts += 1
+            self._clear()
+        for text in news.lines:
+            self._take(text, new_number)
+        ended = not news.more and self._finished(new_number)
+        return bool(news.lines) or ended or news.restarted or before != self._tail.state
+
+    def _finished(self, new_number: Callable[[], int]) -> bool:
+        """Take a last line that lacks nothing but its newline; return whether there was one."""
+        text = self._tail.fragment
+        if not text or text == self._tried:
+            return False
+        self._tried = text
+        try:
+            LineReader().read(text)
+        except RecordError:
+            return False  # its writer is in the middle of it, or was killed there
+        self._tail.take_fragment()
+        self._take(text, new_number)
+        return True
+
+    def _take(self, text: str, new_number: Callable[[], int]) -> None:
+        self._line += 1
+        try:
+            trial = self._reader.read(text)
+        except RecordError as error:
+            self._unreadable += 1
+            if len(self._problems) < _NAMED:
+                self._problems.append({"line": self._line, "reason": str(error)[:300]})
+            return
+        if trial is None:
+            return
+        self._run(trial.inp.task, new_number).add(trial, self._line)
+
+    def _run(self, task: Any, new_number: Callable[[], int]) -> Run:
+        known = self._run_of.get(id(task))
+        if known is not None:
+            return known[1]
+        name, target = name_of(task), str(task.target)
+        key = target, name.kind, name.key
+        run = self.runs.get(key)
+        if run is None:
+            run = self.runs[key] = Run(new_number(), self.number, target, name)
+        if isinstance(task, Task):
+            self._run_of[id(task)] = task, run
+        return run
+
+    def summary(self) -> dict[str, Any]:
+        """Return the state of the log."""
+        return {
+            "id": self.number,
+            "name": self.name,
+            "state": self._tail.state,
+            "bytes": self._tail.size,
+            "read": self._tail.read,
+            "lines": self._line,
+            "trials": sum(len(run.trials) for run in self.runs.values()),
+            "restarts": self._restarts,
+            "unreadable": self._unreadable,
+            "problems": self._problems,
+            "unfinished": bool(self._tail.fragment),
+        }

@@ -1,0 +1,113 @@
+"""Following a file that others append to, replace, cut short or remove."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+# Bytes read at a time, the longest line that is kept, and what is compared to know a file again.
+CHUNK, LONGEST_LINE, MARK = 1 << 20, 1 << 24, 64
+
+
+@dataclass(frozen=True)
+class News:
+    """What came since the last look.
+
+    Attributes:
+        lines: whole lines without their newlines; the last may lack its own in the file.
+        restarted: whether the file is another one than before, or was cut: all earlier lines are
+            void, and these are its first.
+        more: whether there is more to read at once.
+    """
+
+    lines: tuple[str, ...] = ()
+    restarted: bool = False
+    more: bool = False
+
+
+class Tail:
+    """Reads a file from its begin, and goes on where it stopped.
+
+    A line without its newline is held back until the newline comes: a writer may be in the middle
+    of it. A file that was replaced (`autotune log compact`, logrotate) or became shorter is read
+    anew. A missing one is waited for.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        size: bytes of the file at the last look.
+        read: bytes of it that were taken.
+        state: ``"following"``, ``"missing"``, or what the system says where it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = self.read = 0
+        self.state = "missing"
+        self._known: tuple[int, int] | None = None
+        self._mark = b""
+        self._held = b""
+        self._taken = False
+
+    def news(self) -> News:
+        """Return what is new, at most so much that it takes a moment; never raises OSError."""
+        try:
+            # A pipe would be waited for, and is no log.
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            self.state = "missing"
+            return News()
+        except OSError as error:
+            self.state = error.strerror or "cannot be read"
+            return News()
+        try:
+            return self._news(descriptor)
+        except OSError as error:
+            self.state = error.strerror or "cannot be read"
+            return News()
+        finally:
+            os.close(descriptor)
+
+    @property
+    def fragment(self) -> str:
+        """The line at the end that has no newline yet."""
+        return self._held.decode("utf-8", "replace")
+
+    def take_fragment(self) -> None:
+        """Take the line at the end for whole; its newline, when it comes, ends no other one."""
+        self._held, self._taken = b"", True
+
+    def _news(self, descriptor: int) -> News:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            self.state = "no file"
+            return News()
+        self.state = "following"
+        known = found.st_dev, found.st_ino
+        restarted = self._known is not None and not self._same(descriptor, known, found.st_size)
+        if restarted:
+            self.read, self._held, self._mark, self._taken = 0, b"", b"", False
+        self._known, self.size = known, found.st_size
+        data = os.pread(descriptor, CHUNK, self.read)
+        if not data:
+            return News(restarted=restarted)
+        self.read += len(data)
+        self._mark = (self._mark + data)[-MARK:]
+        *lines, self._held = (self._held + data).split(b"\n")
+        if len(self._held) > LONGEST_LINE:
+            self._held = self._held[:MARK]
+        if self._taken and lines:
+            del lines[0]
+            self._taken = False
+        texts = tuple(line.decode("utf-8", "replace") for line in lines)
+        return News(texts, restarted, more=self.read < found.st_size)
+
+    def _same(self, descriptor: int, known: tuple[int, int], size: int) -> bool:
+        """Return whether what was read still stands there."""
+        if known != self._known or size < self.read:
+            return False
+        mark = self._mark
+        return os.pread(descriptor, len(mark), self.read - len(mark)) == mark

@@ -1,0 +1,121 @@
+"""What builders and devices did when, from the moments that records hold."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.dashboard.numbers import real
+from autotune.dashboard.runs import Run
+from autotune.dashboard.table import Float
+from autotune.dashboard.view import BARS, View
+
+_COLUMNS = ("timestamp", "all_cost", "asked", "build_began", "build_ended", "run_began",
+            "device", "error", "seconds")  # fmt: skip
+
+
+def timeline_of(runs: Sequence[Run], view: View) -> dict[str, Any]:
+    """Return bars of the latest trials of some runs, on lanes of builders and of devices.
+
+    Builders are told apart by their bars alone: those that overlap are on different lanes. A
+    record that does not say when it was built (``stages``) has one bar for all that it took.
+
+    Args:
+        runs: of all workloads in some logs, as they share builders and devices.
+        view: says which part is wanted.
+    """
+    runs = [one for one in runs if len(one.trials)]
+    if not runs:
+        return {"lanes": [], "bars": [], "total": 0, "until": 0, "start": None}
+    columns = {
+        name: np.concatenate([one.trials.column(name) for one in runs]) for name in _COLUMNS
+    }
+    owner = np.repeat(np.arange(len(runs)), [len(one.trials) for one in runs])
+    number = np.concatenate([np.arange(1, len(one.trials) + 1) for one in runs])
+    order = np.argsort(columns["timestamp"], kind="stable")
+    until = len(order) if view.timeline_end is None else min(view.timeline_end, len(order))
+    part = order[max(0, until - BARS) : until]
+    began = columns["timestamp"] - columns["all_cost"]
+    start = float(np.nanmin(np.fmin(began, columns["asked"])))
+    drawn = _Lanes(start)
+    for at in part[np.argsort(began[part], kind="stable")]:
+        about = {
+            "run": runs[owner[at]].number,
+            "trial": int(number[at]),
+            "error": int(columns["error"][at]),
+            "seconds": real(float(columns["seconds"][at])),
+        }
+        drawn.trial({name: float(column[at]) for name, column in columns.items()}, about)
+    return {"lanes": drawn.names, "bars": drawn.bars, "total": len(order), "until": until,
+            "start": real(start, 13), "idle": _waited(columns, part)}  # fmt: skip
+
+
+def _waited(columns: dict[str, Float], part: Any) -> dict[str, float | None]:
+    """Return the median seconds that these trials waited for a builder, and for a device."""
+    asked, began = columns["asked"][part], columns["build_began"][part]
+    ended, ran = columns["build_ended"][part], columns["run_began"][part]
+    return {"builder": _median(began - asked), "device": _median(ran - ended)}
+
+
+def _median(values: Float) -> float | None:
+    known = values[np.isfinite(values)]
+    return real(float(np.median(known)), 3) if len(known) else None
+
+
+class _Lanes:
+    """Bars on lanes, each as low as there is room."""
+
+    def __init__(self, start: float) -> None:
+        self.bars: list[dict[str, Any]] = []
+        self._start = start
+        self._numbers: dict[str, int] = {}
+        # Of each kind of lane, when each is free again, and its number.
+        self._free: dict[str, list[tuple[float, int]]] = {}
+        self._made: dict[str, int] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the lanes, in the order of their numbers."""
+        return list(self._numbers)
+
+    def trial(self, moments: dict[str, float], about: dict[str, Any]) -> None:
+        """Draw one trial."""
+        end, ran = moments["timestamp"], moments["run_began"]
+        if not np.isfinite(moments["build_began"]):
+            began = end - moments["all_cost"]
+            self._bar(self._packed("trials", began, end), "trial", began, end, about)
+            return
+        began, built = moments["build_began"], moments["build_ended"]
+        self._bar(self._packed("builder", began, built), "build", began, built, about,
+                  waited=began - moments["asked"])  # fmt: skip
+        if np.isfinite(ran):
+            lane = f"device {int(moments['device'])}"
+            self._bar(lane, "run", ran, end, about, waited=ran - built)
+
+    def _packed(self, kind: str, began: float, end: float) -> str:
+        free = self._free.setdefault(kind, [])
+        if free and free[0][0] <= began + 1e-3:
+            _, number = heapq.heappop(free)
+        else:
+            number = self._made[kind] = self._made.get(kind, 0) + 1
+        heapq.heappush(free, (end, number))
+        return f"{kind} {number}"
+
+    def _bar(
+        self, lane: str, what: str, began: float, end: float, about: dict[str, Any],
+        waited: float = 0.0,
+    ) -> None:  # fmt: skip
+        number = self._numbers.setdefault(lane, len(self._numbers))
+        self.bars.append(
+            {
+                "lane": number,
+                "what": what,
+                "from": real(began - self._start),
+                "to": real(end - self._start),
+                "waited": real(max(0.0, waited), 4),
+                **about,
+            }
+        )

@@ -1,0 +1,181 @@
+"""The live page of a run: ``tune(..., dashboard=True)``.
+
+The page is served by a process of its own, which reads the log as anybody would: whatever becomes
+of it, and however many look, the run does not wait for it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from autotune.driver import kernel_of
+from autotune.errors import TunerError
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.record import RACE_NOTE, LogWriter, encode
+from autotune.tuner.result import TuneResult
+from autotune.tuner.watchers import Callback
+from autotune.utils.check import Check
+from autotune.utils.visible import visible
+from autotune.workload import Candidate
+
+logger = logging.getLogger("autotvm")
+
+# One a log, for all runs of this process that are logged there.
+_PAGES: dict[Path, _Server] = {}
+
+
+class LivePage(Callback):
+    """A callback that serves a page of the run while this process lives.
+
+    Args:
+        log: the log that is shown. By default a temporary one, which this callback writes and
+            which is removed at the end of the process.
+        port: on this machine; any that is free by default.
+
+    Attributes:
+        link: to the page; empty until it is served, or where it could not be.
+    """
+
+    at_once = True
+    shows_results = False
+
+    def __init__(self, log: Path | None = None, port: int | None = None) -> None:
+        self._writer: LogWriter | None = None
+        if log is None:
+            folder = tempfile.TemporaryDirectory(prefix="autotune-page-")
+            weakref.finalize(self, folder.cleanup)
+            log = Path(folder.name) / "run.log"
+            self._writer = LogWriter(log)
+        self._log, self._port = log.resolve(), port
+
+    @property
+    def link(self) -> str:
+        """The link to the page."""
+        server = _PAGES.get(self._log)
+        return server.link if server else ""
+
+    def tuning(self, tuner: Any) -> None:
+        """Start the server, unless an earlier run of this process did; nobody waits for it."""
+        known = _PAGES.get(self._log)
+        if known is None or not known.alive:
+            _PAGES[self._log] = _Server(self._log, self._port)
+
+    def __call__(
+        self, tuner: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+    ) -> None:
+        """Log trials, where nobody else does."""
+        if self._writer is not None:
+            pairs = zip(inputs, results, strict=True)
+            self._writer.write([encode(inp, result) + "\n" for inp, result in pairs])
+
+    def raced(self, tuner: Any, measure_input: MeasureInput, result: MeasureResult) -> None:
+        """Log the winner of the race, where nobody else does."""
+        if self._writer is not None:
+            self._writer.write([RACE_NOTE + encode(measure_input, result) + "\n"])
+
+    def tuned(self, tuner: Any, result: TuneResult) -> None:
+        """Hand the source of the winner over: the other process has no templates."""
+        server = _PAGES.get(self._log)
+        if server is not None and result.best_config is not None:
+            text = _source(result, result.best_config)
+            target = str(result.task.target)
+            server.tell({"target": target, "key": result.best_config.key, "source": text})
+
+
+def page_of(callbacks: Sequence[object], dashboard: bool | int) -> LivePage:
+    """Return the page of a run with these callbacks, of the log that one of them writes.
+
+    Args:
+        callbacks: of the run.
+        dashboard: True, or a port.
+
+    Raises:
+        TunerError: it is something else.
+    """
+    check = Check(TunerError, "tune")
+    if dashboard is not True:
+        check.whole("dashboard", dashboard, least=0)
+    paths = [getattr(one, "path", None) for one in callbacks]
+    log = next((path for path in paths if isinstance(path, Path)), None)
+    return LivePage(log, None if dashboard is True else dashboard)
+
+
+def _source(result: TuneResult, best: Candidate) -> str:
+    """Return the text of the winner's kernel; empty where it cannot be made any more."""
+    target = result.task.target
+    if target is None:
+        return ""
+    try:
+        return kernel_of(result.task.realise(best).what, target).source
+    except Exception as error:  # the template is the user's, and the run is over
+        logger.debug("the source of the winner is not shown: %s", error)
+        return ""
+
+
+class _Server:
+    """The process that serves the page of one log.
+
+    It has no part in the run: not even an interrupt from the keyboard reaches it, and it ends when
+    its standard input does.
+    """
+
+    def __init__(self, log: Path, port: int | None) -> None:
+        self.link = ""
+        chosen = [] if port is None else ["--port", str(port)]
+        command = [sys.executable, "-m", "autotune.dashboard", *chosen, "--", str(log)]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            encoding="utf-8",
+        )
+        weakref.finalize(self, _end, self._process)
+        threading.Thread(target=self._announce, daemon=True).start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process is there."""
+        return self._process.poll() is None
+
+    def _announce(self) -> None:
+        output: IO[str] | None = self._process.stdout
+        assert output is not None
+        with suppress(ValueError):
+            told = json.loads(output.readline() or "{}")
+            self.link = str(told.get("link", ""))
+            if self.link:
+                # Asked for, so it is shown even where nothing else is.
+                print(f"live page: {self.link}", file=sys.stderr, flush=True)
+                return
+            why = told.get("error", "its process ended")
+            logger.warning("there is no live page: %s; tuning goes on", visible(str(why)))
+
+    def tell(self, message: dict[str, str]) -> None:
+        """Send a message, unless the process is gone."""
+        given = self._process.stdin
+        assert given is not None
+        with suppress(OSError, ValueError):
+            given.write(json.dumps(message) + "\n")
+            given.flush()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(5)
+        return
+    process.kill()

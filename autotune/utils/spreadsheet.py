@@ -1,0 +1,23 @@
+"""Values as cells of a CSV file that a spreadsheet may open."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+# What a formula begins with, also in letters as wide as Chinese ones; spreadsheets pass over
+# control characters before it.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def cell(value: object) -> Any:
+    """Return a value as a cell; what is no plain value stands as JSON.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe before it, which makes it a
+    text there: a log, and so the name of a task in it, may be anybody's
+    (https://owasp.org/www-community/attacks/CSV_Injection).
+    """
+    if isinstance(value, str):
+        return f"'{value}" if value.lstrip(" ").startswith(_FORMULA) else value
+    plain = value is None or isinstance(value, (int, float))
+    return value if plain else json.dumps(value, default=str)

@@ -1,0 +1,154 @@
+"""A log is followed while it grows, is torn, replaced, cut short, removed and written anew."""
+
+import json
+import os
+
+import pytest
+from rows import log, race, row, run, text
+
+from autotune.dashboard import Model, View
+from autotune.dashboard.tail import CHUNK
+
+
+def seen(model):
+    while model.poll():
+        pass
+    overview = model.overview()
+    return [one["trials"] for one in overview["logs"]]
+
+
+def test_what_is_appended_is_seen(tmp_path):
+    path = log(tmp_path / "a.log", run(3))
+    model = Model([path])
+    assert seen(model) == [3]
+    before = model.revision
+    assert seen(model) == [3]
+    assert model.revision == before
+    with path.open("a") as file:
+        file.write(text(run(2, seed=1)))
+    assert seen(model) == [5]
+    assert model.revision > before
+
+
+def test_half_a_line_waits_for_its_other_half(tmp_path):
+    whole = text([row(0), row(1)])
+    path = tmp_path / "a.log"
+    model = Model([path])
+    assert seen(model) == [0]
+    for cut in range(1, len(whole), 97):
+        path.write_text(whole[:cut])
+        model = Model([path])
+        assert seen(model)[0] == whole[:cut].count("\n")
+        with path.open("a") as file:
+            file.write(whole[cut:])
+        assert seen(model) == [2]
+        assert model.overview()["logs"][0]["unreadable"] == 0
+
+
+def test_a_last_record_that_lacks_only_its_newline_counts_once(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_text(text([row(0), row(1)]).rstrip("\n"))
+    model = Model([path])
+    assert seen(model) == [2]
+    with path.open("a") as file:
+        file.write("\n" + text([row(2)]))
+    assert seen(model) == [3]
+    assert model.table(View(sort="trial", descending=False))["rows"][2]["line"] == 3
+
+
+def test_a_line_that_a_killed_writer_left_costs_that_line(tmp_path):
+    path = log(tmp_path / "a.log", [row(0)])
+    with path.open("a") as file:
+        file.write(text([row(1)])[:50] + "\n" + text([row(2)]))
+    model = Model([path])
+    assert seen(model) == [2]
+    told = model.overview()["logs"][0]
+    assert told["unreadable"] == 1
+    assert told["problems"][0]["line"] == 2
+
+
+def test_a_log_that_was_replaced_or_cut_is_read_anew(tmp_path):
+    path = log(tmp_path / "a.log", run(5))
+    model = Model([path])
+    assert seen(model) == [5]
+    os.replace(log(tmp_path / "b.log", run(3)), path)  # as compact does, and logrotate
+    assert seen(model) == [3]
+    path.write_text("")
+    assert seen(model) == [0]
+    path.write_text(text(run(2)))
+    assert seen(model) == [2]
+    assert model.overview()["logs"][0]["restarts"] == 2
+
+
+def test_a_log_rewritten_longer_than_before_is_known_as_another(tmp_path):
+    path = log(tmp_path / "a.log", run(2))
+    model = Model([path])
+    assert seen(model) == [2]
+    with path.open("r+") as file:  # the same file, other content
+        file.write(text(run(6, seed=9)))
+    assert seen(model) == [6]
+
+
+def test_a_missing_log_is_waited_for_and_a_lost_one_keeps_what_was_seen(tmp_path):
+    path = tmp_path / "later.log"
+    model = Model([path])
+    assert seen(model) == [0]
+    assert model.overview()["logs"][0]["state"] == "missing"
+    log(path, run(2))
+    assert seen(model) == [2]
+    path.unlink()
+    assert seen(model) == [2]
+    assert model.overview()["logs"][0]["state"] == "missing"
+
+
+def test_what_is_no_file_is_never_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    model = Model([tmp_path / "pipe", tmp_path])
+    assert seen(model) == [0, 0]
+    assert [one["state"] for one in model.overview()["logs"]] == ["no file"] * 2
+
+
+def test_a_line_without_an_end_takes_no_memory_without_an_end(tmp_path):
+    path = tmp_path / "a.log"
+    with path.open("wb") as file:
+        file.write(b"{" * (20 * CHUNK))
+        file.write(b"\n" + text([row(0)]).encode())
+    model = Model([path])
+    assert seen(model) == [1]
+    assert model.overview()["logs"][0]["unreadable"] == 1
+
+
+def test_a_long_log_is_read_in_parts(tmp_path):
+    path = log(tmp_path / "a.log", run(4000))
+    model = Model([path])
+    parts = 0
+    while model.poll(budget_s=0):
+        parts += 1
+    assert parts > 0
+    assert seen(model) == [4000]
+
+
+def test_the_winner_of_a_race_stands_above_faster_trials(tmp_path):
+    rows = run(40)
+    good = sorted((r for r in rows if not r["result"][1]), key=lambda r: r["result"][0][0])
+    path = log(tmp_path / "a.log", rows, race(good[1], [good[0], good[-1]]))
+    model = Model([path])
+    assert seen(model) == [40]
+    (winner,) = model.view(View())["winners"]
+    assert winner["key"] == str(good[1]["config"]["index"])
+    assert winner["race"]["default"] == str(good[-1]["config"]["index"])
+    assert winner["race"]["candidates"][0]["ci95"]
+    default = model.overview()["workloads"][0]["default_seconds"]
+    assert default == pytest.approx(good[-1]["result"][0][0])
+
+
+def test_logs_of_the_auto_scheduler_give_a_table_of_tasks(data):
+    model = Model([data / "auto_scheduler" / "resnet-18-NHWC-B1-cuda.json"])
+    model.read()
+    overview = model.overview()
+    assert len(overview["workloads"]) == 24
+    assert {one["kind"] for one in overview["workloads"]} == {"auto_scheduler"}
+    view = model.view(View(workload=0))
+    assert view["winners"][0]["seconds"] > 0
+    assert any(knob["name"].startswith("split") for knob in view["knobs"])
+    json.dumps(model.report(), allow_nan=False)
