@@ -7,14 +7,18 @@ loop of a tiled stage is always a vector.
 
 from __future__ import annotations
 
-from autotune.auto_scheduler.attach_map import hanging_at
+from autotune.auto_scheduler.attach_map import hanging, hanging_at
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, IterKind, Stage
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.steps import Annotator
+from autotune.auto_scheduler.transform_steps import PragmaStep
+from autotune.auto_scheduler.transform_steps.loops import UNROLL
 
 UNROLL_LIMITS = (0, 16, 64, 512)
+# So many vectors of a finished tile are copied in a row.
+_COPY_UNROLL = 16
 # A parallel loop should have so many iterations for each core.
 _PER_CORE = 16
 
@@ -56,6 +60,12 @@ def is_tiled(stage: Stage) -> bool:
     return len(stage.iters) != len(stage.op.axis) + len(stage.op.reduce_axis)
 
 
+def _copied_in_tiles(stage: Stage) -> bool:
+    """Whether a stage is computed for tiles, so that its extents are not known yet."""
+    attached = stage.compute_at is ComputeAtKind.ITER
+    return attached and not is_tiled(stage) and len(stage.iters) == len(stage.op.axis) > 0
+
+
 def _parallel(work: Annotator, stage_id: int, params: HardwareParams) -> None:
     """Fuse outer data loops until there is enough to share out, and share them out."""
     stage = work.stage(stage_id)
@@ -77,14 +87,23 @@ def _parallel(work: Annotator, stage_id: int, params: HardwareParams) -> None:
 
 
 def _unroll(work: Annotator, stage_id: int) -> None:
+    """Leave open how far sums are written out; the tile that takes them is, as far as is usual.
+
+    A tile that is read by loops cannot stay in registers.
+    """
     stage = work.stage(stage_id)
     if any(loop.iter_kind is IterKind.REDUCTION for loop in stage.iters):
         work.unroll_limit(stage_id, UNROLL_LIMITS)
+    elif is_tiled(stage) and _at_root(stage) and list(hanging(work.state.attach, stage_id)):
+        work.take(PragmaStep(stage_id, 0, f"{UNROLL}${_COPY_UNROLL}"))
 
 
 def _vectorize(work: Annotator, stage_id: int, most: int) -> None:
     """Carry out inner data loops as one vector."""
     stage = work.stage(stage_id)
+    if _copied_in_tiles(stage):
+        work.annotate(stage_id, len(stage.iters) - 1, Annotation.VECTORIZE)
+        return
     count, product = 0, 1
     for i in range(len(stage.iters) - 1, -1, -1):
         loop = stage.iters[i]

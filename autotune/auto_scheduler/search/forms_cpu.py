@@ -15,20 +15,21 @@ import numpy.typing as npt
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.search.columns_gpu import Levels, footprint, unrolled_steps
 from autotune.auto_scheduler.search.forms import Forms
+from autotune.auto_scheduler.search.host_model import HostModel
 from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Rows
 from autotune.auto_scheduler.search.sampler import Budget, Limits
-from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, tiled_stages
+from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput, tiled_stages
 from autotune.utils.math import product
 
-# Most partial results of the innermost tile, and floats of a register.
-_MOST_RESULTS, _REGISTERS = 512, 16
+# Most partial results of the innermost tile.
+_MOST_RESULTS = 512
 # Statements that may be written out: compilers take long over more.
 _MOST_CODE = 96.0
-_FREQUENCY = 3e9
-_L1, _L2 = 32 * 1024, 1024 * 1024
-_L2_BYTES, _L3_BYTES = 32.0, 8.0
+# Bytes of the narrowest vector; rows that lie so many bytes apart meet in few places of a cache,
+# and what a load of such a row then costs more.
+_NARROWEST, _PITCH, _APART = 16, 1024, 2.0
 _DATA, _REDUCTIONS, _LEVELS = 6, 4, 3
-_STAGE = 15 + _DATA * _LEVELS + _REDUCTIONS
+_STAGE = 18 + _DATA * _LEVELS + _REDUCTIONS
 
 
 class CpuForms:
@@ -101,6 +102,7 @@ class _Stage:
     def __init__(self, tiled: Tiled, rows: Rows, params: HardwareParams) -> None:
         self.tiled, self.rows, self.params = tiled, rows, params
         self.levels = Levels(tiled, rows, _LEVELS, 1)
+        self.host = HostModel.here()
 
     def _reads(self, data: slice, reductions: slice) -> Column:
         """Return the bytes of all inputs that some levels of the tiles read."""
@@ -139,45 +141,105 @@ class _Stage:
     @cached_property
     def parts(self) -> dict[str, Column]:
         """Times of one run by cause, in cycles of one core, and what they come from."""
-        levels, every = self.levels, slice(None)
+        levels, every, host = self.levels, slice(None), self.host
         work = float(product([a.extent for a in (*self.tiled.data, *self.tiled.reductions)]))
-        width = max(self.params.vector_unit_bytes // max(self.tiled.item, 1), 1)
         results = levels.product(levels.data, slice(2, None))
-        vectors = results / np.minimum(self.lanes, width)
-        filled = self.lanes / (np.ceil(self.lanes / width) * width)
-        overlap = np.clip(vectors / 8.0, 0.2, 1.0) * np.where(vectors > _REGISTERS * 2, 0.6, 1.0)
-        loads = self._reads(slice(2, None), slice(0, 0)) / self.tiled.item / results
-        unroll = 0 if self.tiled.unroll is None else self.rows[:, self.tiled.unroll]
-        looped = np.where(results * levels.product(levels.reductions, every) <= unroll, 1.0, 1.2)
-        compute = work / (2 * width * filled * overlap) * (1 + loads) * looped
+        vectors = results / self.lanes * np.ceil(self.lanes / self.width)
+        compute = work / results * self._step(vectors)
         near = self._reads(slice(1, None), every) + results * self.tiled.item
         far = self._reads(every, every)
         tiles_near = work / (
             levels.product(levels.data, slice(1, None)) * levels.product(levels.reductions, every)
         )
-        first = tiles_near * near * np.where(near > _L1, 2.0, 1.0) / _L2_BYTES
+        first = tiles_near * near * np.where(near > host.l1_bytes, 2.0, 1.0) / host.l1_rate
         tiles_far = work / (
             levels.product(levels.data, every) * levels.product(levels.reductions, every)
         )
-        second = tiles_far * far * np.where(far > _L2, 2.0, 1.0) / _L3_BYTES
-        blocks = np.ones(len(self.rows))
+        second = tiles_far * far * np.where(far > host.l2_bytes, 2.0, 1.0) / host.l2_rate
+        blocks = levels.one()
         for axis, lengths in zip(self.tiled.data, levels.data, strict=True):
             blocks = blocks * np.ceil(axis.extent / lengths.prod(axis=0))
         cores = float(max(self.params.num_cores, 1))
         balance = np.ceil(blocks / cores) * cores / blocks
+        packed = self._packed()
         return {
             "compute": compute, "first": first, "second": second, "balance": balance,
-            "blocks": blocks, "results": results, "vectors": vectors, "loads": loads,
-            "near": near, "far": far, "overlap": overlap * 100, "code": self.code,
+            "blocks": blocks, "results": results, "vectors": vectors, "near": near, "far": far,
+            "packed": packed, "packing": blocks * packed / host.l2_rate * 2, "run": self.run,
+            "kept": levels.one() * self.kept, "width": self.width, "code": self.code,
         }  # fmt: skip
+
+    @cached_property
+    def width(self) -> Column:
+        """Lanes that one instruction of the innermost loop takes."""
+        most = max(self.host.vector_bytes // max(self.tiled.item, 1), 1)
+        size = (self.lanes * self.tiled.item).astype(np.int64)
+        granule = np.minimum(size & -size, 64) // max(self.tiled.item, 1)
+        # Lanes that fill no vector are left to the compiler, which takes most of them one by one.
+        whole = np.where(granule * self.tiled.item >= _NARROWEST, granule, 1.0)
+        return np.minimum(whole * (1.0 if self.contiguous else 0.125), most).clip(1.0)
+
+    @cached_property
+    def contiguous(self) -> bool:
+        """Whether all that is read lane by lane lies side by side."""
+        last = len(self.tiled.data) - 1
+        return all(_stride(each, last) in (0, 1) for each in self.tiled.inputs) and all(
+            _stride(each, last) is not None for each in self.tiled.inputs
+        )
+
+    @cached_property
+    def kept(self) -> float:
+        """Whether sums are made apart from what is written, so that they can be in registers."""
+        return float(self.tiled.apart)
+
+    @cached_property
+    def run(self) -> Column:
+        """Iterations of the reduction until the innermost tile is put away."""
+        levels = self.levels
+        whole = float(product([axis.extent for axis in self.tiled.reductions]))
+        inner = levels.product(levels.reductions, slice(None))
+        alone = levels.product(levels.data, slice(1, 2)) == 1
+        return np.where(alone, whole, inner)
+
+    def _step(self, vectors: Column) -> Column:
+        """Return the cycles of one iteration of the reduction, for the innermost tile."""
+        last = len(self.tiled.data) - 1
+        loads, operands = self.levels.one() * 0, self.levels.one() * 0
+        for each in self.tiled.inputs:
+            size = self.levels.one()
+            for extent in footprint(each, self.levels, slice(2, None), slice(0, 0)):
+                size = size * extent
+            by_lane = _stride(each, last) != 0
+            loads = loads + (size / self.width if by_lane else size)
+            operands = operands + (np.ceil(self.lanes / self.width) if by_lane else 0.0)
+            if by_lane and not each.packed and each.pitch % _PITCH == 0:
+                loads = loads + _APART * size / self.width
+        cycles = np.maximum(np.maximum(vectors / 2, loads / 2), self.host.latency)
+        spilled = np.where(vectors + operands + 1 > self.host.registers, 2.0, 1.0)
+        moved = np.where(self.kept > 0, 1.5 / self.run, 1.5) * vectors
+        return cycles * spilled + moved
+
+    def _packed(self) -> Column:
+        """Return the bytes that a block copies together."""
+        total = self.levels.one() * 0
+        chunk = self.levels.product(self.levels.reductions, slice(None))
+        whole = float(product([axis.extent for axis in self.tiled.reductions]))
+        for each in self.tiled.inputs:
+            if each.packed:
+                size = self.levels.one() * each.item
+                for extent in footprint(each, self.levels, slice(None), slice(None)):
+                    size = size * extent
+                total = total + size * whole / chunk
+        return total
 
     @cached_property
     def seconds(self) -> Column:
         """A draft of the time."""
         parts = self.parts
         cycles = np.maximum(parts["compute"], np.maximum(parts["first"], parts["second"]))
+        cycles = cycles + parts["packing"]
         cores = float(max(self.params.num_cores, 1))
-        return np.asarray(cycles * parts["balance"] / cores / _FREQUENCY)
+        return np.asarray(cycles * parts["balance"] / cores / self.host.frequency)
 
     @cached_property
     def features(self) -> list[Column]:
@@ -188,6 +250,19 @@ class _Stage:
         columns += _lengths(self.levels.reductions, _REDUCTIONS, 1, none)
         columns += _lengths(self.levels.data[::-1], _DATA, _LEVELS, none)
         return [np.asarray(each, np.float64) for each in columns]
+
+
+def _stride(source: TileInput, axis: int) -> int | None:
+    """Return by how many elements an input goes on with an axis; None if that is not known."""
+    strides = []
+    for read in source.indices:
+        step = 0
+        for factors, pitch in zip(read, source.pitches, strict=True):
+            if factors is None:
+                return None
+            step += factors[axis] * pitch
+        strides.append(step)
+    return max(strides, key=abs, default=0)
 
 
 def _lengths(

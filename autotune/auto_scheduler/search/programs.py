@@ -17,6 +17,7 @@ from autotune.auto_scheduler.search.proposer import ClosedForms
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
+from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
 
 # In how many parts a reduction is split that blocks or cores share.
@@ -32,7 +33,7 @@ def sketches_of(
     policy: Any = None,
 ) -> list[StateObject]:
     """Return the sketches of a task by TVM's rules and ours."""
-    rules = (*custom_rules, SplitAcrossBlocks())
+    rules = (*custom_rules, SplitAcrossBlocks(), PackInBlock())
     found = generate_sketches(task, params, rules, policy)
     return [each.state_object for each in found]
 

@@ -21,6 +21,7 @@ from autotune.ir import Add, Expr, IntImm, IterVar, Mul, Sub, Var
 from autotune.ir.dtype import bits_of
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
+from autotune.utils.math import product
 
 Column = npt.NDArray[np.float64]
 
@@ -61,6 +62,7 @@ class TileInput:
             where an index is not linear, so that all of the dimension is taken to be read.
         vector: column of the choice how many elements are copied at once, if it is one.
         in_shared: whether it is copied to shared memory, or read from where it is.
+        packed: whether each block has a copy of its own part, or computes that itself.
     """
 
     name: str
@@ -69,6 +71,17 @@ class TileInput:
     indices: tuple[tuple[tuple[int, ...] | None, ...], ...]
     vector: int | None
     in_shared: bool
+    packed: bool = False
+
+    @property
+    def pitches(self) -> tuple[int, ...]:
+        """Elements from one index to the next, by dimension."""
+        return tuple(product(self.shape[i + 1 :]) for i in range(len(self.shape)))
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from one row to the next."""
+        return (self.shape[-1] if len(self.shape) > 1 else 0) * self.item
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,7 @@ class Tiled:
         inputs: what it reads.
         item: bytes of an element of the result.
         unroll: column of the limit of unrolling; None if there is none.
-        flop: operations of one innermost iteration.
+        apart: whether another stage takes its results from it, tile by tile.
     """
 
     stage_id: int
@@ -91,6 +104,7 @@ class Tiled:
     inputs: tuple[TileInput, ...]
     item: int
     unroll: int | None
+    apart: bool = False
 
 
 def tiled_stages(program: Program) -> list[Tiled]:
@@ -116,7 +130,7 @@ def _tiled(program: Program, stage_id: int) -> Tiled:
     inputs = tuple(_input(program, op, source, reads) for source, reads in reads_of(op).items())
     return Tiled(
         stage_id, data, reductions, inputs, bits_of(op.outputs[0].dtype) // 8,
-        _unroll_column(program, stage_id),
+        _unroll_column(program, stage_id), stage_id in state.attach,
     )  # fmt: skip
 
 
@@ -150,6 +164,7 @@ def _input(
     return TileInput(
         source.name, shape, bits_of(tensor.dtype) // 8, indices,
         _vector_column(program, source) if shared else None, shared,
+        program.state.stage_ops.index(source) in program.state.attach and not shared,
     )  # fmt: skip
 
 

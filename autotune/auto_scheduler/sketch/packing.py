@@ -1,0 +1,102 @@
+"""A rule for what tiles read on a CPU: each block copies its part together, or computes it.
+
+The rows of a wide matrix lie so far apart that few of them fit into a cache side by side. A block
+that copies the columns it needs reads neighbouring lines from then on (Goto and van de Geijn,
+"Anatomy of High-Performance Matrix Multiplication", 2008). TVM's rules have nothing of the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from autotune.auto_scheduler.loops import IterKind
+from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.sketch.facts import (
+    consumers,
+    has_cache_read,
+    has_reduction,
+    is_output,
+    is_tiled,
+    needs_tiling,
+    reads_directly,
+)
+from autotune.auto_scheduler.sketch.inline import should_inline
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.state import State
+from autotune.ir import Var
+from autotune.ir.structure import walk
+from autotune.te.relation import extent_of
+
+SCOPE = "global"
+
+
+class PackInBlock:
+    """Let each block of tiles have its own part of what it reads, one element beside the other."""
+
+    name: ClassVar[str] = "PackInBlock"
+
+    def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
+        """Returns whether a stage of tiles reads neighbours as vectors, and each several times."""
+        if context.is_gpu or has_cache_read(state, stage_id):
+            return Condition.PASS
+        reading = consumers(context, state, stage_id)
+        if len(reading) != 1 or not needs_tiling(context, state, reading[0]):
+            return Condition.PASS
+        reader = state.stages[reading[0]]
+        if not is_tiled(reader) or not reads_directly(context, state, reading[0], stage_id):
+            return Condition.PASS
+        if block_end(state, reading[0]) is None:
+            return Condition.PASS
+        if state.stages[stage_id].is_compute:
+            return self._movable(context, state, stage_id)
+        return Condition.APPLY if _is_vector(state, stage_id, reading[0]) else Condition.PASS
+
+    def _movable(self, context: SketchContext, state: State, stage_id: int) -> Condition:
+        stage = state.stages[stage_id]
+        stays = has_reduction(stage) or is_output(context, state, stage_id)
+        if stays or is_tiled(stage) or should_inline(context, state, stage_id):
+            return Condition.PASS
+        return Condition.APPLY
+
+    def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
+        """Copy the stage in the block; what is computed anyway is computed there."""
+        (reader,) = consumers(context, state, stage_id)
+        new = state.copy()
+        at = stage_id
+        if not state.stages[stage_id].is_compute:
+            new.cache_read(stage_id, SCOPE, [reader])
+            at, reader = stage_id + 1, reader + 1
+        place = block_end(new, reader)
+        assert place is not None
+        root, loop = place
+        new.compute_at(at, root, new.stages[root].iters[loop])
+        return [(new, stage_id - 1)]
+
+
+def block_end(state: State, stage_id: int) -> tuple[int, int] | None:
+    """Returns the last loop over blocks around a tiled stage: whose it is, and its place."""
+    attach = state.state_object.attach
+    root = attach[stage_id][0] if stage_id in attach else stage_id
+    if root in attach:
+        return None
+    loops = state.stages[root].iters
+    count = 0
+    while count < len(loops) and loops[count].name.endswith(".0"):
+        if loops[count].iter_kind is not IterKind.SPATIAL:
+            break
+        count += 1
+    return (root, count - 1) if count else None
+
+
+def _is_vector(state: State, stage_id: int, reader: int) -> bool:
+    """Returns whether the reader's last axis counts neighbours, which other axes read again."""
+    op, source = state.stages[reader].op, state.stages[stage_id].op
+    last = op.axis[-1].var
+    for indices in reads_of(op).get(source, ()):
+        used = {node for index in indices for node in walk(index) if isinstance(node, Var)}
+        near = any(node is last for node in walk(indices[-1])) if indices else False
+        again = any(axis.var not in used and (extent_of(axis) or 1) > 1 for axis in op.axis)
+        if near and again:
+            return True
+    return False
