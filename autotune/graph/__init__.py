@@ -3,11 +3,12 @@
 from autotune.graph.graph import Graph, free_variables, run_values
 from autotune.graph.operator import OPERATORS, Operator, Pattern
 from autotune.graph.text import digest, equal, graph_text
-from autotune.graph.types import TensorType
+from autotune.graph.types import Array, TensorType
 from autotune.graph.value import Constant, Node, Result, Value, Variable, apply
 
 __all__ = [
     "OPERATORS",
+    "Array",
     "Constant",
     "Graph",
     "Node",

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
 
 from autotune.errors import GraphError
 from autotune.network.plan import ExecutionPlan, Home, Place
@@ -34,14 +33,14 @@ class CompiledNetwork:
     modules: tuple[Module, ...]
     target: Target
     # Instances share the kernels, and with them the memory of values within a kernel.
-    _turn: AbstractContextManager[Any] = field(init=False, repr=False)
+    _turn: AbstractContextManager[object] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         shared = any(module.kernel.workspace for module in self.modules)
         object.__setattr__(self, "_turn", threading.Lock() if shared else nullcontext())
 
     @property
-    def turn(self) -> AbstractContextManager[Any]:
+    def turn(self) -> AbstractContextManager[object]:
         """What an instance holds while it runs: a lock where kernels have memory of their own."""
         return self._turn
 
@@ -127,7 +126,7 @@ class NetworkInstance:
         for source, target in self._copies:
             target.copyfrom(source)
 
-    def __call__(self, *arrays: Any) -> list[NDArray]:
+    def __call__(self, *arrays: object) -> list[NDArray]:
         """Copy the inputs, run, and return the outputs, which the next run overwrites.
 
         Raises:

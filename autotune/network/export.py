@@ -10,10 +10,10 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from autotune.errors import GraphError
-from autotune.graph import Constant, TensorType
+from autotune.graph import Array, Constant, TensorType
 from autotune.kernel import Kernel
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.memory import MemoryPlan
@@ -24,6 +24,23 @@ from autotune.target import Target
 from autotune.utils.check import Check
 
 _HEAD, _WEIGHTS, _VERSION = "network.json", "weights.params", 1
+# A place: home, number or offset, shape, dtype.
+_Row = tuple[str, int, list[int], str]
+
+
+class _Head(TypedDict):
+    """What stands in the head of a file, as JSON; tuples are lists there."""
+
+    version: int
+    target: str
+    steps: list[tuple[int, list[_Row]]]
+    inputs: list[_Row]
+    input_names: list[str]
+    outputs: list[_Row]
+    copies: list[tuple[_Row, _Row]]
+    constants: list[tuple[str, list[int], str]]
+    memory: tuple[int, int]
+    modules: int
 
 
 def export_network(network: CompiledNetwork, path: str | os.PathLike[str]) -> None:
@@ -38,16 +55,16 @@ def export_network(network: CompiledNetwork, path: str | os.PathLike[str]) -> No
     check.kind("network", network, CompiledNetwork, "a compiled network")
     file = check.path("path", path)
     plan = network.plan
-    head = {
+    head: _Head = {
         "version": _VERSION,
         "target": str(network.target),
-        "steps": [[step.kernel, [_row(p) for p in step.places]] for step in plan.steps],
+        "steps": [(step.kernel, [_row(p) for p in step.places]) for step in plan.steps],
         "inputs": [_row(place) for place in plan.inputs],
-        "input_names": plan.input_names,
+        "input_names": list(plan.input_names),
         "outputs": [_row(place) for place in plan.outputs],
-        "copies": [[_row(a), _row(b)] for a, b in plan.copies],
-        "constants": [[each.name, list(each.shape), each.dtype] for each in plan.constants],
-        "memory": [plan.memory.bytes, plan.memory.least],
+        "copies": [(_row(a), _row(b)) for a, b in plan.copies],
+        "constants": [(each.name, list(each.shape), each.dtype) for each in plan.constants],
+        "memory": (plan.memory.bytes, plan.memory.least),
         "modules": len(network.modules),
     }
     weights = {f"p{i}": each.array for i, each in enumerate(plan.constants)}
@@ -100,7 +117,7 @@ def _loaded(path: str) -> CompiledNetwork:
         zipfile.ZipFile(path) as archive,
         tempfile.TemporaryDirectory(prefix="autotune-load-") as folder,
     ):
-        head = json.loads(archive.read(_HEAD))
+        head: _Head = json.loads(archive.read(_HEAD))
         if head["version"] != _VERSION:
             raise ValueError("it is of another version of autotune; build it again")
         modules = []
@@ -141,7 +158,7 @@ def _check(plan: ExecutionPlan, kernels: Sequence[Kernel]) -> None:
         raise ValueError(f"{len(plan.inputs)} inputs have {len(plan.input_names)} names")
 
 
-def _plan(head: dict[str, Any], weights: dict[str, Any]) -> ExecutionPlan:
+def _plan(head: _Head, weights: dict[str, Array]) -> ExecutionPlan:
     constants = tuple(
         Constant.of(weights[f"p{i}"].reshape(TensorType(tuple(shape), dtype).shape), name, dtype)
         for i, (name, shape, dtype) in enumerate(head["constants"])
@@ -159,11 +176,11 @@ def _plan(head: dict[str, Any], weights: dict[str, Any]) -> ExecutionPlan:
     )
 
 
-def _row(place: Place) -> list[Any]:
-    return [place.home.value, place.at, list(place.shape), place.dtype]
+def _row(place: Place) -> _Row:
+    return place.home.value, place.at, list(place.shape), place.dtype
 
 
-def _place(row: list[Any]) -> Place:
+def _place(row: _Row) -> Place:
     home, at, shape, dtype = row
     kind = TensorType(tuple(shape), dtype)
     return Place(Home(home), operator.index(at), kind.shape, kind.dtype)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterable
 from contextvars import ContextVar, Token
 from os import PathLike
-from typing import Any
 
 from autotune.auto_scheduler import ComputeDAG
 from autotune.auto_scheduler.best_record import (
@@ -53,13 +52,19 @@ class ApplyHistoryBest:
     """
 
     def __init__(
-        self, records: Any, n_lines: int | None = None, include_compatible: bool = False
+        self,
+        records: LogPath | Iterable[LogPath | Pair] | None,
+        n_lines: int | None = None,
+        include_compatible: bool = False,
     ) -> None:
         del n_lines
-        single = records is None or isinstance(records, str | bytes | PathLike)
-        if not single and not isinstance(records, Iterable):
+        self.logs: list[LogPath | Pair] = []
+        if isinstance(records, str | bytes | PathLike):
+            self.logs.append(records)
+        elif isinstance(records, Iterable):
+            self.logs.extend(records)
+        elif records is not None:
             Check(RecordError, "ApplyHistoryBest").refuse("records", _EXPECTED, records)
-        self.logs = [] if records is None else [records] if single else list(records)
         for log in self.logs:
             if not isinstance(log, tuple):
                 Check(RecordError, "ApplyHistoryBest").path("records", log)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from autotune.errors import GraphError, KernelError
+from autotune.graph import Array
 from autotune.runtime.arrays.array import NDArray, array, numpy_dtype
 from autotune.utils.check import Check
 
@@ -23,7 +23,7 @@ _KINDS = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 _NAMES = {number: name for name, number in _KINDS.items()}
 
 
-def save_param_dict(params: Mapping[str, Any]) -> bytes:
+def save_param_dict(params: Mapping[str, object]) -> bytes:
     """Return parameters as bytes; names are sorted.
 
     Raises:
@@ -43,7 +43,7 @@ def save_param_dict(params: Mapping[str, Any]) -> bytes:
     return b"".join(parts)
 
 
-def _array_bytes(value: Any) -> bytes:
+def _array_bytes(value: object) -> bytes:
     own = value if isinstance(value, NDArray) else array(value)
     numbers = np.ascontiguousarray(own.numpy())
     kind = own.dtype.rstrip("0123456789")
@@ -100,11 +100,11 @@ class _Reader:
         self.at += size
         return self.data[self.at - size : self.at]
 
-    def take(self, form: str) -> tuple[Any, ...]:
+    def take(self, form: str) -> tuple[int, ...]:
         """Return the next numbers."""
         return struct.unpack(form, self.bytes(struct.calcsize(form)))
 
-    def array(self) -> Any:
+    def array(self) -> Array:
         """Return the next array."""
         magic, _, _, _, ndim, code, bits, lanes = self.take("<QQiiiBBH")
         if magic != _ARRAY or code not in _NAMES or lanes != 1:

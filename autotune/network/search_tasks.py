@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from autotune.auto_scheduler import ComputeDAG, HardwareParams, LayoutRewriteOption, SearchTask
 from autotune.errors import GraphError
@@ -23,7 +22,7 @@ def pipeline_for(target: Target) -> Pipeline:
 
 def extract_tasks(
     graph: Graph,
-    params: Mapping[str, Any] | None,
+    params: Mapping[str, object] | None,
     target: Target | str,
     hardware_params: HardwareParams | None = None,
     include_simple_tasks: bool = False,

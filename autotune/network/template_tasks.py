@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autotune.errors import GraphError, TemplateError
 from autotune.graph import Graph, Node, ops
@@ -25,12 +24,12 @@ class LayerTask:
     """
 
     name: str
-    args: tuple[Any, ...]
+    args: tuple[int | tuple[int, ...], ...]
 
 
 def template_tasks(
     graph: Graph,
-    params: Mapping[str, Any] | None,
+    params: Mapping[str, object] | None,
     target: Target | str,
     operators: Sequence[str] | None = None,
 ) -> tuple[list[Task], list[int]]:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
 from autotune.utils.names import missing
 
@@ -78,7 +77,7 @@ GONE = {
 }
 
 
-def resolver(module: str) -> Callable[[str], Any]:
+def resolver(module: str) -> Callable[[str], object]:
     """Return the ``__getattr__`` of a module: modules below it are imported, gone names explained.
 
     Asking for an attribute that is gone is an AttributeError, so that `hasattr` answers. Of
@@ -90,7 +89,7 @@ def resolver(module: str) -> Callable[[str], Any]:
     if not hasattr(home, "__path__"):
         home.__path__ = []
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         full = f"{module}.{name}"
         if name.startswith("_") or full in GONE or find_spec(full) is None:
             raise missing(module, name, GONE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autotune.auto_scheduler import HardwareParams, SearchTask
 from autotune.network import search_tasks
@@ -13,15 +13,15 @@ from autotune.tvm.relay.function import graph_of
 
 
 def extract_tasks(
-    mod: Any,
-    params: Mapping[str, Any] | None,
+    mod: object,
+    params: Mapping[str, object] | None,
     target: str | Target,
-    target_host: Any = None,
+    target_host: str | Target | None = None,
     hardware_params: HardwareParams | None = None,
     include_simple_tasks: bool = False,
     dump_workload_to_dag_log: str | None = None,
     opt_level: int = 3,
-    other_targets: Any = None,
+    other_targets: object = None,
 ) -> tuple[list[SearchTask], list[int]]:
     """Return the tasks of a module or function and how often each runs; see `network`."""
     del other_targets

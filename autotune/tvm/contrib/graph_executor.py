@@ -31,7 +31,7 @@ class NetworkBenchmark(BenchmarkResult):
 class GraphModule:
     """A network on a device: ``GraphModule(lib["default"](dev))``."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: object) -> None:
         if isinstance(module, GraphModule):
             module = module.module
         if not isinstance(module, NetworkInstance):
@@ -42,7 +42,9 @@ class GraphModule:
         plan = module.network.plan
         self._names = {name: i for i, name in enumerate(plan.input_names)}
 
-    def set_input(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
+    def set_input(
+        self, key: str | int | None = None, value: object = None, **params: object
+    ) -> None:
         """Copy to an input, known by name or number; keywords that are no input are skipped.
 
         Raises:
@@ -55,7 +57,7 @@ class GraphModule:
             self._input(key).copyfrom(value)
         self._set(params)
 
-    def _set(self, params: Mapping[str, Any]) -> None:
+    def _set(self, params: Mapping[str, object]) -> None:
         for name, each in params.items():
             if name in self._names:
                 self._input(name).copyfrom(each)
@@ -67,9 +69,9 @@ class GraphModule:
             raise GraphError(f"Could not find '{key}' in graph's inputs; expected one of {names}")
         return self.module.inputs[index]
 
-    def run(self, **input_dict: Any) -> None:
+    def run(self, **input_dict: object) -> None:
         """Run on the inputs, after setting those that are given."""
-        self.set_input(**input_dict)
+        self._set(input_dict)
         self.module.run()
 
     def get_output(self, index: int, out: NDArray | None = None) -> NDArray:
@@ -122,7 +124,7 @@ class GraphModule:
         end_to_end: bool = False,
         cooldown_interval_ms: float = 0,
         repeats_to_cooldown: int = 1,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> NetworkBenchmark:
         """Time whole runs; with ``end_to_end`` the copies of inputs and outputs too.
 
@@ -146,7 +148,7 @@ class GraphModule:
         check.number("cooldown_interval_ms", cooldown_interval_ms, least=0)
         if min_repeat_ms is not None:
             check.number("min_repeat_ms", min_repeat_ms, least=0)
-        self.set_input(**kwargs)
+        self._set(kwargs)
         options = TimeOptions(
             number=number,
             repeat=repeat,
@@ -164,7 +166,7 @@ class GraphModule:
         return functions[key]
 
 
-def create(graph_json_str: Any, libmod: Any, device: Device) -> GraphModule:
+def create(graph_json_str: object, libmod: Any, device: Device) -> GraphModule:
     """Return a network from the three parts that older scripts take apart."""
     del graph_json_str
     if not hasattr(libmod, "network"):

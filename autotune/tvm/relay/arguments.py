@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from numbers import Integral
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from autotune.errors import GraphError
 from autotune.graph import Value
 from autotune.utils.check import Check, is_whole
 
+# One whole number, or one for each of several axes.
+Numbers = int | Sequence[int]
 
-def whole_numbers(op: str, name: str, given: Any) -> tuple[int, ...]:
+
+def whole_numbers(op: str, name: str, given: object) -> tuple[int, ...]:
     """Return one whole number or a list of them as a tuple.
 
     Raises:
@@ -23,10 +26,10 @@ def whole_numbers(op: str, name: str, given: Any) -> tuple[int, ...]:
     plain = [getattr(each, "value", each) for each in found]
     if isinstance(given, str | bytes) or not all(map(is_whole, plain)):
         Check(GraphError, op).refuse(name, "a whole number, or a list of them", given)
-    return tuple(map(int, plain))
+    return tuple([int(each) for each in plain if isinstance(each, Integral)])
 
 
-def check_values(op: str, **given: Any) -> None:
+def check_values(op: str, **given: object) -> None:
     """Refuse what is no tensor of a network."""
     for name, value in given.items():
         Check(GraphError, op).kind(name, value, Value, "an expression of relay")

@@ -6,7 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autotune.errors import GraphError
 from autotune.graph.passes import OWN
@@ -19,7 +19,7 @@ from autotune.runtime.device import Device
 from autotune.runtime.module import DeviceModule
 from autotune.target import Target
 from autotune.tvm.names import resolver
-from autotune.tvm.relay.function import IRModule, graph_of
+from autotune.tvm.relay.function import Function, IRModule, graph_of
 from autotune.utils.check import Check
 
 
@@ -34,7 +34,7 @@ class GraphExecutorFactoryModule:
     """
 
     def __init__(
-        self, network: CompiledNetwork, ir_mod: Any = None, libmod_name: str = "default"
+        self, network: CompiledNetwork, ir_mod: object = None, libmod_name: str = "default"
     ) -> None:
         self.network = network
         self.ir_mod = ir_mod
@@ -81,11 +81,11 @@ class GraphExecutorFactoryModule:
 
     get_executor_config = get_graph_json
 
-    def export_library(self, file_name: str | os.PathLike[str], *_: Any, **__: Any) -> None:
+    def export_library(self, file_name: str | os.PathLike[str], *_: object, **__: object) -> None:
         """Write kernels, plan and weights to one file; `tvm.runtime.load_module` reads it."""
         export_network(self.network, file_name)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         warnings.warn(
             "legacy graph executor behavior of producing json / lib / params will be removed in "
             "the next release; use the library itself: lib['default'](dev)",
@@ -96,14 +96,14 @@ class GraphExecutorFactoryModule:
 
 
 def build(
-    ir_mod: Any,
+    ir_mod: object,
     target: str | Target | None = None,
-    target_host: Any = None,
-    executor: Any = None,
-    runtime: Any = None,
-    workspace_memory_pools: Any = None,
-    constant_memory_pools: Any = None,
-    params: Mapping[str, Any] | None = None,
+    target_host: object = None,
+    executor: object = None,
+    runtime: object = None,
+    workspace_memory_pools: object = None,
+    constant_memory_pools: object = None,
+    params: Mapping[str, object] | None = None,
     mod_name: str = "default",
 ) -> GraphExecutorFactoryModule:
     """Compile a network. What has no tuned record runs untuned.
@@ -143,7 +143,7 @@ def build(
     return GraphExecutorFactoryModule(network, ir_mod, mod_name)
 
 
-def bind_params_by_name(function: Any, params: Mapping[str, Any]) -> Any:
+def bind_params_by_name(function: object, params: Mapping[str, object]) -> Function:
     """Return a function whose parameters are constants."""
     return IRModule.from_expr(graph_of(function).bind(params))["main"]
 

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Generic, TypeVar
 
 from autotune.errors import GraphError
 from autotune.graph import Graph, Value, Variable, free_variables, graph_text
 from autotune.utils.check import Check
 
+T = TypeVar("T")
 _VARIABLES = "a list of variables"
 
 
-class Tuple:
+class Tuple(Generic[T]):
     """Several values as one: ``relay.Tuple``."""
 
-    def __init__(self, fields: Sequence[Any]) -> None:
+    def __init__(self, fields: Sequence[T]) -> None:
         self.fields = tuple(fields)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> T:
         return self.fields[index]
 
     def __len__(self) -> int:
         return len(self.fields)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T]:
         return iter(self.fields)
 
-    def astuple(self) -> Tuple:
+    def astuple(self) -> Tuple[T]:
         """Return itself: TVM's wrapper of calls with several results has this method."""
         return self
 
 
-def flattened(value: Any) -> tuple[Value, ...]:
+def flattened(value: object) -> tuple[Value, ...]:
     """Return the tensors of nested tuples."""
     if isinstance(value, Value):
         return (value,)
@@ -53,10 +54,10 @@ class Function:
     def __init__(
         self,
         params: Sequence[Variable],
-        body: Any,
-        ret_type: Any = None,
-        type_params: Any = None,
-        attrs: Any = None,
+        body: object,
+        ret_type: object = None,
+        type_params: object = None,
+        attrs: object = None,
     ) -> None:
         check = Check(GraphError, "Function")
         self.params = list(check.sequence("params", params, _VARIABLES))
@@ -81,14 +82,14 @@ class Function:
 class IRModule:
     """Functions by name; networks are called ``main``."""
 
-    def __init__(self, functions: Mapping[Any, Function] | None = None) -> None:
+    def __init__(self, functions: Mapping[str, Function] | None = None) -> None:
         if functions is not None:
             expected = "a dict of names and functions; IRModule.from_expr takes one function"
             Check(GraphError, "IRModule").kind("functions", functions, Mapping, expected)
         self.functions = {str(name): function for name, function in (functions or {}).items()}
 
     @staticmethod
-    def from_expr(expr: Any) -> IRModule:
+    def from_expr(expr: object) -> IRModule:
         """Make a module of a function, or of an expression whose variables are parameters."""
         if isinstance(expr, IRModule):
             return expr
@@ -113,7 +114,7 @@ class IRModule:
         return "\n".join(f"def @{name}:\n{each}" for name, each in self.functions.items())
 
 
-def graph_of(module: Any) -> Graph:
+def graph_of(module: object) -> Graph:
     """Return the graph of a module, its main function, or an expression.
 
     Raises:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from autotune.errors import GraphError
 from autotune.graph import Value, apply, ops
 from autotune.tvm.names import resolver
-from autotune.tvm.relay.arguments import check_values, whole_numbers
+from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
 from autotune.tvm.relay.function import Tuple
 from autotune.utils.check import Check
 
-Numbers = int | Sequence[int]
 
-
-def _channels(op: str, weight: Value, layout: str, channels: int | None, kernel: Any) -> None:
+def _channels(
+    op: str, weight: Value, layout: str, channels: int | None, kernel: Numbers | None
+) -> None:
     """Refuse attributes that the weight contradicts."""
     if not isinstance(layout, str) or not {*"OI"} <= {*layout}:
         Check(GraphError, op).refuse("kernel_layout", "a text such as 'OIHW'", layout)
@@ -30,52 +30,58 @@ def _channels(op: str, weight: Value, layout: str, channels: int | None, kernel:
         raise GraphError(f"{op}: weight must have windows {kernel}, got {weight.type}")
 
 
-def conv2d(
-    data: Value,
-    weight: Value,
-    strides: Numbers = 1,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Any = None,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "OIHW",
-    out_layout: str = "",
-    out_dtype: str = "",
-) -> Value:
-    """Convolve images of two dimensions."""
-    check_values("nn.conv2d", data=data, weight=weight)
-    _plain("nn.conv2d", data, data_layout, out_layout, out_dtype)
-    _channels("nn.conv2d", weight, kernel_layout, channels, kernel_size)
-    Check(GraphError, "nn.conv2d").whole("groups", groups, least=1)
-    steps, sides, holes = _windows("nn.conv2d", strides, padding, dilation)
-    made = ops.Conv2d(steps, sides, holes, groups, data_layout, kernel_layout)
-    return apply(made, data, weight)
+class Convolve(Protocol):
+    """A convolution as relay calls it."""
+
+    def __call__(
+        self,
+        data: Value,
+        weight: Value,
+        strides: Numbers = 1,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        groups: int = 1,
+        channels: int | None = None,
+        kernel_size: Numbers | None = None,
+        data_layout: str = ...,
+        kernel_layout: str = ...,
+        out_layout: str = "",
+        out_dtype: str = "",
+    ) -> Value:
+        """Convolve images by filters."""
 
 
-def conv3d(
-    data: Value,
-    weight: Value,
-    strides: Numbers = 1,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Any = None,
-    data_layout: str = "NCDHW",
-    kernel_layout: str = "OIDHW",
-    out_layout: str = "",
-    out_dtype: str = "",
-) -> Value:
-    """Convolve images of three dimensions."""
-    check_values("nn.conv3d", data=data, weight=weight)
-    _plain("nn.conv3d", data, data_layout, out_layout, out_dtype)
-    _channels("nn.conv3d", weight, kernel_layout, channels, kernel_size)
-    Check(GraphError, "nn.conv3d").whole("groups", groups, least=1)
-    steps, sides, holes = _windows("nn.conv3d", strides, padding, dilation)
-    made = ops.Conv3d(steps, sides, holes, groups, data_layout, kernel_layout)
-    return apply(made, data, weight)
+def _convolution(kind: type[ops.Convolution]) -> Convolve:
+    """Make the function of a kind of convolution, whose layouts are the defaults."""
+
+    def operator(
+        data: Value,
+        weight: Value,
+        strides: Numbers = 1,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        groups: int = 1,
+        channels: int | None = None,
+        kernel_size: Numbers | None = None,
+        data_layout: str = kind.data_layout,
+        kernel_layout: str = kind.kernel_layout,
+        out_layout: str = "",
+        out_dtype: str = "",
+    ) -> Value:
+        check_values(kind.name, data=data, weight=weight)
+        _plain(kind.name, data, data_layout, out_layout, out_dtype)
+        _channels(kind.name, weight, kernel_layout, channels, kernel_size)
+        Check(GraphError, kind.name).whole("groups", groups, least=1)
+        steps, sides, holes = _windows(kind.name, strides, padding, dilation)
+        return apply(kind(steps, sides, holes, groups, data_layout, kernel_layout), data, weight)
+
+    operator.__name__ = operator.__qualname__ = kind.name.removeprefix("nn.")
+    operator.__doc__ = f"Convolve images of {kind.dims} dimensions."
+    return operator
+
+
+conv2d = _convolution(ops.Conv2d)
+conv3d = _convolution(ops.Conv3d)
 
 
 def conv2d_transpose(
@@ -85,7 +91,7 @@ def conv2d_transpose(
     padding: Numbers = 0,
     dilation: Numbers = 1,
     channels: int | None = None,
-    kernel_size: Any = None,
+    kernel_size: Numbers | None = None,
     groups: int = 1,
     data_layout: str = "NCHW",
     kernel_layout: str = "IOHW",
@@ -107,7 +113,9 @@ def conv2d_transpose(
     return apply(ops.Conv2dTranspose(steps, sides, more), data, weight)
 
 
-def _windows(op: str, strides: Any, padding: Any, dilation: Any) -> list[tuple[int, ...]]:
+def _windows(
+    op: str, strides: Numbers, padding: Numbers, dilation: Numbers
+) -> list[tuple[int, ...]]:
     """Return how windows move, each as a tuple."""
     given = {"strides": strides, "padding": padding, "dilation": dilation}
     return [whole_numbers(op, name, numbers) for name, numbers in given.items()]
@@ -159,7 +167,7 @@ def batch_norm(
     epsilon: float = 1e-5,
     center: bool = True,
     scale: bool = True,
-) -> Tuple:
+) -> Tuple[Value]:
     """Normalise by statistics of each channel; the result is item 0 of a tuple."""
     op = ops.BatchNorm(axis, epsilon, center, scale)
     out = apply(op, data, gamma, beta, moving_mean, moving_var)
@@ -214,7 +222,9 @@ def batch_flatten(data: Value) -> Value:
     return apply(ops.BatchFlatten(), data)
 
 
-def pad(data: Value, pad_width: Any, pad_value: float = 0, pad_mode: str = "constant") -> Value:
+def pad(
+    data: Value, pad_width: Sequence[Numbers], pad_value: float = 0, pad_mode: str = "constant"
+) -> Value:
     """Surround a tensor with a value."""
     if pad_mode != "constant":
         raise GraphError(f"nn.pad: pad_mode must be 'constant', got {pad_mode!r}")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from autotune.errors import GraphError
 from autotune.graph import OPERATORS, Constant, Node, TensorType, Value, Variable, apply, ops
 from autotune.te.location import user_line
-from autotune.tvm.relay.arguments import check_values, whole_numbers
+from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
 from autotune.tvm.relay.function import Tuple, flattened
 from autotune.utils.check import Check
 
+# Tensors to be joined: a relay tuple, or any nesting of tuples and lists.
+Parts = Tuple[Value] | Sequence[object]
+
 
 def var(
-    name_hint: str, type_annotation: Any = None, shape: Any = None, dtype: str = "float32"
+    name_hint: str, type_annotation: object = None, shape: object = None, dtype: str = "float32"
 ) -> Variable:
     """Declare an input or parameter.
 
@@ -41,7 +43,7 @@ def var(
     )
 
 
-def const(value: Any, dtype: str | None = None) -> Constant:
+def const(value: object, dtype: str | None = None) -> Constant:
     """Make a constant; Python's floats are float32 and its ints int32, as in TVM."""
     numbers = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
     if numbers.dtype.kind in "OUSMm":
@@ -60,8 +62,8 @@ def _unary(name: str) -> Callable[[Value], Value]:
     return operator
 
 
-def _binary(name: str) -> Callable[[Any, Any], Value]:
-    def operator(lhs: Any, rhs: Any) -> Value:
+def _binary(name: str) -> Callable[[Value, Value], Value]:
+    def operator(lhs: Value, rhs: Value) -> Value:
         return apply(OPERATORS[name](), lhs, rhs)
 
     operator.__name__ = operator.__qualname__ = name
@@ -69,17 +71,18 @@ def _binary(name: str) -> Callable[[Any, Any], Value]:
     return operator
 
 
-def _reduction(name: str) -> Callable[..., Value]:
+def _reduction(kind: type[ops.Reduction]) -> Callable[..., Value]:
+    name = kind.name
+
     def operator(
-        data: Value, axis: Any = None, keepdims: bool = False, exclude: bool = False
+        data: Value, axis: Numbers | None = None, keepdims: bool = False, exclude: bool = False
     ) -> Value:
         check_values(name, data=data)
         axes = None if axis is None else whole_numbers(name, "axis", axis)
         if exclude:
             inside = {a % data.type.ndim for a in axes or ()}
             axes = tuple(a for a in range(data.type.ndim) if a not in inside)
-        made: Any = OPERATORS[name]
-        return apply(made(axes, keepdims), data)
+        return apply(kind(axes, keepdims), data)
 
     operator.__name__ = operator.__qualname__ = name
     operator.__doc__ = f"Take the ``{name}`` over axes; over all by default."
@@ -93,8 +96,8 @@ add, subtract, multiply, divide = map(_binary, ("add", "subtract", "multiply", "
 power, maximum, minimum = map(_binary, ("power", "maximum", "minimum"))
 equal, not_equal, less = map(_binary, ("equal", "not_equal", "less"))
 less_equal, greater, greater_equal = map(_binary, ("less_equal", "greater", "greater_equal"))
-sum, mean, max, min, prod = map(_reduction, ("sum", "mean", "max", "min", "prod"))
-argmax, argmin = map(_reduction, ("argmax", "argmin"))
+sum, mean, max, min, prod = map(_reduction, (ops.Sum, ops.Mean, ops.Max, ops.Min, ops.Prod))
+argmax, argmin = map(_reduction, (ops.Argmax, ops.Argmin))
 
 
 def clip(a: Value, a_min: float, a_max: float) -> Value:
@@ -110,7 +113,7 @@ def cast(data: Value, dtype: str) -> Value:
     return apply(ops.Cast(dtype), data)
 
 
-def reshape(data: Value, newshape: Any) -> Value:
+def reshape(data: Value, newshape: Numbers) -> Value:
     """Give the elements another shape; 0 keeps an extent, -1 takes what is left."""
     return apply(ops.Reshape(whole_numbers("reshape", "newshape", newshape)), data)
 
@@ -121,7 +124,7 @@ def transpose(data: Value, axes: Sequence[int] | None = None) -> Value:
     return apply(ops.Transpose(order), data)
 
 
-def squeeze(data: Value, axis: Any = None) -> Value:
+def squeeze(data: Value, axis: Numbers | None = None) -> Value:
     """Drop dimensions of extent 1."""
     axes = None if axis is None else whole_numbers("squeeze", "axis", axis)
     return apply(ops.Squeeze(axes), data)
@@ -137,17 +140,17 @@ def broadcast_to(data: Value, shape: Sequence[int]) -> Value:
     return apply(ops.BroadcastTo(whole_numbers("broadcast_to", "shape", shape)), data)
 
 
-def concatenate(data: Any, axis: int = 0) -> Value:
+def concatenate(data: Parts, axis: int = 0) -> Value:
     """Join tensors along an axis."""
     return apply(ops.Concatenate(axis), *flattened(data))
 
 
-def stack(data: Any, axis: int = 0) -> Value:
+def stack(data: Parts, axis: int = 0) -> Value:
     """Join tensors along a new axis."""
     return apply(ops.Stack(axis), *flattened(data))
 
 
-def split(data: Value, indices_or_sections: int, axis: int = 0) -> Tuple:
+def split(data: Value, indices_or_sections: int, axis: int = 0) -> Tuple[Value]:
     """Cut a tensor into equal parts."""
     if not isinstance(indices_or_sections, int):
         raise GraphError(
@@ -157,7 +160,9 @@ def split(data: Value, indices_or_sections: int, axis: int = 0) -> Tuple:
     return Tuple(node.outputs)
 
 
-def strided_slice(data: Value, begin: Any, end: Any, strides: Any = (), **kwargs: Any) -> Value:
+def strided_slice(
+    data: Value, begin: Numbers, end: Numbers, strides: Numbers | None = (), **kwargs: object
+) -> Value:
     """Take every ``strides``-th element from ``begin`` to ``end``."""
     if kwargs.get("axes") is not None or kwargs.get("slice_mode", "end") != "end":
         raise GraphError(f"strided_slice: expected begin, end and strides only, got {kwargs}")
@@ -166,7 +171,7 @@ def strided_slice(data: Value, begin: Any, end: Any, strides: Any = (), **kwargs
     return apply(ops.StridedSlice(a, b, c), data)
 
 
-def take(data: Value, indices: Value, axis: int = 0, mode: str = "clip", **_: Any) -> Value:
+def take(data: Value, indices: Value, axis: int = 0, mode: str = "clip", **_: object) -> Value:
     """Take slices along an axis."""
     if mode != "clip":
         raise GraphError(f"take: mode must be 'clip', got {mode!r}")
@@ -178,18 +183,18 @@ def where(condition: Value, x: Value, y: Value) -> Value:
     return apply(ops.Where(), condition, x, y)
 
 
-def full(fill_value: Value, shape: Any = (), dtype: str = "") -> Value:
+def full(fill_value: Value, shape: Numbers = (), dtype: str = "") -> Value:
     """Make a tensor of one value."""
     return apply(ops.Full(whole_numbers("full", "shape", shape)), fill_value)
 
 
-def zeros(shape: Any, dtype: str = "float32") -> Value:
+def zeros(shape: Numbers, dtype: str = "float32") -> Value:
     """Make a tensor of zeros."""
     extents = whole_numbers("zeros", "shape", shape)
     return apply(ops.Full(extents), Constant.of(np.zeros((), dtype)))
 
 
-def ones(shape: Any, dtype: str = "float32") -> Value:
+def ones(shape: Numbers, dtype: str = "float32") -> Value:
     """Make a tensor of ones."""
     extents = whole_numbers("ones", "shape", shape)
     return apply(ops.Full(extents), Constant.of(np.ones((), dtype)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autotune.errors import GraphError
 from autotune.network.template_tasks import template_tasks
@@ -15,11 +15,11 @@ from autotune.utils.check import Check
 
 
 def extract_from_program(
-    mod: Any,
-    params: Mapping[str, Any] | None,
+    mod: object,
+    params: Mapping[str, object] | None,
     target: str | Target,
-    target_host: Any = None,
-    ops: Sequence[Any] | None = None,
+    target_host: str | Target | None = None,
+    ops: Sequence[object] | None = None,
 ) -> list[Task]:
     """Return the tasks of a network for the registered templates, in the order of its layers.
 
@@ -34,11 +34,11 @@ def extract_from_program(
 
 
 def extract_from_multiple_program(
-    mods: Sequence[Any],
-    params: Sequence[Mapping[str, Any] | None],
+    mods: Sequence[object],
+    params: Sequence[Mapping[str, object] | None],
     target: str | Target,
-    target_host: Any = None,
-    ops: Sequence[Any] | None = None,
+    target_host: str | Target | None = None,
+    ops: Sequence[object] | None = None,
 ) -> list[Task]:
     """Return the tasks of several networks, each task once."""
     chosen = Target(target, target_host) if target_host is not None else Target(target)
@@ -50,7 +50,7 @@ def extract_from_multiple_program(
     if len(mods) != len(params):
         check.refuse("params", f"a list of {len(mods)}, one for each module", params)
     names = None if ops is None else [str(getattr(each, "name", each)) for each in ops]
-    found: dict[Any, Task] = {}
+    found: dict[object, Task] = {}
     for module, numbers in zip(mods, params, strict=True):
         for task in template_tasks(graph_of(module), numbers, chosen, names)[0]:
             found.setdefault(task.workload, task)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.errors import GraphError
 from autotune.graph import Value
 from autotune.tvm.relay import nn
 from autotune.tvm.relay.function import Function, IRModule
 from autotune.tvm.relay.operators import reshape, tanh, var
 from autotune.tvm.relay.testing import layers
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import Workload, create_workload
 
 
 def _deconv(data: Value, channels: int, name: str) -> Value:
@@ -59,7 +57,7 @@ def get_workload(
     random_len: int = 100,
     layout: str = "NCHW",
     dtype: str = "float32",
-) -> Any:
+) -> Workload:
     """Return the network as a module, and first values of its parameters."""
     net = get_net(batch_size, random_len, oshape, ngf, layout=layout, dtype=dtype)
     return create_workload(net)

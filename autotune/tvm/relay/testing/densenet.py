@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.errors import GraphError
 from autotune.graph import Value
 from autotune.tvm.relay import nn
 from autotune.tvm.relay.function import Function, IRModule
 from autotune.tvm.relay.operators import concatenate, var
 from autotune.tvm.relay.testing import layers
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import Workload, create_workload
 
 # First channels, channels that a layer adds, layers of each block. 69 stands in TVM.
 _SIZES = {
@@ -84,6 +82,6 @@ def get_workload(
     batch_size: int = 4,
     image_shape: tuple[int, ...] = (3, 224, 224),
     dtype: str = "float32",
-) -> Any:
+) -> Workload:
     """Return the network as a module, and first values of its parameters."""
     return create_workload(get_net(densenet_size, classes, (batch_size, *image_shape), dtype))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.graph import Value
 from autotune.tvm.relay import nn
 from autotune.tvm.relay.function import Function, IRModule
 from autotune.tvm.relay.operators import concatenate, var
 from autotune.tvm.relay.testing import layers
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import Workload, create_workload
 
 # A chain of convolutions: output channels, window, stride; windows of stride 1 are padded.
 Chain = list[tuple[int, tuple[int, int], int]]
@@ -35,12 +33,9 @@ def conv(
 
 def pooling(data: Value, size: int, stride: int, pad: int, kind: str) -> Value:
     """Take the maximum, or the average with the padding counted."""
-    numbers: dict[str, Any] = {
-        "pool_size": (size, size), "strides": (stride, stride), "padding": (pad, pad),
-    }  # fmt: skip
     if kind == "max":
-        return nn.max_pool2d(data, **numbers)
-    return nn.avg_pool2d(data, **numbers, count_include_pad=True)
+        return nn.max_pool2d(data, pool_size=size, strides=stride, padding=pad)
+    return nn.avg_pool2d(data, pool_size=size, strides=stride, padding=pad, count_include_pad=True)
 
 
 def _tower(data: Value, chain: Chain, name: str) -> Value:
@@ -133,6 +128,6 @@ def get_workload(
     num_classes: int = 1000,
     image_shape: tuple[int, ...] = (3, 299, 299),
     dtype: str = "float32",
-) -> Any:
+) -> Workload:
     """Return the network as a module, and first values of its parameters."""
     return create_workload(get_net(batch_size, num_classes, image_shape, dtype))

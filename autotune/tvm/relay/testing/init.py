@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from autotune.errors import GraphError
-from autotune.graph import TensorType, Value
+from autotune.graph import Array, TensorType, Value
 from autotune.runtime.arrays.array import NDArray, array
 from autotune.tvm.relay.function import Function, IRModule
 
-Array = np.ndarray[Any, np.dtype[Any]]
+# A network, and first values of its parameters.
+Workload = tuple[IRModule, dict[str, NDArray]]
+
+# Gives the first value of a parameter, by its name and type.
+Initializer = Callable[[str, TensorType], Array]
 
 
 class Xavier:
@@ -53,8 +57,8 @@ class Xavier:
 
 
 def create_workload(
-    net: Function | Value, initializer: Any = None, seed: int = 0
-) -> tuple[IRModule, dict[str, NDArray]]:
+    net: Function | Value, initializer: Initializer | None = None, seed: int = 0
+) -> Workload:
     """Return a network as a module, and first values of its parameters.
 
     Args:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from autotune.graph import Value, Variable
 from autotune.tvm.relay import nn
-from autotune.tvm.relay.arguments import whole_numbers
+from autotune.tvm.relay.arguments import Numbers, whole_numbers
 from autotune.tvm.relay.operators import var
 
 
@@ -21,58 +22,63 @@ def batch_norm_infer(
     beta: Value | None = None,
     moving_mean: Value | None = None,
     moving_var: Value | None = None,
-    **kwargs: Any,
+    *,
+    name: str,
+    axis: int = 1,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
 ) -> Value:
     """Normalise by statistics that are parameters; gamma is one also where it is not used."""
-    name = kwargs.pop("name")
-    channels = (data.shape[kwargs.get("axis", 1)],)
+    channels = (data.shape[axis],)
     given = {"gamma": gamma, "beta": beta, "moving_mean": moving_mean, "moving_var": moving_var}
     vectors = [
         each if each is not None else parameter(f"{name}_{key}", channels, data)
         for key, each in given.items()
     ]
     gamma, beta, moving_mean, moving_var = vectors
-    result: Value = nn.batch_norm(data, gamma, beta, moving_mean, moving_var, **kwargs)[0]
-    return result
+    return nn.batch_norm(data, gamma, beta, moving_mean, moving_var, axis, epsilon, center, scale)[
+        0
+    ]
 
 
-def _filters(data: Value, kwargs: dict[str, Any], layouts: tuple[str, str]) -> tuple[int, ...]:
+def _filters(
+    images: dict[str, int], layout: str, kernel_size: Numbers, channels: int, groups: int
+) -> tuple[int, ...]:
     """Return the shape of a convolution's weight."""
-    images = dict(zip(kwargs.get("data_layout", layouts[0]), data.shape, strict=True))
-    layout = kwargs.get("kernel_layout", layouts[1])
-    groups = kwargs.get("groups", 1)
     letters = [letter for letter in layout if letter in "DHW"]
-    window = whole_numbers("layer", "kernel_size", kwargs["kernel_size"])
+    window = whole_numbers("layer", "kernel_size", kernel_size)
     extents = {
         **dict(zip(letters, window, strict=True)),
-        "O": kwargs["channels"],
+        "O": channels,
         "I": images["C"] // groups,
     }
     return tuple(extents[letter] for letter in layout)
 
 
-def conv2d(data: Value, weight: Value | None = None, **kwargs: Any) -> Value:
-    """Convolve by a parameter ``name_weight``, or by the given one."""
-    name = kwargs.pop("name")
-    if weight is None:
-        weight = parameter(f"{name}_weight", _filters(data, kwargs, ("NCHW", "OIHW")), data)
-    return nn.conv2d(data, weight, **kwargs)
+def _convolution(
+    convolve: Callable[..., Value], images: str, filters: str, doc: str
+) -> Callable[..., Value]:
+    """Make the layer of a convolution, with the layouts that it has by default."""
+
+    def layer(data: Value, weight: Value | None = None, *, name: str, **kwargs: Any) -> Value:
+        if weight is None:
+            extents = dict(zip(kwargs.get("data_layout", images), data.shape, strict=True))
+            shape = _filters(
+                extents, kwargs.get("kernel_layout", filters), kwargs["kernel_size"],
+                kwargs["channels"], kwargs.get("groups", 1),
+            )  # fmt: skip
+            weight = parameter(f"{name}_weight", shape, data)
+        return convolve(data, weight, **kwargs)
+
+    layer.__name__ = layer.__qualname__ = convolve.__name__
+    layer.__doc__ = f"{doc} by a parameter ``name_weight``, or by the given one."
+    return layer
 
 
-def conv3d(data: Value, weight: Value | None = None, **kwargs: Any) -> Value:
-    """Convolve images of three dimensions by a parameter ``name_weight``."""
-    name = kwargs.pop("name")
-    if weight is None:
-        weight = parameter(f"{name}_weight", _filters(data, kwargs, ("NCDHW", "OIDHW")), data)
-    return nn.conv3d(data, weight, **kwargs)
-
-
-def conv2d_transpose(data: Value, weight: Value | None = None, **kwargs: Any) -> Value:
-    """Spread images by a parameter ``name_weight`` [in, out, height, width]."""
-    name = kwargs.pop("name")
-    if weight is None:
-        weight = parameter(f"{name}_weight", _filters(data, kwargs, ("NCHW", "IOHW")), data)
-    return nn.conv2d_transpose(data, weight, **kwargs)
+conv2d = _convolution(nn.conv2d, "NCHW", "OIHW", "Convolve images")
+conv3d = _convolution(nn.conv3d, "NCDHW", "OIDHW", "Convolve images of three dimensions")
+conv2d_transpose = _convolution(nn.conv2d_transpose, "NCHW", "IOHW", "Spread images")
 
 
 def dense_add_bias(
@@ -80,16 +86,17 @@ def dense_add_bias(
     weight: Value | None = None,
     bias: Value | None = None,
     units: int | None = None,
-    **kwargs: Any,
+    *,
+    name: str,
+    out_dtype: str = "",
 ) -> Value:
     """Apply a dense layer with parameters ``name_weight`` and ``name_bias``."""
-    name = kwargs.pop("name")
     if weight is None:
         assert units is not None
         weight = parameter(f"{name}_weight", (units, data.shape[1]), data)
     if bias is None:
         bias = parameter(f"{name}_bias", weight.shape[:1], data)
-    return nn.bias_add(nn.dense(data, weight, units, **kwargs), bias, axis=-1)
+    return nn.bias_add(nn.dense(data, weight, units, out_dtype), bias, axis=-1)
 
 
 def conv_kernel_layout(data_layout: str, is_depthwise: bool = False) -> str:

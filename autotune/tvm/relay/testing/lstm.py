@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.graph import Value
 from autotune.tvm.relay import nn
 from autotune.tvm.relay.function import Function, IRModule
 from autotune.tvm.relay.operators import add, multiply, sigmoid, split, tanh, var, zeros
 from autotune.tvm.relay.testing import layers
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import Workload, create_workload
 
 
 def lstm_cell(data: Value, h: Value, c: Value, step: int) -> tuple[Value, Value]:
@@ -42,6 +40,6 @@ def get_net(
 
 def get_workload(
     iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32"
-) -> Any:
+) -> Workload:
     """Return the network as a module, and first values of its parameters."""
     return create_workload(get_net(iterations, num_hidden, batch_size, dtype))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.graph import Value
 from autotune.tvm.relay import nn
 from autotune.tvm.relay.function import Function, IRModule
 from autotune.tvm.relay.operators import var
 from autotune.tvm.relay.testing import layers
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import Workload, create_workload
 
 
 def get_net(
@@ -31,6 +29,6 @@ def get_workload(
     num_classes: int = 10,
     image_shape: tuple[int, ...] = (1, 28, 28),
     dtype: str = "float32",
-) -> Any:
+) -> Workload:
     """Return the network as a module, and first values of its parameters."""
     return create_workload(get_net(batch_size, num_classes, image_shape, dtype))

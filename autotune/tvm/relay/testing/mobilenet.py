@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.graph import Value
 from autotune.tvm.relay import nn
 from autotune.tvm.relay.function import Function, IRModule
 from autotune.tvm.relay.operators import var
 from autotune.tvm.relay.testing import layers
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import Workload, create_workload
 
 # Channels that come in, channels that go out, and the stride of each block.
 _BLOCKS = (
@@ -72,6 +70,6 @@ def get_workload(
     image_shape: tuple[int, ...] = (3, 224, 224),
     dtype: str = "float32",
     layout: str = "NCHW",
-) -> Any:
+) -> Workload:
     """Return the network as a module, and first values of its parameters."""
     return create_workload(mobile_net(num_classes, (batch_size, *image_shape), dtype, layout))

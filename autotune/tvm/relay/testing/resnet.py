@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from autotune.errors import GraphError
 from autotune.graph import Value
@@ -11,7 +10,7 @@ from autotune.tvm.relay import nn
 from autotune.tvm.relay.function import Function, IRModule
 from autotune.tvm.relay.operators import add, var
 from autotune.tvm.relay.testing import layers
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import Workload, create_workload
 
 _EPS = 2e-5
 _UNITS = {
@@ -31,7 +30,7 @@ def residual_unit(
     kernel_layout: str = "IOHW",
 ) -> Value:
     """Add two or three convolutions to their input, or to its projection."""
-    layouts: dict[str, Any] = {"data_layout": data_layout, "kernel_layout": kernel_layout}
+    layouts: dict[str, str] = {"data_layout": data_layout, "kernel_layout": kernel_layout}
     axis = data_layout.index("C")
 
     def activated(x: Value, part: str) -> Value:
@@ -68,7 +67,7 @@ def resnet(
 ) -> Function:
     """Stack units into stages, between a stem and a classifier."""
     axis, kernel = layout.index("C"), layers.conv_kernel_layout(layout)
-    layouts: dict[str, Any] = {"data_layout": layout, "kernel_layout": kernel}
+    layouts: dict[str, str] = {"data_layout": layout, "kernel_layout": kernel}
     data = var("data", shape=data_shape, dtype=dtype)
     body = layers.batch_norm_infer(data, epsilon=_EPS, axis=axis, scale=False, name="bn_data")
     height = data_shape[layout.index("H")]
@@ -125,7 +124,7 @@ def get_net(
     image_shape: tuple[int, ...] = (3, 224, 224),
     layout: str = "NCHW",
     dtype: str = "float32",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Function:
     """Return the network; further keywords are ignored."""
     units, filters, bottle_neck = plan(num_layers, image_shape[layout.index("H") - 1])
@@ -140,8 +139,8 @@ def get_workload(
     image_shape: tuple[int, ...] = (3, 224, 224),
     layout: str = "NCHW",
     dtype: str = "float32",
-    **kwargs: Any,
-) -> Any:
+    **kwargs: object,
+) -> Workload:
     """Return the network as a module, and first values of its parameters.
 
     Raises:

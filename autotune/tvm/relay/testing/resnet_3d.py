@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.graph import Value
 from autotune.tvm.relay import nn
 from autotune.tvm.relay.function import Function, IRModule
 from autotune.tvm.relay.operators import add, var
 from autotune.tvm.relay.testing import layers
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import Workload, create_workload
 from autotune.tvm.relay.testing.resnet import plan
 
 _EPS = 2e-5
@@ -22,7 +20,7 @@ def _activated(data: Value, name: str) -> Value:
 
 def residual_unit(
     data: Value, num_filter: int, stride: int, dim_match: bool, name: str,
-    bottle_neck: bool, layouts: dict[str, Any],
+    bottle_neck: bool, layouts: dict[str, str],
 ) -> Value:  # fmt: skip
     """Add two or three convolutions to their input, or to its projection."""
 
@@ -50,10 +48,10 @@ def get_net(
     image_shape: tuple[int, ...] = (3, 16, 112, 112),
     layout: str = "NCDHW",
     dtype: str = "float32",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Function:
     """Return the network; there is no pooling after the stem."""
-    layouts: dict[str, Any] = {
+    layouts: dict[str, str] = {
         "data_layout": layout,
         "kernel_layout": layers.conv_kernel_layout(layout),
     }
@@ -86,8 +84,8 @@ def get_workload(
     image_shape: tuple[int, ...] = (3, 16, 112, 112),
     layout: str = "NCDHW",
     dtype: str = "float32",
-    **kwargs: Any,
-) -> Any:
+    **kwargs: object,
+) -> Workload:
     """Return the network as a module, and first values of its parameters."""
     return create_workload(
         get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype, **kwargs)

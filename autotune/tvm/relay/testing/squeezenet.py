@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.errors import GraphError
 from autotune.graph import Value
 from autotune.tvm.relay import nn
 from autotune.tvm.relay.function import Function, IRModule
 from autotune.tvm.relay.operators import concatenate, var
 from autotune.tvm.relay.testing import layers
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import Workload, create_workload
 
 # Fires as (squeezed, expanded) channels; None stands for a pooling.
 _FIRES = {
@@ -21,15 +19,20 @@ _FIRES = {
 }  # fmt: skip
 
 
-def _conv(data: Value, name: str, channels: int, size: int, **kwargs: Any) -> Value:
-    out = layers.conv2d(data, channels=channels, kernel_size=(size, size), name=name, **kwargs)
+def _conv(
+    data: Value, name: str, channels: int, size: int, stride: int = 1, padding: int = 0
+) -> Value:
+    out = layers.conv2d(
+        data, channels=channels, kernel_size=(size, size), strides=stride, padding=padding,
+        name=name,
+    )  # fmt: skip
     return nn.relu(nn.bias_add(out, layers.parameter(f"{name}_bias", (channels,), data)))
 
 
 def _fire(data: Value, squeezed: int, expanded: int, name: str) -> Value:
     data = _conv(data, f"{name}_input_conv", squeezed, 1)
     left = _conv(data, f"{name}_left_conv", expanded, 1)
-    right = _conv(data, f"{name}_right_conv", expanded, 3, padding=(1, 1))
+    right = _conv(data, f"{name}_right_conv", expanded, 3, padding=1)
     return concatenate((left, right), axis=1)
 
 
@@ -53,9 +56,9 @@ def get_net(
         raise GraphError(f"squeezenet: version must be '1.0' or '1.1', got {version!r}")
     body: Value = var("data", shape=(batch_size, *image_shape), dtype=dtype)
     if version == "1.0":
-        body = _conv(body, "conv1", 96, 7, strides=(2, 2), padding=(3, 3))
+        body = _conv(body, "conv1", 96, 7, 2, 3)
     else:
-        body = _conv(body, "conv1", 64, 3, strides=(2, 2), padding=(1, 1))
+        body = _conv(body, "conv1", 64, 3, 2, 1)
     body, number = _pool(body), 0
     for fire in _FIRES[version]:
         if fire is None:
@@ -74,6 +77,6 @@ def get_workload(
     version: str = "1.0",
     image_shape: tuple[int, ...] = (3, 224, 224),
     dtype: str = "float32",
-) -> Any:
+) -> Workload:
     """Return the network as a module, and first values of its parameters."""
     return create_workload(get_net(batch_size, image_shape, num_classes, version, dtype))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autotune.errors import GraphError
 from autotune.graph import Value
 from autotune.tvm.relay import nn
 from autotune.tvm.relay.function import Function, IRModule
 from autotune.tvm.relay.operators import var
 from autotune.tvm.relay.testing import layers
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import Workload, create_workload
 
 _FILTERS = (64, 128, 256, 512, 512)
 _LAYERS = {
@@ -70,7 +68,7 @@ def get_workload(
     dtype: str = "float32",
     num_layers: int = 11,
     batch_norm: bool = False,
-) -> Any:
+) -> Workload:
     """Return the network as a module, and first values of its parameters."""
     net = get_net(batch_size, image_shape, num_classes, dtype, num_layers, batch_norm)
     return create_workload(net)
