@@ -24,7 +24,7 @@ NVRTC = [
 ]
 PLOT, PANDAS = ["matplotlib>=3.8"], ["pandas>=2"]
 TEST = [
-    "pytest>=8",
+    "pytest>=9",
     "pytest-cov>=5",
     "hypothesis>=6.100",
     "jsonschema>=4.17",

@@ -36,22 +36,23 @@ _PARSING = threading.Lock()
 _ATTEMPTS = 5
 
 
-def kernel_hash(output: Any, target: Target) -> str | None:
+def kernel_hash(output: object, target: Target, rendered: Kernel | None = None) -> str | None:
     """Return the hash of what a template returned; None where it says nothing of its kernel.
 
     Args:
         output: a `SourceKernel`, or a schedule and its arguments.
         target: what it is built for; it decides the language only.
+        rendered: what `kernel_of` made of the output for this target, if that was asked before.
 
     Raises:
         KernelError: the source cannot be rendered.
     """
     match output:
         case SourceKernel():
-            return of_source(output.kernel(target.language), output.reference)
+            return of_source(rendered or output.kernel(target.language), output.reference)
         case Kernel():
             return of_source(output, None)
-        case (Schedule() as schedule, args):
+        case (Schedule() as schedule, [*args]):
             return of_schedule(schedule, args)
         case _:
             return None
@@ -80,18 +81,25 @@ def _digest(texts: Iterable[str]) -> str:
 
 def _plain(value: object) -> Any:
     """Return frozen data for JSON, without fields at their default: new ones change no hash."""
-    if is_dataclass(value):
-        given = {each.name: getattr(value, each.name) for each in fields(value)}
-        defaults = {each.name: each.default for each in fields(value)}
-        kept = {name: _plain(v) for name, v in given.items() if _differs(v, defaults[name])}
-        return [type(value).__name__, kept]
+    if value is None or isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+    kind: type = type(value)
+    known = _fields(kind)
+    if known is None:
+        return str(value)
+    given = [(name, getattr(value, name), default) for name, default in known]
+    kept = {name: _plain(v) for name, v, default in given if default is MISSING or v != default}
+    return [kind.__name__, kept]
 
 
-def _differs(value: object, default: object) -> bool:
-    return default is MISSING or bool(value != default)
+@functools.cache
+def _fields(kind: type) -> tuple[tuple[str, object], ...] | None:
+    """Return the fields of a dataclass with their defaults; None of any other class."""
+    if not is_dataclass(kind):
+        return None
+    return tuple([(each.name, each.default) for each in fields(kind)])
 
 
 def _identity(reference: Callable[..., Any] | None) -> str:

@@ -30,7 +30,7 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     try:
         if isinstance(shape, Mapping):
             check.refuse("shape", expected, shape)
-        return tuple(operator.index(n) for n in shape)
+        return tuple([operator.index(n) for n in shape])
     except TypeError as error:
         raise KernelError(f"argument {name!r}: shape must be {expected}, got {shape!r}") from error
 
@@ -50,7 +50,7 @@ def extent3(owner: str, name: str, extent: object, least: int = 0) -> tuple[int,
     if not 1 <= len(extents) <= 3:
         check.refuse(name, f"{expected} (1 to 3 dimensions)", extent)
     try:
-        sizes = tuple(operator.index(n) for n in extents)
+        sizes = tuple([operator.index(n) for n in extents])
     except TypeError:
         check.refuse(name, expected, extent, "; divide with //")
     if min(sizes) < least:
@@ -59,13 +59,13 @@ def extent3(owner: str, name: str, extent: object, least: int = 0) -> tuple[int,
     return x, y, z
 
 
-def define_line(owner: str, name: object, value: object) -> str:
+def define_line(check: Check, name: object, value: object) -> str:
     """Return one ``#define`` line; booleans become 0 and 1, as the preprocessor has no others.
 
     Raises:
-        KernelError: the name is no identifier, or the value no number or text of one line.
+        KernelError: the name is no identifier, or the value no number or text of one line; the
+            message names the owner of ``check``.
     """
-    check = Check(KernelError, owner)
     if not isinstance(name, str) or not name.isidentifier():
         check.refuse("defines", "named by C identifiers", name)
     plain = value.item() if hasattr(value, "item") else value
@@ -86,6 +86,7 @@ def check_items(owner: str, name: str, items: Any, kind: type, expected: str) ->
     """
     check = Check(KernelError, owner)
     for one in check.sequence(name, items, expected):
-        check.kind(name, one, kind, expected)
+        if not isinstance(one, kind):
+            check.refuse(name, expected, one)
     given: Sequence[Any] = items
     return given

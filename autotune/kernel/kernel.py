@@ -190,8 +190,8 @@ class Kernel:
 
     def __post_init__(self) -> None:
         names = [a.name for a in self.args] + [w.name for w in self.workspace]
-        twice = sorted({n for n in names if names.count(n) > 1})
-        if twice:
+        if len(set(names)) < len(names):
+            twice = sorted({n for n in names if names.count(n) > 1})
             raise KernelError(
                 f"kernel {self.name!r}: argument names used twice: {', '.join(twice)}"
             )
@@ -211,13 +211,14 @@ class Kernel:
         """Refuse constants as parameters, and an entry that is called in two ways."""
         kinds: dict[str, tuple[str | None, ...]] = {}
         for one in self.calls:
-            wrong = [a.name for a in self.parameters(one) if isinstance(a, Constant)]
+            taken = self.parameters(one)
+            wrong = [a.name for a in taken if isinstance(a, Constant)]
             if wrong:
                 raise KernelError(
                     f"kernel {self.name!r}: entry {one.entry!r} takes the constant {wrong[0]!r}; "
                     "kernels find constants in a variable of that name, leave it out of the call"
                 )
-            found = tuple(a.dtype if isinstance(a, Scalar) else None for a in self.parameters(one))
+            found = tuple([a.dtype if isinstance(a, Scalar) else None for a in taken])
             if kinds.setdefault(one.entry, found) != found:
                 raise KernelError(
                     f"kernel {self.name!r}: entry {one.entry!r} is called twice with arguments of "
@@ -248,7 +249,7 @@ class Kernel:
         """Return what one of the calls passes, in order."""
         known: dict[str, Argument | Workspace] = {a.name: a for a in self.args}
         known |= {w.name: w for w in self.workspace}
-        return tuple(known[name] for name in one.args)
+        return tuple([known[name] for name in one.args])
 
     @property
     def constants(self) -> tuple[Constant, ...]:

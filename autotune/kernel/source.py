@@ -169,8 +169,8 @@ class SourceKernel:
         Raises:
             KernelError: the file is missing, or the Jinja2 template uses an undefined variable.
         """
-        owner = f"kernel {self.name!r}"
-        defines = "".join(define_line(owner, k, v) for k, v in self.defines.items())
+        check = Check(KernelError, f"kernel {self.name!r}")
+        defines = "".join([define_line(check, k, v) for k, v in self.defines.items()])
         return defines + "#line 1\n" * bool(defines) + self._body()
 
     def _body(self) -> str:

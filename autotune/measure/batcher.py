@@ -13,6 +13,10 @@ from autotune.errors import MeasureError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# How long a thread that has nothing left to do may take to end. What it may still be at is a
+# function of the user's, or a lock that an interrupted thread left behind: nobody waits for that.
+JOIN_S = 10.0
+
 
 class Batcher(Generic[Item, Result]):
     """Gathers what is submitted and hands it on in batches, from one thread of its own.
@@ -45,14 +49,17 @@ class Batcher(Generic[Item, Result]):
         return future
 
     def close(self) -> None:
-        """Finish the batch at work, cancel what waits, and end the thread."""
+        """Finish the batch at work, cancel what waits, and end the thread.
+
+        A batch that does not end in `JOIN_S` is left to itself.
+        """
         if self._thread is None:
             return
         for _, future in self._waiting([]):
             future.cancel()
         self._queue.put(None)
         if self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(JOIN_S)
         self._thread = None
 
     def _serve(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 
@@ -134,8 +134,8 @@ class Evidence:
 
     def __and__(self, more: Evidence) -> Evidence:
         """Return all that either knows; what both know is as the second says."""
-        given = {name: value for name in NAMES if (value := getattr(more, name)) is not None}
-        return replace(self, **given, others={**self.others, **more.others})
+        given = {name: value for name, value in more.__dict__.items() if value is not None}
+        return Evidence.known({**self.__dict__, **given, "others": {**self.others, **more.others}})
 
 
 _new = Evidence.__new__

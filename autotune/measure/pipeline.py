@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
@@ -65,8 +65,10 @@ class Pipeline:
         self.capacity = batch_size or (_REPRODUCIBLE_BATCH if reproducible else ahead)
         self._trials: deque[_Trial] = deque()
         self._on_end = on_end
-        # Trials that were taken, and that had ended when somebody last waited for room.
-        self._taken = self._told = 0
+        # Each trial that ended, in whatever way, until this thread took note of it: `_look`.
+        self._ends: SimpleQueue[_Trial] = SimpleQueue()
+        # How many are under way, and how many ended since somebody last waited for room.
+        self._under_way = self._fresh = 0
 
     @property
     def outstanding(self) -> int:
@@ -80,8 +82,8 @@ class Pipeline:
         """
         if self._reproducible:
             return 0 if self._trials else self.capacity
-        under_way = sum(not trial.future.done() for trial in self._trials)
-        return max(0, min(self.capacity - under_way, 2 * self.capacity - len(self._trials)))
+        self._look()
+        return max(0, min(self.capacity - self._under_way, 2 * self.capacity - len(self._trials)))
 
     def host_work(self) -> AbstractContextManager[object]:
         """Return a context for heavy work in this process; see `Session.host_work`."""
@@ -90,7 +92,8 @@ class Pipeline:
     @property
     def ready(self) -> bool:
         """Whether the oldest trial ended, so that `in_turn` has something to give."""
-        return bool(self._trials) and self._trials[0].future.done()
+        self._look()
+        return bool(self._trials) and self._trials[0].ended
 
     def refusal(self, measure_input: MeasureInput) -> MeasureResult | None:
         """Return how a trial would fail of which it is known that it cannot run, else None.
@@ -102,12 +105,14 @@ class Pipeline:
     def submit(self, measure_inputs: Sequence[MeasureInput]) -> None:
         """Start to measure; candidates are realised here, in the calling thread."""
         for inp in measure_inputs:
-            self._trials.append(_Trial(inp, self.session.start(inp, self._on_end)))
+            trial = _Trial(inp, self.session.start(inp, self._on_end))
+            self._trials.append(trial)
+            self._under_way += 1
+            trial.future.add_done_callback(trial.tells(self._ends))
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the oldest trial, if any is outstanding, or until the time is over."""
-        if self._trials:
-            self._trials[0].wait(timeout_s)
+        self._wait(timeout_s, math.inf)
 
     def wait_for_room(self, timeout_s: float | None = None) -> None:
         """Wait until the oldest trial ended, or several did since the last call.
@@ -115,19 +120,30 @@ class Pipeline:
         In place of those, others can be submitted. Whoever has nothing to submit may call it
         again and again. Returns at once when nothing is outstanding, and when the time is over.
         """
-        enough = max(1, self.capacity // _PARTS)
-        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        while self._trials and not self.ready and self._ended() - self._told < enough:
-            left = until - time.monotonic()
-            if left <= 0:
-                break
-            under_way = [trial.future for trial in self._trials if not trial.future.done()]
-            wait(under_way, None if left == math.inf else left, FIRST_COMPLETED)
-        self._told = self._ended()
+        self._wait(timeout_s, max(1, self.capacity // _PARTS))
+        self._fresh = 0
 
-    def _ended(self) -> int:
-        """Return how many trials ended so far, taken or not."""
-        return self._taken + sum(trial.future.done() for trial in self._trials)
+    def _wait(self, timeout_s: float | None, enough: float) -> None:
+        """Wait for the oldest trial, or for so many that ended, or until the time is over."""
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while self._trials and not self.ready and self._fresh < enough:
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            try:
+                self._note(self._ends.get(timeout=left))
+            except Empty:
+                break
+
+    def _look(self) -> None:
+        """Take note of all trials that ended so far."""
+        while not self._ends.empty():
+            self._note(self._ends.get())
+
+    def _note(self, trial: _Trial) -> None:
+        trial.ended = True
+        self._under_way -= 1
+        self._fresh += 1
 
     def in_turn(self) -> list[Pair]:
         """Return the oldest trial and all behind it that ended too, up to the first that did not.
@@ -138,10 +154,9 @@ class Pipeline:
         trials = self._trials
         ready: list[Pair] = []
         # What was measured before an error is given first, the error by the next call.
-        while trials and trials[0].future.done() and (trials[0].good or not ready):
+        while self.ready and (not ready or trials[0].good):
             ready.append(settled(trials[0].measure_input, trials[0].future))
             trials.popleft()
-        self._taken += len(ready)
         return ready
 
     def next_results(self) -> list[Pair]:
@@ -163,7 +178,6 @@ class Pipeline:
         """
         left = [trial for trial in self._trials if trial.good]
         self._trials = deque(trial for trial in self._trials if trial not in left)
-        self._taken += len(left)
         return [settled(trial.measure_input, trial.future) for trial in left]
 
     def close(self) -> None:
@@ -175,9 +189,7 @@ class Pipeline:
             self.session.close()
             return
         # One whose result is being told of cannot be given up any more; it ends at once.
-        for trial in self._trials:
-            if not trial.future.cancel():
-                trial.wait()
+        wait([trial.future for trial in self._trials if not trial.future.cancel()])
 
     def __enter__(self) -> Pipeline:
         return self
@@ -191,20 +203,28 @@ class Pipeline:
         self.close()
 
 
-@dataclass(frozen=True, eq=False)
 class _Trial:
-    """One trial on its way."""
+    """One trial on its way.
 
-    measure_input: MeasureInput
-    future: Future[MeasureResult]
+    Attributes:
+        ended: whether the thread of the pipeline knows that it has, in whatever way.
+    """
 
-    def wait(self, timeout_s: float | None = None) -> None:
-        """Wait for its end, in whatever way, or until the time is over."""
-        with suppress(CancelledError, FutureTimeout):
-            self.future.exception(timeout_s)
+    __slots__ = ("ended", "future", "measure_input")
+
+    def __init__(self, measure_input: MeasureInput, future: Future[MeasureResult]) -> None:
+        self.measure_input = measure_input
+        self.future = future
+        self.ended = False
+
+    def tells(self, ends: SimpleQueue[_Trial]) -> Callable[[object], None]:
+        """Return what is called when it ends: also when it is cancelled, which wakes no `wait`."""
+        return lambda _: ends.put(self)
 
     @property
     def good(self) -> bool:
         """Whether it ended with a result, if only that of a failure."""
-        future = self.future
-        return future.done() and not future.cancelled() and future.exception() is None
+        try:
+            return self.future.exception(timeout=0) is None
+        except (CancelledError, FutureTimeout):
+            return False

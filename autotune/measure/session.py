@@ -61,7 +61,9 @@ class Session(Mapping[str, Any]):
         self.builder: Builder = chosen_builder("Session", builder)
         self.runner: Runner = chosen_runner("Session", runner)
         self._gate = HostGate(self.builder)
-        self._changed = threading.Condition(threading.RLock())
+        self._mixes = self.builder.mixes_tasks and self.runner.mixes_tasks
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._task: Workload | None = None
         self._met: set[Workload] = set()
         self._under_way = 0
@@ -164,7 +166,7 @@ class Session(Mapping[str, Any]):
     @property
     def mixes_tasks(self) -> bool:
         """Whether trials of several tasks may be under way at once."""
-        return self.builder.mixes_tasks and self.runner.mixes_tasks
+        return self._mixes
 
     def prepare(self, workload: Workload) -> None:
         """Let what takes time to get ready for a workload begin; a first trial does it as well.
@@ -173,14 +175,14 @@ class Session(Mapping[str, Any]):
             MeasureError: the workload has no target, or the session was closed.
             DeviceError: there is no device for it.
         """
-        with self._changed:
+        with self._lock:
             self._enter(workload)
 
     def _enter(self, workload: Workload) -> None:
         """Tell builder and runner of a workload that they have not met."""
         if self._closed:
             raise MeasureError(f"{workload.name}: the session was closed")
-        if self.mixes_tasks:
+        if self._mixes:
             if workload in self._met:
                 return
         else:
@@ -223,11 +225,10 @@ class Session(Mapping[str, Any]):
                 before the future has the result. What it raises becomes the future's exception.
         """
         trial = _Trial(measure_input, on_end)
-        with self._changed if not self.mixes_tasks else nullcontext():
+        with self._lock if not self._mixes else nullcontext():
             if measure_input.task is not self._task:
                 self.prepare(measure_input.task)
-            with self._changed:
-                self._under_way += 1
+            self._under_way += not self._mixes
             try:
                 with self.host_work(measure_input.task):
                     built = self.builder.submit(measure_input)
@@ -255,9 +256,9 @@ class Session(Mapping[str, Any]):
 
     def _handed_over(self, trial: _Trial, built: BuildResult) -> Future[MeasureResult]:
         """Return what the runner promises; of what was given up, and after `close`, nothing."""
-        nothing: Future[MeasureResult] = Future()
         with self._handing_over:
             if self._closed or trial.future.cancelled():
+                nothing: Future[MeasureResult] = Future()
                 nothing.cancel()
                 return nothing
             ran = self.runner.submit(trial.measure_input, built)
@@ -281,8 +282,10 @@ class Session(Mapping[str, Any]):
         trial.finish(result)
 
     def _settled(self) -> None:
-        """Nothing is at work any more for one trial."""
-        with self._changed:
+        """Nothing is at work any more for one trial; of who mixes tasks nobody waits for that."""
+        if self._mixes:
+            return
+        with self._lock:
             self._under_way -= 1
             if not self._under_way:
                 self._changed.notify_all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -132,7 +132,9 @@ class MeasureResult(_Result):
 
         This is the one number by which trials are compared, ranked and shown.
         """
-        return _time(median(self.costs)) if self.ok and self.costs else float("inf")
+        if self.error_no or not self.costs:
+            return float("inf")
+        return _time(self.costs[0] if len(self.costs) == 1 else median(self.costs))
 
     @property
     def spread(self) -> float | None:
@@ -198,10 +200,8 @@ class BuildResult:
         known = self.kernel.kernel_hash if self.kernel is not None else ""
         if not known and stages is None:
             return result
-        hashed = known or result.evidence.kernel_hash
-        return result._replace(
-            evidence=replace(result.evidence, kernel_hash=hashed, stages=stages)
-        )
+        more = Evidence.known({"kernel_hash": known or None, "stages": stages})
+        return result._replace(evidence=result.evidence & more)
 
     @property
     def ok(self) -> bool:

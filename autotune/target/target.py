@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from autotune.errors import TargetError
@@ -108,7 +109,7 @@ class Target:
         object.__setattr__(self, "keys", tuple(merged))
         object.__setattr__(self, "host", None if host is None else Target(host))
 
-    @property
+    @cached_property
     def backend(self) -> Backend:
         """What compiles and runs kernels for it.
 
@@ -169,18 +170,22 @@ class Target:
         """Whether CUDA kernels run on the CPU emulator: the ``-emulate`` option."""
         return str(self.attrs.get("emulate", "0")).lower() in ("1", "true")
 
-    def __str__(self) -> str:
+    @cached_property
+    def _text(self) -> str:
         options = [f"-keys={','.join(self.keys)}"] if self.keys else []
         options += [f"-{key}={_option_text(self.attrs[key])}" for key in sorted(self.attrs)]
         return " ".join([str(self.kind), *options])
 
+    def __str__(self) -> str:
+        return self._text
+
     __repr__ = __str__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Target) and str(self) == str(other)
+        return isinstance(other, Target) and self._text == other._text
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash(self._text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Target, (str(self), None if self.host is None else str(self.host))

@@ -13,6 +13,7 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.tuner.result import TuneResult
 
 Pair = tuple[MeasureInput, MeasureResult]
+_EVENTS = ("tuning", "trial_ended", "raced", "tuned")
 
 
 class Callback:
@@ -71,6 +72,7 @@ class Watchers:
         self._callbacks = tuple(callbacks)
         self._at_once = [c for c in callbacks if getattr(c, "at_once", False)]
         self._in_turn = [c for c in callbacks if c not in self._at_once]
+        self._told = {event: _handlers(callbacks, event) for event in _EVENTS}
         self._one_at_a_time = threading.Lock()
 
     @property
@@ -94,7 +96,8 @@ class Watchers:
     def trial_ended(self, measure_input: MeasureInput, result: MeasureResult) -> None:
         """Tell of a trial that just ended, in whatever thread."""
         with self._one_at_a_time, ExitStack() as calls:
-            calls.callback(self._tell, "trial_ended", measure_input, result)
+            if self._told["trial_ended"]:
+                calls.callback(self._tell, "trial_ended", measure_input, result)
             for callback in reversed(self._at_once):
                 calls.callback(callback, self._owner, [measure_input], [result])
 
@@ -115,9 +118,14 @@ class Watchers:
 
     def _tell(self, event: str, *what: object) -> None:
         with ExitStack() as calls:
-            for callback in reversed(self._callbacks):
-                if (asked := _handler(callback, event)) is not None:
-                    calls.callback(asked, self._owner, *what)
+            for asked in reversed(self._told[event]):
+                calls.callback(asked, self._owner, *what)
+
+
+def _handlers(callbacks: Sequence[object], event: str) -> list[Callable[..., None]]:
+    """Return what is to be called for an event, in order."""
+    found = [_handler(callback, event) for callback in callbacks]
+    return [one for one in found if one is not None]
 
 
 def _handler(callback: object, event: str) -> Callable[..., None] | None:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from autotune.utils.environment import with_variables
 
 # How long the pipe of a killed command may stay open before what it printed is given up.
 _DRAIN_S = 5.0
+# Between two looks for children that became ours.
+_LOOK_S = 1e-3
 
 
 @dataclass(frozen=True)
@@ -100,10 +103,13 @@ def end_children() -> None:
     """
     with contextlib.suppress(ChildProcessError):  # there are none: the usual case
         while True:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+            for child in _children(os.getpid()):
+                kill_tree(child)
+            # Another may have become ours since, so that its end is not waited for.
             if not os.waitpid(-1, os.WNOHANG)[0]:
-                for child in _children(os.getpid()):
-                    kill_tree(child)
-                os.waitpid(-1, 0)
+                time.sleep(_LOOK_S)
 
 
 def _children(parent: int) -> list[int]:

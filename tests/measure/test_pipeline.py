@@ -123,7 +123,8 @@ def held(task):
 
     with Pipeline(task, measure_option(PlainBuilder(), runner), on_end=note) as pipeline:
         pipeline.submit(inputs_of(task, range(4)))
-        while len(runner.futures) < 4:
+        deadline = time.monotonic() + 30
+        while len(runner.futures) < 4 and time.monotonic() < deadline:
             time.sleep(0.001)
         yield pipeline, runner, ended
 
@@ -151,6 +152,56 @@ def test_leaving_gives_all_that_ended(held):
     runner.end(1)
     assert indices(pipeline.leave()) == [1, 2]
     assert indices(pipeline.leave()) == []
+
+
+def woken(pipeline, act):
+    """Return whether who waits for room is woken by something done in another thread."""
+    pipeline.wait_for_room(0)  # takes note of all that ended before
+    timer = threading.Timer(0.05, act)
+    timer.start()
+    started = time.monotonic()
+    pipeline.wait_for_room(20)
+    timer.join(20)
+    return time.monotonic() - started < 10
+
+
+def test_a_trial_that_is_cancelled_wakes_who_waits_for_room(held):
+    pipeline, *_ = held
+    oldest, *_, youngest = pipeline._trials
+    assert woken(pipeline, youngest.future.cancel)
+    assert not pipeline.ready
+    assert woken(pipeline, oldest.future.cancel)
+    assert pipeline.ready
+    with pytest.raises(MeasureError, match="a trial was cancelled"):
+        pipeline.in_turn()
+
+
+def test_each_trial_that_ends_behind_the_oldest_wakes_who_waits_for_room(held):
+    pipeline, runner, _ = held
+    for index in (2, 1):
+        assert woken(pipeline, lambda index=index: runner.end(index))
+    assert pipeline.in_turn() == []
+
+
+def test_closing_does_not_wait_for_a_function_that_does_not_end(task, monkeypatch):
+    monkeypatch.setattr("autotune.measure.batcher.JOIN_S", 0.2)
+    entered, over = threading.Event(), threading.Event()
+
+    class Endless(PlainBuilder):
+        def build(self, measure_inputs):
+            entered.set()
+            over.wait(30)
+            return super().build(measure_inputs)
+
+    pipeline = Pipeline(task, measure_option(Endless(), Held()))
+    try:
+        pipeline.submit(inputs_of(task, [0]))
+        assert entered.wait(20)
+        started = time.monotonic()
+        pipeline.close()
+        assert time.monotonic() - started < 10
+    finally:
+        over.set()
 
 
 def test_what_was_measured_before_an_error_is_not_lost(held):
@@ -183,7 +234,7 @@ def test_nothing_is_handed_to_a_runner_once_it_is_being_closed(task):
             self.discarded = []
 
         def build(self, measure_inputs):
-            self.closing.wait()
+            self.closing.wait(30)
             return super().build(measure_inputs)
 
         def discard(self, build_result):

@@ -35,10 +35,12 @@ def ctrl_c_when(condition, most_s=10.0):
 
     def watch():
         deadline = time.monotonic() + most_s
-        while not condition() and time.monotonic() < deadline and not over.wait(0.005):
-            pass
-        if not over.is_set():
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        try:
+            while not condition() and time.monotonic() < deadline and not over.wait(0.005):
+                pass
+        finally:  # nothing else ends the block
+            if not over.is_set():
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -46,7 +48,7 @@ def ctrl_c_when(condition, most_s=10.0):
         yield
     finally:
         over.set()
-        thread.join()
+        thread.join(most_s)
 
 
 def test_an_interrupt_is_raised_again_with_a_complete_log(task, tmp_path):

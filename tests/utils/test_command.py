@@ -68,6 +68,33 @@ def test_a_timeout_kills_the_whole_tree_and_keeps_what_was_said():
     assert not any(map(alive, pids))
 
 
+ORPHANS = """
+import os, sys, time
+from autotune.utils.child import adopt
+from autotune.utils.command import end_children
+adopt()
+reader, writer = os.pipe()
+if os.fork() == 0:
+    # Each leaves a child of a session of its own behind, which is ours from then on.
+    for _ in range(20):
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+    os.write(writer, b"x")
+    time.sleep(60)
+os.read(reader, 1)
+end_children()
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("all ended")
+"""
+
+
+def test_children_that_become_ours_while_others_are_ended_are_ended_too():
+    assert run(python(ORPHANS), timeout_s=30).output == "all ended\n"
+
+
 def test_a_command_stays_in_the_process_group_of_its_caller():
     completed = run(python("import os; print(os.getpgrp())"))
     assert int(completed.output) == os.getpgrp()

@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
 
 from autotune.errors import CompilerMissing
+from autotune.measure.batcher import JOIN_S
 from autotune.measure.build.job import BuildJob, BuildReply, Compiled, NotCompiled, reply_of
 from autotune.measure.process.blame import (
     Case,
@@ -221,8 +222,10 @@ class BuildPool:
             self._orders.put(None)
         for worker in workers:
             worker.end()
+        deadline = time.monotonic() + JOIN_S
         for thread in threads:
-            thread.join()
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
         # What was put back meanwhile.
         for waiting in self._waiting():
             waiting.drop()

@@ -37,7 +37,7 @@ def realise(measure_input: MeasureInput) -> Realised | BuildResult:
     try:
         made = workload.realise(candidate)
         kernel = kernel_of(made.what, target)
-        kernel = replace(kernel, kernel_hash=kernel_hash(made.what, target) or "")
+        kernel = replace(kernel, kernel_hash=kernel_hash(made.what, target, kernel) or "")
         refused = launch_violation(kernel, target.limits) or _open_sizes(kernel)
     except AutotuneError as error:
         refused = f"{type(error).__name__}: {error}"

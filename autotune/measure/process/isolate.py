@@ -79,6 +79,8 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], Any]) -> Any:
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may have left its group
+            os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
         end_children()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
@@ -32,33 +32,42 @@ class HostGate:
 
     def __init__(self, builder: Pausable) -> None:
         self._builder = builder
-        self._changed = threading.Condition()
+        # Entered itself, not by its condition: an interrupt cannot come between taking it and
+        # being bound to give it back, and it costs no call.
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._work = _Work(self)
         self._working: dict[int, int] = {}
         self._timing = 0
         self._quiet: int | None = None
 
-    @contextmanager
-    def work(self) -> Iterator[None]:
+    def work(self) -> AbstractContextManager[None]:
         """Hold off timing while the caller's process is busy."""
+        return self._work
+
+    def begin_work(self) -> None:
+        """Wait until nobody times, and let nobody begin to."""
         me = threading.get_ident()
-        with self._changed:
+        with self._lock:
             while self._timing and me not in self._working and self._quiet != me:
                 self._changed.wait()
             self._working[me] = self._working.get(me, 0) + 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._working[me] -= 1
-                if not self._working[me]:
-                    del self._working[me]
+
+    def end_work(self) -> None:
+        """End what `begin_work` of this thread began."""
+        me = threading.get_ident()
+        with self._lock:
+            self._working[me] -= 1
+            if not self._working[me]:
+                del self._working[me]
+                if self._timing:
                     self._changed.notify_all()
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Pause the builders and hold off the caller's process."""
         me = threading.get_ident()
-        with self._changed:
+        with self._lock:
             self._timing += 1
             try:
                 while self._quiet is not None or self._working.keys() - {me}:
@@ -75,7 +84,20 @@ class HostGate:
             finally:
                 self._builder.resume()
         finally:
-            with self._changed:
+            with self._lock:
                 self._quiet = None
                 self._timing -= 1
                 self._changed.notify_all()
+
+
+class _Work(AbstractContextManager[None]):
+    """The time in which a thread of the caller's process is busy; one for all threads."""
+
+    def __init__(self, gate: HostGate) -> None:
+        self._gate = gate
+
+    def __enter__(self) -> None:
+        self._gate.begin_work()
+
+    def __exit__(self, *_: object) -> None:
+        self._gate.end_work()

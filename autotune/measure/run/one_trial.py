@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypedDict
 
 from autotune.measure.check.verify import VerifyPolicy
 from autotune.measure.evidence import Evidence
@@ -19,6 +19,14 @@ from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, Me
 Check = Literal["never", "best", "always"]
 
 
+class HowTimed(TypedDict):
+    """Fields of `Evidence` that say how a trial was timed."""
+
+    flush: bool | None
+    graph: bool | None
+    min_repeat_ms: float | None
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """How every trial is treated; the fields are arguments of `LocalRunner`."""
@@ -30,10 +38,14 @@ class RunOptions:
     verify: VerifyPolicy
     cooldown_s: float
 
-    def recorded(self) -> Evidence:
+    def recorded(self) -> HowTimed:
         """Return what a record keeps of how it was timed: whatever is not the default."""
         least_ms = self.timing.min_repeat_ms
-        return Evidence(flush=self.flush or None, graph=self.graph, min_repeat_ms=least_ms or None)
+        return {
+            "flush": self.flush or None,
+            "graph": self.graph,
+            "min_repeat_ms": least_ms or None,
+        }
 
 
 def run_job(
@@ -95,8 +107,8 @@ def run_trial(
     if not timing.cut_short:
         standing.note(timing.median)
     several = standing.calibration.active
-    evidence = replace(
-        recorded(timing) & options.recorded(),
+    evidence = recorded(timing) & Evidence(
+        **options.recorded(),
         verified=reply.verified,
         resources=built.resources or None,
         verify=options.verify.told(job.kernel),

@@ -73,7 +73,8 @@ class RunPool:
         self._most_bytes = _memory_bytes() // _MEMORY_PART if most_bytes is None else most_bytes
         self._lock = threading.RLock()
         self._devices: dict[bool, Devices] = {}
-        self._standing: OrderedDict[Workload, Standing] = OrderedDict()
+        # The one that was used last stands last.
+        self._standing: dict[Workload, Standing] = {}
         # What was asked for last, found without a look at what a workload consists of.
         self._last: tuple[Standing, Devices] | None = None
         self._outdated: list[Standing] = []
@@ -102,13 +103,12 @@ class RunPool:
             if self._last is not None and self._last[0].workload is workload:
                 return self._last
             devices = self._devices_for(target_of(workload), plan)
-            standing = self._standing.get(workload)
+            standing = self._standing.pop(workload, None)
             if standing is not None and not standing.holds_for(workload):
                 self._outdated.append(standing)
                 standing = None
-            if standing is None:
-                standing = self._standing[workload] = self._met(workload, plan, devices)
-            self._standing.move_to_end(workload)
+            self._standing[workload] = standing or self._met(workload, plan, devices)
+            standing = self._standing[workload]
             self._last = standing, devices
             return self._last
 
