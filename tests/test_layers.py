@@ -30,6 +30,7 @@ ROWS = [
     {"auto_scheduler"},
     {"network"},
     {"dashboard"},
+    {"report"},
     {"cli"},
     {"__main__"},
     # TVM's names and layout for what stands above; nothing of ours imports them.

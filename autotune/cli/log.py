@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
+from autotune.cli.log_diff import diff
 from autotune.cli.log_entries import Entry, Group, Logs, read_logs, shortened
+from autotune.cli.log_output import (
+    LOG,
+    Row,
+    output_options,
+    paths_argument,
+    print_rows,
+    spread_text,
+    top_option,
+    us_text,
+)
 from autotune.cli.modules import import_templates
-from autotune.cli.tables import Table, as_csv, as_json, say
+from autotune.cli.tables import Table, say
 from autotune.driver import kernel_of
-from autotune.measure.final.recheck import verdict
 from autotune.measure.types import MeasureErrorNo
 from autotune.record.current import differs, task_refusal
 from autotune.record.tools import compact as compact_log
@@ -23,12 +32,8 @@ from autotune.utils.quantities import microseconds
 from autotune.utils.visible import visible
 from autotune.workload.candidate import key_to_json
 
-LOG = click.Path(dir_okay=False, path_type=Path)
 # Longest text of an error and of all knobs in a table.
 ERROR_WIDTH, KNOBS_WIDTH = 90, 100
-
-Row = Mapping[str, Any]
-Command = Callable[..., None]
 
 
 @click.group()
@@ -36,33 +41,13 @@ def log() -> None:
     """Show, compare, plot and rewrite logs of trials."""
 
 
-def _output(command: Command) -> Command:
-    """Add the options of all that prints rows."""
-    for option in (
-        click.option("--csv", "form", flag_value="csv", help="Print CSV."),
-        click.option("--json", "form", flag_value="json", help="Print JSON, times in seconds."),
-        click.option("--task", help="Only this task."),
-    ):
-        command = option(command)
-    return command
-
-
-def _top(default: int, text: str) -> Callable[[Command], Command]:
-    least = click.IntRange(min=default)
-    return click.option("--top", type=least, default=default, metavar="N", help=text)
-
-
-_paths = click.argument("paths", metavar="LOG...", nargs=-1, required=True, type=LOG)
-
-
-def _print(rows: Sequence[Row], form: str) -> None:
-    say(as_json(rows) if form == "json" else as_csv(rows))
+log.add_command(diff)
 
 
 @log.command()
-@_paths
-@_output
-@_top(0, "Also the N best configurations of each workload.")
+@paths_argument
+@output_options
+@top_option(0, "Also the N best configurations of each workload.")
 @click.option("--limit", default=20, show_default=True, help="Most workloads to list.")
 def show(paths: tuple[Path, ...], task: str | None, form: str, top: int, limit: int) -> None:
     """Summarise logs: workloads with their best time, and failures by kind.
@@ -72,7 +57,7 @@ def show(paths: tuple[Path, ...], task: str | None, form: str, top: int, limit: 
     logs = read_logs(paths, task)
     if form:
         best = [one.row for group in logs.groups for one in group.fastest(top)]
-        _print(best if top else [_summary(group) for group in logs.groups], form)
+        print_rows(best if top else [_summary(group) for group in logs.groups], form)
         return
     names = ", ".join(map(str, paths))
     say(f"{names}: {len(logs.trials)} trials of {len(logs.groups)} workloads\n")
@@ -109,7 +94,8 @@ def _workloads(groups: Sequence[Group]) -> Table:
         rows.append(
             (
                 group.title, group.target, str(one["trials"]), str(one["good"]),
-                _us(one["seconds"]), _percent(one["spread"]), _us(one["default_seconds"]),
+                us_text(one["seconds"]), spread_text(one["spread"]),
+                us_text(one["default_seconds"]),
             )
         )  # fmt: skip
     heads = ("workload", "target", "trials", "good", "best us", "spread", "default us")
@@ -119,7 +105,7 @@ def _workloads(groups: Sequence[Group]) -> Table:
 def _ranking(entries: Sequence[Entry]) -> Table:
     rows = [
         (
-            _us(one.result.seconds), _percent(one.result.spread),
+            us_text(one.result.seconds), spread_text(one.result.spread),
             one.inp.key, shortened(_knobs(one), KNOBS_WIDTH), one.where,
         )
         for one in entries
@@ -129,14 +115,6 @@ def _ranking(entries: Sequence[Entry]) -> Table:
 
 def _knobs(entry: Entry) -> str:
     return ", ".join(visible(f"{name}={value}") for name, value in entry.knobs.items())
-
-
-def _us(seconds: float | None) -> str:
-    return "-" if seconds is None else microseconds(seconds).removesuffix(" us")
-
-
-def _percent(spread: float | None) -> str:
-    return "" if spread is None else f"+- {spread:.1%}"
 
 
 def _say_what_is_wrong(logs: Logs) -> None:
@@ -154,8 +132,8 @@ def _say_what_is_wrong(logs: Logs) -> None:
 
 @log.command()
 @click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=LOG)
-@_output
-@_top(1, "The N best configurations of each workload.")
+@output_options
+@top_option(1, "The N best configurations of each workload.")
 @click.option(
     "--module",
     "modules",
@@ -185,7 +163,7 @@ def best(
     found = [one for group in logs.groups for one in group.fastest(top)]
     if form:
         rows = [{**one.row, **({"source": _source(one)[0]} if source else {})} for one in found]
-        _print(rows, form)
+        print_rows(rows, form)
         return
     for one in found:
         say(_described(one))
@@ -230,63 +208,7 @@ def _source(entry: Entry) -> tuple[str, str]:
 
 
 @log.command()
-@click.argument("before", type=LOG)
-@click.argument("after", type=LOG)
-@_output
-def diff(before: Path, after: Path, task: str | None, form: str) -> None:
-    """Compare the best of each workload in two logs.
-
-    Times that lie within 5% of each other, or whose confidence intervals overlap, are the same.
-    """
-    old, new = ({_key(g): g.best for g in read_logs([p], task).groups} for p in (before, after))
-    rows = [_compared(key, old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
-    if form:
-        _print(rows, form)
-        return
-    cells = [
-        (
-            shortened(f"{row['task']} {tuple(row['args'])}"), row["target"],
-            _us(row["before_seconds"]), _us(row["after_seconds"]),
-            "" if row["ratio"] is None else f"{row['ratio']:.2f}x", row["verdict"],
-            shortened(", ".join(f"{k}: {a} -> {b}" for k, (a, b) in row["changed"].items())),
-        )
-        for row in rows
-    ]  # fmt: skip
-    heads = ("workload", "target", "before us", "after us", "speedup", "verdict", "changed")
-    say(Table(heads, cells, right=(2, 3, 4)))
-
-
-def _key(group: Group) -> tuple[str, Any]:
-    return group.target, group.workload
-
-
-def _compared(key: tuple[str, Any], old: Entry | None, new: Entry | None) -> dict[str, Any]:
-    target, workload = key
-    then, now = (one.result.seconds if one else None for one in (old, new))
-    changed: dict[str, tuple[Any, Any]] = {}
-    if old is None or new is None:
-        word = (
-            "nothing succeeded in either" if old is new else f"only {'before' if old else 'after'}"
-        )
-    else:
-        word = verdict(old.result, new.result).replace("confirmed", "same")
-        names = dict.fromkeys([*old.knobs, *new.knobs])
-        pairs = {name: (old.knobs.get(name), new.knobs.get(name)) for name in names}
-        changed = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-    return {
-        "task": workload[0],
-        "args": list(workload[1:]),
-        "target": target,
-        "before_seconds": then,
-        "after_seconds": now,
-        "ratio": then / now if then and now else None,
-        "verdict": word,
-        "changed": changed,
-    }
-
-
-@log.command()
-@_paths
+@paths_argument
 @click.option("--task", help="Only this task.")
 @click.option(
     "--out", type=LOG, default=Path("tuning.svg"), show_default=True, help="PNG, SVG or PDF."

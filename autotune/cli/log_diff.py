@@ -1,0 +1,160 @@
+"""``autotune log diff``: what became faster or slower between two logs, and how sure that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from autotune.cli.log_entries import shortened
+from autotune.cli.log_output import LOG, output_options, print_rows, us_text
+from autotune.cli.tables import Table, say
+from autotune.record.reader import LogReader, open_log
+from autotune.report import Compared, Side, compare, overall
+
+_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*(%?)\s*")
+_CHANGED_WIDTH = 60
+
+
+def _part(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """Return a part such as ``5%`` or ``0.05`` as a number."""
+    if value is None:
+        return None
+    found = _PART.fullmatch(value)
+    if found is None:
+        raise click.BadParameter(f"expected a part such as 5% or 0.05, got {value!r}")
+    number = float(found[1])
+    if not found[2] and number >= 1:
+        raise click.BadParameter(f"{value!r} is {number:.0%}; write {value}% or a number below 1")
+    return number / 100 if found[2] else number
+
+
+@click.command()
+@click.argument("before", type=LOG)
+@click.argument("after", type=LOG)
+@output_options
+@click.option(
+    "--fail-above",
+    callback=_part,
+    metavar="PART",
+    help="End with status 1 when a workload is slower by more than this, such as 5%, beyond the "
+    "noise, or all its trials fail.",
+)
+@click.option(
+    "--fail-missing", is_flag=True, help="End with status 1 when AFTER lacks a workload of BEFORE."
+)
+def diff(
+    before: Path,
+    after: Path,
+    task: str | None,
+    form: str,
+    fail_above: float | None,
+    fail_missing: bool,
+) -> None:
+    """Compare the best of each workload in two logs.
+
+    Change is how much longer AFTER takes, with its 95% confidence interval, which is made of the
+    intervals of both times and of 2% that two runs of a program differ by. Where it includes 0%,
+    the times are the same.
+    """
+    (old, problem), (new, other) = _read(before, task), _read(after, task)
+    rows = compare(old, new)
+    failed = [one for one in rows if fail_above is not None and one.regressed(fail_above)]
+    missing = [one for one in rows if fail_missing and one.verdict == "only before"]
+    if form:
+        print_rows([_row(one, one in failed) for one in rows], form)
+    else:
+        say(_table(rows))
+        _say_all(rows)
+        for text in filter(None, [problem, other]):
+            say(text)
+    for one in failed:
+        say(f"regression: {_named(one)} on {one.target}: {_why(one)}", err=True)
+    for one in missing:
+        say(f"missing: {_named(one)} on {one.target}: {after} has no trial of it", err=True)
+    if failed or missing:
+        raise SystemExit(1)
+
+
+def _read(path: Path, task: str | None) -> tuple[list[Any], str]:
+    """Return the records of a log, and what could not be read."""
+    with open_log(path) as file:
+        reader = LogReader(file, str(path), quiet=True, races=True, ahead=1000)
+        pairs = [pair for pair in reader if task in (None, pair[0].task.name)]
+        return pairs, reader.report()
+
+
+def _named(one: Compared) -> str:
+    return shortened(f"{one.name} {one.args}" if one.args else one.name)
+
+
+def _why(one: Compared) -> str:
+    if one.verdict == "lost":
+        return "all its trials fail"
+    return f"slower by {_change(one)} ({_range(one)})"
+
+
+def _change(one: Compared) -> str:
+    return "" if one.ratio is None else f"{one.ratio - 1:+.1%}"
+
+
+def _range(one: Compared) -> str:
+    return "" if one.interval is None else " to ".join(f"{end - 1:+.1%}" for end in one.interval)
+
+
+def _table(rows: Sequence[Compared]) -> Table:
+    cells = [
+        (
+            _named(one), one.target, _seconds(one.before), _seconds(one.after), _change(one),
+            _range(one), _speedup(one), one.verdict,
+            shortened(", ".join(f"{k}: {a} -> {b}" for k, (a, b) in one.changed.items()),
+                      _CHANGED_WIDTH),
+        )
+        for one in rows
+    ]  # fmt: skip
+    heads = (
+        "workload", "target", "before us", "after us", "change", "95% interval", "speedup",
+        "verdict", "changed",
+    )  # fmt: skip
+    return Table(heads, cells, right=(2, 3, 4, 5, 6))
+
+
+def _seconds(side: Side | None) -> str:
+    return us_text(None if side is None else side.seconds)
+
+
+def _speedup(one: Compared) -> str:
+    return "" if one.ratio is None else f"{1 / one.ratio:.2f}x"
+
+
+def _say_all(rows: Sequence[Compared]) -> None:
+    """Say what changed over all workloads that both logs have."""
+    found, both = overall(rows), sum(one.ratio is not None for one in rows)
+    if found is None or both < 2:
+        return
+    mean, interval = found
+    ends = interval and " to ".join(f"{end - 1:+.1%}" for end in interval)
+    say(f"\ngeometric mean of {both} workloads: {mean - 1:+.1%}" + (f" ({ends})" if ends else ""))
+
+
+def _row(one: Compared, regression: bool) -> dict[str, Any]:
+    before, after = one.before, one.after
+    ends = one.interval
+    return {
+        "task": one.name,
+        "args": list(one.args),
+        "target": one.target,
+        "before_seconds": before and before.seconds,
+        "after_seconds": after and after.seconds,
+        "before_ci95": before and before.interval and list(before.interval),
+        "after_ci95": after and after.interval and list(after.interval),
+        "ratio": 1 / one.ratio if one.ratio else None,
+        "change": one.ratio - 1 if one.ratio else None,
+        "change_ci95": ends and [end - 1 for end in ends],
+        "verdict": one.verdict,
+        "regression": regression,
+        "changed": one.changed,
+    }

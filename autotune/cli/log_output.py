@@ -1,0 +1,51 @@
+"""What the commands on logs have in common: their options, and how rows are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from autotune.cli.tables import as_csv, as_json, say
+from autotune.utils.quantities import microseconds
+
+LOG = click.Path(dir_okay=False, path_type=Path)
+Row = Mapping[str, Any]
+Command = Callable[..., None]
+
+
+def output_options(command: Command) -> Command:
+    """Add the options of all that prints rows."""
+    for option in (
+        click.option("--csv", "form", flag_value="csv", help="Print CSV."),
+        click.option("--json", "form", flag_value="json", help="Print JSON, times in seconds."),
+        click.option("--task", help="Only this task."),
+    ):
+        command = option(command)
+    return command
+
+
+def top_option(default: int, text: str) -> Callable[[Command], Command]:
+    """Return an option ``--top N`` with a least and default value."""
+    least = click.IntRange(min=default)
+    return click.option("--top", type=least, default=default, metavar="N", help=text)
+
+
+paths_argument = click.argument("paths", metavar="LOG...", nargs=-1, required=True, type=LOG)
+
+
+def print_rows(rows: Sequence[Row], form: str) -> None:
+    """Print rows as JSON or CSV."""
+    say(as_json(rows) if form == "json" else as_csv(rows))
+
+
+def us_text(seconds: float | None) -> str:
+    """Return a time in microseconds without their name."""
+    return "-" if seconds is None else microseconds(seconds).removesuffix(" us")
+
+
+def spread_text(spread: float | None) -> str:
+    """Return a spread in percent."""
+    return "" if spread is None else f"+- {spread:.1%}"

@@ -1,0 +1,210 @@
+"""Two logs side by side: how the best time of each workload changed, and how sure that is.
+
+A log has of each trial the median of its samples and an interval of that median, but not the
+samples. The interval of a ratio of two medians is made of theirs by the method of variance
+estimates recovery (Zou and Donner, "Construction of confidence limits about effect measures",
+Statistics in Medicine 27, 2008), on the logarithms of times: the distances of the limits from the
+estimates add up as squares. To each side comes what two runs of a program differ by anyway.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+
+from autotune.measure.types import MeasureResult
+from autotune.record import best_of
+from autotune.record.fields import Pair
+from autotune.record.frame import choices_of
+from autotune.runtime.timing import median_interval
+from autotune.task import Task
+from autotune.tuner.result import BETWEEN_RUNS
+
+Verdict = Literal[
+    "same", "faster", "slower", "lost", "only before", "only after", "nothing succeeded in either"
+]
+
+# Standard deviations on each side of 95% of normal noise.
+_Z = float(stats.norm.ppf(0.975))
+# Distance of the limits of one side that two runs of a program give, in logarithms.
+_RUNS = _Z * BETWEEN_RUNS
+# Part by which a median may lie outside its interval and still belong to it.
+_NEAR = 0.05
+# Fewest workloads whose changes are summed up with an interval.
+_FEWEST = 5
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Side:
+    """The best of one workload in one log.
+
+    Attributes:
+        seconds: of one run.
+        interval: confidence interval (95%) of that median; None where the log does not say.
+        choices: of the configuration.
+        key: of the configuration.
+    """
+
+    seconds: float
+    interval: tuple[float, float] | None
+    choices: Mapping[str, Any]
+    key: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One workload in two logs.
+
+    Attributes:
+        name, args: of the workload.
+        target: that it is for.
+        before, after: the best; None where none succeeded, or there is no trial.
+        verdict: "faster" and "slower" are beyond the noise, "lost" is that all trials fail now.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    target: str
+    before: Side | None
+    after: Side | None
+    verdict: Verdict
+
+    @property
+    def ratio(self) -> float | None:
+        """The time after, relative to before; 1.1 is 10% slower."""
+        if self.before is None or self.after is None:
+            return None
+        return self.after.seconds / self.before.seconds
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Confidence interval (95%) of the ratio."""
+        if self.before is None or self.after is None:
+            return None
+        return ratio_interval(self.before, self.after)
+
+    @property
+    def changed(self) -> dict[str, tuple[Any, Any]]:
+        """The knobs whose values differ, with both values."""
+        if self.before is None or self.after is None:
+            return {}
+        old, new = self.before.choices, self.after.choices
+        pairs = {name: (old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new])}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+    def regressed(self, above: float) -> bool:
+        """Return whether it is slower beyond the noise, by more than this part; or lost."""
+        if self.verdict == "lost":
+            return True
+        return self.verdict == "slower" and self.ratio is not None and self.ratio > 1 + above
+
+
+@dataclass
+class _Records:
+    """The records of one workload, by the log they are from."""
+
+    name: str
+    args: tuple[Any, ...]
+    before: list[Pair] = field(default_factory=list)
+    after: list[Pair] = field(default_factory=list)
+
+
+def compare(before: Iterable[Pair], after: Iterable[Pair]) -> list[Compared]:
+    """Compare the best of each workload in two logs, in the order in which they appear.
+
+    Args:
+        before: records, with winners of races; ``load_from_file(log, races=True)``.
+        after: the same of the other log.
+    """
+    found: dict[tuple[str, Any], _Records] = {}
+    for pair in before:
+        _records_of(found, pair).before.append(pair)
+    for pair in after:
+        _records_of(found, pair).after.append(pair)
+    return [_compared(target, one) for (target, _), one in found.items()]
+
+
+def _records_of(found: dict[tuple[str, Any], _Records], pair: Pair) -> _Records:
+    inp, task = pair[0], pair[0].task
+    args = tuple(task.args) if isinstance(task, Task) else ()
+    key = str(inp.target), (task.name, *args) if isinstance(task, Task) else task.key
+    return found.setdefault(key, _Records(task.name, args))
+
+
+def _compared(target: str, records: _Records) -> Compared:
+    old, new = _side(records.before), _side(records.after)
+    return Compared(records.name, records.args, target, old, new, _verdict(records, old, new))
+
+
+def _verdict(records: _Records, old: Side | None, new: Side | None) -> Verdict:
+    if old is None and new is None:
+        return "nothing succeeded in either"
+    if old is None:
+        return "only after"
+    if new is None:
+        return "lost" if records.after else "only before"
+    low, high = ratio_interval(old, new)
+    return "slower" if low > 1 else "faster" if high < 1 else "same"
+
+
+def _side(pairs: Sequence[Pair]) -> Side | None:
+    best = best_of(pairs)
+    if best is None or not math.isfinite(best[1].seconds):
+        return None
+    inp, result = best
+    return Side(result.seconds, interval_of(result), choices_of(inp.config), inp.key)
+
+
+def interval_of(result: MeasureResult) -> tuple[float, float] | None:
+    """Return the confidence interval of the median of a record.
+
+    It is the one that stands there, unless it is of another number; of a record with all its
+    samples, as AutoTVM writes them, it is made of these. None of one sample.
+    """
+    known = result.evidence.ci95
+    if known is not None:
+        low, high = known
+        if 0 < low * (1 - _NEAR) <= result.seconds <= high * (1 + _NEAR):
+            return min(low, result.seconds), max(high, result.seconds)
+        return None
+    return median_interval(result.costs) if len(result.costs) > 2 else None
+
+
+def ratio_interval(before: Side, after: Side) -> tuple[float, float]:
+    """Return the confidence interval (95%) of the time after, relative to the time before."""
+    ratio = math.log(after.seconds) - math.log(before.seconds)
+    (down1, up1), (down2, up2) = _distances(after), _distances(before)
+    return math.exp(ratio - math.hypot(down1, up2)), math.exp(ratio + math.hypot(up1, down2))
+
+
+def _distances(side: Side) -> tuple[float, float]:
+    """Return how far the limits lie from the estimate, in logarithms, with what runs differ by."""
+    low, high = side.interval or (side.seconds, side.seconds)
+    middle = math.log(side.seconds)
+    return (
+        math.hypot(middle - math.log(low), _RUNS),
+        math.hypot(math.log(high) - middle, _RUNS),
+    )
+
+
+def overall(rows: Iterable[Compared]) -> tuple[float, tuple[float, float] | None] | None:
+    """Return the geometric mean of the ratios, and its confidence interval (95%).
+
+    The interval is a percentile bootstrap over workloads, as if these were drawn from many such;
+    of fewer than five there is none. None where no workload is in both logs.
+    """
+    ratios = [math.log(one.ratio) for one in rows if one.ratio is not None]
+    if not ratios:
+        return None
+    mean = math.exp(sum(ratios) / len(ratios))
+    if len(ratios) < _FEWEST or len(set(ratios)) == 1:
+        return mean, None
+    drawn = np.random.default_rng(0).choice(ratios, (_RESAMPLES, len(ratios))).mean(axis=1)
+    low, high = np.exp(np.quantile(drawn, [0.025, 0.975])).tolist()
+    return mean, (low, high)
