@@ -107,7 +107,7 @@ def _softmax(template: str) -> Callable[[Layer], Offer | None]:
     def softmax(layer: Layer) -> Offer | None:
         op, (data,) = layer.op, layer.inputs
         assert isinstance(op, ops.Softmax)
-        axis: Any = op.axis
+        axis: Any = op.axis_of_sum
         last = axis in (-1, data.type.ndim - 1)
         if not last or data.type.ndim < 1 or layer.dtypes != _FLOAT32:
             return None

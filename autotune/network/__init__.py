@@ -1,22 +1,39 @@
 """Whole networks: their search tasks, and compiling and running them."""
 
+from autotune.network.check import NetworkCheck, check
 from autotune.network.compile import compile_network
 from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.export import export_network, load_network
 from autotune.network.history import ApplyHistoryBest
+from autotune.network.history_choice import History
+from autotune.network.implementations import Offer, implements
+from autotune.network.layer import Epilogue, Layer
 from autotune.network.param_file import load_param_dict, save_param_dict
+from autotune.network.report import NetworkReport, report
 from autotune.network.search_tasks import extract_tasks
 from autotune.network.template_tasks import template_tasks
+from autotune.network.tune import Progress, tune_network
 
 __all__ = [
     "ApplyHistoryBest",
     "CompiledNetwork",
+    "Epilogue",
+    "History",
+    "Layer",
+    "NetworkCheck",
     "NetworkInstance",
+    "NetworkReport",
+    "Offer",
+    "Progress",
+    "check",
     "compile_network",
     "export_network",
     "extract_tasks",
+    "implements",
     "load_network",
     "load_param_dict",
+    "report",
     "save_param_dict",
     "template_tasks",
+    "tune_network",
 ]

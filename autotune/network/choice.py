@@ -61,12 +61,14 @@ class Unit:
 
     Attributes:
         function: some operators of the network.
+        whole: the function of the network that these are, or are a part of.
         choice: how its kernel is got.
         arguments: what the kernel takes, in order: values of the network, and constants that were
             laid out anew.
     """
 
     function: Function
+    whole: Function
     choice: Choice
     arguments: tuple[Value, ...]
 
@@ -130,19 +132,25 @@ def _units(
 ) -> list[Unit]:
     offer = choice.offer
     if offer is None:
-        return [Unit(function, choice, (*function.inputs, *function.outputs))]
+        return [_natural(function, function, choice)]
     inputs = list(function.inputs)
     for index, op in offer.prepared:
         value = inputs[index]
         if not isinstance(value, Constant):  # known in another function of this structure
-            return _units(function, RULE, prepared)
+            return [_natural(function, function, RULE)]
         inputs[index] = _prepared(value, op, prepared)
     operands = [inputs[index] for index in offer.operands]
     parts = function.cut(offer.nodes)
     if parts is None:
-        return [Unit(function, choice, (*operands, *function.outputs))]
+        return [Unit(function, function, choice, (*operands, *function.outputs))]
     first, rest = parts
-    return [Unit(first, choice, (*operands, *first.outputs)), *_units(rest, RULE, prepared)]
+    computed = Unit(first, function, choice, (*operands, *first.outputs))
+    return [computed, _natural(rest, function, RULE)]
+
+
+def _natural(function: Function, whole: Function, choice: Choice) -> Unit:
+    """Return a unit whose kernel takes the inputs and outputs of its function in their order."""
+    return Unit(function, whole, choice, (*function.inputs, *function.outputs))
 
 
 def _prepared(

@@ -20,7 +20,7 @@ from autotune.graph.verify import check_computable, raise_all, verify
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, untuned
 from autotune.network.compiled import CompiledNetwork
-from autotune.network.plan import fitted, plan_network
+from autotune.network.plan import ExecutionPlan, fitted, plan_network
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
@@ -45,7 +45,6 @@ def compile_network(
     progress: Progress | None = None,
     jobs: int | None = None,
     choose: Chooser | None = None,
-    known: Mapping[str, Module] | None = None,
 ) -> CompiledNetwork:
     """Compile a graph whose parameters are bound.
 
@@ -59,7 +58,6 @@ def compile_network(
         progress: called after each kernel.
         jobs: compilers at work at once; by default one a core.
         choose: says how each function is computed; by default `untuned`.
-        known: modules that were compiled before, by `Unit.key`.
 
     Raises:
         GraphError: the graph is ill-formed, holds what has no kernel, or functions failed to
@@ -78,16 +76,49 @@ def compile_network(
     if jobs is not None:
         check.whole("jobs", jobs, least=1)
     chosen = target if isinstance(target, Target) else Target(target)
+    how = choose or (untuned if kernel_for is None else by_rule)
+    simpler = simplified(graph, pipeline, opt_level)
+    plan = plan_network(simpler, opt_level, chosen, how)
+    return compile_plan(plan, chosen, kernel_for or fallback_kernel, progress, jobs)
+
+
+def simplified(graph: Graph, pipeline: Pipeline = OWN, opt_level: int = 3) -> Graph:
+    """Return a graph after its passes.
+
+    Raises:
+        GraphError: it is ill-formed, or holds what has no kernel.
+    """
     verify(graph)
     simpler = pipeline(graph, opt_level)
     check_computable(simpler)
-    how = choose or (untuned if kernel_for is None else by_rule)
-    plan = plan_network(simpler, opt_level, chosen, how)
-    made = known or {}
-    make = partial(_module, target=chosen, kernel_for=kernel_for or fallback_kernel, known=made)
+    return simpler
+
+
+def compile_plan(
+    plan: ExecutionPlan,
+    target: Target,
+    kernel_for: Callable[[Function, Target], Kernel] = fallback_kernel,
+    progress: Progress | None = None,
+    jobs: int | None = None,
+    known: Mapping[str, Module] | None = None,
+) -> CompiledNetwork:
+    """Compile the kernels of a plan.
+
+    Args:
+        plan: what runs where.
+        target: what for.
+        kernel_for: makes the kernels of functions that are computed by rule.
+        progress: called after each kernel.
+        jobs: compilers at work at once; by default one a core.
+        known: modules that were compiled before, by `Unit.key`.
+
+    Raises:
+        GraphError: functions failed to compile; all of them are listed.
+    """
+    make = partial(_module, target=target, kernel_for=kernel_for, known=known or {})
     modules = _compiled(plan.kernels, make, progress, jobs or os.cpu_count() or 1)
     plan = fitted(plan, [module.kernel for module in modules])
-    return CompiledNetwork(plan, tuple(modules), chosen)
+    return CompiledNetwork(plan, tuple(modules), target)
 
 
 def _compiled(

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import threading
 import time
+import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from autotune.errors import GraphError
+from autotune.graph import Constant
 from autotune.network.plan import ExecutionPlan, Home, Place
 from autotune.runtime.arrays.array import NDArray, array, empty
+from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device, device
 from autotune.runtime.module import BenchmarkResult, Module
 from autotune.runtime.program import Program, ProgramStep, program_of, view
 from autotune.runtime.timing import Clocks, TimeOptions, take_timing
 from autotune.target import Target
 from autotune.utils.check import Check
+
+# Programs of an instance that are kept, one for each set of places of its inputs.
+_KEPT = 4
+# Bytes; kernels read vectors.
+_ALIGNMENT = 64
+_weights: weakref.WeakKeyDictionary[Constant, dict[Device, weakref.ref[Block]]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,17 +41,6 @@ class CompiledNetwork:
     plan: ExecutionPlan
     modules: tuple[Module, ...]
     target: Target
-    # Instances share the kernels, and with them the memory of values within a kernel.
-    _turn: AbstractContextManager[object] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        shared = any(module.kernel.workspace for module in self.modules)
-        object.__setattr__(self, "_turn", threading.Lock() if shared else nullcontext())
-
-    @property
-    def turn(self) -> AbstractContextManager[object]:
-        """What an instance holds while it runs: a lock where kernels have memory of their own."""
-        return self._turn
 
     def instance(self, where: Device | None = None) -> NetworkInstance:
         """Return the network with memory of its own on a device.
@@ -99,15 +97,31 @@ class NetworkInstance:
         self.device = where
         self.inputs = [empty(each.shape, each.dtype, where) for each in plan.inputs]
         self.outputs = [empty(each.shape, each.dtype, where) for each in plan.outputs]
-        self.constants = [array(each.array, where) for each in plan.constants]
+        self.constants = [_weight(each, where) for each in plan.constants]
         self.arena = empty((max(plan.memory.bytes, 1),), "uint8", where)
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
         executables = [module.executable for module in network.modules]
-        steps = [
-            ProgramStep(executables[step.kernel], tuple(map(self._array, step.places)))
-            for step in plan.steps
-        ]
-        self.program: Program = program_of(steps, where)
+        self._workspaces = [each.new_workspaces() for each in executables]
+        self._programs: dict[tuple[int, ...], Program] = {}
+        self.program = self._program()
+
+    def _program(self) -> Program:
+        """Return the program on the inputs as they are bound now; the last few are kept."""
+        where = tuple(each.pointer for each in self.inputs)
+        if where not in self._programs:
+            modules, plan = self.network.modules, self.network.plan
+            steps = [
+                ProgramStep(
+                    modules[step.kernel].executable,
+                    tuple(map(self._array, step.places)),
+                    self._workspaces[step.kernel],
+                )
+                for step in plan.steps
+            ]
+            while len(self._programs) >= _KEPT:
+                del self._programs[next(iter(self._programs))]
+            self._programs[where] = program_of(steps, self.device)
+        return self._programs[where]
 
     def _array(self, place: Place) -> NDArray:
         """Return a value in the shape in which it is read."""
@@ -119,12 +133,53 @@ class NetworkInstance:
         whole = homes[place.home][place.at]
         return whole if whole.shape == place.shape else view(whole, 0, place.shape, place.dtype)
 
+    def bind_input(self, index: int, given: NDArray) -> None:
+        """Let runs read an array where it lies, without a copy, until another one is bound.
+
+        Programs of the last few places are kept: what takes turns among them costs nothing.
+
+        Args:
+            index: number of the input.
+            given: an array on the instance's device, of the input's shape and dtype.
+
+        Raises:
+            GraphError: it is something else.
+        """
+        check = Check(GraphError, "bind_input")
+        check.whole("index", index, least=0, most=len(self.inputs) - 1)
+        own = self.inputs[index]
+        expected = f"an array {own.shape} {own.dtype} on {self.device}"
+        check.kind("given", given, NDArray, expected)
+        if (given.shape, given.dtype, given.device) != (own.shape, own.dtype, self.device):
+            got = f"{given.shape} {given.dtype} on {given.device}"
+            raise GraphError(f"bind_input: expected {expected}, got {got}")
+        if given.pointer % _ALIGNMENT:
+            raise GraphError(
+                f"bind_input: expected memory aligned to {_ALIGNMENT} bytes, got the address "
+                f"{given.pointer:#x}; copy it into an array of autotune.runtime"
+            )
+        self.inputs[index] = given
+        self._copies = [tuple(map(self._array, pair)) for pair in self.network.plan.copies]
+        self.program = self._program()
+
     def run(self) -> None:
         """Run once on what is in the inputs, and wait for the outputs."""
-        with self.network.turn:
-            self.program.run()
+        self.start()
+        self.wait()
+
+    def start(self) -> None:
+        """Begin to run; on a GPU this returns at once. `wait` before outputs are read."""
+        self.program.start()
+
+    def wait(self) -> None:
+        """Wait for the outputs of what was begun."""
+        self.program.wait()
         for source, target in self._copies:
             target.copyfrom(source)
+
+    def step_seconds(self) -> list[float]:
+        """Run once, kernel by kernel; return the seconds of each step of the plan."""
+        return self.program.step_seconds()
 
     def __call__(self, *arrays: object) -> list[NDArray]:
         """Copy the inputs, run, and return the outputs, which the next run overwrites.
@@ -160,9 +215,20 @@ class NetworkInstance:
         """Time whole runs on what is in the inputs."""
         _check_options("time", options)
         self.run()
-        with self.network.turn:
-            timing = take_timing(self.program.sampler(), options or TimeOptions())
+        timing = take_timing(self.program.sampler(), options or TimeOptions())
         return BenchmarkResult(timing.samples_s, timing)
+
+
+def _weight(constant: Constant, where: Device) -> NDArray:
+    """Return the numbers of a constant on a device; instances share them as long as one lives."""
+    known = _weights.setdefault(constant, {})
+    held = known.get(where)
+    block = held() if held is not None else None
+    if block is not None:
+        return NDArray(where, constant.shape, constant.dtype, block)
+    made = array(constant.array, where)
+    known[where] = weakref.ref(made.block)
+    return made
 
 
 def _check_options(owner: str, options: object) -> None:

@@ -56,12 +56,17 @@ class Step:
     Attributes:
         kernel: its number.
         places: of all arguments.
-        function: what it computes; None where the plan comes from a file.
+        unit: what it computes; None where the plan comes from a file.
     """
 
     kernel: int
     places: tuple[Place, ...]
-    function: Function | None = None
+    unit: Unit | None = None
+
+    @property
+    def function(self) -> Function | None:
+        """The operators that it computes; None where the plan comes from a file."""
+        return self.unit.function if self.unit is not None else None
 
 
 @dataclass(frozen=True)
@@ -175,5 +180,5 @@ def _steps(
             Place(*homes[origin(value, aliases)], value.shape, value.dtype)
             for value in unit.arguments
         )
-        steps.append(Step(number, places, unit.function))
+        steps.append(Step(number, places, unit))
     return tuple(kernels), tuple(steps)

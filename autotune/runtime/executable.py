@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from autotune.errors import KernelError
 from autotune.kernel import Constant, Kernel
@@ -33,9 +33,11 @@ class Executable(ABC):
             )
         self.kernel = kernel
         self.device = device
-        self.workspaces: dict[str, NDArray] = {
-            w.name: empty(w.shape, w.dtype, device) for w in kernel.workspace
-        }
+        self.workspaces = self.new_workspaces()
+
+    def new_workspaces(self) -> dict[str, NDArray]:
+        """Return memory for the values between the calls of the kernel, by name."""
+        return {w.name: empty(w.shape, w.dtype, self.device) for w in self.kernel.workspace}
 
     def allocate(self, inputs: Sequence[HostArray] | None = None, seed: int = 0) -> Buffers:
         """Return buffers for the arguments: inputs given or random, outputs poisoned."""
@@ -97,11 +99,14 @@ class Executable(ABC):
         pairs = zip(self.kernel.args, arrays, strict=True)
         return [one for a, one in pairs if isinstance(a, Constant)]
 
-    def arguments(self, arrays: Sequence[NDArray]) -> list[list[int]]:
+    def arguments(
+        self, arrays: Sequence[NDArray], workspaces: Mapping[str, NDArray] | None = None
+    ) -> list[list[int]]:
         """Return, for each call of the kernel, the addresses of what it takes.
 
-        Those of scalars are in host memory.
+        Those of scalars are in host memory. ``workspaces`` are the executable's own by default.
         """
         where = {a.name: one.pointer for a, one in zip(self.kernel.args, arrays, strict=True)}
-        where |= {name: one.pointer for name, one in self.workspaces.items()}
+        own = self.workspaces if workspaces is None else workspaces
+        where |= {name: one.pointer for name, one in own.items()}
         return [[where[name] for name in one.args] for one in self.kernel.calls]

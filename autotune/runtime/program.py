@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from autotune.errors import DeviceError
 from autotune.runtime.arrays.array import NDArray
@@ -17,10 +17,11 @@ from autotune.target.backends import of_device, part
 
 @dataclass(frozen=True)
 class ProgramStep:
-    """One kernel and the arrays that it runs on."""
+    """One kernel, the arrays that it runs on, and the memory between its calls, by name."""
 
     executable: Executable
     arrays: tuple[NDArray, ...]
+    workspaces: Mapping[str, NDArray] = field(default_factory=dict)
 
 
 class Program(ABC):
@@ -33,13 +34,34 @@ class Program(ABC):
     def __init__(self, steps: Sequence[ProgramStep]) -> None:
         self.steps = tuple(steps)
 
-    @abstractmethod
     def run(self) -> None:
         """Run all steps once, and wait for the end.
 
         Raises:
             DeviceError: a kernel failed.
         """
+        self.start()
+        self.wait()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin to run all steps once; where a device does not run by itself, that is all of it.
+
+        Raises:
+            DeviceError: a kernel failed.
+        """
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait until what was begun has ended.
+
+        Raises:
+            DeviceError: a kernel failed.
+        """
+
+    @abstractmethod
+    def step_seconds(self) -> list[float]:
+        """Run all steps once, one by one; return the seconds of each."""
 
     @abstractmethod
     def sampler(self) -> Sampler:

@@ -100,6 +100,11 @@ class NDArray:
         """Address of the first element on the device."""
         return self._block.pointer
 
+    @property
+    def block(self) -> Block:
+        """The memory, which lives as long as this is held."""
+        return self._block
+
     def numpy(self) -> HostArray:
         """Return a copy of the values as a numpy array."""
         result = np.empty(self.shape, numpy_dtype(self.dtype))

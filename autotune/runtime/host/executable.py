@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import _ctypes
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -95,16 +95,22 @@ class CpuExecutable(Executable):
         if message:
             raise DeviceError(f"kernel {self.kernel.name!r}: {message.decode('utf-8', 'replace')}")
 
-    def prepared(self, sets: Sequence[Sequence[NDArray]]) -> ctypes.Array[RunStruct]:
+    def prepared(
+        self,
+        sets: Sequence[Sequence[NDArray]],
+        workspaces: Mapping[str, NDArray] | None = None,
+    ) -> ctypes.Array[RunStruct]:
         """Return what the helper needs to run on each of ``sets``; it keeps nothing alive."""
-        return (RunStruct * len(sets))(*(self._prepared(arrays) for arrays in sets))
+        own = self.workspaces if workspaces is None else workspaces
+        return (RunStruct * len(sets))(*(self._prepared(arrays, own) for arrays in sets))
 
-    def _prepared(self, arrays: Sequence[NDArray]) -> RunStruct:
+    def _prepared(self, arrays: Sequence[NDArray], workspaces: Mapping[str, NDArray]) -> RunStruct:
         calls = (CallStruct * len(self._entries))()
-        for one, entry, pointers in zip(calls, self._entries, self.arguments(arrays), strict=True):
+        addresses = self.arguments(arrays, workspaces)
+        for one, entry, pointers in zip(calls, self._entries, addresses, strict=True):
             one.entry = entry
             one.args = (ctypes.c_void_p * len(pointers))(*pointers)
-        zeroed = [self.workspaces[w.name] for w in self.kernel.workspace if w.zero]
+        zeroed = [workspaces[w.name] for w in self.kernel.workspace if w.zero]
         return RunStruct(
             n_calls=len(calls),
             n_zero=len(zeroed),

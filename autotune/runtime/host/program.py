@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 
 from autotune.errors import DeviceError
@@ -29,16 +30,19 @@ class HostProgram(Program):
             self._executables.append(step.executable)
         # Each keeps the addresses alive that the structures point to.
         self._parts = [
-            executable.prepared([step.arrays])
+            executable.prepared([step.arrays], step.workspaces)
             for executable, step in zip(self._executables, self.steps, strict=True)
         ]
         self._runs = (RunStruct * len(self._parts))(*[part[0] for part in self._parts])
         for executable, step in zip(self._executables, self.steps, strict=True):
             executable.fill_constants(step.arrays)
 
-    def run(self) -> None:
+    def start(self) -> None:
         """Run all steps once."""
         self.seconds(1)
+
+    def wait(self) -> None:
+        """Return: what was started has ended."""
 
     def seconds(self, number: int) -> float:
         """Run all steps so many times in one call; return how long that took."""
@@ -49,6 +53,13 @@ class HostProgram(Program):
         for executable in self._executables:
             executable.check_fault()
         return float(taken)
+
+    def step_seconds(self) -> list[float]:
+        """Run all steps once, one by one; return the seconds of each."""
+        taken = [float(self._helper.autotune_time(ctypes.byref(one), 1, 1)) for one in self._runs]
+        for executable in self._executables:
+            executable.check_fault()
+        return taken
 
     def sampler(self) -> HostProgramSampler:
         """Return what times whole runs."""

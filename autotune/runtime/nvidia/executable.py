@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -60,7 +60,7 @@ class CudaExecutable(Executable):
             ]
             self._constants = [self._constant(one) for one in kernel.constants]
             self.stream = driver.Stream()
-        self._zeroed = [self.workspaces[w.name] for w in kernel.workspace if w.zero]
+        self._zeroed = [w.name for w in kernel.workspace if w.zero]
 
     def _function(self, one: KernelCall, symbol: str) -> Any:
         function = self._module.get_function(symbol)
@@ -90,14 +90,16 @@ class CudaExecutable(Executable):
             for address, one in zip(self._constants, self.constants(arrays), strict=True):
                 driver.memcpy_dtod_async(address, one.pointer, one.nbytes, self.stream)
 
-    def arguments(self, arrays: Sequence[NDArray]) -> list[list[int]]:
+    def arguments(
+        self, arrays: Sequence[NDArray], workspaces: Mapping[str, NDArray] | None = None
+    ) -> list[list[int]]:
         """Return, for each call, the addresses it takes and the bits of its scalars."""
         bits = {
             a.name: int.from_bytes(one.numpy().tobytes(), sys.byteorder)
             for a, one in zip(self.kernel.args, arrays, strict=True)
             if isinstance(a, Scalar)
         }
-        calls = zip(self.kernel.calls, super().arguments(arrays), strict=True)
+        calls = zip(self.kernel.calls, super().arguments(arrays, workspaces), strict=True)
         return [
             [bits.get(name, address) for name, address in zip(call.args, addresses, strict=True)]
             for call, addresses in calls
@@ -117,9 +119,14 @@ class CudaExecutable(Executable):
         with activated(self.device.index):
             self.queue(pointers)
 
-    def queue(self, pointers: Sequence[Sequence[int]]) -> None:
+    def queue(
+        self,
+        pointers: Sequence[Sequence[int]],
+        workspaces: Mapping[str, NDArray] | None = None,
+    ) -> None:
         """Queue one run; ``pointers`` are the arguments of each call. A context is current."""
-        for one in self._zeroed:
+        own = self.workspaces if workspaces is None else workspaces
+        for one in [own[name] for name in self._zeroed]:
             driver.memset_d8_async(one.pointer, 0, one.nbytes, self.stream)
         for function, call, args in zip(self._functions, self.kernel.calls, pointers, strict=True):
             launch = call.launch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,7 +31,8 @@ class CudaProgram(Program):
             if not isinstance(step.executable, CudaExecutable):
                 raise DeviceError(f"program: {step.executable.kernel.name!r} is not of {device}")
             executables.append(step.executable)
-        pointers = [each.executable.arguments(each.arrays) for each in self.steps]
+        pointers = [s.executable.arguments(s.arrays, s.workspaces) for s in self.steps]
+        self._queued = list(zip(executables, pointers, self.steps, strict=True))
         with activated(device.index):
             self.stream: Any = driver.Stream()
             for executable, step in zip(executables, self.steps, strict=True):
@@ -39,8 +41,8 @@ class CudaProgram(Program):
                 executable.stream = self.stream
 
             def queue() -> None:
-                for executable, addresses in zip(executables, pointers, strict=True):
-                    executable.queue(addresses)
+                for executable, addresses, step in self._queued:
+                    executable.queue(addresses, step.workspaces)
 
             self._graph = Graph(self.stream, queue) if self.steps else None
 
@@ -49,11 +51,27 @@ class CudaProgram(Program):
         if self._graph is not None:
             self._graph.launch()
 
-    def run(self) -> None:
-        """Run all steps once, and wait."""
+    def start(self) -> None:
+        """Queue one run on the program's stream, and return."""
         with activated(self.device.index):
             self.queue()
+
+    def wait(self) -> None:
+        """Wait until what was queued has ended."""
+        with activated(self.device.index):
             self.stream.synchronize()
+
+    def step_seconds(self) -> list[float]:
+        """Run all steps once, one by one; return the seconds of each, its launch included."""
+        with activated(self.device.index):
+            events = [driver.Event() for _ in range(len(self._queued) + 1)]
+            events[0].record(self.stream)
+            for (executable, addresses, step), end in zip(self._queued, events[1:], strict=True):
+                executable.stream = self.stream
+                executable.queue(addresses, step.workspaces)
+                end.record(self.stream)
+            self.stream.synchronize()
+            return [float(a.time_till(b)) * 1e-3 for a, b in itertools.pairwise(events)]
 
     def sampler(self) -> CudaProgramSampler:
         """Return what times whole runs."""

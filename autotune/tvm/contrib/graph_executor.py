@@ -57,6 +57,16 @@ class GraphModule:
             self._input(key).copyfrom(value)
         self._set(params)
 
+    def set_input_zero_copy(self, key: str | int, value: NDArray) -> None:
+        """Let runs read an array where it lies, without a copy, until another input is set so.
+
+        Raises:
+            GraphError: there is no such input, or the array is of another shape, dtype or device.
+        """
+        own = self._input(key)
+        index = next(i for i, each in enumerate(self.module.inputs) if each is own)
+        self.module.bind_input(index, value)
+
     def _set(self, params: Mapping[str, object]) -> None:
         for name, each in params.items():
             if name in self._names:

@@ -1,0 +1,135 @@
+"""The ways in which each function of a network is tuned, each a run of trials of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from autotune.auto_scheduler.record_file import RecordToFile
+from autotune.auto_scheduler.search.tuner import SketchTuner
+from autotune.auto_scheduler.search_policy import SketchPolicy
+from autotune.graph.fuse import Function
+from autotune.measure import MeasureInput, MeasureResult, Session
+from autotune.network.history_choice import search_task
+from autotune.network.implementations import offers_of
+from autotune.network.tuning_log import NetworkLog
+from autotune.target import Target
+from autotune.tuner import callback
+from autotune.tuner.auto_tuner import AutoTuner
+from autotune.tuner.run import Run
+from autotune.tuner.stop import Stop
+from autotune.workload import Workload
+
+Pair = tuple[MeasureInput, MeasureResult]
+# The budget is in seconds: this many trials are never made.
+_NO_END = 1 << 30
+
+
+@dataclass(eq=False)
+class Arm:
+    """One way to compute a function that is being tuned.
+
+    Attributes:
+        name: of the template, or of the auto-scheduler.
+        run: its trials; what they found.
+        round_s: seconds that its last rounds took, a moving average; infinite before the first.
+        history: seconds of its best after each round.
+    """
+
+    name: str
+    run: Run
+    round_s: float = math.inf
+    history: list[float] = field(default_factory=list)
+    exhausted: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the best so far; infinite where nothing worked yet."""
+        best = self.run.scoreboard.best
+        return best[1].seconds if best is not None else math.inf
+
+    @property
+    def trials(self) -> int:
+        """Trials so far, those of earlier runs included."""
+        return self.run.measured
+
+    def advance(self, session: Session, trials: int, clock: Callable[[], float]) -> int:
+        """Measure some more, and return how many were made."""
+        begun = clock()
+        made = self.run.advance(session, trials)
+        took = clock() - begun
+        self.round_s = took if math.isinf(self.round_s) else (self.round_s + took) / 2
+        self.history.append(self.seconds)
+        self.exhausted = not made
+        return len(made)
+
+
+@dataclass(eq=False)
+class Tuned:
+    """A function of the network, and all the ways in which it is tuned.
+
+    Attributes:
+        function: one of those that share a kernel.
+        calls: how many do.
+        arms: the ways.
+        floor_s: seconds that no kernel can beat; 0 where that is unknown.
+    """
+
+    function: Function
+    calls: int
+    arms: list[Arm]
+    floor_s: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the best kernel of any way; infinite where there is none yet."""
+        return min((arm.seconds for arm in self.arms), default=math.inf)
+
+    @property
+    def trials(self) -> int:
+        """Trials of all ways."""
+        return sum(arm.trials for arm in self.arms)
+
+
+def tuned_functions(
+    functions: Sequence[Function], target: Target, log: NetworkLog, seed: int | None
+) -> list[Tuned]:
+    """Return what there is to tune, with what a log knows of it, in the order of running."""
+    calls: dict[str, int] = {}
+    first: dict[str, Function] = {}
+    for function in functions:
+        if not function.is_free and function.has_reduction:
+            calls[function.signature] = calls.get(function.signature, 0) + 1
+            first.setdefault(function.signature, function)
+    return [
+        Tuned(function, calls[signature], _arms(function, target, log, seed))
+        for signature, function in first.items()
+    ]
+
+
+def _arms(function: Function, target: Target, log: NetworkLog, seed: int | None) -> list[Arm]:
+    arms = []
+    for offer in offers_of(function, target):
+        tuner = AutoTuner(offer.task, seed)
+        run = tuner.new_run(Stop(_NO_END), [callback.log_to_file(log.path)])
+        _resume(run, offer.task, log.templates)
+        arms.append(Arm(offer.task.name, run))
+    task = search_task(function, target)
+    sketch = SketchTuner(SketchPolicy(task, seed=seed, verbose=0))
+    run = sketch.new_run(Stop(_NO_END), [RecordToFile(log.path)])
+    states: list[Any] = [
+        (MeasureInput(task.target, task, inp.config), result)
+        for inp, result in log.states
+        if inp.task.workload_key == task.workload_key and inp.target.kind == task.target.kind
+    ]
+    _resume(run, task, states)
+    arms.append(Arm("auto-scheduler", run))
+    return arms
+
+
+def _resume(run: Run, task: Workload, pairs: Sequence[Any]) -> None:
+    mine = [pair for pair in pairs if pair[0].task == task]
+    if mine:
+        run.resume(mine)

@@ -1,0 +1,150 @@
+"""Whether each kernel of a network is right, on the numbers that it meets in the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import GraphError
+from autotune.graph import Constant, Result, Value
+from autotune.network.compiled import NetworkInstance
+from autotune.network.plan import Step
+from autotune.runtime.arrays.array import array, empty
+from autotune.utils.check import Check
+
+Numbers = dict[Value, Any]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """How far a kernel of a network is off.
+
+    Attributes:
+        step: its number among the steps of the plan.
+        name: of the function.
+        origin: where its operators were made.
+        error: norm of the difference to float64, divided by the norm of that; infinite where a
+            number is none.
+    """
+
+    step: int
+    name: str
+    origin: str
+    error: float
+
+
+@dataclass(frozen=True)
+class NetworkCheck:
+    """What `check` found; true if all kernels are right.
+
+    Attributes:
+        deviations: of all kernels, in the order of running.
+        tolerance: what an error may be.
+    """
+
+    deviations: tuple[Deviation, ...]
+    tolerance: float
+
+    @property
+    def first(self) -> Deviation | None:
+        """The first kernel that is off, or None."""
+        off = (each for each in self.deviations if not each.error <= self.tolerance)
+        return next(off, None)
+
+    def __bool__(self) -> bool:
+        return self.first is None
+
+    def __str__(self) -> str:
+        first = self.first
+        if first is None:
+            worst = max((each.error for each in self.deviations), default=0.0)
+            return f"all {len(self.deviations)} kernels are right; the worst error is {worst:.1e}"
+        return (
+            f"step {first.step}, {first.name} ({first.origin}), is off by {first.error:.1e}; "
+            f"expected at most {self.tolerance:.1e}"
+        )
+
+
+def check(
+    instance: NetworkInstance, arrays: Sequence[Any], tolerance: float = 1e-5
+) -> NetworkCheck:
+    """Run each kernel by itself on what float64 says it is given, and compare its results.
+
+    So an error is seen where it is made, and not what became of it.
+
+    Args:
+        instance: the network, compiled in this process; its inputs stay as they are.
+        arrays: an array for each input.
+        tolerance: what the error of a kernel may be, see `Deviation.error`. Float32 sums of some
+            thousand numbers err by 1e-6, Winograd's convolutions by ten times as much.
+
+    Raises:
+        GraphError: the network comes from a file, which does not say what it computes.
+    """
+    asked = Check(GraphError, "check")
+    asked.kind("instance", instance, NetworkInstance, "an instance of a network")
+    asked.number("tolerance", tolerance, least=0)
+    plan = instance.network.plan
+    units = [step.unit for step in plan.steps]
+    if any(unit is None for unit in units):
+        raise GraphError("check: the network comes from a file; check what it was built from")
+    if len(arrays) != len(plan.inputs):
+        raise GraphError(f"check: expected {len(plan.inputs)} arrays, got {len(arrays)}")
+    given = dict(zip(plan.input_names, arrays, strict=True))
+    known: Numbers = {}
+    found = []
+    for number, step in enumerate(plan.steps):
+        assert step.unit is not None
+        function = step.unit.function
+        for value in (*function.inputs, *step.unit.arguments[: -len(function.outputs)]):
+            _numbers(value, known, given)
+        wide = [known[value] for value in function.inputs]
+        known.update(zip(function.outputs, function.graph.run(*wide), strict=True))
+        got = _computed(instance, step, known)
+        error = max(_error(g, known[v]) for g, v in zip(got, function.outputs, strict=True))
+        origin = ", ".join(dict.fromkeys(node.origin for node in function.nodes))
+        found.append(Deviation(number, function.name, origin, error))
+    return NetworkCheck(tuple(found), tolerance)
+
+
+def _numbers(value: Value, known: Numbers, given: dict[str, Any]) -> Any:
+    """Return the numbers of a value; of what only has another shape, from what it is made of."""
+    if value not in known:
+        if isinstance(value, Constant):
+            known[value] = value.array.astype("float64", copy=False)
+        elif isinstance(value, Result):
+            inputs = [_numbers(each, known, given) for each in value.node.inputs]
+            results = value.node.op.reference(*inputs)
+            known[value] = results[value.index] if isinstance(results, tuple) else results
+        else:
+            # As the network gets it, which rounds what comes in another type.
+            numbers = np.asarray(given[value.name], value.dtype)  # type: ignore[attr-defined]
+            known[value] = numbers
+    return known[value]
+
+
+def _computed(instance: NetworkInstance, step: Step, known: Numbers) -> Iterable[Any]:
+    """Run the kernel of a step on arrays of its own."""
+    assert step.unit is not None
+    executable = instance.network.modules[step.kernel].executable
+    count = len(step.unit.function.outputs)
+    arrays = []
+    for value, place in zip(step.unit.arguments, step.places, strict=True):
+        made = empty(place.shape, place.dtype, instance.device)
+        if value in step.unit.function.outputs:
+            made.fill_bytes(0xFF)
+        else:
+            made = array(np.asarray(known[value], place.dtype).reshape(place.shape), made.device)
+        arrays.append(made)
+    executable.call(arrays)
+    return [each.numpy() for each in arrays[-count:]]
+
+
+def _error(got: Any, want: Any) -> float:
+    wide = np.asarray(got, "float64").reshape(np.shape(want))
+    size = float(np.linalg.norm(np.asarray(want, "float64")))
+    error = float(np.linalg.norm(wide - want)) / (size or 1.0)
+    return error if np.isfinite(error) else float("inf")

@@ -1,0 +1,168 @@
+"""What a log says of how the functions of a network are best computed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from autotune.auto_scheduler import ComputeDAG, SearchTask
+from autotune.auto_scheduler.best_record import fair
+from autotune.auto_scheduler.equivalent_keys import equivalent_keys
+from autotune.auto_scheduler.record_codec import is_of_graph
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.driver import kernel_of
+from autotune.errors import AutotuneError, SpaceError
+from autotune.graph.fuse import Function
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.network.choice import RULE, Choice, untuned
+from autotune.network.implementations import offers_of
+from autotune.network.tuning_log import NetworkLog
+from autotune.record.best import best_of
+from autotune.record.fields import config_from_json
+from autotune.record.paths import LogPath
+from autotune.target import Target
+from autotune.tuner.resume import earlier
+
+logger = logging.getLogger("autotune")
+
+# Bytes a second at which what a template leaves of a function is supposed to run.
+_REST_BYTES_S = {True: 2e12, False: 1e10}
+_DIGITS = 16
+
+
+class History:
+    """Chooses by a log, the same each time: what won a race in the network, else the best trial.
+
+    Args:
+        log: a log of `tune_network`, or any log of templates or of the auto-scheduler.
+
+    Example::
+
+        compile_network(graph, "cuda", choose=History("r18.log").choose)
+    """
+
+    def __init__(self, log: LogPath | NetworkLog) -> None:
+        self.log = log if isinstance(log, NetworkLog) else NetworkLog.read(log)
+        self._raced = {
+            (note["function"], note["target"]): note
+            for note in self.log.notes
+            if isinstance(note.get("function"), str) and isinstance(note.get("target"), str)
+        }
+        self._states = fair(self.log.states)
+
+    def choose(self, function: Function, target: Target) -> Choice:
+        """Return how a function is computed; as before any tuning if the log says nothing."""
+        raced = self._race_of(function, target)
+        if raced is not None:
+            return raced
+        ranked = self.ranked(function, target, most=1)
+        return ranked[0][0] if ranked else untuned(function, target)
+
+    def _race_of(self, function: Function, target: Target) -> Choice | None:
+        note = self._raced.get((function.signature, str(target)))
+        if note is None:
+            return None
+        try:
+            choice = choice_from_json(note["choice"], function, target)
+            if text_hash(choice, target) == note.get("kernel"):
+                return choice
+            why = "its kernel had another text then"
+        except (AutotuneError, LookupError, TypeError, ValueError) as error:
+            why = str(error)
+        logger.warning(
+            "%s: what won the race for %s is not used: %s", self.log.path, function.name, why
+        )
+        return None
+
+    def ranked(self, function: Function, target: Target, most: int) -> list[tuple[Choice, float]]:
+        """Return the best choices of which the log has trials with their seconds, fastest first.
+
+        At most so many of each way to compute the function.
+        """
+        found: list[tuple[Choice, float]] = []
+        for offer in offers_of(function, target):
+            rest = function.cut(offer.nodes)
+            left_s = rest[1].bytes / _REST_BYTES_S[target.backend.on_gpu] if rest else 0.0
+            mine = [pair for pair in self.log.templates if pair[0].task == offer.task]
+            for inp, result in _best(mine, offer.task, most):
+                choice = Choice("template", offer.task, inp.config, offer)
+                found.append((choice, result.seconds + left_s))
+        found += self._of_states(function, target, most)
+        return sorted(found, key=lambda pair: (pair[1], pair[0].key))
+
+    def _of_states(
+        self, function: Function, target: Target, most: int
+    ) -> list[tuple[Choice, float]]:
+        if not self._states or not function.has_reduction:
+            return []
+        task = search_task(function, target)
+        keys = set(equivalent_keys(task.compute_dag, task.workload_key))
+        mine = {
+            inp.key: (Choice("search", task, inp.config), float(result.seconds))
+            for inp, result in self._states
+            if inp.task.workload_key in keys
+            and inp.target.kind == target.kind
+            and result.ok
+            and is_of_graph(result, task.graph_hash)
+        }
+        return sorted(mine.values(), key=lambda pair: (pair[1], pair[0].key))[:most]
+
+
+def _best(
+    pairs: list[tuple[MeasureInput, MeasureResult]], task: Any, most: int
+) -> list[tuple[MeasureInput, MeasureResult]]:
+    """Return the fastest trials of a task that its template could make now."""
+    known = earlier(task, pairs) if pairs else None
+    if known is None or known.best is None:
+        return []
+    best = best_of(known.trials) if known.best is None else known.best
+    good = sorted((p for p in known.trials if p[1].ok), key=lambda p: (p[1].seconds, p[0].key))
+    others = [pair for pair in good if best is None or pair[0].key != best[0].key]
+    return ([best] if best is not None else []) + others[: most - 1]
+
+
+def search_task(function: Function, target: Target) -> SearchTask:
+    """Return the task of a function for the auto-scheduler."""
+    dag = ComputeDAG(list(function.tensors()))
+    return SearchTask(
+        compute_dag=dag, workload_key=dag.workload_key(), target=target, desc=function.name
+    )
+
+
+def choice_to_json(choice: Choice) -> dict[str, Any]:
+    """Return a choice as plain data, from which it is made again without any trials."""
+    row: dict[str, Any] = {"kind": choice.kind}
+    if choice.workload is not None:
+        row |= {"task": choice.workload.key, "candidate": choice.candidate.to_json()}
+    return row
+
+
+def choice_from_json(row: Mapping[str, Any], function: Function, target: Target) -> Choice:
+    """Read what `choice_to_json` gave, for a function.
+
+    Raises:
+        AutotuneError: nothing computes the function so any more.
+        LookupError, TypeError, ValueError: it is something else.
+    """
+    if row["kind"] == "rule":
+        return RULE
+    if row["kind"] == "search":
+        task = search_task(function, target)
+        return Choice("search", task, RecordedState.from_json(row["candidate"]))
+    for offer in offers_of(function, target):
+        if offer.task.key == row["task"]:
+            candidate = offer.task.own(config_from_json(row["candidate"]))
+            return Choice("template", offer.task, candidate, offer)
+    raise SpaceError(f"no template computes it as {str(row['task'])[:200]} any more")
+
+
+def text_hash(choice: Choice, target: Target) -> str:
+    """Return a hash of the text of a choice's kernel; empty for one by rule."""
+    if choice.workload is None:
+        return ""
+    kernel = kernel_of(choice.workload.realise(choice.candidate).what, target)
+    text = json.dumps([kernel.source, [str(call) for call in kernel.calls], kernel.flags])
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

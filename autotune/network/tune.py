@@ -1,0 +1,286 @@
+"""Tuning a whole network: one budget of seconds for all of its functions."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.errors import AutotuneError, GraphError, RecordError
+from autotune.graph import Graph
+from autotune.graph.fuse import partition
+from autotune.graph.text import digest
+from autotune.measure import Session, measure_option
+from autotune.network.allocation import next_arm
+from autotune.network.arms import Arm, Tuned, tuned_functions
+from autotune.network.choice import Choice, Unit, untuned
+from autotune.network.compile import compile_plan, simplified
+from autotune.network.compiled import CompiledNetwork
+from autotune.network.history_choice import History
+from autotune.network.plan import plan_network
+from autotune.network.program_race import Raced, race
+from autotune.network.tuning_log import NetworkLog, write_note
+from autotune.runtime.device import device
+from autotune.runtime.module import Module
+from autotune.target import Target
+from autotune.utils.check import Check
+
+logger = logging.getLogger("autotune")
+
+# Part of the time that is kept for compiling finalists and for their race.
+_FOR_THE_RACE = 0.15
+# Trials of the first round of a way, and of later ones.
+_FIRST_ROUND, _ROUND = 4, 8
+# Finalists of each way of a function, and of a function in all.
+_OF_EACH_WAY, _FINALISTS = 2, 4
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far tuning is, told after each round.
+
+    Attributes:
+        elapsed_s: seconds since it began, those of earlier calls included.
+        budget_s: of how many.
+        function, way: what the round was of.
+        trials: made so far, of all functions.
+        seconds: the sum of the best trials of all functions, by how often each runs; infinite as
+            long as one has none.
+        best_s: of the function.
+    """
+
+    elapsed_s: float
+    budget_s: float
+    function: str
+    way: str
+    trials: int
+    seconds: float
+    best_s: float
+
+    def __str__(self) -> str:
+        whole = f"{self.seconds * 1e6:.0f} us" if math.isfinite(self.seconds) else "open"
+        best = f"{self.best_s * 1e6:.1f} us" if math.isfinite(self.best_s) else "nothing yet"
+        return (
+            f"{self.elapsed_s:6.0f} of {self.budget_s:.0f} s, {self.trials:5d} trials, network "
+            f"{whole}; {self.function} by {self.way}: {best}"
+        )
+
+
+def to_stderr(progress: Progress) -> None:
+    """Print a line for each round."""
+    print(progress, file=sys.stderr, flush=True)
+
+
+def tune_network(
+    network: Any,
+    params: Mapping[str, Any] | None,
+    target: Target | str,
+    *,
+    budget_s: float,
+    log: str | os.PathLike[str],
+    option: Mapping[str, Any] | None = None,
+    on_round: Callable[[Progress], None] | None = to_stderr,
+    seed: int | None = None,
+) -> CompiledNetwork:
+    """Tune the functions of a network for some seconds, and return it compiled with what is best.
+
+    Time goes where the network gains most for it: over all functions, and over all ways to
+    compute each, by templates and by the auto-scheduler. At the end the best of each function
+    race inside the whole network, and the log says who won, so that
+    ``compile_network(..., choose=History(log).choose)`` gives the same kernels ever after.
+
+    The log takes each trial as it ends. Stopped in any way, the same call goes on: what was spent
+    counts, and where nothing is left it only compiles. An interrupt ends the tuning early, and the
+    network is returned with what was found until then.
+
+    Args:
+        network: a graph, or a module or function of `autotune.tvm.relay`.
+        params: numbers of its parameters, by name.
+        target: what for; its device must be here.
+        budget_s: seconds in all, of which the last tenths are for the race.
+        log: a file of this network, or of several.
+        option: who builds and runs, see `measure_option`, or a `Session`; by default this machine.
+        on_round: told after each round; by default a line is printed.
+        seed: makes proposals repeatable.
+
+    Raises:
+        GraphError: the network cannot be computed, or an argument makes no sense.
+        RecordError: the log cannot be written.
+    """
+    check = Check(GraphError, "tune_network")
+    check.number("budget_s", budget_s, least=0)
+    check.path("log", log)
+    if on_round is not None:
+        check.function("on_round", on_round)
+    chosen = Target(target)
+    graph = simplified(graph_of(network).bind({} if params is None else params))
+    known = NetworkLog.read(log)
+    name = digest(graph)
+    tuning = _Tuning(graph, chosen, known, name, float(budget_s), on_round)
+    if tuning.left_s() <= 0 or not tuning.tune(option, seed):
+        return tuning.compiled(History(log))
+    return tuning.raced(History(log))
+
+
+def graph_of(network: Any) -> Graph:
+    """Return the graph that something holds.
+
+    Raises:
+        GraphError: it holds none.
+    """
+    for held in (network, getattr(network, "functions", {}).get("main")):
+        graph = held if isinstance(held, Graph) else getattr(held, "graph", None)
+        if isinstance(graph, Graph):
+            return graph
+    Check(GraphError, "tune_network").refuse(
+        "network", "a graph, or a module or function of autotune.tvm.relay", network
+    )
+
+
+class _Tuning:
+    """One call of `tune_network`."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        target: Target,
+        log: NetworkLog,
+        name: str,
+        budget_s: float,
+        on_round: Callable[[Progress], None] | None,
+    ) -> None:
+        self.graph = graph
+        self.target = target
+        self.log = log
+        self.name = name
+        self.budget_s = budget_s
+        self.on_round = on_round
+        self._before_s = log.spent_s(name)
+        self._began = time.monotonic()
+
+    def elapsed_s(self) -> float:
+        """Return the seconds spent, those of earlier calls included."""
+        return self._before_s + time.monotonic() - self._began
+
+    def left_s(self) -> float:
+        """Return the seconds that are left."""
+        return self.budget_s - self.elapsed_s()
+
+    # ---- trials
+
+    def tune(self, option: Any, seed: int | None) -> bool:
+        """Make trials until their time is over; return whether there is anything to race."""
+        functions = partition(self.graph)
+        given = measure_option("local", "local") if option is None else option
+        session = Session.of(given)
+        try:
+            tuned = tuned_functions(functions, self.target, self.log, seed)
+            self._rounds(tuned, session)
+        except KeyboardInterrupt:
+            logger.warning(
+                "interrupted after %.0f s; the network is compiled with what was found until now, "
+                "and the same call goes on", self.elapsed_s(),
+            )  # fmt: skip
+        finally:
+            self._note_time()
+            if session is not given:
+                session.close()
+        return bool(functions)
+
+    def _rounds(self, tuned: list[Tuned], session: Session) -> None:
+        until = (1 - _FOR_THE_RACE) * self.budget_s
+        while self.elapsed_s() < until:
+            found = next_arm(tuned)
+            if found is None:
+                return
+            one, arm = found
+            try:
+                arm.advance(session, _ROUND if arm.history else _FIRST_ROUND, time.monotonic)
+            except RecordError:
+                raise  # the log cannot be written: trials would be lost
+            except AutotuneError as error:
+                arm.exhausted = True
+                logger.warning("%s by %s: %s", one.function.name, arm.name, error)
+            self._note_time()
+            self._tell(tuned, one, arm)
+
+    def _tell(self, tuned: list[Tuned], one: Tuned, arm: Arm) -> None:
+        if self.on_round is None:
+            return
+        total = sum(each.calls * each.seconds for each in tuned)
+        trials = sum(each.trials for each in tuned)
+        self.on_round(
+            Progress(
+                self.elapsed_s(), self.budget_s, one.function.name, arm.name, trials, total,
+                one.seconds,
+            )
+        )  # fmt: skip
+
+    def _note_time(self) -> None:
+        write_note(self.log.path, {"network": self.name, "spent_s": round(self.elapsed_s(), 3)})
+
+    # ---- the end
+
+    def compiled(self, history: History) -> CompiledNetwork:
+        """Return the network with the kernels that a log says are best."""
+        plan = plan_network(self.graph, target=self.target, choose=history.choose)
+        return compile_plan(plan, self.target)
+
+    def raced(self, history: History) -> CompiledNetwork:
+        """Let the best of each function run side by side in the network, and keep the winners."""
+        finalists = self._finalists(history)
+        try:
+            modules = self._race(finalists)
+        except KeyboardInterrupt:
+            logger.warning("interrupted in the race; the fastest trials are used")
+            modules = {}
+        plan = plan_network(self.graph, target=self.target, choose=History(self.log.path).choose)
+        return compile_plan(plan, self.target, known=modules)
+
+    def _finalists(self, history: History) -> dict[str, list[Choice]]:
+        """Return who races of each function: the untuned first, for it wins ties."""
+        found: dict[str, list[Choice]] = {}
+        for function in partition(self.graph):
+            if function.signature in found or function.is_free:
+                continue
+            ranked = history.ranked(function, self.target, _OF_EACH_WAY)
+            if not ranked:
+                continue
+            field = {each.key: each for each, _ in ranked[:_FINALISTS]}
+            first = untuned(function, self.target)
+            found[function.signature] = [*({first.key: first} | field).values()]
+        return found
+
+    def _race(self, finalists: Mapping[str, list[Choice]]) -> dict[str, Module]:
+        """Race, log who won, and return the modules that were compiled for it."""
+        modules: dict[str, Module] = {}
+        networks = []
+        for rank in range(max(map(len, finalists.values()), default=0)):
+
+            def choose(function: Any, target: Target, rank: int = rank) -> Choice:
+                field = finalists.get(function.signature)
+                return field[min(rank, len(field) - 1)] if field else untuned(function, target)
+
+            plan = plan_network(self.graph, target=self.target, choose=choose)
+            network = compile_plan(plan, self.target, known=modules)
+            modules |= _modules_of(plan.kernels, network)
+            networks.append(network)
+        if networks:
+            where = device(self.target)
+            instances = [each.instance(where) for each in networks]
+            for raced in race(finalists, instances, self.left_s):
+                self._log(raced)
+        self._note_time()
+        return modules
+
+    def _log(self, raced: Raced) -> None:
+        write_note(self.log.path, {"network": self.name, **raced.note(self.target)})
+
+
+def _modules_of(units: tuple[Unit, ...], network: CompiledNetwork) -> dict[str, Module]:
+    return {unit.key: each for unit, each in zip(units, network.modules, strict=True)}

@@ -1,0 +1,111 @@
+"""The log of a network: trials of templates and of the auto-scheduler, and what was chosen.
+
+Trials stand in it as in the logs of the two, line by line, so that readers of either take theirs.
+What is known of the network itself stands in lines ``# network {...}``, comments to both.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autotune.auto_scheduler import record_codec
+from autotune.auto_scheduler.measure_input import MeasureInput as StateInput
+from autotune.errors import RecordError
+from autotune.measure import MeasureInput, MeasureResult
+from autotune.record.paths import LogPath, log_path
+from autotune.record.reader import RACE_NOTE, LogReader, open_log
+from autotune.record.writer import LogWriter
+from autotune.utils.check import Check
+
+logger = logging.getLogger("autotune")
+
+NETWORK_NOTE = "# network "
+_STATE = '{"i"'
+
+
+@dataclass
+class NetworkLog:
+    """What a log holds, read once.
+
+    Attributes:
+        path: the log; it need not exist.
+        templates: trials of templates, and winners of their races.
+        states: trials of the auto-scheduler, and winners of their races.
+        notes: what stands in lines of networks, in order.
+        unreadable: lines that are none of these.
+    """
+
+    path: Path
+    templates: list[tuple[MeasureInput, MeasureResult]] = field(default_factory=list)
+    states: list[tuple[StateInput, MeasureResult]] = field(default_factory=list)
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    unreadable: int = 0
+
+    @staticmethod
+    def read(path: LogPath) -> NetworkLog:
+        """Read a log; one that does not exist holds nothing.
+
+        Raises:
+            RecordError: it cannot be opened.
+        """
+        Check(RecordError, "network log").path("log", path)
+        log = NetworkLog(log_path(path))
+        if log.path.exists():
+            with open_log(log.path) as file:
+                log._take(file)
+        if log.unreadable:
+            logger.warning("%s: %d lines are no records", log.path, log.unreadable)
+        return log
+
+    def _take(self, lines: Iterable[str]) -> None:
+        templates: list[str] = []
+        note = ""
+        for line in lines:
+            text = line.removeprefix(RACE_NOTE)
+            if line.startswith(NETWORK_NOTE):
+                self._note(line)
+            elif text.startswith(_STATE):
+                self._state(text, note)
+            elif text.strip() and not text.startswith("#"):
+                templates.append(text)
+            note = line if line.startswith(record_codec.NOTE) else ""
+        reader = LogReader(templates, str(self.path), quiet=True, ahead=len(templates) + 1)
+        self.templates = list(reader)
+        self.unreadable += len(reader.problems)
+
+    def _state(self, text: str, note: str) -> None:
+        try:
+            pair = record_codec.decode(text, note)
+        except RecordError:
+            self.unreadable += 1
+            return
+        if pair is not None:
+            self.states.append(pair)
+
+    def _note(self, line: str) -> None:
+        try:
+            note = json.loads(line.removeprefix(NETWORK_NOTE))
+        except (ValueError, RecursionError):
+            self.unreadable += 1
+            return
+        if isinstance(note, dict):
+            self.notes.append(note)
+
+    def spent_s(self, network: str) -> float:
+        """Return the seconds that were spent on tuning a network, by its digest."""
+        told = [note.get("spent_s") for note in self.notes if note.get("network") == network]
+        return max((float(t) for t in told if isinstance(t, (int, float)) and t > 0), default=0.0)
+
+
+def write_note(path: LogPath, note: Mapping[str, Any]) -> None:
+    """Append a line of a network.
+
+    Raises:
+        RecordError: the log cannot be written.
+    """
+    LogWriter(path).write([NETWORK_NOTE + json.dumps(note) + "\n"])

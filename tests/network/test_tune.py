@@ -1,0 +1,251 @@
+"""One budget for a whole network: what is tried when, what is kept, and what a kill leaves."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from autotune.auto_scheduler import RecordReader
+from autotune.errors import GraphError
+from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
+from autotune.graph.fuse import partition
+from autotune.network import History, compile_network, tune_network
+from autotune.network.allocation import gain_per_second, next_arm
+from autotune.network.choice import RULE, untuned
+from autotune.network.history_choice import choice_from_json, choice_to_json
+from autotune.network.program_race import race
+from autotune.network.tuning_log import NETWORK_NOTE, NetworkLog
+from autotune.record import load_from_file
+from autotune.target import Target
+from tests.graph.networks import inputs_of
+
+CPU = Target("llvm")
+
+
+def small():
+    rng = np.random.default_rng(0)
+
+    def constant(*shape):
+        return Constant.of(rng.normal(size=shape).astype("float32"))
+
+    data = Variable(TensorType((1, 4, 8, 8)), "data")
+    x = apply(ops.Conv2d(padding=(1,)), data, constant(8, 4, 3, 3))
+    x = apply(ops.Relu(), apply(ops.Add(), x, constant(8, 1, 1)))
+    x = apply(ops.Dense(), apply(ops.BatchFlatten(), x), constant(5, 512))
+    return Graph.of(apply(ops.Add(), x, constant(5)))
+
+
+def is_right(network, graph):
+    arrays = inputs_of(graph)
+    (got,), (want,) = network.instance()(*arrays), graph.run(*arrays)
+    return np.linalg.norm(got.numpy() - want) < 1e-5 * np.linalg.norm(want)
+
+
+def keys(network):
+    return [unit.key for unit in network.plan.kernels]
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    log, told = tmp_path_factory.mktemp("tune") / "net.log", []
+    graph = small()
+    network = tune_network(graph, None, CPU, budget_s=6, log=log, on_round=told.append, seed=1)
+    return SimpleNamespace(log=log, told=told, graph=graph, network=network)
+
+
+def test_a_tuned_network_is_right_and_its_log_chooses_the_same_kernels_ever_after(tuned):
+    assert is_right(tuned.network, tuned.graph)
+    for _ in range(2):
+        again = compile_network(small(), CPU, choose=History(tuned.log).choose)
+        assert keys(again) == keys(tuned.network)
+    assert is_right(again, tuned.graph)
+
+
+def test_each_round_is_told_and_no_best_becomes_slower(tuned):
+    assert tuned.told
+    assert all(each.trials > 0 and each.elapsed_s > 0 for each in tuned.told)
+    best: dict[str, float] = {}
+    for each in tuned.told:
+        assert each.best_s <= best.get(each.function, math.inf)
+        best[each.function] = each.best_s
+    assert "trials, network" in str(tuned.told[-1])
+
+
+def test_the_race_within_the_network_stands_in_the_log_with_its_proof(tuned):
+    notes = [note for note in NetworkLog.read(tuned.log).notes if "race" in note]
+    assert {note["name"] for note in notes} >= {"fused_nn_conv2d_add_nn_relu"}
+    for note in notes:
+        seconds = dict(note["race"])
+        assert note["rounds"] >= 4
+        assert all(each > 0 for each in seconds.values())
+        assert len(seconds) >= 1
+
+
+def test_readers_of_either_kind_of_log_take_their_own_lines(tuned):
+    log = NetworkLog.read(tuned.log)
+    assert len(list(load_from_file(tuned.log, races=True))) == len(log.templates) > 0
+    assert len(list(RecordReader(tuned.log, races=True))) == len(log.states)
+    assert log.unreadable == 0
+
+
+def test_a_budget_that_is_spent_buys_no_more_trials(tuned):
+    before = tuned.log.read_bytes()
+    network = tune_network(small(), None, CPU, budget_s=1, log=tuned.log, on_round=None)
+    assert tuned.log.read_bytes() == before
+    assert keys(network) == keys(tuned.network)
+
+
+def test_lines_cut_short_and_choices_that_no_longer_hold_cost_a_warning(tuned, tmp_path, caplog):
+    text = tuned.log.read_text()
+    for old, new in (
+        ('"kernel": "', '"kernel": "0'),
+        ('"candidate": {', '"candidate": 5, "x": {'),
+    ):
+        other = tmp_path / f"{len(new)}.log"
+        other.write_text(text.replace(old, new) + '{"i": [["cut')
+        network = compile_network(small(), CPU, choose=History(other).choose)
+        assert is_right(network, tuned.graph)
+        assert "what won the race for" in caplog.text
+        assert "1 lines are no records" in caplog.text
+        caplog.clear()
+
+
+def test_choices_survive_their_way_through_a_log(tuned):
+    for unit in tuned.network.plan.kernels:
+        row = json.loads(json.dumps(choice_to_json(unit.choice)))
+        assert choice_from_json(row, unit.whole, CPU).key == unit.choice.key
+
+
+def test_an_interrupt_ends_the_tuning_and_leaves_a_working_network(tmp_path):
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    log = tmp_path / "net.log"
+    network = tune_network(small(), None, CPU, budget_s=1000, log=log, on_round=interrupt)
+    assert is_right(network, small())
+    assert NetworkLog.read(log).templates
+
+
+CHILD = """
+import sys
+from autotune.network import tune_network
+from tests.network.test_tune import small
+if __name__ == "__main__":
+    tune_network(small(), None, "llvm", budget_s=1000, log=sys.argv[1], seed=0)
+"""
+
+
+def test_what_is_killed_goes_on_where_it_was(tmp_path):
+    log = tmp_path / "net.log"
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(log)], stderr=subprocess.DEVNULL, cwd=os.getcwd()
+    )
+    deadline = time.monotonic() + 60
+    while NetworkLog.read(log).spent_s(name_of()) == 0 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    child.send_signal(signal.SIGKILL)
+    child.wait(10)
+    before = log.read_text()
+    spent = NetworkLog.read(log).spent_s(name_of())
+    assert spent > 0
+    network = tune_network(small(), None, CPU, budget_s=spent + 4, log=log, on_round=None, seed=0)
+    assert is_right(network, small())
+    assert log.read_text().startswith(before)
+    after = NetworkLog.read(log)
+    assert spent < after.spent_s(name_of()) < spent + 60
+    tried = Counter((inp.task.key, inp.key) for inp, _ in after.templates)
+    assert max(tried.values()) == 1
+
+
+def name_of():
+    from autotune.graph.text import digest
+    from autotune.network.compile import simplified
+
+    return digest(simplified(small()))
+
+
+# ---- which way is next
+
+
+def arm(*history, round_s=1.0, exhausted=False):
+    seconds = history[-1] if history else math.inf
+    return SimpleNamespace(
+        history=list(history), seconds=seconds, round_s=round_s, exhausted=exhausted
+    )
+
+
+def function(*arms, calls=1, flop=1.0, floor_s=0.0):
+    return SimpleNamespace(
+        arms=list(arms), calls=calls, floor_s=floor_s, function=SimpleNamespace(flop=flop),
+        seconds=min(each.seconds for each in arms),
+    )  # fmt: skip
+
+
+def test_every_function_gets_a_kernel_before_any_gets_a_second_look():
+    known, open_, larger = function(arm(1.0), arm()), function(arm()), function(arm(), flop=9)
+    assert next_arm([known, open_, larger])[0] is larger
+    assert next_arm([known, open_])[0] is open_
+    assert next_arm([known])[1] is known.arms[1]
+
+
+def test_time_goes_where_the_network_gains_most_for_it():
+    rare, often = function(arm(1.0, 0.9)), function(arm(1.0, 0.9), calls=3)
+    assert next_arm([rare, often])[0] is often
+    slow = function(arm(1.0, 0.9, round_s=9.0), calls=3)
+    assert next_arm([rare, slow])[0] is rare
+    beaten = function(arm(1.0, 0.5), arm(9.0, 9.0))
+    assert next_arm([beaten])[1] is beaten.arms[0]
+    stuck = function(arm(*[0.5] * 200), arm(2.0, 1.0))
+    assert next_arm([stuck])[1] is stuck.arms[1]
+
+
+def test_what_no_kernel_can_beat_and_what_is_exhausted_gets_nothing():
+    done = function(arm(1.0, 1.0), floor_s=0.9)
+    assert gain_per_second(done, done.arms[0]) == 0
+    assert next_arm([done, function(arm(1.0, exhausted=True))]) is None
+
+
+# ---- the race
+
+
+class Instance:
+    """A network of one function whose kernel takes as long as it says."""
+
+    def __init__(self, seconds):
+        self.seconds = iter(seconds)
+        whole = SimpleNamespace(signature="f", name="conv")
+        step = SimpleNamespace(unit=SimpleNamespace(whole=whole))
+        self.network = SimpleNamespace(plan=SimpleNamespace(steps=[step]))
+
+    def run(self):
+        pass
+
+    def step_seconds(self):
+        return [next(self.seconds)]
+
+
+def test_the_race_goes_to_the_median_and_ties_go_to_the_first():
+    first, second = untuned(partition(small())[0], CPU), RULE
+    lucky = Instance([1.0, 0.1, 1.0, 1.0, 1.0])
+    (won,) = race({"f": [first, second]}, [lucky, Instance([0.9] * 5)], lambda: 0)
+    assert won.winner is second
+    assert won.rounds == 4
+    (won,) = race({"f": [first, second]}, [Instance([1.0] * 5), Instance([0.995] * 5)], lambda: 0)
+    assert won.winner is first
+    assert won.seconds == (1.0, 0.995)
+
+
+def test_wrong_calls_are_refused(tmp_path):
+    with pytest.raises(GraphError, match="budget_s must be"):
+        tune_network(small(), None, CPU, budget_s=-1, log=tmp_path / "l")
+    with pytest.raises(GraphError, match="network must be a graph, or a module"):
+        tune_network("resnet", None, CPU, budget_s=1, log=tmp_path / "l")
+    assert NETWORK_NOTE.startswith("#")
