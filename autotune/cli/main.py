@@ -27,6 +27,10 @@ COMMANDS = {
         "Make a log of what Kernel Tuner, Triton or a T4 file measured.",
     ),
     "log": ("autotune.cli.log:log", "Show and rewrite logs of trials."),
+    "report": (
+        "autotune.cli.report:report",
+        "Write logs as one HTML file; compare two of them.",
+    ),
     "serve": (
         "autotune.cli.serve:serve",
         "Show logs on a page in the browser, live while they grow.",

@@ -1,5 +1,6 @@
 """What logs say, for people: two of them compared, figures, and one file with the whole page."""
 
 from autotune.report.compare import Compared, Side, compare, overall
+from autotune.report.html_report import html_comparison, html_report
 
-__all__ = ["Compared", "Side", "compare", "overall"]
+__all__ = ["Compared", "Side", "compare", "html_comparison", "html_report", "overall"]

@@ -1,0 +1,128 @@
+"""Logs as one HTML file that needs no server: the live page with its data in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from autotune.dashboard import one_file, snapshot
+from autotune.record.fields import Pair
+from autotune.record.reader import LogReader, open_log
+from autotune.report.compare import Compared, compare, overall
+from autotune.utils.quantities import microseconds
+from autotune.utils.visible import visible
+
+# Width of the bar of an interval, and most of a change that it shows to either side.
+_WIDTH, _LEAST_SPAN = 160, 0.05
+_LONGEST = 200
+
+
+def html_report(paths: Sequence[Path]) -> str:
+    """Return logs as one HTML file; two of them with a comparison above the charts.
+
+    It asks nothing of anybody: styles, scripts and data stand in it, under a content security
+    policy that allows these and no others.
+
+    Args:
+        paths: the logs.
+
+    Raises:
+        LogMissingError: one cannot be opened.
+    """
+    for path in paths:
+        open_log(path).close()
+    names = ", ".join(path.name for path in paths)
+    above = html_comparison(*paths) if len(paths) == 2 else ""
+    return one_file(snapshot(list(paths)), f"{visible(names)} - autotune", above)
+
+
+def html_comparison(before: Path, after: Path) -> str:
+    """Return the HTML of two logs compared, with nothing in it that is not escaped."""
+    rows = compare(read_pairs(before), read_pairs(after))
+    span = _span(rows)
+    return _template().render(
+        before=visible(before.name),
+        after=visible(after.name),
+        rows=[_row(one, span) for one in rows],
+        overall=_overall(rows),
+        axis=f"{-span:+.0%} to {span:+.0%}",
+        width=_WIDTH,
+        middle=_WIDTH / 2,
+    )
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """Return the records of a log with the winners of races; unreadable lines are passed over."""
+    with open_log(path) as file:
+        return list(LogReader(file, str(path), quiet=True, races=True, ahead=1000))
+
+
+@cache
+def _template() -> jinja2.Template:
+    text = (files("autotune.report") / "comparison.html").read_text("utf-8")
+    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(text)
+
+
+def _span(rows: Sequence[Compared]) -> float:
+    """Return the part to either side that all bars show: all changes, and most intervals."""
+    widest = [abs(one.ratio - 1) * 1.5 for one in rows if one.ratio is not None]
+    return min(1.0, max([_LEAST_SPAN, *widest]))
+
+
+def _row(one: Compared, span: float) -> dict[str, Any]:
+    arguments = f" {one.args}" if one.args else ""
+    changed = ", ".join(f"{name}: {a} -> {b}" for name, (a, b) in one.changed.items())
+    return {
+        "title": _short(f"{one.name}{arguments}"),
+        "target": _short(one.target),
+        "before": _us(one.before.seconds if one.before else None),
+        "after": _us(one.after.seconds if one.after else None),
+        "change": "" if one.ratio is None else f"{one.ratio - 1:+.1%}",
+        "range": _range(one.interval),
+        "bar": _bar(one, span),
+        "verdict": one.verdict,
+        "changed": _short(changed),
+    }
+
+
+def _bar(one: Compared, span: float) -> dict[str, float] | None:
+    if one.ratio is None or one.interval is None:
+        return None
+    low, high = one.interval
+    return {name: _at(value - 1, span) for name, value in
+            (("low", low), ("at", one.ratio), ("high", high))}  # fmt: skip
+
+
+def _at(change: float, span: float) -> float:
+    """Return where a change stands in a bar; what is beyond its ends stands at them."""
+    share = max(-1.0, min(1.0, change / span))
+    return round(_WIDTH / 2 * (1 + share), 1)
+
+
+def _overall(rows: Sequence[Compared]) -> dict[str, Any] | None:
+    found, both = overall(rows), sum(one.ratio is not None for one in rows)
+    if found is None or both < 2:
+        return None
+    mean, interval = found
+    return {"count": both, "change": f"{mean - 1:+.1%}", "range": _range(interval)}
+
+
+def _range(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else " to ".join(f"{end - 1:+.1%}" for end in interval)
+
+
+def _us(seconds: float | None) -> str:
+    if seconds is None or not math.isfinite(seconds):
+        return "-"
+    return microseconds(seconds).removesuffix(" us")
+
+
+def _short(text: str) -> str:
+    told = visible(text)
+    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 3]}..."
