@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from autotune.errors import AutotuneError
 from autotune.graph import Constant, Node, Value
 from autotune.graph.fuse import Function
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.passes.fold_constant import folded
 from autotune.network.implementations import FunctionOffer, offers_of
 from autotune.target import Target
+from autotune.task import ConfigEntity, DispatchContext
 
 Kind = Literal["template", "search", "rule"]
 
@@ -104,6 +106,42 @@ def untuned(function: Function, target: Target) -> Choice:
         if candidate is not None:
             return Choice("template", offer.task, candidate, offer)
     return RULE
+
+
+def by_dispatch(context: DispatchContext) -> Chooser:
+    """Return a chooser that asks a source of configurations, such as ``apply_history_best(log)``.
+
+    Records of a template for an operator alone are used where more follows it, and those of TVM's
+    logs by the templates whose knobs are the same; of several the nearest counts, then the
+    fastest. What the source does not know runs untuned.
+    """
+
+    def choose(function: Function, target: Target) -> Choice:
+        found = []
+        for offer in offers_of(function, target):
+            for distance, workload in enumerate(offer.known_as):
+                config = context.known(target, workload)
+                candidate = None if config is None else _own(offer, config)
+                if candidate is not None:
+                    cost = getattr(config, "cost", None) or 0.0
+                    choice = Choice("template", offer.task, candidate, offer)
+                    found.append((distance, cost, choice))
+                    break
+        if not found:
+            return untuned(function, target)
+        return min(found, key=lambda each: each[:2])[2]
+
+    return choose
+
+
+def _own(offer: FunctionOffer, config: object) -> ConfigEntity | None:
+    """Return a configuration as a point of the offer's space; None where it is none of it."""
+    try:
+        candidate = offer.task.own(config)
+        offer.task.realise(candidate)
+    except AutotuneError:
+        return None
+    return candidate
 
 
 def by_rule(function: Function, target: Target) -> Choice:

@@ -39,12 +39,14 @@ class Offer:
             kernel may see a value in another shape of as many elements.
         prepared: operators that are applied once, ahead of time, to operands whose numbers are
             known; the kernel takes the results.
+        aliases: other workloads, of logs from elsewhere, whose records fit the template's knobs.
     """
 
     template: str
     args: tuple[Any, ...]
     operands: tuple[Value, ...]
     prepared: Mapping[Value, Operator] = field(default_factory=dict)
+    aliases: tuple[tuple[Any, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,15 @@ class FunctionOffer:
         nodes: how many of the function's nodes it computes, from the first on.
         operands: numbers of the function's inputs that the kernel takes, in order.
         prepared: (number of an input, operator) of those that are laid out anew ahead of time.
+        known_as: workloads whose records have the knobs of the task, the nearest first: its own,
+            that of the operator alone, and those of logs from elsewhere.
     """
 
     task: Task
     nodes: int
     operands: tuple[int, ...]
     prepared: tuple[tuple[int, Operator], ...] = ()
+    known_as: tuple[tuple[Any, ...], ...] = ()
 
 
 Matcher = Callable[[Layer], Offer | None]
@@ -108,18 +113,26 @@ def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
             offer = matcher(layer) if whole or function.cut(count) is not None else None
             if offer is not None:
                 _check_offer(offer, layer)
-                found.append(_of_function(function, offer, count, target))
+                alone = matcher(layers[-1][1])
+                found.append(_of_function(function, offer, count, alone, target))
                 break
     return found
 
 
-def _of_function(function: Function, offer: Offer, nodes: int, target: Target) -> FunctionOffer:
+def _of_function(
+    function: Function, offer: Offer, nodes: int, alone: Offer | None, target: Target
+) -> FunctionOffer:
     place: dict[Value, int] = {value: i for i, value in enumerate(function.graph.inputs)}
+    task = create(offer.template, offer.args, target)
+    known = [task.workload, *offer.aliases]
+    if alone is not None and alone.template == offer.template:
+        known.insert(1, Task(alone.template, alone.args, target).workload)
     return FunctionOffer(
-        create(offer.template, offer.args, target),
+        task,
         nodes,
         tuple(place[value] for value in offer.operands),
         tuple((place[value], op) for value, op in offer.prepared.items()),
+        tuple(dict.fromkeys(known)),
     )
 
 

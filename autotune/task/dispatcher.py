@@ -67,6 +67,19 @@ class DispatchContext:
                 return config
         raise AssertionError("the outermost context always answers")
 
+    def known(self, target: Target | None, workload: Workload) -> Config | None:
+        """Return what `query` gives, or None where no context knows it and one would be made up.
+
+        Nothing is logged. What stands around a `FallbackContext` is not asked.
+        """
+        for context in self._outwards():
+            if isinstance(context, FallbackContext):
+                return None
+            config = context._query_inside(target, workload)
+            if config is not None:
+                return config
+        return None
+
     def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
         """Use ``cfg`` for this workload from now on.
 

@@ -7,7 +7,7 @@ from autotune.graph import Value as Expr
 from autotune.graph import Variable as Var
 from autotune.network import load_param_dict, save_param_dict
 from autotune.tvm.names import resolver
-from autotune.tvm.relay import analysis, build_module, nn, testing
+from autotune.tvm.relay import analysis, build_module, nn, op, testing
 from autotune.tvm.relay.build_module import build
 from autotune.tvm.relay.function import Function, IRModule, Tuple
 from autotune.tvm.relay.operators import *
@@ -15,7 +15,8 @@ from autotune.tvm.relay.operators import __all__ as _operators
 
 __all__ = [
     *_operators, "Constant", "Expr", "Function", "IRModule", "TensorType", "Tuple", "Value", "Var",
-    "analysis", "build", "build_module", "load_param_dict", "nn", "save_param_dict", "testing",
+    "analysis", "build", "build_module", "load_param_dict", "nn", "op", "save_param_dict",
+    "testing",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

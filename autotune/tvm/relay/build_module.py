@@ -12,12 +12,14 @@ from autotune.errors import GraphError
 from autotune.graph.passes import OWN
 from autotune.lowering.pass_context import PassContext
 from autotune.network import ApplyHistoryBest, CompiledNetwork, NetworkInstance, compile_network
+from autotune.network.choice import by_dispatch
 from autotune.network.export import export_network
 from autotune.network.search_tasks import pipeline_for
 from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.device import Device
 from autotune.runtime.module import DeviceModule
 from autotune.target import Target
+from autotune.task import DispatchContext
 from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import Function, IRModule, graph_of
 from autotune.utils.check import Check
@@ -109,7 +111,7 @@ def build(
     """Compile a network. What has no tuned record runs untuned.
 
     With the option ``relay.backend.use_auto_scheduler`` of the pass context, the records of
-    `auto_scheduler.ApplyHistoryBest` are used.
+    `auto_scheduler.ApplyHistoryBest` are used; else those of `autotvm.apply_history_best`.
 
     Args:
         ir_mod: a module, its function, or an expression.
@@ -139,7 +141,8 @@ def build(
             graph, chosen, pipeline_for(chosen), context.opt_level, history.kernel_for
         )
     else:
-        network = compile_network(graph, chosen, OWN, context.opt_level)
+        choose = by_dispatch(DispatchContext.current)
+        network = compile_network(graph, chosen, OWN, context.opt_level, choose=choose)
     return GraphExecutorFactoryModule(network, ir_mod, mod_name)
 
 

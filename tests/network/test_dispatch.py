@@ -1,0 +1,97 @@
+"""Networks built with the logs of templates: this project's, and those that TVM published."""
+
+from pathlib import Path
+
+import autotune.templates
+import numpy as np
+
+import autotune
+from autotune.graph.fuse import partition
+from autotune.graph.passes import OWN
+from autotune.network import History, compile_network
+from autotune.network.choice import by_dispatch
+from autotune.target import Target
+from autotune.task import DispatchContext
+from autotune.tvm import autotvm, relay
+from autotune.tvm import transform as tvm_transform
+from autotune.tvm.contrib import graph_executor
+from autotune.tvm.relay import testing
+from tests.graph.networks import bound, drawn, inputs_of
+
+TOPHUB = Path("tests/data/logs/tophub_cuda_v0.10.log")
+
+
+def layer():
+    data = relay.var("data", shape=(1, 4, 10, 10))
+    weight, bias = relay.var("weight", shape=(6, 4, 3, 3)), relay.var("bias", shape=(6,))
+    x = relay.nn.conv2d(data, weight, channels=6, kernel_size=(3, 3), padding=(1, 1))
+    x = relay.nn.relu(relay.nn.bias_add(x, bias))
+    return testing.create_workload(relay.nn.batch_flatten(x))
+
+
+def test_the_loop_of_tvms_page_tunes_picks_and_builds(tmp_path):
+    module, params = layer()
+    tasks = autotvm.task.extract_from_program(
+        module["main"], target="llvm", params=params, ops=(relay.op.get("nn.conv2d"),)
+    )
+    trials, log = str(tmp_path / "all.log.tmp"), str(tmp_path / "all.log")
+    option = autotvm.measure_option(
+        builder=autotvm.LocalBuilder(),
+        runner=autotvm.LocalRunner(
+            number=1, repeat=2, min_repeat_ms=0, enable_cpu_cache_flush=True
+        ),
+    )
+    for i, task in enumerate(reversed(tasks)):
+        tuner = autotvm.tuner.XGBTuner(task, loss_type="rank", feature_type="knob")
+        if Path(trials).exists():
+            tuner.load_history(autotvm.record.load_from_file(trials))
+        count = min(2, len(task.config_space))
+        calls = [
+            autotvm.callback.progress_bar(count, prefix=f"[Task {i + 1:2d}/{len(tasks):2d}] "),
+            autotvm.callback.log_to_file(trials),
+        ]
+        tuner.tune(n_trial=count, early_stopping=5, measure_option=option, callbacks=calls)
+    autotvm.record.pick_best(trials, log)
+    with autotvm.apply_history_best(log), tvm_transform.PassContext(opt_level=3):
+        library = relay.build_module.build(module, target="llvm", params=params)
+    best, _ = next(iter(autotvm.record.load_from_file(log)))
+    (unit,) = library.network.plan.kernels
+    # The task is of the convolution alone; what was found for it serves the whole function.
+    assert unit.choice.workload.args[-2:] == (True, True)
+    assert unit.choice.candidate.key == best.config.key
+    net = graph_executor.GraphModule(library["default"](autotune.cpu(0)))
+    data = np.random.default_rng(0).normal(size=(1, 4, 10, 10)).astype("float32")
+    net.run(data=data)
+    want = module["main"].graph.bind(params).run(data)[0]
+    np.testing.assert_allclose(net.get_output(0).numpy(), want, rtol=1e-4, atol=1e-5)
+
+
+def test_logs_that_tvm_published_give_layers_their_configurations():
+    module, params = testing.resnet.get_workload(num_layers=50)
+    graph = module["main"].graph.bind(drawn(params))
+    target = Target("cuda -model=v100")
+    with autotvm.apply_history_best(str(TOPHUB)):
+        choose = by_dispatch(DispatchContext.current)
+        functions = {f.signature: f for f in partition(OWN(graph)) if "conv2d" in f.name}
+        choices = [choose(each, target) for each in functions.values()]
+    warm = [each for each in choices if each.kind == "template"]
+    assert len(warm) >= len(choices) / 2
+    assert {each.workload.name for each in warm} == {"te/conv2d_nchw.cuda"}
+    # Outside the block nothing is known.
+    choose = by_dispatch(DispatchContext.current)
+    assert all(choose(each, target).kind == "rule" for each in list(functions.values())[:2])
+
+
+def test_a_log_without_the_networks_layers_leaves_it_untuned(tmp_path):
+    log = tmp_path / "empty.log"
+    log.write_text("")
+    graph = bound("dqn")
+    plain = compile_network(graph, "llvm")
+    with autotvm.apply_history_best(str(log)):
+        choose = by_dispatch(DispatchContext.current)
+        other = compile_network(graph, "llvm", choose=choose)
+    history = compile_network(graph, "llvm", choose=History(log).choose)
+    keys = [unit.key for unit in plain.plan.kernels]
+    assert [unit.key for unit in other.plan.kernels] == keys
+    assert [unit.key for unit in history.plan.kernels] == keys
+    assert other.instance()(*inputs_of(graph))
