@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.record_codec import Pair
@@ -15,7 +14,7 @@ from autotune.record.paths import LogPath
 from autotune.target import Target
 
 # Name or hash of a workload, and its arguments with nested lists taken apart.
-Workload = tuple[str, tuple[Any, ...]]
+Workload = tuple[str, tuple[object, ...]]
 FAR = float("inf")
 
 
@@ -30,7 +29,7 @@ def decode_workload_key(workload_key: str) -> Workload:
         return workload_key, ()
 
 
-def _flat(values: Iterable[Any]) -> Iterable[Any]:
+def _flat(values: Iterable[object]) -> Iterable[object]:
     for value in values:
         if isinstance(value, list):
             yield from _flat(value)
@@ -49,10 +48,9 @@ def workload_distance(wanted: Workload, known: Workload) -> float:
         return FAR
     factor = 1.0
     for want, have in zip(wanted[1], known[1], strict=True):
-        numbers = type(want) is int and type(have) is int
         if want == have:
             continue
-        if not numbers or have == 0 or want == 0 or want % have:
+        if type(want) is not int or type(have) is not int or not have or not want or want % have:
             return FAR
         try:
             factor *= want / have

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 from autotune.auto_scheduler.bounds import infer_bound
 from autotune.auto_scheduler.compute_graph import ComputeGraph
@@ -87,11 +86,11 @@ class ComputeDAG(ComputeGraph):
         steps = _steps("infer_bound_from_state", state)
         return State(infer_bound(self.init_state.after(steps)), self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[ComputeDAG], tuple[list[Tensor]]]:
         return ComputeDAG, (list(self.tensors),)
 
 
-def _steps(who: str, state: Any) -> tuple[TransformStep, ...]:
+def _steps(who: str, state: object) -> tuple[TransformStep, ...]:
     steps = getattr(state, "transform_steps", None)
     if not isinstance(steps, tuple):
         raise ScheduleError(f"{who}: state must be a loop state, got {shown(state)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
 
 from autotune.auto_scheduler.access import AccessAnalyzer
 from autotune.auto_scheduler.flop import count_flop
@@ -86,7 +85,7 @@ def _arguments(ops: Iterable[Operation]) -> tuple[Tensor, ...]:
     return tuple(tensor for op in (*inputs, *outputs) for tensor in op.outputs)
 
 
-def _checked(tensors: Any) -> tuple[Tensor, ...]:
+def _checked(tensors: object) -> tuple[Tensor, ...]:
     given = tuple(tensors) if isinstance(tensors, (list, tuple)) else (tensors,)
     for each in given:
         if not isinstance(each, Tensor):
@@ -102,7 +101,7 @@ def _checked(tensors: Any) -> tuple[Tensor, ...]:
     return given
 
 
-def _constant(extent: Any) -> int:
+def _constant(extent: object) -> int:
     if not isinstance(extent, int):
         raise ExpressionError(
             f"workload_key: expected constant shapes, got the extent {extent}; call the workload "

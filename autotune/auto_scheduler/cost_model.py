@@ -8,15 +8,18 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from autotune.auto_scheduler.loop_state import HasSteps
+from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.record_codec import GRAPH_HASH
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
 from autotune.auto_scheduler.search.programs import sketches_of
-from autotune.auto_scheduler.search.task_search import DEFAULT_PARAMS, proposer_of
+from autotune.auto_scheduler.search.task_search import proposer_of
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.transform_steps import TransformStep
 from autotune.errors import RecordError
 from autotune.measure import MeasureResult
@@ -46,10 +49,10 @@ class CostModel:
         self._trials: dict[_Task, Trials] = {}
         self._known: set[tuple[_Task, str]] = set()
 
-    def update(self, inputs: Iterable[Any], results: Iterable[MeasureResult]) -> None:
+    def update(self, inputs: Iterable[MeasureInput], results: Iterable[MeasureResult]) -> None:
         """Take note of measured states; each once."""
         for inp, result in zip(inputs, results, strict=True):
-            own = getattr(inp.task, GRAPH_HASH, "")
+            own = inp.task.graph_hash if isinstance(inp.task, SearchProblem) else ""
             graph = str(result.extra.get(GRAPH_HASH, own))
             key = (inp.task.workload_key, str(inp.target.kind), graph)
             seconds = result.seconds if result.ok else inf
@@ -62,11 +65,11 @@ class CostModel:
             self._known.add((task, name))
             self._trials.setdefault(task, []).append((steps, seconds))
 
-    def predict(self, task: Any, states: Sequence[Any]) -> list[float]:
+    def predict(self, task: SearchProblem, states: Sequence[HasSteps]) -> list[float]:
         """Return a score for each state; larger is better."""
         raise NotImplementedError(f"{type(self).__name__} must define predict(task, states)")
 
-    def trials(self, task: Any) -> Trials:
+    def trials(self, task: SearchProblem) -> Trials:
         """Return what is known of a task as it is defined now: steps of states, and seconds."""
         key, kind = task.workload_key, str(task.target.kind)
         found = [self._trials.get((key, kind, graph), ()) for graph in (task.graph_hash, "")]
@@ -80,7 +83,7 @@ class RandomModel(CostModel):
 
     ranks = False
 
-    def predict(self, task: Any, states: Sequence[Any]) -> list[float]:
+    def predict(self, task: SearchProblem, states: Sequence[HasSteps]) -> list[float]:
         """Return a number for each state, which says nothing."""
         return [(hash(state) % 1009) / 1009 for state in _states(states)]
 
@@ -115,7 +118,7 @@ class XGBModel(CostModel):
         self.update(inputs, results)
         logger.info("XGBModel: Loaded %s measurement records from %s", len(inputs), file_name)
 
-    def predict(self, task: Any, states: Sequence[Any]) -> list[float]:
+    def predict(self, task: SearchProblem, states: Sequence[HasSteps]) -> list[float]:
         """Return the logarithm of the predicted rate of each state; -inf where it is of no sketch.
 
         The trees are fitted anew to what is known of the task.
@@ -180,7 +183,7 @@ class XGBModel(CostModel):
                 self._keep(task, RecordedState(steps).key, steps, seconds)
 
 
-def _states(states: Any) -> Sequence[Any]:
+def _states(states: Sequence[HasSteps]) -> Sequence[HasSteps]:
     check = Check(RecordError, "predict")
     found = check.sequence("states", states, "a list of states")
     for each in found:
@@ -189,7 +192,7 @@ def _states(states: Any) -> Sequence[Any]:
     return found
 
 
-def _read_trials(rows: Any) -> Trials:
+def _read_trials(rows: Iterable[tuple[Iterable[object], object]]) -> Trials:
     """Return the trials of a task that a file holds."""
     found: Trials = []
     for state, seconds in rows:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any
 
-from autotune.auto_scheduler.best_record import decode_workload_key, fair
+from autotune.auto_scheduler.best_record import Workload, decode_workload_key, fair
 from autotune.auto_scheduler.record_codec import Pair
 from autotune.auto_scheduler.record_file import RecordReader, lines_of
 from autotune.record.paths import LogPath, log_path
@@ -38,7 +37,7 @@ def distill_record_file(in_file: LogPath, out_file: LogPath) -> int:
 
 def best_of_each(pairs: Iterable[Pair]) -> list[Pair]:
     """Returns the fastest record of each workload and key of a target, in their order."""
-    best: dict[Any, Pair] = {}
+    best: dict[tuple[str, Workload], Pair] = {}
     for inp, result in pairs:
         if not result.ok:
             continue

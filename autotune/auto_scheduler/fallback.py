@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autotune import te
 from autotune.ir import Expr, IterVar, ProducerLoad, Var, Visitor
 from autotune.target import Target
 from autotune.te.dag import post_order
 from autotune.te.schedule import Schedule
+from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Operation, Tensor
 
 # Lanes of vectors on the CPU, the best first; and elements beside them that share what is loaded.
@@ -142,13 +142,13 @@ def _divisor(extent: int, wanted: Sequence[int]) -> int:
 class _Tile:
     """The loops of a CPU stage: those that run in parallel, and what one step computes."""
 
-    outer: list[Any]
-    inner: list[Any]
+    outer: list[IterVar]
+    inner: list[IterVar]
 
 
 def _cpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> None:
     """Schedule a stage of its own on the CPU."""
-    stage: Any = schedule[op]
+    stage = schedule[op]
     if op.reduce_axis:
         _cpu_sum_of_its_own(schedule, op)
         return
@@ -157,21 +157,21 @@ def _cpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
     beside = _axis_beside(op, sums[0]) if len(sums) == 1 else None
     tile = _cpu_tile(stage, list(op.axis), beside)
     for each in sums:
-        inner: Any = schedule[each]
+        inner = schedule[each]
         inner.compute_at(stage, tile.outer[-1])
         _cpu_sum(inner, each, beside)
     if len(tile.outer) > 1 or not sums:
         stage.parallel(stage.fuse(*_parallel(tile.outer, bool(sums))))
 
 
-def _parallel(outer: list[Any], keep_last: bool) -> list[Any]:
+def _parallel(outer: list[IterVar], keep_last: bool) -> list[IterVar]:
     """Return the loops to share among threads; sums are attached to the last."""
     return outer[:-1] if keep_last else outer
 
 
-def _cpu_tile(stage: Any, axes: list[IterVar], beside: int | None) -> _Tile:
+def _cpu_tile(stage: Stage, axes: list[IterVar], beside: int | None) -> _Tile:
     """Split the last axis into vectors, and one beside it into steps that are written out."""
-    outer, inner = list[Any](axes), list[Any]()
+    outer, inner = list(axes), list[IterVar]()
     lanes = _divisor(_extent(axes[-1]), _LANES)
     if beside is not None:
         count = _divisor(_extent(axes[beside]), _BESIDE)
@@ -202,7 +202,7 @@ def _axis_beside(user: ComputeOp, op: ComputeOp) -> int | None:
     return None
 
 
-def _cpu_sum(stage: Any, op: ComputeOp, beside: int | None) -> None:
+def _cpu_sum(stage: Stage, op: ComputeOp, beside: int | None) -> None:
     """Sum up a tile: steps of the sum outside, vectors inside."""
     axes = list(op.axis)
     stage.reorder(*op.reduce_axis, *axes)
@@ -214,7 +214,7 @@ def _cpu_sum(stage: Any, op: ComputeOp, beside: int | None) -> None:
 
 def _cpu_sum_of_its_own(schedule: Schedule, op: ComputeOp) -> None:
     """Sum up in place: results in parallel."""
-    stage: Any = schedule[op]
+    stage = schedule[op]
     axes = list(op.axis)
     if not axes:
         return
@@ -236,7 +236,7 @@ def _gpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
     long_sums = [each for each in sums if _is_long_sum(each)]
     for each in long_sums:
         _block_sums(schedule, each)
-    stage: Any = schedule[op]
+    stage = schedule[op]
     if op.reduce_axis and _is_long_sum(op):
         _block_sums(schedule, op)
         return
@@ -250,12 +250,12 @@ def _gpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
     for each in sums:
         if each in long_sums:
             continue
-        inner: Any = schedule[each]
+        inner = schedule[each]
         inner.compute_at(stage, thread)
         _unroll_small(inner, each)
 
 
-def _unroll_small(stage: Any, op: ComputeOp) -> None:
+def _unroll_small(stage: Stage, op: ComputeOp) -> None:
     """Write short loops of a sum out."""
     left = _UNROLLED
     for axis in reversed(op.reduce_axis):
@@ -273,7 +273,7 @@ def _is_long_sum(op: ComputeOp) -> bool:
 
 def _block_sums(schedule: Schedule, op: ComputeOp) -> None:
     """Let the threads of a block share the sum of one result."""
-    stage: Any = schedule[op]
+    stage = schedule[op]
     axes, sums = list(op.axis), list(op.reduce_axis)
     block = stage.fuse(*axes) if len(axes) > 1 else axes[0]
     fused = stage.fuse(*sums) if len(sums) > 1 else sums[0]

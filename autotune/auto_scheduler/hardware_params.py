@@ -105,7 +105,7 @@ def _of_cuda(target: Target) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TargetError(f"HardwareParams: {name} must be a whole number, got {value!r}")
     return value

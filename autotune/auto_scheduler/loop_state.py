@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from autotune.auto_scheduler.attach_map import AttachMap, made_room
 from autotune.auto_scheduler.compute_graph import ComputeGraph
@@ -44,21 +44,21 @@ class TransformStep:
         """Take the step on a schedule; what was said before it has been done there."""
         raise NotImplementedError
 
-    def to_row(self) -> list[Any]:
+    def to_row(self) -> list[object]:
         """Return the row of the step, ready for `json.dumps`."""
         values = [getattr(self, each.name) for each in fields(self)]
         return [self.tag, *(_plain(value) for value in values)]
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> TransformStep:
+    def from_row(cls, values: Sequence[object]) -> TransformStep:
         """Return the step of a row without its tag; a ValueError says what is ill-formed."""
-        return cls(**dict(zip([each.name for each in fields(cls)], values, strict=True)))
+        raise NotImplementedError
 
     def __str__(self) -> str:
         return f"{type(self).__name__}{tuple(self.to_row()[1:])}"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return int(value) if isinstance(value, int) else value

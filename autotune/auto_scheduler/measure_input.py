@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.hardware_params import HardwareParams
@@ -146,7 +146,4 @@ class MeasureInput:
         known = self.task
         if isinstance(known, RecordedTask):
             known = known.recovered(SearchProblem)
-        # A trial names its parts as those of templates; any workload and candidate will do.
-        task: Any = known
-        config: Any = self.config
-        return Trial(known.target, task, config)
+        return Trial(known.target, known, self.config)

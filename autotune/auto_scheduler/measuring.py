@@ -10,7 +10,7 @@ from autotune import measure
 from autotune.auto_scheduler.errors import TuningOptionError
 from autotune.measure import Builder, Runner
 
-MeasureCallback = Callable[..., None]
+MeasureCallback = Callable[..., object]
 _READY = "Get devices for measurement successfully!"
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from typing import Any
 
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
@@ -80,9 +79,9 @@ def encode_note(inp: MeasureInput, result: MeasureResult) -> str:
         raise RecordError(f"{inp.task.workload_key}: no JSON form: {error}") from error
 
 
-def _known(inp: MeasureInput, result: MeasureResult) -> dict[str, Any]:
+def _known(inp: MeasureInput, result: MeasureResult) -> dict[str, object]:
     """Returns what TVM's line does not hold; of a trial of this process, also of which graph."""
-    known: dict[str, Any] = dict(result.extra)
+    known: dict[str, object] = dict(result.extra)
     if isinstance(inp.task, SearchProblem):
         known.setdefault(GRAPH_HASH, inp.task.graph_hash)
     return known
@@ -117,7 +116,7 @@ def decode(line: str, note: str = "") -> Pair | None:
         raise RecordError(f"not a record: {_few_words(error)}") from error
 
 
-def _pair(row: Any, note: str) -> Pair:
+def _pair(row: object, note: str) -> Pair:
     if not isinstance(row, dict):
         raise RecordError(f"expected a JSON object, got {type(row).__name__}")
     if "input" in row:
@@ -133,7 +132,7 @@ def _pair(row: Any, note: str) -> Pair:
     return inp, _result(row["r"], {**inline, **_noted(note, inp)})
 
 
-def _task(values: Any) -> RecordedTask:
+def _task(values: object) -> RecordedTask:
     if not isinstance(values, list) or not 2 <= len(values) <= 6:
         raise RecordError("its task is not a list of 2 to 6 fields")
     padded = [*values, *[None] * (6 - len(values))]
@@ -151,19 +150,22 @@ def _task(values: Any) -> RecordedTask:
     return task
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str) and value.isprintable()
 
 
-def _ints(values: Any) -> tuple[int, ...]:
+def _ints(values: object) -> tuple[int, ...]:
     most = len(fields(HardwareParams))
-    wrong = not isinstance(values, list) or len(values) > most
-    if wrong or any(type(each) is not int for each in values):
+    if (
+        not isinstance(values, list)
+        or len(values) > most
+        or any(type(each) is not int for each in values)
+    ):
         raise RecordError(f"hardware parameters are ints, got {values!r}"[:_WORDS])
     return tuple(values)
 
 
-def _result(values: Any, note: dict[str, Any]) -> MeasureResult:
+def _result(values: object, note: dict[str, object]) -> MeasureResult:
     exact = note.pop("exact", None)
     message = note.pop("error_msg", "")
     result = result_from_json(values, message, note)
@@ -174,7 +176,7 @@ def _result(values: Any, note: dict[str, Any]) -> MeasureResult:
     return result._replace(costs=tuple(map(Seconds, result.costs)))
 
 
-def _noted(note: str, inp: MeasureInput) -> dict[str, Any]:
+def _noted(note: str, inp: MeasureInput) -> dict[str, object]:
     """Returns what the line before a record says; nothing if it is of another one."""
     if not note.startswith(NOTE):
         return {}
@@ -187,7 +189,7 @@ def _noted(note: str, inp: MeasureInput) -> dict[str, Any]:
     return known
 
 
-def _task_row(task: SearchProblem | RecordedTask) -> list[Any]:
+def _task_row(task: SearchProblem | RecordedTask) -> list[object]:
     if isinstance(task, RecordedTask):
         target, host = task.target_text, task.host_text
         option = task.layout_rewrite_option or 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.record_codec import (
@@ -16,6 +15,8 @@ from autotune.auto_scheduler.record_codec import (
     encode_note,
     encode_race,
 )
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput as Trial
 from autotune.measure.types import MeasureResult
@@ -120,13 +121,16 @@ class RecordToFile:
         self._writer = LogWriter(self.path)
 
     def __call__(
-        self, search: Any, inputs: Iterable[MeasureInput | Trial], results: Iterable[MeasureResult]
+        self,
+        search: object,
+        inputs: Iterable[MeasureInput | Trial],
+        results: Iterable[MeasureResult],
     ) -> None:
         """Append the trials of a batch in one write."""
         del search
         self._writer.write(lines_of(zip(inputs, results, strict=True)))
 
-    def raced(self, search: Any, given: MeasureInput | Trial, result: MeasureResult) -> None:
+    def raced(self, search: object, given: MeasureInput | Trial, result: MeasureResult) -> None:
         """Append the winner of a final race, as a comment to TVM's reader."""
         del search
         self._writer.write([encode_race(as_input(given), result) + "\n"])
@@ -149,9 +153,8 @@ def as_input(given: MeasureInput | Trial) -> MeasureInput:
     """Returns a trial as the auto-scheduler names its parts."""
     if isinstance(given, MeasureInput):
         return given
-    task: Any = given.task
-    state: Any = given.config
-    if not hasattr(task, "workload_key") or not hasattr(state, "transform_steps"):
+    task, state = given.task, given.config
+    if not isinstance(task, SearchProblem) or not isinstance(state, RecordedState):
         raise RecordError(
             f"RecordToFile: expected trials of a search task, got one of {task!r}; log trials of "
             "templates by log_to_file"

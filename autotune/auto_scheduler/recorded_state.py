@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from autotune.auto_scheduler.loop_state import HasSteps, TransformStep
 from autotune.auto_scheduler.transform_steps import step_from_row
@@ -36,7 +35,7 @@ class RecordedState:
         text = json.dumps(self.to_json())
         return f"state-{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
 
-    def to_json(self) -> list[Any]:
+    def to_json(self) -> list[list[object]]:
         """Returns the steps as rows of a record.
 
         Raises:
@@ -45,7 +44,7 @@ class RecordedState:
         return [step.to_row() for step in self.transform_steps]
 
     @staticmethod
-    def from_json(rows: Iterable[Any]) -> RecordedState:
+    def from_json(rows: Iterable[object]) -> RecordedState:
         """Returns the state whose steps stand in a record.
 
         Raises:

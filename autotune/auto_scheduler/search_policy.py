@@ -14,16 +14,17 @@ from autotune.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
 from autotune.auto_scheduler.errors import TuningOptionError
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.measuring import TuningOptions
+from autotune.auto_scheduler.measuring import MeasureCallback, TuningOptions
 from autotune.auto_scheduler.record_file import RecordToFile, as_input
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.resume import measured_states
+from autotune.auto_scheduler.search.params import DEFAULT_PARAMS, Param
 from autotune.auto_scheduler.search.programs import sketches_of
 from autotune.auto_scheduler.search.proposer import Proposer
-from autotune.auto_scheduler.search.task_search import DEFAULT_PARAMS, Param, proposer_of
+from autotune.auto_scheduler.search.task_search import proposer_of
 from autotune.auto_scheduler.search.tuner import SketchTuner
 from autotune.auto_scheduler.search_problem import SearchProblem
-from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, generate_sketches
+from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, SketchRule, generate_sketches
 from autotune.auto_scheduler.state import State
 from autotune.errors import RecordError
 from autotune.measure import MeasureInput as Trial
@@ -64,7 +65,7 @@ class SearchPolicy:
         self.verbose = 1
         self.best: tuple[RecordedState, float] | None = None
         self.result: TuneResult | None = None
-        self.custom_rules: list[Any] = []
+        self.custom_rules: list[SketchRule] = []
         self.measured: dict[str, float] = {}
         for each in calls:
             if isinstance(each, PreloadCustomSketchRule):
@@ -77,9 +78,10 @@ class SearchPolicy:
         """Return up to ``count`` states to try next."""
         raise NotImplementedError(f"{type(self).__name__} must define propose(count)")
 
-    def learn(self, pairs: Iterable[tuple[Any, MeasureResult]]) -> None:
+    def learn(self, pairs: Iterable[tuple[MeasureInput | Trial, MeasureResult]]) -> None:
         """Take note of what was measured."""
-        for inp, result in pairs:
+        for given, result in pairs:
+            inp = as_input(given)
             seconds = result.seconds if result.ok else float("inf")
             self.measured[inp.key] = seconds
             if result.ok and (self.best is None or seconds < self.best[1]):
@@ -93,7 +95,9 @@ class SearchPolicy:
         """Propose, measure and learn, as templates are tuned: verified, raced, summed up."""
         self.set_verbose(options.verbose)
         tuner = SketchTuner(self, options.num_measures_per_round)
-        calls: list[Any] = [_Adapted(self, each) for each in options.measure_callbacks or ()]
+        calls: list[Callable[..., None]] = [
+            _Adapted(self, each) for each in options.measure_callbacks or ()
+        ]
         if options.verbose:
             calls.append(watchers.progress_bar(options.num_measure_trials))
         try:
@@ -140,7 +144,7 @@ class SketchPolicy(SearchPolicy):
         self,
         task: SearchProblem,
         program_cost_model: CostModel | None = None,
-        params: dict[str, Any] | None = None,
+        params: dict[str, Param] | None = None,
         seed: int | None = None,
         verbose: int = 1,
         init_search_callbacks: Sequence[InitCallback] | None = None,
@@ -183,9 +187,9 @@ class SketchPolicy(SearchPolicy):
                 break
         return found
 
-    def learn(self, pairs: Iterable[tuple[Any, MeasureResult]]) -> None:
+    def learn(self, pairs: Iterable[tuple[MeasureInput | Trial, MeasureResult]]) -> None:
         """Take note of what was measured, and fit the model."""
-        new = list(pairs)
+        new = [(as_input(inp), result) for inp, result in pairs]
         super().learn(new)
         inputs, results = [inp for inp, _ in new], [result for _, result in new]
         ready = "proposer" in self.__dict__
@@ -270,7 +274,7 @@ class PreloadMeasuredStates:
 class _Adapted:
     """A measure callback of a script, as the loop of a tuner calls it."""
 
-    def __init__(self, policy: SearchPolicy, callback: Any) -> None:
+    def __init__(self, policy: SearchPolicy, callback: MeasureCallback) -> None:
         self._policy = policy
         self._callback = getattr(callback, "callback", callback)
         self._given = callback
@@ -282,7 +286,7 @@ class _Adapted:
                 setattr(self, name, getattr(callback, name))
 
     def __call__(
-        self, tuner: Any, inputs: Sequence[Trial], results: Sequence[MeasureResult]
+        self, tuner: object, inputs: Sequence[Trial], results: Sequence[MeasureResult]
     ) -> None:
         del tuner
         named: list[MeasureInput] = [as_input(inp) for inp in inputs]

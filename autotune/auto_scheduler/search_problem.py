@@ -23,7 +23,7 @@ from autotune.errors import SpaceError
 from autotune.ir.dtype import bits_of
 from autotune.target import Target
 from autotune.utils.check import Check
-from autotune.workload import Computed, Realisation
+from autotune.workload import Candidate, Computed, Realisation
 
 
 class LayoutRewriteOption(IntEnum):
@@ -54,15 +54,15 @@ class SearchProblem:
 
     def __init__(
         self,
-        func: str | Callable[..., Any] | ComputeDAG | None = None,
-        args: Sequence[Any] | str | None = None,
+        func: str | Callable[..., object] | ComputeDAG | None = None,
+        args: Sequence[object] | str | None = None,
         compute_dag: ComputeDAG | None = None,
         workload_key: str | None = None,
         target: str | Target | None = None,
         target_host: str | Target | None = None,
         hardware_params: HardwareParams | None = None,
         layout_rewrite_option: LayoutRewriteOption | int | None = None,
-        task_inputs: Mapping[str, Any] | Sequence[str] | None = None,
+        task_inputs: Mapping[str, object] | Sequence[str] | None = None,
         task_inputs_overwrite: bool = False,
         task_inputs_save_to_file: bool = False,
         desc: str = "",
@@ -102,7 +102,7 @@ class SearchProblem:
             check.refuse("layout_rewrite_option", "one of 0, 1 and 2", option)
         self.layout_rewrite_option = LayoutRewriteOption(option)
         values = task_inputs if isinstance(task_inputs, Mapping) else {}
-        self.task_inputs: dict[str, Any] = dict(values)
+        self.task_inputs: dict[str, object] = dict(values)
         self.task_input_names: list[str] = list(task_inputs or ())
         self.desc = desc
         if compute_dag is not None and not is_registered(self.workload_key):
@@ -144,7 +144,7 @@ class SearchProblem:
             total += math.prod(extents) * ((bits_of(tensor.dtype) + 7) // 8)
         return float(total)
 
-    def realise(self, candidate: Any) -> Realisation:
+    def realise(self, candidate: object) -> Realisation:
         """Schedule the graph as a candidate says.
 
         Raises:
@@ -164,7 +164,7 @@ class SearchProblem:
         """Return None: nothing is used untuned yet."""
         return None
 
-    def own(self, candidate: Any) -> Any:
+    def own(self, candidate: Candidate) -> Candidate:
         """Return a candidate of a log as it is."""
         return candidate
 
@@ -179,20 +179,25 @@ class SearchProblem:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.workload_key}, {self.target})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "task_inputs": {}}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         if not is_registered(self.workload_key):
             register_workload_tensors(self.workload_key, self.compute_dag.tensors)
 
 
-def _text(key: Any) -> str | None:
+def _text(key: object) -> str | None:
     return key if isinstance(key, str) else None
 
 
-def _key(func: Any, args: Any, workload_key: str | None, dag: ComputeDAG | None) -> str:
+def _key(
+    func: str | Callable[..., object] | None,
+    args: Sequence[object] | None,
+    workload_key: str | None,
+    dag: ComputeDAG | None,
+) -> str:
     if workload_key is not None:
         return workload_key
     if func is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.measuring import TuningOptions
@@ -92,8 +91,8 @@ class SearchTask(SearchProblem):
 
 
 def create_task(
-    func: str | Callable[..., Any],
-    args: Sequence[Any],
+    func: str | Callable[..., object],
+    args: Sequence[object],
     target: str | Target,
     target_host: str | Target | None = None,
     hardware_params: HardwareParams | None = None,

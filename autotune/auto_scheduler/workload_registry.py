@@ -11,7 +11,7 @@ import json
 import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
 
 from autotune.errors import TemplateError
 from autotune.task.workload import serialize_args
@@ -20,7 +20,7 @@ from autotune.te.tensor import Tensor
 from autotune.utils.check import shown
 from autotune.utils.names import did_you_mean
 
-Function = Callable[..., Any]
+Function = Callable[..., object]
 F = TypeVar("F", bound=Function)
 
 # Name -> the function that gives its tensors; hash of a graph -> its tensors.
@@ -35,7 +35,9 @@ def register_workload(func_name: str, f: F, override: bool = False) -> F: ...
 def register_workload(
     func_name: str, f: None = None, override: bool = False
 ) -> Callable[[F], F]: ...
-def register_workload(func_name: Any, f: Any = None, override: bool = False) -> Any:
+def register_workload(
+    func_name: object, f: Function | None = None, override: bool = False
+) -> object:
     """Register a function that defines a computation; it may be used as a decorator.
 
     The function returns the list of input and output tensors, in the order of the kernel's
@@ -65,7 +67,7 @@ def register_workload(func_name: Any, f: Any = None, override: bool = False) -> 
             f"register_workload: expected a function, or a name and a function, got {func_name!r}"
         )
 
-    def register(function: Any) -> Any:
+    def register(function: Function) -> Function:
         if func_name in WORKLOAD_FUNC_REGISTRY and not override:
             raise TemplateError(
                 f"workload {func_name!r} has been registered already; give this one another "
@@ -87,7 +89,7 @@ def register_workload_tensors(
     return workload_key
 
 
-def make_workload_key(func: str | Function, args: Sequence[Any]) -> str:
+def make_workload_key(func: str | Function, args: Sequence[object]) -> str:
     """Return the key of a registered function called with these arguments.
 
     Raises:
@@ -103,21 +105,21 @@ def make_workload_key(func: str | Function, args: Sequence[Any]) -> str:
     return json.dumps([name, *serialize_args(args)])
 
 
-def decode_workload_key_to_func_args(workload_key: str) -> tuple[str, list[Any]]:
+def decode_workload_key_to_func_args(workload_key: str) -> tuple[str, list[object]]:
     """Return the name and the arguments of a registered function from a key."""
-    name, *args = _parsed(workload_key)
+    name, args = _parsed(workload_key)
     if name not in WORKLOAD_FUNC_REGISTRY:
         raise _unknown(name)
     return name, [_argument(each) for each in args]
 
 
-def workload_args(workload_key: str) -> list[Any]:
+def workload_args(workload_key: str) -> list[object]:
     """Return the arguments in a key, which need not be of a registered workload.
 
     Raises:
         TemplateError: it is no key.
     """
-    return [] if workload_key in WORKLOAD_FUNC_REGISTRY else _parsed(workload_key)[1:]
+    return [] if workload_key in WORKLOAD_FUNC_REGISTRY else _parsed(workload_key)[1]
 
 
 def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
@@ -142,7 +144,7 @@ def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
     return list(found)
 
 
-def _check_arguments(name: str, function: Function, args: Sequence[Any]) -> None:
+def _check_arguments(name: str, function: Function, args: Sequence[object]) -> None:
     try:
         inspect.signature(function).bind(*args)
     except TypeError as error:
@@ -162,10 +164,12 @@ def is_registered(workload_key: str) -> bool:
 
 def workload_func_name(workload_key: str) -> str:
     """Return the first part of a key: the name of a function, or the hash of a graph."""
-    return str(_parsed(workload_key)[0])
+    return _parsed(workload_key)[0]
 
 
-def serialize_workload_registry_entry(workload_key: str) -> tuple[str, Any]:
+def serialize_workload_registry_entry(
+    workload_key: str,
+) -> tuple[str, Function | Sequence[Tensor]]:
     """Return what another process needs to know a workload: its name, and a function or tensors.
 
     A function is sent by reference and has to be importable there.
@@ -177,7 +181,7 @@ def serialize_workload_registry_entry(workload_key: str) -> tuple[str, Any]:
     return name, WORKLOAD_FUNC_REGISTRY[name]
 
 
-def deserialize_workload_registry_entry(data: tuple[str, Any]) -> None:
+def deserialize_workload_registry_entry(data: tuple[str, Function | Sequence[Tensor]]) -> None:
     """Register what `serialize_workload_registry_entry` returned, unless it is there already."""
     name, value = data
     WORKLOAD_FUNC_REGISTRY.setdefault(name, value)
@@ -205,9 +209,10 @@ def _name_of(function: Function) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-def _parsed(workload_key: Any) -> list[Any]:
+def _parsed(workload_key: object) -> tuple[str, list[object]]:
+    """Return the first part of a key, and its arguments."""
     try:
-        parsed = json.loads(workload_key)
+        parsed = json.loads(workload_key) if isinstance(workload_key, str | bytes) else None
     except (TypeError, ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, list) or not parsed or not isinstance(parsed[0], str):
@@ -215,10 +220,10 @@ def _parsed(workload_key: Any) -> list[Any]:
             "a workload key is a JSON list such as '[\"matmul\", 64, 64, 64]', "
             f"got {shown(workload_key)}"
         )
-    return parsed
+    return parsed[0], parsed[1:]
 
 
-def _argument(value: Any) -> Any:
+def _argument(value: object) -> object:
     if isinstance(value, list) and value[:1] == ["TENSOR"] and len(value) == 3:
         if not isinstance(value[1], list):
             raise TemplateError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -274,7 +273,7 @@ class _Stage:
             shape.blocks / sms, shape.blocks % sms, shape.threads * self.resident,
             self.seconds * 1e9,
         ]  # fmt: skip
-        for each, traffic in _first(list(zip(self.tiled.inputs, self.traffic, strict=True)), 3):
+        for each, traffic in [*zip(self.tiled.inputs, self.traffic, strict=True)][:3]:
             width = none if each.vector is None else self.rows[:, each.vector]
             columns += [traffic.elements, traffic.copies, traffic.sectors, traffic.loads]
             columns += [traffic.conflict, width]
@@ -282,10 +281,6 @@ class _Stage:
         columns += _lengths(self.levels.reductions, 4, 2, none)
         columns += _lengths(self.levels.data[::-1], 6, 4, none)
         return [np.where(np.isfinite(each), each, 0.0) for each in columns]
-
-
-def _first(items: list[Any], count: int) -> list[Any]:
-    return items[:count]
 
 
 def _lengths(axes: list[Column], most: int, levels: int, none: Column) -> list[Column]:

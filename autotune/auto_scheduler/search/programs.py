@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from autotune.auto_scheduler.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.search.annotate_cpu import cpu_program
@@ -13,6 +12,7 @@ from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.factors import divisors
 from autotune.auto_scheduler.search.forms_cpu import CpuForms
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
+from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.proposer import ClosedForms
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
@@ -28,9 +28,9 @@ _FEW = (8, 32)
 
 def sketches_of(
     task: SearchProblem,
-    params: Mapping[str, Any],
+    params: Mapping[str, Param],
     custom_rules: Sequence[SketchRule] = (),
-    policy: Any = None,
+    policy: object = None,
 ) -> list[StateObject]:
     """Return the sketches of a task by TVM's rules and ours."""
     rules = (*custom_rules, SplitAcrossBlocks(), PackInBlock())
@@ -39,7 +39,7 @@ def sketches_of(
 
 
 def programs_of(
-    task: SearchProblem, sketches: Sequence[StateObject], params: Mapping[str, Any]
+    task: SearchProblem, sketches: Sequence[StateObject], params: Mapping[str, Param]
 ) -> list[ClosedForms]:
     """Return the closed forms of the programs that sketches become."""
     innermost = int(params["max_innermost_split_factor"])

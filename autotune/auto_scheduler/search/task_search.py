@@ -7,28 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.programs import programs_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.transform_steps import TransformStep
-
-# What is set of a search, by TVM's names.
-Param = int | float | str
-# Those of `SketchPolicy`.
-DEFAULT_PARAMS: dict[str, Param] = {
-    "eps_greedy": 0.05,
-    "retry_search_one_round_on_empty": 1,
-    "sample_init_min_population": 50,
-    "sample_init_use_measured_ratio": 0.2,
-    "evolutionary_search_population": 2048,
-    "evolutionary_search_num_iters": 4,
-    "evolutionary_search_mutation_prob": 0.85,
-    "cpu_multi_level_tiling_structure": "SSRSRS",
-    "gpu_multi_level_tiling_structure": "SSSRRSRS",
-    "max_innermost_split_factor": 64,
-    "max_vectorize_size": 16,
-    "disable_change_compute_location": 0,
-}
 
 
 def proposer_of(
@@ -44,7 +27,7 @@ def proposer_of(
     Args:
         task: what is searched.
         sketches: of the task.
-        params: as in `DEFAULT_PARAMS`.
+        params: as in `search.params.DEFAULT_PARAMS`.
         rng: draws.
         known: what was measured of the task: steps and seconds.
         ranks: whether candidates are ranked at all.

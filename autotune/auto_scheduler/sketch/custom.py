@@ -29,7 +29,7 @@ class PreloadCustomSketchRule:
     APPLY_AND_SKIP_REST: ClassVar[Condition] = Condition.APPLY_AND_SKIP_REST
 
     meet_condition_func: Callable[[Any, StateObject, int], int]
-    apply_func: Callable[[Any, StateObject, int], Iterable[Any]]
+    apply_func: Callable[[Any, StateObject, int], Iterable[object]]
     rule_name: str = "CustomSketchRule"
 
     @property
@@ -53,7 +53,7 @@ class PreloadCustomSketchRule:
         derived = self.apply_func(_policy(context), state.state_object, stage_id)
         return [self._one(each, state) for each in derived]
 
-    def _one(self, pair: Any, before: State) -> Derived:
+    def _one(self, pair: object, before: State) -> Derived:
         state, stage_id = pair if isinstance(pair, (list, tuple)) and len(pair) == 2 else (pair, 0)
         if isinstance(state, StateObject):
             state = State(state, before.compute_dag)
@@ -65,5 +65,5 @@ class PreloadCustomSketchRule:
         return state, int(stage_id)
 
 
-def _policy(context: SketchContext) -> Any:
+def _policy(context: SketchContext) -> object:
     return context if context.policy is None else context.policy

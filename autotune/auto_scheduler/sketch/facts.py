@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator as Iter
-from typing import Any
 
 from autotune.auto_scheduler.attach_map import hanging
 from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, Iterator, IterKind, Stage
@@ -26,7 +25,7 @@ NO_SPLIT_AT_INNER = "auto_scheduler_no_split_at_inner"
 
 def axis_names(stage: Stage, attribute: str) -> tuple[str, ...]:
     """Returns the names of axes that an attribute of a stage's operation lists."""
-    value: Any = stage.op.attrs.get(attribute, ())
+    value = stage.op.attrs.get(attribute, ())
     return (value,) if isinstance(value, str) else tuple(str(each) for each in value)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch.caches import CacheRead, CacheWrite
@@ -55,9 +54,9 @@ _MOST = 4096
 
 def generate_sketches(
     task: SearchProblem,
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, object] | None = None,
     custom_rules: Sequence[SketchRule] = (),
-    policy: Any = None,
+    policy: object = None,
 ) -> list[State]:
     """Returns the sketches of a task: states of open lengths, in the order of TVM.
 
@@ -122,7 +121,7 @@ def opened(state: State) -> State:
     )
 
 
-def _structure(text: Any) -> str:
+def _structure(text: object) -> str:
     """Returns a tiling structure in capital letters."""
     if not isinstance(text, str) or set(text.upper()) != {"S", "R"}:
         raise TunerError(

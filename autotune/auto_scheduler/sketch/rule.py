@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar, Protocol
+from typing import Protocol
 
 from autotune.auto_scheduler.access import AccessAnalyzer
 from autotune.auto_scheduler.search_problem import SearchProblem
@@ -38,7 +38,9 @@ class SketchRule(Protocol):
     `generate_sketches`, where it stands before all others.
     """
 
-    name: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether the rule fits here, and whether later rules are still asked."""
@@ -63,7 +65,7 @@ class SketchContext:
     search_task: SearchProblem
     cpu_structure: str = CPU_STRUCTURE
     gpu_structure: str = GPU_STRUCTURE
-    policy: Any = None
+    policy: object = None
     _access: dict[tuple[Operation, ...], AccessAnalyzer] = field(
         default_factory=dict, repr=False, compare=False
     )

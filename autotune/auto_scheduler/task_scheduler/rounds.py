@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
 
+from autotune.auto_scheduler.measuring import MeasureCallback
 from autotune.auto_scheduler.record_file import RecordToFile, as_input
 from autotune.auto_scheduler.task_scheduler.progress import Pair, Progress
 from autotune.measure import MeasureInput, MeasureResult, Session
@@ -43,7 +43,7 @@ class Rounds:
             others see whole rounds.
     """
 
-    def __init__(self, session: Session, callbacks: Sequence[Any]) -> None:
+    def __init__(self, session: Session, callbacks: Sequence[MeasureCallback]) -> None:
         self._session = session
         self._at_once = [each for each in callbacks if isinstance(each, RecordToFile)]
         self._in_turn = [

@@ -7,12 +7,12 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from autotune.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
 from autotune.auto_scheduler.errors import TuningOptionError
 from autotune.auto_scheduler.measuring import TuningOptions
 from autotune.auto_scheduler.resume import measured_states
+from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search_policy import (
     PreloadMeasuredStates,
     SearchPolicy,
@@ -164,7 +164,7 @@ class TaskScheduler:
         self,
         tune_option: TuningOptions,
         search_policy: str | Sequence[SearchPolicy] = "default",
-        search_policy_params: Mapping[str, Any] | None = None,
+        search_policy_params: Mapping[str, Param] | None = None,
         adaptive_training: bool = False,
         per_task_early_stopping: int | None = None,
         timeout_s: float | None = None,
@@ -212,7 +212,10 @@ class TaskScheduler:
             self._end(model, tune_option.verbose)
 
     def _begin(
-        self, policy: str | Sequence[SearchPolicy], params: Mapping[str, Any] | None, verbose: int
+        self,
+        policy: str | Sequence[SearchPolicy],
+        params: Mapping[str, Param] | None,
+        verbose: int,
     ) -> CostModel | None:
         """Make the policies, and let them learn from the log; return the model they share."""
         model = None
@@ -363,7 +366,7 @@ def _checked_tasks(tasks: Sequence[SearchTask]) -> list[SearchTask]:
 
 def _checked_weights(tasks: list[SearchTask], weights: Sequence[float] | None) -> list[float]:
     check = Check(TuningOptionError, "TaskScheduler")
-    given: Any = [1.0] * len(tasks) if weights is None else weights
+    given: object = [1.0] * len(tasks) if weights is None else weights
     if not isinstance(given, str) and isinstance(given, Iterable):
         given = list(given)  # numpy's arrays too
     found = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from autotune.auto_scheduler.attach_map import attached, detached, hanging
 from autotune.auto_scheduler.loop_state import StateObject, TransformStep
@@ -44,7 +44,7 @@ class ComputeAtStep(TransformStep):
         on.compute_at(self.stage_id, self.target_stage_id, self.target_iter_id)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> ComputeAtStep:
+    def from_row(cls, values: Sequence[object]) -> ComputeAtStep:
         """Return the step of a row."""
         stage, target, loop = values
         return cls(whole(stage), whole(target), whole(loop))
@@ -71,7 +71,7 @@ class ComputeInlineStep(TransformStep):
         on.compute_inline(self.stage_id)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> ComputeInlineStep:
+    def from_row(cls, values: Sequence[object]) -> ComputeInlineStep:
         """Return the step of a row."""
         (stage,) = values
         return cls(whole(stage))
@@ -94,7 +94,7 @@ class ComputeRootStep(TransformStep):
         on.compute_root(self.stage_id)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> ComputeRootStep:
+    def from_row(cls, values: Sequence[object]) -> ComputeRootStep:
         """Return the step of a row."""
         (stage,) = values
         return cls(whole(stage))

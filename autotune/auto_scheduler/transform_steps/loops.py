@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from autotune.auto_scheduler.attach_map import detached, hanging_at, moved
 from autotune.auto_scheduler.loop_state import StateObject, TransformStep
@@ -51,7 +51,7 @@ class AnnotationStep(TransformStep):
         on.annotate(self.stage_id, self.iter_id, self.annotation)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> AnnotationStep:
+    def from_row(cls, values: Sequence[object]) -> AnnotationStep:
         """Return the step of a row."""
         stage, loop, annotation = values
         return cls(whole(stage), whole(loop), Annotation(whole(annotation)))
@@ -95,7 +95,7 @@ class FuseStep(TransformStep):
         on.fuse(self.stage_id, self.fused_ids)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> FuseStep:
+    def from_row(cls, values: Sequence[object]) -> FuseStep:
         """Return the step of a row."""
         stage, loops = values
         return cls(whole(stage), wholes(loops))
@@ -139,7 +139,7 @@ class ReorderStep(TransformStep):
         on.reorder(self.stage_id, self.after_ids)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> ReorderStep:
+    def from_row(cls, values: Sequence[object]) -> ReorderStep:
         """Return the step of a row."""
         stage, loops = values
         return cls(whole(stage), wholes(loops))
@@ -183,7 +183,7 @@ class PragmaStep(TransformStep):
             raise refuse(self, f"expected {UNROLL}$<number> or {SKIP_REGION}")
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> PragmaStep:
+    def from_row(cls, values: Sequence[object]) -> PragmaStep:
         """Return the step of a row."""
         stage, loop, pragma = values
         return cls(whole(stage), whole(loop), text(pragma))
@@ -210,7 +210,7 @@ class StorageAlignStep(TransformStep):
         on.storage_align(self.stage_id, self.iter_id, self.factor, self.offset)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> StorageAlignStep:
+    def from_row(cls, values: Sequence[object]) -> StorageAlignStep:
         """Return the step of a row."""
         stage, loop, factor, offset = values
         return cls(whole(stage), whole(loop), whole(factor, 1), whole(offset))

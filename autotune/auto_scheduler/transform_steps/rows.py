@@ -6,7 +6,6 @@ Stages and loops are numbered as they were when the step was taken.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
 
 from autotune.auto_scheduler.loop_state import STEPS, TransformStep
 from autotune.errors import RecordError
@@ -16,7 +15,7 @@ _LARGEST = 2**63 - 1
 _LONGEST = 200
 
 
-def step_from_row(row: Any) -> TransformStep:
+def step_from_row(row: object) -> TransformStep:
     """Return the step that a row of a record holds.
 
     Raises:
@@ -39,28 +38,28 @@ def step_from_row(row: Any) -> TransformStep:
     return step
 
 
-def whole(value: Any, least: int = 0) -> int:
+def whole(value: object, least: int = 0) -> int:
     """Return a field that has to be an int of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _LARGEST:
         raise ValueError(f"expected an int of at least {least} in 64 bits, got {_shown(value)}")
     return value
 
 
-def wholes(values: Any, least: int = 0) -> tuple[int, ...]:
+def wholes(values: object, least: int = 0) -> tuple[int, ...]:
     """Return a field that has to be a list of ints."""
     if not isinstance(values, (list, tuple)):
         raise ValueError(f"expected a list of ints, got {_shown(values)}")
     return tuple(whole(value, least) for value in values)
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """Return a field that has to be a short text of one line."""
     if not isinstance(value, str) or not value.isprintable() or len(value) > _LONGEST:
         raise ValueError(f"expected a short text, got {_shown(value)}")
     return value
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     try:
         return repr(value)[:_LONGEST]
     except ValueError:  # an int of more digits than python writes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from autotune.auto_scheduler.attach_map import moved
 from autotune.auto_scheduler.loop_state import StateObject, TransformStep
@@ -48,14 +48,14 @@ class SplitStep(TransformStep):
         """Split the axis."""
         on.split(self.stage_id, self.iter_id, decided(self, self.lengths), self.inner_to_outer)
 
-    def to_row(self) -> list[Any]:
+    def to_row(self) -> list[object]:
         """Return the row; raise if a length is not decided."""
         if None in self.lengths:
             raise RecordError(f"a split of undecided lengths {self.lengths} has no record")
         return super().to_row()
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> SplitStep:
+    def from_row(cls, values: Sequence[object]) -> SplitStep:
         """Return the step of a row."""
         stage, loop, extent, lengths, inner_to_outer = values
         return cls(
@@ -98,7 +98,7 @@ class FollowSplitStep(TransformStep):
         on.split(self.stage_id, self.iter_id, decided(self, self.lengths(on.steps)), True)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> FollowSplitStep:
+    def from_row(cls, values: Sequence[object]) -> FollowSplitStep:
         """Return the step of a row."""
         stage, loop, source, n_split = values
         return cls(whole(stage), whole(loop), whole(source), whole(n_split, 1))
@@ -137,7 +137,7 @@ class FollowFusedSplitStep(TransformStep):
         on.split(self.stage_id, self.iter_id, lengths, self.factor_or_nparts)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> FollowFusedSplitStep:
+    def from_row(cls, values: Sequence[object]) -> FollowFusedSplitStep:
         """Return the step of a row."""
         stage, loop, sources, level, by_factor = values
         return cls(

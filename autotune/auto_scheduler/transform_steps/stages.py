@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from autotune.auto_scheduler.loop_state import StateObject, TransformStep
 from autotune.auto_scheduler.loops import IterKind, stage_of
@@ -37,7 +37,7 @@ class CacheReadStep(TransformStep):
         on.cache_read(self.stage_id, self.scope_name, self.reader_stage_ids)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> CacheReadStep:
+    def from_row(cls, values: Sequence[object]) -> CacheReadStep:
         """Return the step of a row."""
         stage, scope, readers = values
         return cls(whole(stage), text(scope), wholes(readers))
@@ -64,7 +64,7 @@ class CacheWriteStep(TransformStep):
         on.cache_write(self.stage_id, self.scope_name)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> CacheWriteStep:
+    def from_row(cls, values: Sequence[object]) -> CacheWriteStep:
         """Return the step of a row."""
         stage, scope = values
         return cls(whole(stage), text(scope))
@@ -98,7 +98,7 @@ class RfactorStep(TransformStep):
         on.rfactor(self.stage_id, self.iter_id, self.factor_iter_id)
 
     @classmethod
-    def from_row(cls, values: Sequence[Any]) -> RfactorStep:
+    def from_row(cls, values: Sequence[object]) -> RfactorStep:
         """Return the step of a row."""
         stage, loop, place = values
         return cls(whole(stage), whole(loop), whole(place))
