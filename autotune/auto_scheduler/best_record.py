@@ -83,17 +83,38 @@ def load_best_record(
     """
     if workload_key is not None and not isinstance(workload_key, str):
         raise RecordError(f"load_best_record: workload_key is a text, got {workload_key!r}")
+
+    def factor(inp: MeasureInput, result: MeasureResult) -> float:
+        return size_factor(workload_key, inp.task.workload_key, include_compatible)
+
+    best = best_of(filename, target, factor, accepts)
+    return best if best is not None else (None, None)
+
+
+def best_of(
+    filename: LogPath,
+    target: str | Target | None,
+    factor: Callable[[MeasureInput, MeasureResult], float],
+    accepts: Callable[[MeasureInput, MeasureResult], bool] | None = None,
+) -> Pair | None:
+    """Returns the fastest record of a log, its time multiplied by a factor; None without any.
+
+    Args:
+        filename: the log.
+        target: for which kind of target; for any if None.
+        factor: gives the factor of a record; infinite where it does not count.
+        accepts: says of records that would be the best whether they count; by default all do.
+    """
     kind = None if target is None else Target(target).kind
     best: Pair | None = None
     least = FAR
     for inp, result in fair(RecordReader(filename, races=True)):
         if not result.ok or (kind is not None and inp.target.kind != kind):
             continue
-        factor = _factor(workload_key, inp.task.workload_key, include_compatible)
-        better = result.seconds * factor < least
-        if better and (accepts is None or accepts(inp, result)):
-            best, least = (inp, result), result.seconds * factor
-    return best if best is not None else (None, None)
+        seconds = result.seconds * factor(inp, result)
+        if seconds < least and (accepts is None or accepts(inp, result)):
+            best, least = (inp, result), seconds
+    return best
 
 
 def fair(pairs: Iterable[Pair]) -> list[Pair]:
@@ -114,7 +135,8 @@ def fair(pairs: Iterable[Pair]) -> list[Pair]:
     ]
 
 
-def _factor(wanted: str | None, known: str, include_compatible: bool) -> float:
+def size_factor(wanted: str | None, known: str, include_compatible: bool) -> float:
+    """Returns what the time of a record is multiplied with for a workload; infinite for none."""
     if wanted is None or wanted == known:
         return 1.0
     if not include_compatible:

@@ -92,6 +92,11 @@ def is_of_graph(result: MeasureResult, graph_hash: str) -> bool:
     return bool(result.extra.get(GRAPH_HASH, graph_hash) == graph_hash)
 
 
+def says_graph(result: MeasureResult, graph_hash: str) -> bool:
+    """Returns whether a record says that it is of a graph."""
+    return result.extra.get(GRAPH_HASH) == graph_hash
+
+
 def decode(line: str, note: str = "") -> Pair | None:
     """Reads one line; None for a comment or an empty line.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.record_codec import is_of_graph
+from autotune.auto_scheduler.record_codec import is_of_graph, says_graph
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.errors import AutotuneError
@@ -32,8 +32,8 @@ def measured_states(
     found = [
         (MeasureInput(task, inp.state), result)
         for inp, result in RecordReader(filename)
-        if inp.task.workload_key in keys
-        and inp.target.kind == task.target.kind
+        if inp.target.kind == task.target.kind
+        and definition.concerns(inp, result)
         and definition.made(inp, result)
     ]
     definition.warn(filename)
@@ -57,8 +57,18 @@ class Definition:
         self._others: dict[str, str | None] = {}
         self._older: set[tuple[str, str]] = set()
 
+    def concerns(self, inp: MeasureInput, result: MeasureResult) -> bool:
+        """Return whether a record is of the task: it has one of its keys, or says its graph.
+
+        A key changes with the names of operations, as the operator library or the script that
+        made them does; the hash of the graph does not.
+        """
+        return inp.task.workload_key in self._keys or says_graph(result, self._task.graph_hash)
+
     def made(self, inp: MeasureInput, result: MeasureResult) -> bool:
         """Return whether a record is of the definition; one that is not is counted."""
+        if says_graph(result, self._task.graph_hash):
+            return True
         now = self._hash(inp)
         if now is None or is_of_graph(result, now):
             return True

@@ -259,6 +259,10 @@ class PreloadMeasuredStates:
 
     def __call__(self, policy: SearchPolicy) -> None:
         """Read the log."""
+        self.load(policy)
+
+    def load(self, policy: SearchPolicy) -> list[tuple[MeasureInput, MeasureResult]]:
+        """Read the log, and return the trials that the policy knows now."""
         found = measured_states(policy.task, self.filename)
         policy.learn(found)
         key = policy.task.workload_key
@@ -269,6 +273,7 @@ class PreloadMeasuredStates:
             )
         else:
             print(f"SearchPolicy: No measurement records found in {self.filename} for {key}")
+        return found
 
 
 class _Adapted:

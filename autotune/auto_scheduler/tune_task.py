@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from autotune.auto_scheduler.best_record import load_best_record
+from autotune.auto_scheduler.best_record import best_of, size_factor
 from autotune.auto_scheduler.cost_model import XGBModel
 from autotune.auto_scheduler.equivalent_keys import equivalent_keys
 from autotune.auto_scheduler.errors import NoScheduleError, PrintModeError, TuningOptionError
@@ -80,22 +80,23 @@ def best_of_log(
     Raises:
         NoScheduleError: there is none.
     """
-    found = []
     keys = equivalent_keys(task.compute_dag, task.workload_key)
     definition = Definition(task, keys)
-    for key in keys:
-        inp, result = load_best_record(
-            log_file, key, task.target, include_compatible, definition.made
-        )
-        if inp is not None and result is not None:
-            found.append((inp, result))
+
+    def factor(inp: MeasureInput, result: MeasureResult) -> float:
+        if definition.concerns(inp, result):
+            return 1.0
+        known = inp.task.workload_key
+        return min(size_factor(key, known, include_compatible) for key in keys)
+
+    best = best_of(log_file, task.target, factor, definition.made)
     definition.warn(log_file)
-    if not found:
+    if best is None:
         raise NoScheduleError(
             f"Cannot find any valid schedule for {task.workload_key} in file {log_file}"
             f"{definition.said()}"
         )
-    return min(found, key=lambda pair: pair[1].seconds)
+    return best
 
 
 def apply_best(

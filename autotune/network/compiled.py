@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from autotune.errors import GraphError
 from autotune.graph import Constant
+from autotune.network.inputs import set_input
 from autotune.network.plan import ExecutionPlan, Home, Place
 from autotune.runtime.arrays.array import NDArray, array, empty
 from autotune.runtime.arrays.memory import Block
@@ -99,6 +100,7 @@ class NetworkInstance:
         self.outputs = [empty(each.shape, each.dtype, where) for each in plan.outputs]
         self.constants = [_weight(each, where) for each in plan.constants]
         self.arena = empty((max(plan.memory.bytes, 1),), "uint8", where)
+        self._converted: set[int] = set()
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
         executables = [module.executable for module in network.modules]
         self._workspaces = [each.new_workspaces() for each in executables]
@@ -162,6 +164,18 @@ class NetworkInstance:
         self._copies = [tuple(map(self._array, pair)) for pair in self.network.plan.copies]
         self.program = self._program()
 
+    def set_input(self, index: int, values: object) -> None:
+        """Copy values to an input; those of another dtype are converted, which is logged once.
+
+        Raises:
+            GraphError: the input's dtype cannot hold them.
+            KernelError: the shape is another.
+        """
+        name = self.network.plan.input_names[index]
+        said = index in self._converted
+        if set_input(name, self.inputs[index], values, said):
+            self._converted.add(index)
+
     def run(self) -> None:
         """Run once on what is in the inputs, and wait for the outputs."""
         self.start()
@@ -190,8 +204,8 @@ class NetworkInstance:
         if len(arrays) != len(self.inputs):
             names = ", ".join(self.network.plan.input_names)
             raise GraphError(f"network: expected an array for each of {names}, got {len(arrays)}")
-        for own, given in zip(self.inputs, arrays, strict=True):
-            own.copyfrom(given)
+        for index, given in enumerate(arrays):
+            self.set_input(index, given)
         self.run()
         return self.outputs
 

@@ -15,9 +15,9 @@ from autotune.auto_scheduler.best_record import (
     fair,
     workload_distance,
 )
-from autotune.auto_scheduler.equivalent_keys import equivalent_keys
+from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.record_codec import Pair
+from autotune.auto_scheduler.record_codec import GRAPH_HASH, Pair
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, RecordError
@@ -31,7 +31,7 @@ from autotune.utils.check import Check
 _log = logging.getLogger("autotune")
 _current: ContextVar[ApplyHistoryBest | None]
 _EXPECTED = "a log, a list of logs, or None"
-# Workload key -> kind of target -> the fastest record and its result.
+# Workload key, or hash of a graph -> kind of target -> the fastest record and its result.
 _Best = dict[str, dict[str, Pair]]
 
 
@@ -105,8 +105,8 @@ class ApplyHistoryBest:
         So does a function whose record does not fit it: that costs a warning.
         """
         dag = ComputeDAG(list(function.tensors()))
-        keys = equivalent_keys(dag)
-        record = next(filter(None, (self.query(target, key) for key in keys)), None)
+        found = (self.query(target, key) for key in equivalent_keys(dag))
+        record = next(filter(None, found), None) or self.query(target, structural_hash(dag))
         if record is None:
             return fallback_kernel(function, target)
         try:
@@ -147,10 +147,14 @@ def _read(log: LogPath) -> list[Pair]:
 
 def _add(pairs: Iterable[Pair], best: _Best) -> None:
     for record, result in pairs:
-        kinds = best.setdefault(record.task.workload_key, {}) if result.ok else {}
-        known = kinds.get(record.target.kind.name)
-        if known is None or result.seconds < known[1].seconds:
-            kinds[record.target.kind.name] = (record, result)
+        if not result.ok:
+            continue
+        kind, graph = record.target.kind.name, result.extra.get(GRAPH_HASH)
+        for key in (record.task.workload_key, *([graph] if isinstance(graph, str) else [])):
+            kinds = best.setdefault(key, {})
+            known = kinds.get(kind)
+            if known is None or result.seconds < known[1].seconds:
+                kinds[kind] = (record, result)
 
 
 _current = ContextVar("autotune_network_history", default=None)

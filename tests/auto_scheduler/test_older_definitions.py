@@ -7,11 +7,14 @@ import pytest
 
 from autotune import te
 from autotune.auto_scheduler import (
+    ComputeDAG,
     PreloadMeasuredStates,
     RecordReader,
     RecordToFile,
     SearchTask,
     SketchPolicy,
+    TaskScheduler,
+    TuningOptions,
     XGBModel,
     register_workload,
     workload_registry,
@@ -90,6 +93,30 @@ def test_records_that_do_not_say_their_graph_are_taken_as_they_are(tmp_path):
     now = defined(3.0)
     assert len(measured_states(now, log)) == 1
     assert now.apply_best(log)
+
+
+def test_a_record_is_found_by_its_graph_when_every_name_in_its_key_has_changed(tmp_path, caplog):
+    log = tmp_path / "log.json"
+    a = te.placeholder((64, 64), name="A")
+    b = te.compute((64, 64), lambda i, j: a[i, j] * 2.0, name="B")
+    logged(SearchTask(compute_dag=ComputeDAG([a, b]), target="c"), log)
+    renamed, another = defined(2.0, name="C"), defined(3.0, name="B")
+    with caplog.at_level(logging.WARNING, "auto_scheduler"):
+        assert len(measured_states(renamed, log)) == 1
+        assert renamed.apply_best(log)
+        assert measured_states(another, log) == []
+        with pytest.raises(NoScheduleError):
+            another.apply_best(log)
+    assert "older definition" not in caplog.text
+
+
+def test_a_scheduler_says_once_that_records_are_of_an_older_definition(tmp_path, caplog):
+    log = tmp_path / "log.json"
+    logged(defined(2.0), log)
+    scheduler = TaskScheduler([defined(3.0)], load_log_file=log, callbacks=[])
+    with caplog.at_level(logging.WARNING, "auto_scheduler"):
+        scheduler.tune(TuningOptions(1, verbose=0), timeout_s=0.0)
+    assert caplog.text.count("older definition") == 1
 
 
 def test_distilling_keeps_what_tells_definitions_apart(tmp_path):

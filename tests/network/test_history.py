@@ -1,5 +1,6 @@
 """Networks built with the records of a log: they are found, used, and right."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -129,3 +130,20 @@ def test_every_task_of_resnet_18_finds_its_record_in_the_published_log():
 def test_what_is_no_log_is_refused(records):
     with pytest.raises(RecordError, match="ApplyHistoryBest: records must be a"):
         auto_scheduler.ApplyHistoryBest(records)
+
+
+def test_a_record_is_used_whose_graph_is_the_same_under_another_key(tuned, tmp_path):
+    module, params, tasks, log = tuned
+    text = log.read_text()
+    for number, task in enumerate(tasks):
+        text = text.replace(json.loads(task.workload_key)[0], f"{number:032d}")
+    renamed = tmp_path / "renamed.json"
+    renamed.write_text(text)
+    libraries = [
+        build(auto_scheduler.ApplyHistoryBest(str(each)), module, params)
+        for each in (log, renamed)
+    ]
+    first, second = ([body(m.kernel) for m in each.network.modules] for each in libraries)
+    assert first == second
+    untuned = build(auto_scheduler.ApplyHistoryBest(None), module, params)
+    assert first != [body(each.kernel) for each in untuned.network.modules]

@@ -11,7 +11,6 @@ from pathlib import Path
 from autotune.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
 from autotune.auto_scheduler.errors import TuningOptionError
 from autotune.auto_scheduler.measuring import TuningOptions
-from autotune.auto_scheduler.resume import measured_states
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search_policy import (
     PreloadMeasuredStates,
@@ -255,12 +254,11 @@ class TaskScheduler:
 
     def _recall(self, log: str | Path) -> None:
         for each in self.progress:
-            known = measured_states(each.task, log)
+            known = PreloadMeasuredStates(str(log)).load(each.policy)
             each.recall(
                 (result.seconds if result.ok else math.inf for _, result in known),
                 self.num_measures_per_round,
             )
-            PreloadMeasuredStates(str(log))(each.policy)
         self._score()
         logger.info("TaskScheduler: %d trials of %s count as made", self.ct, log)
 

@@ -47,14 +47,17 @@ class GraphModule:
     ) -> None:
         """Copy to an input, known by name or number; keywords that are no input are skipped.
 
+        Values of another dtype are converted, as TVM does; that is logged once an input.
+
         Raises:
-            GraphError: there is no such input.
+            GraphError: there is no such input, or its dtype cannot hold the values: fractions
+                for whole numbers, or numbers beyond its range.
             KernelError: the shape is another.
         """
         if key is None and value is not None:
             Check(GraphError, "set_input").refuse("key", "the name or number of an input", key)
         if key is not None:
-            self._input(key).copyfrom(value)
+            self.module.set_input(self._index(key), value)
         self._set(params)
 
     def set_input_zero_copy(self, key: str | int, value: NDArray) -> None:
@@ -70,14 +73,14 @@ class GraphModule:
     def _set(self, params: Mapping[str, object]) -> None:
         for name, each in params.items():
             if name in self._names:
-                self._input(name).copyfrom(each)
+                self.module.set_input(self._names[name], each)
 
-    def _input(self, key: str | int) -> NDArray:
+    def _index(self, key: str | int) -> int:
         index = self._names.get(key, -1) if isinstance(key, str) else key
         if not is_whole(index, 0, len(self.module.inputs) - 1):
             names = ", ".join(self._names)
             raise GraphError(f"Could not find '{key}' in graph's inputs; expected one of {names}")
-        return self.module.inputs[index]
+        return index
 
     def run(self, **input_dict: object) -> None:
         """Run on the inputs, after setting those that are given."""
@@ -92,7 +95,7 @@ class GraphModule:
 
     def get_input(self, index: str | int, out: NDArray | None = None) -> NDArray:
         """Return an input, or copy it to ``out``."""
-        return self._copied(self._input(index), out)
+        return self._copied(self.module.inputs[self._index(index)], out)
 
     @staticmethod
     def _copied(array: NDArray, out: NDArray | None) -> NDArray:

@@ -1,0 +1,71 @@
+"""Values that are given to an input of a network, in the dtype that the input has."""
+
+from __future__ import annotations
+
+import logging
+
+import ml_dtypes
+import numpy as np
+
+from autotune.errors import GraphError
+from autotune.graph import Array
+from autotune.runtime.arrays.array import NDArray, numpy_dtype
+
+_log = logging.getLogger("autotune")
+# Kinds of elements, from those with the fewest values on.
+_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2}
+
+
+def set_input(name: str, own: NDArray, given: object, said: bool = False) -> bool:
+    """Copy values to an input; returns whether they were converted.
+
+    Numbers of another dtype are converted, as TVM does, and that is logged unless ``said``. TVM
+    also cuts off fractions and wraps whole numbers around, which is an error here.
+
+    Raises:
+        GraphError: values would be changed by more than rounding.
+        KernelError: they have another shape, or are no numbers.
+    """
+    if isinstance(given, NDArray) and given.dtype == own.dtype:
+        own.copyfrom(given)
+        return False
+    try:
+        values = given.numpy() if isinstance(given, NDArray) else np.asarray(given)
+    except (TypeError, ValueError):
+        own.copyfrom(given)  # says what is wrong
+        raise
+    kind, wanted = _kind(values.dtype), numpy_dtype(own.dtype)
+    bits = own.dtype == "bfloat16" and values.dtype == np.uint16
+    if values.dtype == wanted or kind not in _ORDER or values.shape != own.shape or bits:
+        own.copyfrom(values)
+        return False
+    own.copyfrom(_converted(name, values, wanted))
+    if not said:
+        _log.warning(
+            "input %r: values of dtype %s were converted to %s", name, values.dtype, own.dtype
+        )
+    return True
+
+
+def _kind(dtype: np.dtype[np.generic]) -> str:
+    return "f" if dtype == ml_dtypes.bfloat16 else dtype.kind
+
+
+def _converted(name: str, values: Array, wanted: np.dtype[np.generic]) -> Array:
+    """Return values in another dtype, rounded at most."""
+    if _ORDER[_kind(values.dtype)] > _ORDER[_kind(wanted)]:
+        loss = f"of dtype {wanted}, or of one that has no more values"
+    else:
+        with np.errstate(over="ignore"):
+            result: Array = values.astype(wanted)
+        if _kind(wanted) == "f":
+            fits = bool((np.isfinite(result) | ~np.isfinite(values)).all())
+        else:
+            fits = bool((result == values).all())
+        if fits:
+            return result
+        loss = f"in the range of {wanted}"
+    raise GraphError(
+        f"input {name!r}: values must be {loss}; got dtype {values.dtype} (convert them with "
+        f"astype({str(wanted)!r}) where that is meant)"
+    )
