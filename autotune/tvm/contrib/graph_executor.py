@@ -66,9 +66,7 @@ class GraphModule:
         Raises:
             GraphError: there is no such input, or the array is of another shape, dtype or device.
         """
-        own = self._input(key)
-        index = next(i for i, each in enumerate(self.module.inputs) if each is own)
-        self.module.bind_input(index, value)
+        self.module.bind_input(self._index(key), value)
 
     def _set(self, params: Mapping[str, object]) -> None:
         for name, each in params.items():
