@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
 from autotune.measure.session import Ended, Pair, Session, nobody, settled
 from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.utils.interrupts import interrupts_deferred
 from autotune.workload import Workload
 
 # Barrier mode must not depend on how many cores a machine has.
@@ -22,6 +23,9 @@ _REPRODUCIBLE_BATCH = 16
 # Trials behind one that takes long are replaced by so many parts of all in flight: fewer calls of
 # the strategy, which costs less by the trial when it is asked for several.
 _PARTS = 8
+# A signal that comes between the interpreter's last look for one and a wait is noticed when the
+# wait is over, so no wait may be long.
+_SLICE_S = 1.0
 
 
 class Pipeline:
@@ -103,12 +107,18 @@ class Pipeline:
         return self.session.refusal(measure_input)
 
     def submit(self, measure_inputs: Sequence[MeasureInput]) -> None:
-        """Start to measure; candidates are realised here, in the calling thread."""
+        """Start to measure; candidates are realised here, in the calling thread.
+
+        Ctrl-C waits for the end of each. What ends at once does so in this thread, and an
+        interrupt in the midst of it would become the end of that trial, of which nobody hears
+        while an older one is under way.
+        """
         for inp in measure_inputs:
-            trial = _Trial(inp, self.session.start(inp, self._on_end))
-            self._trials.append(trial)
-            self._under_way += 1
-            trial.future.add_done_callback(trial.tells(self._ends))
+            with interrupts_deferred():
+                trial = _Trial(inp, self.session.start(inp, self._on_end))
+                self._trials.append(trial)
+                self._under_way += 1
+                trial.future.add_done_callback(trial.tells(self._ends))
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the oldest trial, if any is outstanding, or until the time is over."""
@@ -125,15 +135,13 @@ class Pipeline:
 
     def _wait(self, timeout_s: float | None, enough: float) -> None:
         """Wait for the oldest trial, or for so many that ended, or until the time is over."""
-        until = None if timeout_s is None else time.monotonic() + timeout_s
+        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while self._trials and not self.ready and self._fresh < enough:
-            left = None if until is None else until - time.monotonic()
-            if left is not None and left <= 0:
+            left = until - time.monotonic()
+            if left <= 0:
                 break
-            try:
-                self._note(self._ends.get(timeout=left))
-            except Empty:
-                break
+            with suppress(Empty):
+                self._note(self._ends.get(timeout=min(left, _SLICE_S)))
 
     def _look(self) -> None:
         """Take note of all trials that ended so far."""

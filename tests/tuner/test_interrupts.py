@@ -94,6 +94,40 @@ def test_what_ended_is_logged_while_another_trial_is_under_way(
     assert sorted(before[-1]) == logged(log) == seen == [*ended]
 
 
+def test_an_interrupt_while_a_trial_is_told_of_in_this_thread_is_raised_at_once(task, log):
+    """What ended before anybody asked is told of by whoever asks: the main thread."""
+
+    class AtOnce(Stuck):
+        def submit(self, measure_input, build_result):
+            future = super().submit(measure_input, build_result)
+            if measure_input.config.index:
+                future.exception(10)
+            return future
+
+    class Built(Empty):
+        def submit(self, measure_input):
+            future = super().submit(measure_input)
+            future.exception(10)
+            return future
+
+    def press(tuner, inputs, results):
+        if threading.current_thread() is threading.main_thread():
+            pressed.append(inputs[0].config.index)
+            signal.raise_signal(signal.SIGINT)
+
+    press.at_once = True
+    pressed, seen = [], []
+    watch = lambda tuner, inputs, results: seen.extend(i.config.index for i in inputs)
+    with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: False, most_s=30.0):
+        GridSearchTuner(task).tune(
+            60,
+            {"builder": Built(), "runner": AtOnce(held=[0])},
+            callbacks=[press, watch, callback.log_to_file(log)],
+        )
+    assert len(pressed) == 1
+    assert logged(log) == seen == pressed
+
+
 def test_an_interrupted_callback_is_called_to_its_end(task, log):
     seen = []
 
