@@ -9,7 +9,8 @@ comma := ,
 EXTRAS := $(if $(HAS_CUDA),dev$(comma)cuda,dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tune quick test cover check format golden fuzz package lowest bench clean
+.PHONY: help setup tune quick test cover check format golden fuzz docs docs-record package lowest \
+  bench clean
 # The folders whose tests take seconds: what is computed, how it is scheduled, printed, and chosen.
 QUICK := tests/test_layers.py tests/test_facade.py tests/golden/test_golden.py \
   $(addprefix tests/,ir te topi lowering/test_structure.py codegen kernel target task features \
@@ -56,6 +57,12 @@ golden: $(STAMP)  ## write the golden files anew; read the diff before committin
 fuzz: $(STAMP)  ## 2,000 random schedules, C and emulated CUDA, against numpy
 	$(BIN)/python -m pytest tests/fuzz --schedules 2000
 
+docs: $(STAMP)  ## build the book into docs/_build/html; a warning, or a link to nowhere, is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
+docs-record: $(STAMP)  ## run the pages of the book, and write what was printed into them
+	$(BIN)/python docs/record.py
+
 package: $(STAMP)  ## build wheel and sdist, install each into an empty environment, tune from there
 	PYTHON=$(CURDIR)/$(BIN)/python .ci/try_packages
 
@@ -66,4 +73,4 @@ bench: $(STAMP)  ## the benchmarks that need no device, into benchmarks/results
 	$(BIN)/python -m benchmarks
 
 clean:  ## remove what make made
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,6 +22,7 @@ NVRTC = [
     f'{wheel}>=13.0.48; platform_system == "Linux" and platform_machine == "x86_64"'
     for wheel in ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
 ]
+DOCS = ["sphinx>=8.1", "myst-parser>=4", "furo>=2024.8.6", "sphinx-copybutton>=0.5.2"]
 PLOT, PANDAS = ["matplotlib>=3.8"], ["pandas>=2"]
 TEST = [
     "pytest>=9",
@@ -30,6 +31,9 @@ TEST = [
     "jsonschema>=4.17",
     "selenium>=4.20",
     "pytest-xdist>=3.5",
+    "nbclient>=0.10",
+    "nbformat>=5.10",
+    "ipykernel>=6.29",
     *PLOT,
     *PANDAS,
     *NVRTC,
@@ -76,9 +80,10 @@ setup(
         "plot": PLOT,
         "pandas": PANDAS,
         "notebook": ["ipywidgets>=8"],
+        "docs": DOCS,
         "test": TEST,
         "bench": [*PLOT, "optuna>=4"],
-        "dev": [*TEST, *CHECK],
+        "dev": [*TEST, *CHECK, *DOCS],
     },
     entry_points={"console_scripts": ["autotune = autotune.cli.main:main"]},
 )

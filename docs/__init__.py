@@ -1,0 +1,1 @@
+"""The book, and what runs and records its pages."""

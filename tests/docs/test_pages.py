@@ -1,0 +1,120 @@
+"""What the book says can be typed: its programs run, and its commands exist.
+
+`docs/pages.py` says what the blocks of a page are. The Python of one page is one program, in a
+process and a folder of its own; files are saved and commands run there, in the page's order.
+"""
+
+import contextlib
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from autotune.cli.main import main
+from docs.pages import blocks, run
+from tests.docs.running import ROOT, Interpreter, command, preloaded
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+# Smaller shapes and networks, fewer trials, and a target that every machine has.
+SMALLER = {
+    "README.md": {
+        "1024": "16", "300": "3", '"cuda"': '"cuda -emulate"',
+        "resnet.get_workload(num_layers=18)": "mlp.get_workload(1, image_shape=(1, 4, 4))",
+    },
+    "docs/auto_scheduler.md": {"1024": "8", "300": "3", '"cuda"': '"llvm"'},
+    "docs/start.md": {"N = 256": "N = 32", "    40,": "    3,"},
+    "docs/first_cuda_template.md": {
+        "        6,": "        2,", "(60, 100)": "(20, 36)", "(100, 60)": "(36, 20)",
+    },
+    "docs/first_te_template.md": {"        24,": "        3,", "(128,)": "(16,)"},
+    "docs/results.md": {"64, 128]": "64]", "4, 8, 16, 32, 64": "4, 32"},
+    "docs/networks.md": {"num_measure_trials=6": "num_measure_trials=4"},
+}  # fmt: skip
+MARKS = re.compile(r"|fragment|output|[\w-]+\.(py|cu|c|h)")
+_COMMAND = re.compile(r"^ {4}((?:python -m benchmarks|autotune |make )[^#\n]*)", re.MULTILINE)
+_CODE = re.compile(r"`((?:autotune|make) [a-z][^`\n]*)`")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _preloaded():
+    with preloaded():
+        yield
+
+
+def name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def text_to_run(path):
+    text = path.read_text("utf-8")
+    for written, smaller in SMALLER.get(name(path), {}).items():
+        assert written in text, f"{name(path)} has no {written!r}"
+        text = text.replace(written, smaller)
+    return text
+
+
+def programs():
+    return [p for p in PAGES if any(b.runs or b.commands for b in blocks(p.read_text("utf-8")))]
+
+
+def commands():
+    found = []
+    for path in PAGES:
+        text = path.read_text("utf-8")
+        lines = [line for block in blocks(text) for line in block.text.splitlines()]
+        typed = [line.removeprefix("$ ") for line in lines]
+        typed = [
+            line.partition("#")[0] for line in typed if line.startswith(("make ", "autotune "))
+        ]
+        every = [*_COMMAND.findall(text), *_CODE.findall(text), *typed]
+        found += [(name(path), one.strip()) for one in every]
+    return sorted(set(found))
+
+
+@pytest.mark.parametrize("path", programs(), ids=name)
+def test_the_programs_and_commands_of_a_page_run(path, tmp_path):
+    with contextlib.closing(Interpreter(tmp_path)) as program:
+        shown = run(
+            blocks(text_to_run(path)), tmp_path, program.python, lambda c: command(c, tmp_path)
+        )
+        for block in shown:
+            assert block.text.strip(), f"nothing was printed at {block}"
+
+
+def test_the_readme_and_the_first_chapters_have_programs():
+    assert {"README.md", "docs/start.md", "docs/first_cuda_template.md"} <= set(
+        map(name, programs())
+    )
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_a_block_says_what_it_is(path):
+    for block in blocks(path.read_text("utf-8")):
+        if block.language in ("python", "cuda", "c", "text", "console"):
+            assert MARKS.fullmatch(block.mark), (block.language, block.mark)
+
+
+@pytest.mark.parametrize(("where", "command"), commands())
+def test_a_command_of_a_page_exists_with_its_options(where, command):
+    words = command.split()
+    options = {word.partition("=")[0] for word in words if word.startswith("--")}
+    if words[0] == "make":
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), where
+    elif words[0] == "autotune":
+        names = [word for word in words[1:] if word.isalpha() and word.islower()][:2]
+        helped = CliRunner().invoke(main, [*names[:1], "--help"])
+        if len(names) > 1 and f"\n  {names[1]}" in helped.output:
+            helped = CliRunner().invoke(main, [*names, "--help"])
+        assert helped.exit_code == 0, where
+        assert all(option in helped.output for option in options), where
+    else:
+        module = import_module(words[2])
+        text = Path(module.__file__).read_text("utf-8")
+        assert all(f'"{option}"' in text for option in options), f"{where}: {command}"
