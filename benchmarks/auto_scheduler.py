@@ -2,10 +2,13 @@
 
     python -m benchmarks.auto_scheduler --trials 64 --seeds 0 1 2     # needs a GPU
     python -m benchmarks.auto_scheduler --costs                       # needs none
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 taskset -c 0 \\
+        python -m benchmarks.auto_scheduler --target llvm --cases gemm512 gemm1024 --trials 64
 
-Times are those of the final race of each run. Costs are CPU seconds of one core: making programs
-of a graph, closed forms of 10,000 rows, proposing 64 candidates, learning from them, and lowering
-one of them.
+Times are those of the final race of each run. On a CPU the winner and numpy's BLAS then take turns
+in one process, and the least CPU time of each is shown: with one thread, as above, other work on
+the machine disturbs it little. Costs are CPU seconds of one core: making programs of a graph,
+closed forms of 10,000 rows, proposing 64 candidates, learning from them, and lowering one of them.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+import autotune
 from autotune import te, topi
 from autotune.auto_scheduler import (
     ComputeDAG,
@@ -26,6 +30,7 @@ from autotune.auto_scheduler import (
     TuningOptions,
     XGBModel,
 )
+from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.driver import kernel_of
 
 
@@ -57,6 +62,7 @@ CASES: dict[str, Callable[[], list[te.Tensor]]] = {
     "conv1x1": lambda: layer(256, 56, 64, 1),
     "depthwise144": lambda: of(depthwise, (1, 144, 56, 56), (144, 1, 3, 3)),
     "softmax4096": lambda: of(topi.nn.softmax, (4096, 4096)),
+    "gemm512": lambda: of(topi.matmul, (512, 512), (512, 512)),
     "gemm1024": lambda: of(topi.matmul, (1024, 1024), (1024, 1024)),
     "gemm2048": lambda: of(topi.matmul, (2048, 2048), (2048, 2048)),
     "gemm16": lambda: of(topi.matmul, (16, 4096), (4096, 4096)),
@@ -67,12 +73,33 @@ def tuned(name: str, target: str, trials: int, seed: int) -> None:
     """Tune one case and print what was found."""
     task = SearchTask(compute_dag=ComputeDAG(CASES[name]()), target=target, desc=name)
     policy = SketchPolicy(task, XGBModel(), seed=seed)
-    builder = LocalBuilder(compiler="nvrtc")
+    on_gpu = task.target.backend.on_gpu
+    builder = LocalBuilder(compiler="nvrtc") if on_gpu else LocalBuilder()
     started = time.perf_counter()
     task.tune(TuningOptions(trials, builder=builder, verbose=0), policy)
     wall_s = time.perf_counter() - started
     seconds = policy.result.seconds if policy.result else float("inf")
     print(f"{name:14} seed {seed}: {seconds * 1e6:8.1f} us after {trials} trials, {wall_s:.1f} s")
+    if not on_gpu and policy.best is not None:
+        against_peers(name, task, policy.best[0])
+
+
+def against_peers(name: str, task: SearchTask, best: RecordedState, rounds: int = 15) -> None:
+    """Print the CPU times of the winner and of its peers, taken in turns."""
+    schedule, tensors = task.realise(best).what
+    run = autotune.build(schedule, tensors, target=task.target)
+    rng = np.random.default_rng(0)
+    arrays = [rng.random([int(n) for n in each.shape], "float32") for each in tensors]
+    calls: dict[str, Callable[[], Any]] = {"autotune": lambda: run(*arrays)}
+    if name.startswith("gemm"):
+        calls["BLAS"] = lambda: np.matmul(*arrays[:2], out=arrays[2])
+    least = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for label, call in calls.items():
+            call()
+            least[label] = min(least[label], timed(call)[1])
+    shown = ", ".join(f"{label} {seconds * 1e6:.0f}" for label, seconds in least.items())
+    print(f"{name:14} CPU time, us: {shown}")
 
 
 def costs(name: str) -> None:

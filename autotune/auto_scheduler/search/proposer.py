@@ -13,7 +13,7 @@ from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.row_model import RowModel
-from autotune.auto_scheduler.search.sampler import Limits, Sampler
+from autotune.auto_scheduler.search.sampler import Limits, Sampler, distinct
 from autotune.auto_scheduler.transform_steps import TransformStep
 
 Column = npt.NDArray[np.float64]
@@ -239,8 +239,7 @@ class Proposer:
         other = parents[self.rng.integers(len(parents), size=len(many))]
         half = len(many) // 2
         children = [parents, sampler.mutate(many), sampler.cross(many[:half], other[:half])]
-        found: Rows = np.unique(np.concatenate(children), axis=0)
-        return found
+        return distinct(np.concatenate(children))
 
     def _elites(self, arm: _Arm) -> Rows:
         order = np.argsort(arm.seconds, kind="stable")[: self.effort.elites]
@@ -262,18 +261,20 @@ class Proposer:
         return found
 
     def _pools(self, rows: Sequence[Rows]) -> list[_Pool]:
-        """Score rows of all programs, without those that were proposed already."""
-        pools = []
-        for at, each in enumerate(rows):
-            found = self.arms[at].forms(each) if len(each) else None
-            if found is None:
-                pools.append(_Pool(at, each, np.empty(0), np.empty(0)))
-                continue
-            kept = np.flatnonzero(found.feasible)
-            drafts = found.seconds[kept]
-            scores, doubts = self.model.predict(found.features[kept], drafts)
-            pools.append(_Pool(at, each[kept], scores, doubts))
-        return pools
+        """Score the feasible rows of all programs; the model is asked for all of them at once."""
+        found = [(at, self.arms[at].forms(each)) for at, each in enumerate(rows) if len(each)]
+        kept = [np.flatnonzero(forms.feasible) for _, forms in found]
+        if not sum(map(len, kept)):
+            return [_Pool(at, each[:0], np.empty(0), np.empty(0)) for at, each in enumerate(rows)]
+        pairs = list(zip(found, kept, strict=True))
+        features = np.concatenate([forms.features[which] for (_, forms), which in pairs])
+        drafts = np.concatenate([forms.seconds[which] for (_, forms), which in pairs])
+        scores, doubts = self.model.predict(features, drafts)
+        ends = np.cumsum([len(which) for which in kept])[:-1]
+        parts = zip(pairs, np.split(scores, ends), np.split(doubts, ends), strict=True)
+        pools = {at: _Pool(at, rows[at][which], a, b) for ((at, _), which), a, b in parts}
+        none = np.empty(0)
+        return [pools.get(at, _Pool(at, each[:0], none, none)) for at, each in enumerate(rows)]
 
     def _best(
         self, pools: Sequence[_Pool], count: int, boldness: float
