@@ -22,7 +22,7 @@ from autotune.auto_scheduler.search.factors import divisors, factorings, primes
 from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.sampler import Sampler, distinct
 from autotune.driver import kernel_of
 from autotune.errors import RecordError
 from autotune.kernel import launch_violation
@@ -244,3 +244,26 @@ def test_threads_that_reduce_together_are_chosen_and_no_kernel_needs_their_numbe
     row = next(row for row in rows if row[0] == 64)
     kernel = kernel_of(task.realise(each.program.candidate(row)).what, task.target)
     assert [call.launch.threads for call in kernel.calls] == [64]
+
+
+@given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 2**31))
+@settings(max_examples=40, deadline=None)
+def test_distinct_rows_are_those_that_sorting_finds(count, width, seed):
+    rows = np.random.default_rng(seed).integers(0, 3, (count, width))
+    found = distinct(rows)
+    assert sorted(map(tuple, found)) == sorted(set(map(tuple, rows)))
+    assert (distinct(rows) == found).all()
+
+
+def test_a_search_looks_at_each_generation_once():
+    """The model is asked for the rows of all programs together, which costs a seventh."""
+    task, found = forms("tutorial")
+    proposer = Proposer(found, np.random.default_rng(0), SMALL)
+    first = proposer.propose(8)
+    proposer.learn([(each.transform_steps, 1e-5 * (i + 1)) for i, each in enumerate(first)])
+    asked = []
+    predict = proposer.model.predict
+    proposer.model.predict = lambda *given: asked.append(1) or predict(*given)
+    assert len(proposer.propose(8)) == 8
+    assert len(proposer.arms) > 1
+    assert len(asked) == 1 + SMALL.generations + 1  # drawn rows, each generation, neighbours

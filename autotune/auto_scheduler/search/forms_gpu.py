@@ -21,7 +21,7 @@ from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Rows
 from autotune.auto_scheduler.search.sampler import Budget, Limits
-from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, tiled_stages
+from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput, tiled_stages
 from autotune.ir.dtype import bits_of
 from autotune.utils.math import product
 
@@ -148,17 +148,36 @@ class _Stage:
         self.tiled, self.rows, self.model = tiled, rows, model
         self.levels = Levels(tiled, rows)
         self.shape: Shape = shape_of(tiled, self.levels)
-        self.traffic: list[Traffic] = [
-            traffic_of(each, rows, self.levels, self.shape) for each in tiled.inputs
-        ]
-        self.copied = [
-            (each, traffic)
-            for each, traffic in zip(tiled.inputs, self.traffic, strict=True)
-            if each.in_shared
-        ]
-        self.shared_bytes = self._total(
-            [traffic.elements * each.item for each, traffic in self.copied]
-        )
+
+    @cached_property
+    def traffic(self) -> list[Traffic]:
+        """What each input costs."""
+        inputs = self.tiled.inputs
+        return [traffic_of(each, self.rows, self.levels, self.shape) for each in inputs]
+
+    @cached_property
+    def copied(self) -> list[tuple[TileInput, Traffic]]:
+        """The inputs in shared memory with their costs."""
+        pairs = zip(self.tiled.inputs, self.traffic, strict=True)
+        return [(each, traffic) for each, traffic in pairs if each.in_shared]
+
+    @cached_property
+    def shared_extents(self) -> list[tuple[TileInput, list[Column]]]:
+        """The inputs in shared memory with the extents of what is there of them."""
+        every = slice(None)
+        shared = [each for each in self.tiled.inputs if each.in_shared]
+        return [(each, footprint(each, self.levels, every, every)) for each in shared]
+
+    @cached_property
+    def shared_bytes(self) -> Column:
+        """Bytes of shared memory of a block."""
+        sizes = []
+        for each, extents in self.shared_extents:
+            size = np.full(len(self.rows), float(each.item))
+            for extent in extents:
+                size = size * extent
+            sizes.append(size)
+        return self._total(sizes)
 
     def _total(self, columns: list[Column]) -> Column:
         result = np.zeros(len(self.rows))
@@ -176,12 +195,11 @@ class _Stage:
         total = product([axis.extent for axis in (*self.tiled.data, *self.tiled.reductions)])
         if total > 64:
             fits &= shape.threads >= min(32, product([a.extent for a in self.tiled.data]))
-        every = slice(None)
-        for each, _ in self.copied:
+        for each, extents in self.shared_extents:
             if each.vector is None:
                 continue
             width = self.rows[:, each.vector]
-            inner = footprint(each, self.levels, every, every)[-1]
+            inner = extents[-1]
             fits &= (inner % width == 0) & (each.shape[-1] % width == 0)
             fits &= width * each.item <= 16
         return np.asarray(fits)

@@ -16,6 +16,9 @@ from autotune.auto_scheduler.search.row_model import RowModel
 from autotune.auto_scheduler.search.sampler import Limits, Sampler, distinct
 from autotune.auto_scheduler.transform_steps import TransformStep
 
+# How often new rows are looked for where there are rows of the last time.
+_FRESH_TRIES = 2
+
 Column = npt.NDArray[np.float64]
 Row = npt.NDArray[np.int64]
 
@@ -70,7 +73,11 @@ class _Arm:
 
     def drawn(self, count: int) -> Rows:
         """Return feasible rows at random: those of the last time, a quarter of them new."""
-        fresh = self.sampler.draw(count if self.pool is None else count // 4)
+        fresh = (
+            self.sampler.draw(count)
+            if self.pool is None
+            else self.sampler.draw(count // 4, _FRESH_TRIES)
+        )
         old = fresh[:0] if self.pool is None else self.pool[: count - len(fresh)]
         self.pool = np.concatenate([fresh, old])
         return self.pool

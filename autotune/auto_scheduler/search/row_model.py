@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from autotune.cost_model import Trees, TreeSettings
+from autotune.cost_model import Pool, Trees, TreeSettings
 
 Column = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]
@@ -62,7 +62,8 @@ class RowModel:
         base = -self._share * np.log2(drafts)
         if not self._trees:
             return base, np.zeros(len(drafts))
-        votes = np.array([trees.predict(features) for trees in self._trees])
+        pool = Pool(features, _SETTINGS.threads)
+        votes = np.array([trees.predict(pool) for trees in self._trees])
         return base + self._mean + votes.mean(axis=0), votes.std(axis=0)
 
 

@@ -73,14 +73,17 @@ class Sampler:
         self.limits = limits
         self.rng = rng
 
-    def draw(self, count: int) -> Rows:
-        """Return up to ``count`` different feasible rows; all there are, if these are few."""
+    def draw(self, count: int, tries: int = _TRIES) -> Rows:
+        """Return up to ``count`` different feasible rows; all there are, if these are few.
+
+        Few that keep the limits are looked for ``tries`` times before there are fewer.
+        """
         if self.program.size <= _TINY:
             rows = self._kept(self._all())
             few: Rows = rows[self.rng.permutation(len(rows))[:count]]
             return few
         found: Rows = np.empty((0, self.program.width), np.int64)
-        for _ in range(_TRIES):
+        for _ in range(tries):
             found = distinct(np.concatenate([found, self._kept(self._drawn(max(count, _FEWEST)))]))
             if len(found) >= count:
                 break
