@@ -257,7 +257,7 @@ def test_distinct_rows_are_those_that_sorting_finds(count, width, seed):
 
 def test_a_search_looks_at_each_generation_once():
     """The model is asked for the rows of all programs together, which costs a seventh."""
-    task, found = forms("tutorial")
+    _, found = forms("tutorial")
     proposer = Proposer(found, np.random.default_rng(0), SMALL)
     first = proposer.propose(8)
     proposer.learn([(each.transform_steps, 1e-5 * (i + 1)) for i, each in enumerate(first)])
