@@ -24,6 +24,8 @@ NVRTC = [
 ]
 DOCS = ["sphinx>=8.1", "myst-parser>=4", "furo>=2024.8.6", "sphinx-copybutton>=0.5.2"]
 PLOT, PANDAS = ["matplotlib>=3.8"], ["pandas>=2"]
+# The page is tested in Chromium, which `.ci/run` installs, with a checker of accessibility.
+BROWSER = ["selenium>=4.20", "axe-core-python>=0.1"]
 TEST = [
     "pytest>=9",
     "pytest-cov>=5",
@@ -36,6 +38,7 @@ TEST = [
     "ipykernel>=6.29",
     *PLOT,
     *PANDAS,
+    *BROWSER,
     *NVRTC,
 ]
 

@@ -4,10 +4,10 @@ import json
 import os
 
 import pytest
-from rows import log, race, row, run, text
 
 from autotune.dashboard import Model, View
 from autotune.dashboard.tail import CHUNK
+from tests.dashboard.rows import log, race, row, run, text
 
 
 def seen(model):

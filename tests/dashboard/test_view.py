@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rows import ILLEGAL, log, row, run
 
 from autotune.dashboard import Model, View
 from autotune.dashboard.importance import importance
 from autotune.dashboard.thin import FASTEST, improvements, thinned
 from autotune.errors import RecordError
+from tests.dashboard.rows import ILLEGAL, log, row, run
 
 
 def model_of(tmp_path, *logs):

@@ -4,7 +4,7 @@ import { csvOf, download } from "./trials.js";
 import { kindName } from "./format.js";
 
 const PAGE_ROWS = 100;
-const PAUSES = [500, 1000, 2000, 4000, 8000];
+const PAUSES = [500, 1000, 2000, 4000];
 
 export function openSource(told) {
   const embedded = byId("snapshot");
