@@ -31,7 +31,6 @@ TEST = [
     "pytest-cov>=5",
     "hypothesis>=6.100",
     "jsonschema>=4.17",
-    "selenium>=4.20",
     "pytest-xdist>=3.5",
     "nbclient>=0.10",
     "nbformat>=5.10",

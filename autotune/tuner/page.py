@@ -30,6 +30,7 @@ from autotune.workload import Candidate
 
 logger = logging.getLogger("autotvm")
 
+_LAST_PORT = 65535
 # One a log, for all runs of this process that are logged there.
 _PAGES: dict[Path, _Server] = {}
 
@@ -105,6 +106,8 @@ def page_of(callbacks: Sequence[object], dashboard: bool | int) -> LivePage:
     check = Check(TunerError, "tune")
     if dashboard is not True:
         check.whole("dashboard", dashboard, least=0)
+        if dashboard > _LAST_PORT:
+            check.refuse("dashboard", f"True, or a port up to {_LAST_PORT}", dashboard)
     paths = [getattr(one, "path", None) for one in callbacks]
     log = next((path for path in paths if isinstance(path, Path)), None)
     return LivePage(log, None if dashboard is True else dashboard)
