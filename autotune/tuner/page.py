@@ -105,9 +105,7 @@ def page_of(callbacks: Sequence[object], dashboard: bool | int) -> LivePage:
     """
     check = Check(TunerError, "tune")
     if dashboard is not True:
-        check.whole("dashboard", dashboard, least=0)
-        if dashboard > _LAST_PORT:
-            check.refuse("dashboard", f"True, or a port up to {_LAST_PORT}", dashboard)
+        check.whole("dashboard", dashboard, least=0, most=_LAST_PORT)
     paths = [getattr(one, "path", None) for one in callbacks]
     log = next((path for path in paths if isinstance(path, Path)), None)
     return LivePage(log, None if dashboard is True else dashboard)
