@@ -123,7 +123,7 @@ def _labels(values: Float, loss: str) -> Float:
     return np.asarray(values, dtype=np.float64)
 
 
-def _parameters(loss: str, settings: TreeSettings, seed: int) -> dict[str, Any]:
+def _parameters(loss: str, settings: TreeSettings, seed: int) -> dict[str, object]:
     return {
         "objective": _OBJECTIVE[loss],
         "max_depth": settings.depth,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 
 class GuardedBuffer:
@@ -34,11 +34,11 @@ class GuardedBuffer:
         """Address of the first byte, a multiple of 256."""
         return int(self.bytes.ctypes.data)
 
-    def write(self, array: np.ndarray[Any, Any]) -> None:
+    def write(self, array: npt.NDArray[np.generic]) -> None:
         """Copy an array of the same size in bytes into the buffer."""
         self.bytes[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
-    def read_into(self, array: np.ndarray[Any, Any]) -> None:
+    def read_into(self, array: npt.NDArray[np.generic]) -> None:
         """Copy the buffer into an array of the same size in bytes."""
         array[...] = self.bytes.view(array.dtype).reshape(array.shape)
 

@@ -6,9 +6,9 @@ import ctypes
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from autotune.codegen.packed import filler_name, packed_name
 from autotune.emulator.build import compile_emulated, emulated
@@ -16,7 +16,7 @@ from autotune.emulator.guard import GuardedBuffer
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel import Kernel
 
-Array = np.ndarray[Any, Any]
+Array = npt.NDArray[np.generic]
 
 
 class EmulatedKernel:

@@ -25,6 +25,8 @@ from autotune.features.loops import LOOP_KINDS, Access, Loop, LoopNest, loop_nes
 from autotune.te import Schedule
 from autotune.te.tensor import Tensor
 
+# For each loop its groups: a name, and the values of its features.
+Rows = Sequence[Sequence[Sequence[Any]]]
 FloatTable = npt.NDArray[np.float64]
 FloatRow = npt.NDArray[np.float32]
 Touch = tuple[int, int, int, int, int, int]
@@ -117,9 +119,7 @@ def ana_lower(sch: Schedule, args: Sequence[Tensor]) -> LoopNest:
     return loop_nest(sch, args)
 
 
-def get_itervar_feature(
-    sch: Schedule, args: Sequence[Tensor], take_log: bool = False
-) -> list[list[list[Any]]]:
+def get_itervar_feature(sch: Schedule, args: Sequence[Tensor], take_log: bool = False) -> Rows:
     """Return the features of each loop, in the order in which loops first occur.
 
     Args:
@@ -150,7 +150,7 @@ def get_itervar_feature(
     ]
 
 
-def flatten_itervar_feature(fea: Sequence[Sequence[Sequence[Any]]]) -> FloatTable:
+def flatten_itervar_feature(fea: Rows) -> FloatTable:
     """Return all numbers of `get_itervar_feature` in one row."""
     return np.array([x for loop in fea for block in loop[1:] for x in block[1:]], dtype=np.float64)
 
@@ -165,7 +165,7 @@ def get_itervar_feature_flatten(
     return flatten_itervar_feature(get_itervar_feature(sch, args, take_log)).astype(np.float32)
 
 
-def get_flatten_name(fea: Sequence[Sequence[Sequence[Any]]]) -> list[str]:
+def get_flatten_name(fea: Rows) -> list[str]:
     """Return names for the numbers of `flatten_itervar_feature`: ``f0.y._attr_.length``, ..."""
     own = {"_attr_": ATTRIBUTE_NAMES, "_arith_": ARITHMETIC_NAMES}
     names = [

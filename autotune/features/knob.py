@@ -119,7 +119,7 @@ class KnobFeatures:
         return space.features(indices)[:, [position[name] for name in self._raw_names]]
 
 
-def exponent_of_two(values: npt.NDArray[Any]) -> FloatTable:
+def exponent_of_two(values: npt.NDArray[np.number[Any]]) -> FloatTable:
     """Return how often each positive integer can be halved; 0 for others."""
     whole = np.where(values > 0, values, 1).astype(np.int64)
     return np.log2((whole & -whole).astype(np.float64))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from autotune.features.itervar import (
 )
 from autotune.features.loops import LoopNest, loop_nest
 from autotune.task import ConfigEntity, Task
-from autotune.te import Schedule
+from autotune.te import Schedule, Tensor
 
 Kind = Literal["itervar", "curve"]
 Rows = npt.NDArray[np.float32]
@@ -208,7 +208,7 @@ def _index(config: ConfigEntity | int) -> int:
     return config.index if isinstance(config, ConfigEntity) else int(config)
 
 
-def _schedule(task: Task, output: object) -> tuple[Schedule, Sequence[Any]]:
+def _schedule(task: Task, output: object) -> tuple[Schedule, Sequence[Tensor]]:
     if isinstance(output, tuple | list) and output and isinstance(output[0], Schedule):
         return output[0], output[1]
     raise TemplateError(

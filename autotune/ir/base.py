@@ -164,7 +164,7 @@ class Imm(Expr):
     __slots__ = ("value",)
     __match_args__ = ("value", "dtype")
     default: ClassVar[str] = "int32"
-    value: Any
+    value: float
 
     def __init__(self, value: Any, dtype: Any = "") -> None:
         if type(value) is str:

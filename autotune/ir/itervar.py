@@ -9,7 +9,7 @@ from autotune.errors import ExpressionError
 from autotune.ir.base import Expr, FloatImm, Operand, Var, as_expr
 
 
-def whole(value: Any) -> Any:
+def whole(value: object) -> Any:
     """Return a whole number that came as a float (``1024 / 32`` is one) as an int.
 
     Everything else is returned as it is.

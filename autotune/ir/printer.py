@@ -13,7 +13,7 @@ Different variables or buffers of one name within one text are told apart by a n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from autotune.ir import base, stmt
 from autotune.ir.base import BinaryOp, Call, Cast, Expr, FloatImm, IntImm, Node, Not, Var
@@ -69,6 +69,14 @@ NAMES: dict[type[Expr], str] = {
 }  # fmt: skip
 
 
+class Named(Protocol):
+    """A variable, a buffer or a tensor."""
+
+    @property
+    def name(self) -> str:
+        """The name that it is printed by, where no other has it."""
+
+
 class Printer:
     """Prints nodes; one printer gives one name to one variable or buffer.
 
@@ -80,7 +88,7 @@ class Printer:
         self._names: dict[object, str] = {}
         self._taken: dict[str, int] = {}
 
-    def name_of(self, thing: Var | Buffer | Any) -> str:
+    def name_of(self, thing: Named) -> str:
         """Return the name of a variable or buffer, made different from all others so far."""
         name = self._names.get(thing)
         if name is None:
@@ -163,7 +171,7 @@ class Printer:
     def _broadcast(self, node: Broadcast) -> str:
         return f"broadcast({self.expr(node.value)}, {node.lanes})"
 
-    _METHODS: tuple[tuple[Any, Callable[[Printer, Any], str]], ...] = (
+    _METHODS: tuple[tuple[type | tuple[type, ...], Callable[[Printer, Any], str]], ...] = (
         (Var, _var),
         (IntImm, _int),
         (Load, _load),

@@ -7,8 +7,8 @@ expression object, which lets a printer remember text by identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import ClassVar
 
 from autotune.ir.analysis_affine import (
     Affine,
@@ -61,7 +61,7 @@ from autotune.ir.structure import structural_key, variables
 # What evaluating gives: a form for integer arithmetic on variables, else a rebuilt expression.
 Value = Affine | Expr
 Environment = Mapping[Var, Affine]
-Handler = Callable[[Any, Any], Value]
+Handler = Callable[..., Value]
 
 INDEX_DTYPE = "int32"
 TRUE = IntImm(1, "bool")
@@ -88,7 +88,7 @@ class Simplifier(AffineSpace):
         self._built: dict[Key, Expr] = {}
         self._products: dict[tuple[Atom, int], Expr] = {}
         self._conditions: dict[tuple[Comparison, Key], Expr] = {}
-        self._opaque_by_key: dict[Any, Affine] = {}
+        self._opaque_by_key: dict[Hashable, Affine] = {}
 
     # What passes call.
 

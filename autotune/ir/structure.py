@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from operator import attrgetter
 from typing import Any
 
 from autotune.ir.base import Imm, Node, Var
 from autotune.ir.itervar import IterVar
 
-_FIELDS: dict[type[Node], Any] = {}
+_FIELDS: dict[type[Node], Callable[[Node], tuple[object, ...]]] = {}
 
 
 def fields_of(node: Node) -> tuple[object, ...]:
@@ -20,11 +20,10 @@ def fields_of(node: Node) -> tuple[object, ...]:
         names = cls.__match_args__
         getter = attrgetter(*names) if len(names) > 1 else _few(*names)
         _FIELDS[cls] = getter
-    found: tuple[object, ...] = getter(node)
-    return found
+    return getter(node)
 
 
-def _few(*names: str) -> Any:
+def _few(*names: str) -> Callable[[Node], tuple[object, ...]]:
     return lambda node: tuple(getattr(node, name) for name in names)
 
 

@@ -8,14 +8,14 @@ A subclass defines ``visit_<Class>`` for the classes it cares about, a base clas
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from autotune.ir.base import BinaryOp, Imm, Node, Not, Var
 from autotune.ir.expr import Call, Cast, Conditional, Expr, Load, ProducerLoad
 from autotune.ir.stmt import Allocate, For, If, LetStmt, Seq, Stmt, Store, seq
 from autotune.ir.structure import fields_of
 
-Method = Callable[[Any, Any], Any]
+Method = Callable[..., object]
 
 
 class Dispatcher:
@@ -35,7 +35,7 @@ class Dispatcher:
         cls._table[kind] = found
         return found
 
-    def generic(self, node: Any) -> Any:
+    def generic(self, node: Node) -> object:
         """Handle a node that no method handles; the two subclasses define it."""
         raise NotImplementedError
 
@@ -107,7 +107,7 @@ class Rewriter(Dispatcher):
                 return new
         return nodes
 
-    def generic(self, node: Node) -> Any:
+    def generic(self, node: Node) -> object:
         """Rebuild ``node`` from its rewritten fields."""
         old = fields_of(node)
         new = [self._field(value) for value in old]
@@ -115,7 +115,7 @@ class Rewriter(Dispatcher):
             return node
         return type(node)(*new)
 
-    def _field(self, value: object) -> Any:
+    def _field(self, value: object) -> object:
         if isinstance(value, Node):
             return self.rewrite(value)  # type: ignore[type-var]
         if isinstance(value, tuple) and any(isinstance(item, Node) for item in value):

@@ -77,7 +77,7 @@ class Target:
     host: Target | None = field(default=None, repr=False)
 
     def __init__(
-        self, target: str | Mapping[str, Any] | Target, host: str | Target | None = None
+        self, target: str | Mapping[str, object] | Target, host: str | Target | None = None
     ) -> None:
         if isinstance(target, Target):
             kind, attrs = str(target.kind), dict(target.attrs)
@@ -187,7 +187,7 @@ class Target:
     def __hash__(self) -> int:
         return hash(self._text)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Target, (str(self), None if self.host is None else str(self.host))
 
     def __enter__(self) -> Target:
@@ -225,7 +225,7 @@ def cuda(model: str = "unknown", arch: str | None = None, options: str = "") -> 
     return Target(" ".join(filter(None, parts)))
 
 
-def _check_options(spec: object, kind: str, attrs: Mapping[str, Any]) -> None:
+def _check_options(spec: object, kind: str, attrs: Mapping[str, object]) -> None:
     """Refuse a misspelt option of ours; others are kept, as logs hold many that mean nothing here.
 
     Raises:
@@ -259,7 +259,7 @@ def _option_text(value: object) -> str:
     return str(value)
 
 
-def _parse(text: str) -> tuple[str, dict[str, Any]]:
+def _parse(text: str) -> tuple[str, dict[str, object]]:
     """Split a target string, JSON text or tag into kind and options."""
     stripped = text.strip()
     if stripped.startswith("{"):
@@ -295,7 +295,7 @@ def _joined(words: list[str]) -> list[str]:
     return joined
 
 
-def _option_value(text: str) -> Any:
+def _option_value(text: str) -> object:
     if text == "":
         return True
     try:

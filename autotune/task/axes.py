@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ _serial = itertools.count()
 class Axis(NamedTuple):
     """One output axis of a knob: the space that made it (None when replaying) and its position."""
 
-    space: Any
+    space: object
     index: int  # type: ignore[assignment]  # AutoTVM's field name; hides tuple.index
 
 

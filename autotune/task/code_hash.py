@@ -6,9 +6,9 @@ import functools
 import inspect
 import zlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def attach_code_hash(s: object) -> Callable[[F], F]:
@@ -21,13 +21,13 @@ def attach_code_hash_to_arg(arg_idx: int = 1) -> Callable[[F], F]:
     return lambda function: _hashing(function, lambda args: args[arg_idx])
 
 
-def _hashing(function: F, schedule_of: Callable[[tuple[Any, ...]], Any]) -> F:
+def _hashing(function: F, schedule_of: Callable[[tuple[object, ...]], object]) -> F:
     digest = hex(zlib.crc32("".join(inspect.getsourcelines(function)[0]).encode()))[2:]
 
     @functools.wraps(function)
-    def wrapper(*args: object, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> object:
         result = function(*args, **kwargs)
-        schedule_of(args).code_hash = digest
+        setattr(schedule_of(args), "code_hash", digest)  # noqa: B010 - of whatever was named
         return result
 
     return wrapper  # type: ignore[return-value]

@@ -99,7 +99,7 @@ class ConfigEntity:
                 f"such knobs a one-hot code"
             ) from error
 
-    def get_other_option(self) -> dict[OtherOptionEntity, Any]:
+    def get_other_option(self) -> dict[OtherOptionEntity, object]:
         """Return the values of the knobs made by `define_knob`."""
         entities = self._entity_map.values()
         return {e: e.val for e in entities if isinstance(e, OtherOptionEntity)}
@@ -139,11 +139,11 @@ class ConfigEntity:
             f"{shown(candidate)}"
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # A space may hold functions of the template, which no other process has.
         return {**self.__dict__, "space": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
     def __getitem__(self, name: str) -> Entity:

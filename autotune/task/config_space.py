@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -208,7 +207,7 @@ class ConfigSpace(Knobs):
         inside = np.asarray((given >= 0) & (given < self.range_length), dtype=np.bool_)
         return inside & self._points.accepts(self.knobs(given))
 
-    def knobs(self, indices: Any) -> IntArray:
+    def knobs(self, indices: object) -> IntArray:
         """Return the digits of each index, one row an index, the first knob first."""
         return self._points.radix.digits(indices)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from autotune.errors import SpaceError
 from autotune.task.radix import IntArray, Radix
-from autotune.task.symbols import Symbol, is_symbol
+from autotune.task.symbols import Symbol
 from autotune.task.trace import Choice, Decision, Test, Tree
 from autotune.utils.math import product
 
@@ -64,7 +64,8 @@ class Constraint(ABC):
         if self.table is None:
             return self._evaluate(digits)
         columns = [known[digits[:, k]] for k, known in zip(self.knobs, self.classes, strict=True)]
-        return np.broadcast_to(self.table[tuple(columns)], len(digits))
+        rows: BoolArray = self.table[tuple(columns)]
+        return np.broadcast_to(rows, len(digits))
 
     @abstractmethod
     def _evaluate(self, digits: IntArray) -> BoolArray:
@@ -166,7 +167,7 @@ def _decide(tree: Tree | None, digits: IntArray, rows: IntArray, accepted: BoolA
 
 
 def _outcomes(test: Test, digits: IntArray, rows: IntArray) -> IntArray:
-    if not is_symbol(test):
+    if type(test) is not Symbol:
         assert type(test) is Choice
         return np.asarray(test.classes[digits[rows, test.knob]])
     assert type(test) is Symbol
@@ -180,16 +181,16 @@ def _tests(tree: Tree | None) -> list[Test]:
     return [tree.test, *(test for branch in tree.branches for test in _tests(branch))]
 
 
-def _local_codes(test: Any, codes: dict[int, list[IntArray]]) -> None:
+def _local_codes(test: object, codes: dict[int, list[IntArray]]) -> None:
     """Collect the values by which a test sees each knob: its functions of one knob."""
     if type(test) is Choice:
         codes.setdefault(test.knob, []).append(test.classes)
-    elif not is_symbol(test):
+    elif type(test) is not Symbol:
         return
     elif test.function is not None:
         for arg in test.args:
             _local_codes(arg, codes)
     else:
         (knob,) = test.knobs
-        _, inverse = np.unique(test.args[0], return_inverse=True)
+        _, inverse = np.unique(test.table, return_inverse=True)
         codes.setdefault(knob, []).append(inverse.reshape(-1).astype(np.int64))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import ClassVar, Protocol, TypeVar, cast
 
 from autotune.errors import TemplateError
 from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.fallback import FallbackConfigEntity
+from autotune.task.knobs import Knobs
 from autotune.task.point_run import PointRun
 from autotune.task.refusals import Attempt
 from autotune.task.scope import GLOBAL_SCOPE
@@ -26,13 +27,30 @@ from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
 
-Config = ConfigSpace | ConfigEntity | PointRun | FallbackConfigEntity
+Config = Knobs | ConfigEntity
 
 _stack: ContextVar[tuple[DispatchContext, ...]] = ContextVar("autotune_dispatch", default=())
 
 
+D = TypeVar("D", bound="DispatchContext")
+
+
+class Spanned(Protocol):
+    """A task, as far as it has a space."""
+
+    @property
+    def name(self) -> str:
+        """The task's name."""
+
+    @property
+    def config_space(self) -> ConfigSpace:
+        """Its knobs."""
+
+
 class _Current:
     """Class attribute that gives the innermost context."""
+
+    __slots__ = ()
 
     def __get__(self, instance: object, owner: type) -> DispatchContext:
         return (_ROOT, *_stack.get())[-1]
@@ -45,7 +63,7 @@ class DispatchContext:
     one around it; the outermost is a `FallbackContext`.
     """
 
-    current: Any = _Current()
+    current: ClassVar[_Current] = _Current()
     # Messages that were logged, so that each is logged once in a process.
     warning_messages: set[str] = set()  # noqa: RUF012 - AutoTVM's name for a process-wide set
 
@@ -114,7 +132,7 @@ class DispatchContext:
         around = stack[: stack.index(self) + 1] if self in stack else (*stack, self)
         return list(reversed(around))
 
-    def __enter__(self) -> Any:
+    def __enter__(self: D) -> D:
         _stack.set((*_stack.get(), self))
         return self
 
@@ -161,7 +179,7 @@ class ApplyFixedConfig(DispatchContext):
 
     PREFERRED_COST, OTHER_COST = 1e-6, 1e5
 
-    def __init__(self, tasks: Sequence[Any], schedule_names: str | Sequence[str]) -> None:
+    def __init__(self, tasks: Sequence[Spanned], schedule_names: str | Sequence[str]) -> None:
         check = Check(TemplateError, "ApplyFixedConfig")
         expected = "a name or a list of names"
         names = [schedule_names] if isinstance(schedule_names, str) else schedule_names
@@ -179,7 +197,10 @@ class ApplyFixedConfig(DispatchContext):
         task = self._tasks.get(workload[0]) if workload else None
         if task is None:
             return None
-        config: ConfigEntity = task.config_space.get(task.config_space.get_next_index(-1))
+        first = task.config_space.get_next_index(-1)
+        if first is None:
+            return None
+        config = task.config_space.get(first)
         preferred = task.name in self._schedule_names
         return config.with_cost(self.PREFERRED_COST if preferred else self.OTHER_COST)
 

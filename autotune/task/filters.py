@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +58,7 @@ def _probes(dims: Sequence[int]) -> IntArray:
 def _truth(
     predicate: Predicate, spaces: Mapping[str, TransformSpace], digits: Sequence[int], origin: str
 ) -> bool:
-    entities: dict[str, Any] = {
+    entities = {
         name: space[digit] for (name, space), digit in zip(spaces.items(), digits, strict=True)
     }
     try:

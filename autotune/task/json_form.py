@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 
 
-def plain(value: object) -> Any:
+def plain(value: object) -> object:
     """Return the JSON form of what numpy computed; the ``default`` of `json.dumps`.
 
     Raises:

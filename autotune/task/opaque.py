@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ class OpaqueConstraint(Constraint):
         self._names = list(spaces)
         self._reads: dict[str, set[int] | None] = {}
         self._memo: dict[bytes, bool] = {}
-        self._views: list[list[Any]] = []
+        self._views: list[list[object]] = []
         self.knobs, self.classes, self.members = [], [], []
         self.table = None
         self._probe()
@@ -128,7 +127,7 @@ class OpaqueConstraint(Constraint):
         self.members = [members for _, members, _ in grouped]
         self._views = [views for _, _, views in grouped]
 
-    def _group(self, name: str) -> tuple[IntArray, IntArray, list[Any]]:
+    def _group(self, name: str) -> tuple[IntArray, IntArray, list[object]]:
         """Return the class of every digit, one digit of every class, and what is shown of it."""
         space, read = self._spaces[name], self._reads[name]
         classes = members = np.arange(len(space), dtype=np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autotune.task.axes import Axis
 from autotune.task.config_entity import ConfigEntity
@@ -66,7 +66,7 @@ class PointRun(Knobs):
         """Return the value of a knob that is offered, for the one that was recorded."""
         return offered[position(self.point.index, name, self.point.recorded[name], offered)]
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self) -> dict[str, object]:
         """Return the form of the point that stands in logs."""
         return self.point.to_json_dict()
 

@@ -22,7 +22,7 @@ class Radix:
     def __init__(self, dims: Sequence[int]) -> None:
         self.dims = list(dims)
         self.total = product(self.dims)
-        self.dtype: Any = np.int64 if self.total < INT64_LIMIT else object
+        self.dtype: type = np.int64 if self.total < INT64_LIMIT else object
         self.strides = [product(self.dims[:i]) for i in range(len(self.dims))]
 
     def array(self, indices: object) -> IndexArray:
@@ -49,7 +49,7 @@ class Radix:
     def indices(self, digits: object) -> IndexArray:
         """Return the index of each row of digits."""
         rows = np.asarray(digits, dtype=np.int64)
-        indices = np.zeros(len(rows), dtype=self.dtype)
+        indices: IndexArray = np.zeros(len(rows), dtype=self.dtype)
         for column, stride in enumerate(self.strides):
             indices += rows[:, column].astype(self.dtype) * stride
         return indices

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autotune.task.config_entity import ConfigEntity
 
@@ -24,7 +23,7 @@ class Refusal:
 
 # Runs the template that asks with a recorded configuration, and returns what it returns; raises
 # what it raises, or an error that says why the configuration is none of the template's.
-Attempt = Callable[[ConfigEntity], Any]
+Attempt = Callable[[ConfigEntity], object]
 
 OLDER = Refusal("its kernel had another text", older=True)
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, final
 
 import numpy as np
 import numpy.typing as npt
 
+# int64 or float64.
 Values = npt.NDArray[Any]
+Function = Callable[..., object]
 # Numbers below this are exact in both int64 and float64.
 EXACT = 1 << 53
 Span = tuple[float, float]
+_NO_TABLE: Values = np.empty(0)
 
 _DIVISIONS = (operator.floordiv, operator.truediv, operator.mod)
 _COMPARISONS = (
@@ -32,45 +35,48 @@ class Opaque(BaseException):
     """
 
 
+@final
 class Symbol:
     """A node of an expression.
 
     Attributes:
         function: combines the values of `args`; None for a function of one knob.
-        args: symbols and plain numbers; for a function of one knob, its table by digit.
+        args: symbols and plain numbers; none for a function of one knob.
+        table: of a function of one knob, its value by digit; empty for others.
         knobs: the knobs it depends on.
         span: bounds of its value.
         decide: called when the filter needs to know whether the symbol is true.
         partial: whether its value may not exist, because a divisor may be zero.
     """
 
-    __slots__ = ("args", "decide", "function", "knobs", "partial", "span")
+    __slots__ = ("args", "decide", "function", "knobs", "partial", "span", "table")
 
     def __init__(
         self,
-        function: Callable[..., Any] | None,
-        args: tuple[Any, ...],
+        function: Function | None,
+        args: tuple[Operand, ...],
         knobs: frozenset[int],
         span: Span,
         decide: Callable[[Symbol], bool],
+        table: Values = _NO_TABLE,
     ) -> None:
         if not max(-span[0], span[1]) < EXACT:
             raise Opaque("a number is too large to be exact")
         self.function = function
         self.args = args
+        self.table = table
         self.knobs = knobs
         self.span = span
         self.decide = decide
         self.partial = function in _DIVISIONS and _may_be_zero(args[1])
-        self.partial |= any(a.partial for a in args if is_symbol(a))
+        self.partial |= any(a.partial for a in args if type(a) is Symbol)
 
     def evaluate(self, digits: Mapping[int, npt.NDArray[np.int64]]) -> Values:
         """Return its value for many points, given the digits of the knobs it depends on."""
         if self.function is None:
-            table: Values = self.args[0]
             (knob,) = self.knobs
-            return np.asarray(table[digits[knob]])
-        args = [a.evaluate(digits) if is_symbol(a) else a for a in self.args]
+            return np.asarray(self.table[digits[knob]])
+        args = [a.evaluate(digits) if type(a) is Symbol else a for a in self.args]
         return _call(self.function, *args)
 
     def __bool__(self) -> bool:
@@ -152,16 +158,15 @@ class Symbol:
     def __ge__(self, other: object) -> Symbol:
         return _combine(operator.ge, self, other)
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> Symbol:  # type: ignore[override]
         return _combine(operator.eq, self, other)
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> Symbol:  # type: ignore[override]
         return _combine(operator.ne, self, other)
 
 
-def is_symbol(value: object) -> bool:
-    """Return whether a value is a symbol; ``isinstance`` would be told it is an int as well."""
-    return type(value) is Symbol
+# A number, known or not yet. A symbol tells isinstance() that it is an int; type() knows better.
+Operand = Symbol | float
 
 
 def leaf(knob: int, table: Values, decide: Callable[[Symbol], bool]) -> Symbol:
@@ -169,20 +174,21 @@ def leaf(knob: int, table: Values, decide: Callable[[Symbol], bool]) -> Symbol:
     if table.dtype == object:
         raise Opaque("a knob's numbers are too large")
     span = float(table.min()), float(table.max())
-    return Symbol(None, (table,), frozenset([knob]), span, decide)
+    return Symbol(None, (), frozenset([knob]), span, decide, table)
 
 
-def _combine(function: Callable[..., Any], left: Any, right: Any) -> Symbol:
-    left, right = _operand(left), _operand(right)
-    knobs = frozenset[int]().union(*(v.knobs for v in (left, right) if is_symbol(v)))
-    decide = (left if is_symbol(left) else right).decide
+def _combine(function: Function, one: object, other: object) -> Symbol:
+    left, right = _operand(one), _operand(other)
+    symbols = [value for value in (left, right) if type(value) is Symbol]
+    knobs = frozenset[int]().union(*(symbol.knobs for symbol in symbols))
+    decide = symbols[0].decide
     if len(knobs) == 1:  # a function of one knob is a table again, with exact bounds
         return leaf(next(iter(knobs)), _call(function, _table(left), _table(right)), decide)
     span = _bounds(function, _span(left), _span(right))
     return Symbol(function, (left, right), knobs, span, decide)
 
 
-def _bounds(function: Callable[..., Any], left: Span, right: Span) -> Span:
+def _bounds(function: Function, left: Span, right: Span) -> Span:
     """Return bounds of ``function(a, b)`` for a and b within bounds."""
     if function is operator.add:
         return left[0] + right[0], left[1] + right[1]
@@ -202,15 +208,15 @@ def _bounds(function: Callable[..., Any], left: Span, right: Span) -> Span:
     return -largest[0] - 1, largest[0] + 1
 
 
-def _call(function: Callable[..., Any], *args: object) -> Values:
+def _call(function: Function, *args: object) -> Values:
     with np.errstate(divide="raise", invalid="raise"):
         result = np.asarray(function(*args))
     # Truth values add up in Python; in numpy they do not.
     return result.astype(np.int64) if result.dtype == np.bool_ else result
 
 
-def _operand(value: object) -> Any:
-    if is_symbol(value):
+def _operand(value: object) -> Operand:
+    if type(value) is Symbol:
         return value
     if isinstance(value, np.generic):
         value = value.item()
@@ -219,17 +225,17 @@ def _operand(value: object) -> Any:
     raise Opaque(f"a knob's value meets {value!r}")
 
 
-def _table(value: Any) -> Any:
-    return value.args[0] if is_symbol(value) else value
+def _table(value: Operand) -> Values | float:
+    return value.table if type(value) is Symbol else value
 
 
-def _span(value: Any) -> Span:
-    return value.span if is_symbol(value) else (value, value)
+def _span(value: Operand) -> Span:
+    return value.span if type(value) is Symbol else (value, value)
 
 
-def _may_be_zero(value: Any) -> bool:
-    if not is_symbol(value):
+def _may_be_zero(value: Operand) -> bool:
+    if type(value) is not Symbol:
         return bool(value == 0)
     if value.function is None:
-        return bool((value.args[0] == 0).any())
+        return bool((value.table == 0).any())
     return bool(value.span[0] <= 0 <= value.span[1])

@@ -77,13 +77,13 @@ class Task:
     def __init__(
         self,
         name: str,
-        args: Sequence[Any],
+        args: Sequence[object],
         target: str | Target | None = None,
         target_host: str | Target | None = None,
     ) -> None:
         self.name = name
         self.args = serialize_args(args)
-        self.kwargs: dict[str, Any] = {}
+        self.kwargs: dict[str, object] = {}
         self.target = _target(target)
         self.target_host = _target(target_host)
 
@@ -134,10 +134,11 @@ class Task:
             output = self._called()
         schedule = _schedule(output)
         space.code_hash = getattr(schedule, "code_hash", None)
-        counted = not space.flop and isinstance(schedule, Schedule)
-        return space, float(compute_flop(schedule) if counted else space.flop)
+        if space.flop or not isinstance(schedule, Schedule):
+            return space, float(space.flop)
+        return space, float(compute_flop(schedule))
 
-    def _called(self) -> Any:
+    def _called(self) -> object:
         """Run the template once, on the arguments and into the space that are current."""
         signature = inspect.signature(self.func)
         try:
@@ -163,7 +164,7 @@ class Task:
         """
         return self._outcome(config).output
 
-    def _outcome(self, config: Config) -> Outcome:
+    def _outcome(self, config: object) -> Outcome:
         if not isinstance(config, Knobs | ConfigEntity):
             raise SpaceError(
                 f"task {self.name!r}: expected a configuration, such as "
@@ -175,13 +176,13 @@ class Task:
             raise InstantiationError("; ".join(outcome.knobs.errors))
         return outcome
 
-    def realise(self, candidate: Any) -> Realisation:
+    def realise(self, candidate: object) -> Realisation:
         """Run the template with a point of its space; see `instantiate` for what is raised.
 
         The right answer is what `reference` of the task says, where the user has set one, else
         that of the kernel, else that of the computes.
         """
-        if getattr(candidate, "errors", ()):
+        if isinstance(candidate, ConfigEntity) and candidate.errors:
             raise InstantiationError("; ".join(map(str, candidate.errors)))
         outcome = self._outcome(candidate)
         own = getattr(self, "reference", None)
@@ -254,7 +255,7 @@ class Task:
     def __hash__(self) -> int:
         return hash((self.workload, self.target))
 
-    def __reduce__(self) -> tuple[Callable[..., Task], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Task], tuple[object, ...]]:
         entry = TASK_TABLE.get(self.name)
         module = getattr(entry and (entry.fcustomized or entry.fcompute), "__module__", None)
         host = None if self.target_host is None else str(self.target_host)
@@ -270,7 +271,7 @@ class Task:
 
 def create(
     task_name: str | Function,
-    args: Sequence[Any],
+    args: Sequence[object],
     target: str | Target | None = None,
     target_host: str | Target | None = None,
 ) -> Task:
@@ -327,7 +328,7 @@ def _reference(output: object) -> Reference:
     return NO_REFERENCE if function is None else Called(function)
 
 
-def _schedule(output: object) -> Any:
+def _schedule(output: object) -> object:
     return output[0] if isinstance(output, (tuple, list)) and output else output
 
 

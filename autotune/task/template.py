@@ -22,7 +22,7 @@ from autotune.task.workload import args_to_workload
 from autotune.utils.check import Check
 from autotune.utils.names import did_you_mean
 
-Function = Callable[..., Any]
+Function = Callable[..., object]
 F = TypeVar("F", bound=Function)
 
 _CHECK = Check(TemplateError, "template")
@@ -128,7 +128,7 @@ def template(task_name: str | Function, func: Function | None = None) -> Any:
         parameters = inspect.signature(function)
 
         @functools.wraps(function)
-        def wrapper(*args: object, **kwargs: Any) -> Any:
+        def wrapper(*args: object, **kwargs: object) -> object:
             plain = _positional(name, parameters, args, kwargs)
             target = Target.current()
             workload = args_to_workload(plain, name)
@@ -164,7 +164,7 @@ class Call:
     """
 
     def __init__(
-        self, function: Function, args: Sequence[Any], space: ConfigSpace | None = None
+        self, function: Function, args: Sequence[object], space: ConfigSpace | None = None
     ) -> None:
         self._function = function
         self._args = args
@@ -180,7 +180,7 @@ class Call:
             self._space = space
         return self._space
 
-    def run(self, config: Config) -> Any:
+    def run(self, config: Config) -> object:
         """Run the template with one configuration, and return what it returns.
 
         Raises:
@@ -214,11 +214,11 @@ class Call:
         replayed.check(lambda: self.space)
         return Outcome(output, replayed)
 
-    def _run(self, config: Config) -> Any:
+    def _run(self, config: Config) -> object:
         with ApplyConfig(config):
             return self._function(*self._args)
 
-    def attempt(self, config: ConfigEntity) -> Any:
+    def attempt(self, config: ConfigEntity) -> object:
         """Run the template with a recorded configuration, and keep what it returned for `run`.
 
         Raises:
@@ -233,8 +233,8 @@ class Call:
 
 
 def _positional(
-    name: str, parameters: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Any, ...]:
+    name: str, parameters: inspect.Signature, args: Sequence[object], kwargs: dict[str, object]
+) -> tuple[object, ...]:
     """Return the arguments by position, as they stand in workload keys."""
     if not kwargs:
         return tuple(args)

@@ -89,7 +89,7 @@ class TemplateConfig(Protocol):
     def define_knob(self, name: str, candidate: Iterable[object]) -> list[Axis]:
         """Defines a knob of listed values."""
 
-    def multi_filter(self, filter: Callable[[Mapping[str, Any]], object]) -> None:
+    def multi_filter(self, filter: Callable[[Mapping[str, Choice]], object]) -> None:
         """Keeps only configurations for which ``filter`` is true."""
 
     def add_flop(self, flop: object) -> None:

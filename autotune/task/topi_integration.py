@@ -7,19 +7,19 @@ the schedule, called later with outputs that may have other operators behind the
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeGuard
 
 from autotune.errors import TemplateError
 from autotune.target import Target
 from autotune.task.config_entity import ConfigEntity
-from autotune.task.dispatcher import DispatchContext, get_config
+from autotune.task.dispatcher import Config, DispatchContext, get_config
 from autotune.task.errors import WorkloadError
 from autotune.task.point_run import PointRun
 from autotune.task.template import TASK_TABLE, Call, Function, TaskTemplate, may_replace
 from autotune.task.workload import Workload, args_to_workload
 from autotune.te import PlaceholderOp, Tensor, placeholder
-from autotune.utils.check import Check
+from autotune.utils.check import Check, shown
 
 _TENSOR = "TENSOR"
 
@@ -37,10 +37,10 @@ def register_topi_compute(task_name: str, func: Function | None = None) -> Any:
         _enter(task_name, "fcompute", function)
 
         @functools.wraps(function)
-        def wrapper(*args: object) -> Any:
+        def wrapper(*args: object) -> object:
             workload = args_to_workload(args, task_name)
             output = function(_config(workload), *args)
-            _first(output).op.attrs["workload"] = workload
+            _outputs(output)[0].op.attrs["workload"] = workload
             return output
 
         return wrapper
@@ -61,7 +61,7 @@ def register_topi_schedule(task_name: str, func: Function | None = None) -> Any:
         _enter(task_name, "fschedule", function)
 
         @functools.wraps(function)
-        def wrapper(outs: object, *args: object) -> Any:
+        def wrapper(outs: Tensor | Iterable[Tensor], *args: object) -> object:
             workload = get_workload(outs, task_name)
             if workload is None:
                 raise WorkloadError(
@@ -75,7 +75,7 @@ def register_topi_schedule(task_name: str, func: Function | None = None) -> Any:
     return decorate if func is None else decorate(func)
 
 
-def get_workload(outs: Any, task_name: str) -> Workload | None:
+def get_workload(outs: Tensor | Iterable[Tensor], task_name: str) -> Workload | None:
     """Return the workload that a compute half left on one of the operators behind ``outs``."""
     for tensor in _behind([outs] if isinstance(outs, Tensor) else outs):
         workload: Workload | None = tensor.op.attrs.get("workload")
@@ -84,7 +84,7 @@ def get_workload(outs: Any, task_name: str) -> Workload | None:
     return None
 
 
-def deserialize_args(args: Sequence[Any]) -> list[Any]:
+def deserialize_args(args: Iterable[object]) -> list[object]:
     """Return arguments with every top-level ``("TENSOR", shape, dtype)`` made a placeholder."""
     return [_tensor(arg) if _is_tensor(arg) else arg for arg in args]
 
@@ -105,17 +105,19 @@ def function_of(entry: TaskTemplate, name: str) -> Function:
     return functools.partial(_run_halves, entry.fcompute, entry.fschedule, name)
 
 
-def _run_halves(compute: Function, schedule: Function, name: str, *args: object) -> Any:
+def _run_halves(
+    compute: Function, schedule: Function, name: str, *args: object
+) -> tuple[object, list[Tensor]]:
     """Return the schedule, and the output followed by the inputs."""
     config = get_config()
     output = compute(config, *deserialize_args(args))
-    _first(output).op.attrs["workload"] = args_to_workload(args, name)
-    outs = [output] if isinstance(output, Tensor) else list(output)
+    outs = _outputs(output)
+    outs[0].op.attrs["workload"] = args_to_workload(args, name)
     inputs = [tensor for tensor in _behind(outs) if isinstance(tensor.op, PlaceholderOp)]
     return schedule(config, outs), [*outs, *inputs]
 
 
-def _config(workload: Workload) -> Any:
+def _config(workload: Workload) -> Config:
     """Return the configuration of one half of a task, by what both halves offer together."""
     name, *args = workload
     entry = TASK_TABLE[name]
@@ -128,7 +130,7 @@ def _config(workload: Workload) -> Any:
     return config
 
 
-def _enter(name: str, half: str, function: Callable[..., Any]) -> None:
+def _enter(name: str, half: str, function: Function) -> None:
     check = Check(TemplateError, f"register_topi_{half[1:]}")
     check.text("task_name", name, "conv2d_nchw.cuda")
     check.function("func", function)
@@ -150,16 +152,22 @@ def _behind(outs: Iterable[Tensor]) -> list[Tensor]:
     return queue
 
 
-def _first(output: Any) -> Tensor:
-    tensor = output if isinstance(output, Tensor) else output[0]
-    assert isinstance(tensor, Tensor)
-    return tensor
+def _outputs(output: object) -> list[Tensor]:
+    """Return what a compute half returned as a list."""
+    given = output if isinstance(output, list | tuple) else [output]
+    outs = [each for each in given if isinstance(each, Tensor)]
+    if not outs or len(outs) < len(given):
+        raise TemplateError(
+            f"the compute half of a task must return a tensor or a list of tensors, got "
+            f"{shown(output)}"
+        )
+    return outs
 
 
-def _is_tensor(value: object) -> bool:
+def _is_tensor(value: object) -> TypeGuard[tuple[str, tuple[int, ...], str]]:
     return isinstance(value, tuple) and len(value) == 3 and value[0] == _TENSOR
 
 
-def _tensor(serialized: tuple[Any, ...]) -> Tensor:
+def _tensor(serialized: tuple[str, tuple[int, ...], str]) -> Tensor:
     _, shape, dtype = serialized
     return placeholder(shape, dtype)

@@ -7,9 +7,9 @@ over expressions, which is evaluated for many points at once and can be taken ap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ class Choice:
     knob: int
     position: int
     classes: IntArray
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
 
 
 Test = Symbol | Choice
@@ -56,7 +56,7 @@ Tree = Decision | bool
 class Tracer:
     """Calls a filter once for every path through it."""
 
-    def __init__(self, predicate: Callable[..., Any], spaces: Mapping[str, TransformSpace]):
+    def __init__(self, predicate: Callable[..., object], spaces: Mapping[str, TransformSpace]):
         self._predicate = predicate
         self._spaces = spaces
         self._script: list[int] = []
@@ -87,7 +87,7 @@ class Tracer:
         """Decide whether a symbol is true on this path."""
         return bool(self._take(symbol, id(symbol), 2))
 
-    def choose(self, choice: Choice) -> Any:
+    def choose(self, choice: Choice) -> object:
         """Decide which value a knob has on this path."""
         if len(choice.values) == 1:
             return choice.values[0]
@@ -132,7 +132,7 @@ class Tracer:
         return False
 
 
-class TracedKnobs(Mapping[str, Any]):
+class TracedKnobs(Mapping[str, object]):
     """The mapping a traced filter is called with."""
 
     def __init__(self, spaces: Mapping[str, TransformSpace], tracer: Tracer) -> None:
@@ -140,10 +140,10 @@ class TracedKnobs(Mapping[str, Any]):
         self._tracer = tracer
         self._positions = {name: i for i, name in enumerate(spaces)}
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         return self._spaces[name].traced(AskedKnob(self._positions[name], self._tracer))
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._spaces)
 
     def __len__(self) -> int:

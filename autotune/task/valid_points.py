@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -174,10 +173,8 @@ class _Excluded:
     """Indices that must not be drawn."""
 
     def __init__(self, exclude: Collection[int] | IndexArray | None, radix: Radix) -> None:
-        values: Any = () if exclude is None else exclude
-        if not isinstance(values, np.ndarray):
-            values = list(values)
-        self._sorted = np.unique(radix.array(values))
+        given = exclude if isinstance(exclude, np.ndarray) else list(exclude or ())
+        self._sorted = np.unique(radix.array(given))
 
     def __len__(self) -> int:
         return len(self._sorted)

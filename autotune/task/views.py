@@ -8,8 +8,8 @@ result depends on, and results can be shared between configurations that agree i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, KeysView, Mapping, Sequence
+from typing import NoReturn
 
 from autotune.task.errors import KnobLookupError
 from autotune.task.kinds import Elements, StandIn, TransformSpace
@@ -49,7 +49,7 @@ class ShownElements(Elements):
         raise Unread([self._name])
 
 
-class Shown(dict[str, Any]):
+class Shown(dict[str, object]):
     """The mapping a filter is called with; asking for more than it holds raises `Unread`."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -63,7 +63,7 @@ class Shown(dict[str, Any]):
             )
         raise Unread([name], -1)
 
-    def get(self, name: str, default: Any = None) -> Any:  # noqa: D102
+    def get(self, name: str, default: object = None) -> object:  # noqa: D102
         return self[name] if name in self._names else default
 
     def __contains__(self, name: object) -> bool:
@@ -75,13 +75,13 @@ class Shown(dict[str, Any]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
-    def keys(self) -> Any:  # noqa: D102
+    def keys(self) -> KeysView[str]:  # type: ignore[override]  # noqa: D102
         return dict.fromkeys(self._names).keys()
 
-    def values(self) -> Any:  # noqa: D102
+    def values(self) -> list[object]:  # type: ignore[override]  # noqa: D102
         return [self[name] for name in self._names]
 
-    def items(self) -> Any:  # noqa: D102
+    def items(self) -> list[tuple[str, object]]:  # type: ignore[override]  # noqa: D102
         return [(name, self[name]) for name in self._names]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from autotune.task.errors import WorkloadError
 Workload = tuple[Any, ...]
 
 
-def serialize_args(args: Sequence[Any]) -> Workload:
+def serialize_args(args: Sequence[object]) -> Workload:
     """Return arguments as plain values: tensors become ``("TENSOR", shape, dtype)``.
 
     Raises:
@@ -26,7 +26,7 @@ def serialize_args(args: Sequence[Any]) -> Workload:
     return tuple(_plain(value) for value in args)
 
 
-def args_to_workload(args: Sequence[Any], task_name: str | None = None) -> Workload:
+def args_to_workload(args: Sequence[object], task_name: str | None = None) -> Workload:
     """Return the workload key of a call."""
     plain = serialize_args(args)
     return plain if task_name is None else (task_name, *plain)
@@ -37,14 +37,14 @@ def tuples(value: object) -> Any:
     return tuple(tuples(item) for item in value) if isinstance(value, (list, tuple)) else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return tuple(_plain(item) for item in value)
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if all(hasattr(value, name) for name in ("shape", "dtype", "op")):
+    if _is_tensor(value):
         return ("TENSOR", tuple(_extent(n) for n in value.shape), str(value.dtype))
     number = getattr(value, "value", None)  # a constant expression
     if isinstance(number, (int, float)):
@@ -53,6 +53,17 @@ def _plain(value: Any) -> Any:
         f"args: {type(value).__name__} cannot be an argument of a task; expected a tensor, list, "
         f"tuple, string, number or None, got {value!r}"
     )
+
+
+class _Tensor(Protocol):
+    """A tensor, of whatever library."""
+
+    shape: Sequence[object]
+    dtype: object
+
+
+def _is_tensor(value: object) -> TypeGuard[_Tensor]:
+    return all(hasattr(value, name) for name in ("shape", "dtype", "op"))
 
 
 def _extent(extent: object) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from numbers import Real
-from typing import Any
 
 from autotune.errors import ExpressionError
 from autotune.ir import Expr, Operand, as_expr, cast, same
@@ -52,7 +51,7 @@ def read_broadcast(
 
 
 def broadcast(
-    function: Callable[[Any, Any], Expr], a: object, b: object, name: str, tag: str = "broadcast"
+    function: Callable[..., Expr], a: object, b: object, name: str, tag: str = "broadcast"
 ) -> Tensor:
     """Apply a function of two expressions to two tensors, or to a tensor and a number."""
     for operand in (a, b):
@@ -88,7 +87,7 @@ def _elements(
     return result
 
 
-def _enter(key: str, function: Callable[[Any, Any], Expr]) -> None:
+def _enter(key: str, function: Callable[..., Expr]) -> None:
     BROADCAST[key] = lambda a, b: broadcast(function, a, b, f"T_{key}")
 
 

@@ -26,7 +26,7 @@ from autotune.ir import (
 )
 from autotune.te.location import located, user_line
 from autotune.te.reduction import UNNAMED
-from autotune.te.tensor import ComputeOp, Extent, PlaceholderOp, Tensor, TensorSlice
+from autotune.te.tensor import Attrs, ComputeOp, Extent, PlaceholderOp, Tensor, TensorSlice
 
 _TAG: ContextVar[str] = ContextVar("te_tag", default="")
 
@@ -57,7 +57,7 @@ def compute(
     fcompute: Callable[..., object],
     name: str = "compute",
     tag: str = "",
-    attrs: dict[str, Any] | None = None,
+    attrs: Attrs | None = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
     """Define a tensor by what stands at each of its indices.
@@ -91,7 +91,7 @@ def make_compute(
     axis: tuple[IterVar, ...],
     value: object,
     tag: str = "",
-    attrs: dict[str, Any] | None = None,
+    attrs: Attrs | None = None,
 ) -> ComputeOp:
     """Make the operation whose axes exist already; check it as `compute` does."""
     values = value if isinstance(value, tuple | list) else (value,)

@@ -61,7 +61,7 @@ def _domain(dom: object) -> Range:
 
 
 def comm_reducer(
-    fcombine: Callable[[Any, Any], object], fidentity: Callable[..., object], name: str = "custom"
+    fcombine: Callable[..., object], fidentity: Callable[..., object], name: str = "custom"
 ) -> Callable[..., Any]:
     """Make a reduction from a commutative, associative function and its identity.
 

@@ -10,6 +10,8 @@ from autotune.ir import Expr, IntImm, IterVar, ProducerLoad, Reduce, Visitor, as
 from autotune.te.location import user_line
 
 Extent = int | Expr
+# What a compute says of itself besides its values, such as the workload that it is of.
+Attrs = dict[str, Any]
 # What may stand between the brackets: it is checked when it is read.
 Index = object
 
@@ -172,7 +174,7 @@ class Operation:
     __slots__ = ("_inputs", "attrs", "axis", "name", "outputs", "reduce_axis", "tag")
     name: str
     tag: str
-    attrs: dict[str, Any]
+    attrs: Attrs
     axis: tuple[IterVar, ...]
     reduce_axis: tuple[IterVar, ...]
     outputs: tuple[Tensor, ...]
@@ -219,7 +221,7 @@ class ComputeOp(Operation):
         self,
         name: str,
         tag: str,
-        attrs: dict[str, Any],
+        attrs: Attrs,
         axis: tuple[IterVar, ...],
         body: tuple[Expr, ...],
     ) -> None:

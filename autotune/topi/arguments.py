@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import wraps
 from inspect import signature
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
 from autotune.errors import ExpressionError
@@ -30,24 +30,26 @@ from autotune.ir import (
     same,
     whole,
 )
-from autotune.te.tensor import Tensor
+from autotune.te.tensor import Extent, Tensor
 from autotune.utils.check import Check, is_whole
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Rule = Callable[[Check, str, Any], Any]
+T = TypeVar("T")
+# Takes who asks, the name of an argument and what came; returns its plain form, or raises.
+Rule = Callable[[Check, str, object], T]
 
 _TENSOR = "a tensor (of te.placeholder, te.compute or topi)"
 
 
-def takes(**rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def takes(**rules: Rule[object]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Have an operator's arguments checked and made plain before it sees them."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         names = list(signature(function).parameters)
         check = asks(function.__name__)
 
-        def plain(name: str, value: object) -> Any:
+        def plain(name: str, value: object) -> object:
             return rules[name](check, name, value) if name in rules else value
 
         @wraps(function)
@@ -67,7 +69,7 @@ def asks(owner: str) -> Check:
     return Check(ExpressionError, owner)
 
 
-def optional(rule: Rule) -> Rule:
+def optional(rule: Rule[T]) -> Rule[T | None]:
     """Return a rule that lets None pass."""
     return lambda check, name, value: None if value is None else rule(check, name, value)
 
@@ -87,20 +89,20 @@ def tensors(check: Check, name: str, value: object) -> list[Tensor]:
     return [tensor(check, f"{name}[{i}]", each) for i, each in enumerate(given)]
 
 
-def operand(check: Check, name: str, value: object) -> Any:
+def operand(check: Check, name: str, value: object) -> object:
     """Return a tensor, an expression or a number."""
     check.kind(name, value, (Tensor, Operand, Real), f"{_TENSOR} or a number")
     return value
 
 
-def number(check: Check, name: str, value: object) -> Any:
+def number(check: Check, name: str, value: object) -> float:
     """Return a number, also an infinite one."""
-    plain = value.value if isinstance(value, FloatImm | IntImm) else value
+    plain: float = value.value if isinstance(value, FloatImm | IntImm) else value  # type: ignore[assignment]
     check.kind(name, plain, Real, "a number")
     return plain
 
 
-def value_of_element(check: Check, name: str, value: object) -> Any:
+def value_of_element(check: Check, name: str, value: object) -> Expr | float:
     """Return a number or an expression."""
     return value if isinstance(value, Expr) else number(check, name, value)
 
@@ -129,7 +131,7 @@ def text(check: Check, name: str, value: object) -> str:
     return check.text(name, value)
 
 
-def listed(check: Check, name: str, value: object, expected: str) -> list[Any]:
+def listed(check: Check, name: str, value: object, expected: str) -> list[object]:
     """Return what has an order - lists, tuples, arrays, generators - as a list."""
     unordered = isinstance(value, str | bytes | Mapping | Set)
     if unordered or not isinstance(value, Iterable) or getattr(value, "ndim", 1) != 1:
@@ -137,18 +139,18 @@ def listed(check: Check, name: str, value: object, expected: str) -> list[Any]:
     return list(value)
 
 
-def integer(least: float, most: float = float("inf")) -> Rule:
+def integer(least: float, most: float = float("inf")) -> Rule[int]:
     """Return the rule of a whole number within bounds."""
     return lambda check, name, value: check.whole(name, plain_integer(value), least, most)
 
 
-def plain_integer(value: object) -> Any:
+def plain_integer(value: object) -> object:
     """Return a constant expression, or a float without a fraction, as an int."""
     number = whole(value)
     return number.value if isinstance(number, IntImm) else number
 
 
-def integers(least: float) -> Rule:
+def integers(least: float) -> Rule[list[int]]:
     """Return the rule of a list of whole numbers."""
 
     def rule(check: Check, name: str, value: object) -> list[int]:
@@ -158,31 +160,32 @@ def integers(least: float) -> Rule:
     return rule
 
 
-def shape(check: Check, name: str, value: object) -> tuple[Any, ...]:
+def shape(check: Check, name: str, value: object) -> tuple[Extent, ...]:
     """Return extents, of which any may be symbolic; a single one is one dimension."""
     single = isinstance(value, Real | Operand)
     given = [value] if single else listed(check, name, value, "a list of extents")
     return tuple(_extent(check, name, each) for each in given)
 
 
-def _extent(check: Check, name: str, value: object) -> Any:
+def _extent(check: Check, name: str, value: object) -> Extent:
     plain = plain_integer(value.var if isinstance(value, IterVar) else value)
     if isinstance(plain, Expr) and is_int(plain.dtype):
         return plain
     return check.whole(name, plain, least=1)
 
 
-def pair(least: int = 1) -> Rule:
+def pair(least: int = 1) -> Rule[tuple[int, int]]:
     """Return the rule of a whole number for both directions: one, or two of them."""
 
     def rule(check: Check, name: str, value: object) -> tuple[int, int]:
         given: Sequence[object] = (value, value)
         if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
             given = value
-        first, second = map(plain_integer, given)
-        if not is_whole(first, least) or not is_whole(second, least):
+        numbers = [plain_integer(each) for each in given]
+        whole = [n for n in numbers if isinstance(n, int | Integral) and is_whole(n, least)]
+        if len(whole) != 2:
             check.refuse(name, f"a whole number of at least {least}, or two of them", value)
-        return int(first), int(second)
+        return int(whole[0]), int(whole[1])
 
     return rule
 
@@ -204,7 +207,7 @@ def axes_of(check: Check, name: str, value: object, ndim: int) -> list[int]:
     return found
 
 
-def same_shape(check: Check, name: str, value: Tensor, expected: Sequence[Any]) -> None:
+def same_shape(check: Check, name: str, value: Tensor, expected: Sequence[object]) -> None:
     """Refuse a tensor of another shape; any of the extents may be symbolic."""
     fits = value.ndim == len(expected) and all(
         same(as_expr(own), as_expr(other))

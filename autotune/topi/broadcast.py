@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from autotune import te
 from autotune.ir import Expr
@@ -15,11 +14,14 @@ from autotune.topi.arguments import asks, operand, takes, tensor
 from autotune.topi.arguments import shape as extents_of
 from autotune.topi.utils import axis_names, get_const_tuple
 
-Operand = Any
+# What an operator takes on either side.
+Element = Tensor | Expr | float
 
 
-def _operator(name: str, function: Callable[[Expr, Expr], Expr]) -> Callable[[Any, Any], Tensor]:
-    def combine(lhs: Operand, rhs: Operand) -> Tensor:
+def _operator(
+    name: str, function: Callable[[Expr, Expr], Expr]
+) -> Callable[[Element, Element], Tensor]:
+    def combine(lhs: Element, rhs: Element) -> Tensor:
         if not isinstance(lhs, Tensor):
             tensor(asks(name), "lhs or rhs", rhs)
         return broadcast(function, lhs, rhs, f"T_{name}", tag.BROADCAST)

@@ -7,7 +7,7 @@ from typing import Any
 
 from autotune import te
 from autotune.ir import Expr
-from autotune.te.tensor import Tensor
+from autotune.te.tensor import Extent, Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import flag, takes, tensor
 from autotune.topi.elemwise import elementwise
@@ -43,7 +43,9 @@ def _reduced(
     return te.compute(extents, body, name, kind, varargs_names=axis_names(len(extents)))
 
 
-def _reduction(what: str, data: Tensor, axis: Axis, keepdims: bool, reducer: Any) -> Tensor:
+def _reduction(
+    what: str, data: Tensor, axis: Axis, keepdims: bool, reducer: Callable[..., object]
+) -> Tensor:
     result: Tensor = _reduced(
         what,
         data,
@@ -87,12 +89,14 @@ def prod(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
 @_taken
 def mean(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Average over axes; over all of them by default."""
-    count: Any = 1
+    count: Extent = 1
     for a in normal_axes("mean", axis, data.ndim):
         count *= get_const_tuple(data.shape)[a]
-    whole = isinstance(count, int)
-    number = te.const(count, data.dtype) if whole else te.cast(count, data.dtype)
-    return elementwise(sum(data, axis, keepdims), lambda v: v / number)
+    total = sum(data, axis, keepdims)
+    if isinstance(count, Expr):
+        number = te.cast(count, data.dtype)
+        return elementwise(total, lambda v: v / number)
+    return elementwise(total, lambda v: v / te.const(count, data.dtype))
 
 
 def _index_of(
@@ -116,7 +120,7 @@ def _index_of(
     shape = get_const_tuple(data.shape)
     over = normal_axes(what, axis, data.ndim)
 
-    def value(full: list[Expr], axes: list[Expr]) -> Any:
+    def value(full: list[Expr], axes: list[Expr]) -> object:
         index: int | Expr = 0
         for a in over:
             index = index * shape[a] + full[a]

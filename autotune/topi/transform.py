@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any
 
 from autotune import te
 from autotune.errors import ExpressionError
@@ -36,7 +35,7 @@ from autotune.utils.check import Check
 from autotune.utils.math import product
 
 
-def _moved(shape: Sequence[Any], body: Callable[..., Expr], name: str) -> Tensor:
+def _moved(shape: Sequence[object], body: Callable[..., Expr], name: str) -> Tensor:
     names = axis_names(len(shape))
     result: Tensor = te.compute(list(shape), body, name, tag.INJECTIVE, varargs_names=names)
     return result
@@ -68,7 +67,7 @@ def _order(ndim: int, axes: Sequence[int] | None) -> list[int]:
     return order
 
 
-def _unravelled(index: Any, shape: Sequence[int]) -> list[Expr]:
+def _unravelled(index: Expr, shape: Sequence[int]) -> list[Expr]:
     """Return the indices of the element at a row-major offset."""
     result: list[Expr] = []
     for axis, extent in enumerate(reversed(shape)):
@@ -78,8 +77,8 @@ def _unravelled(index: Any, shape: Sequence[int]) -> list[Expr]:
     return result[::-1]
 
 
-def _ravelled(indices: Sequence[Any], shape: Sequence[int]) -> Any:
-    offset: Any = 0
+def _ravelled(indices: Sequence[Expr], shape: Sequence[int]) -> Expr:
+    offset: Expr | int = 0
     for index, extent in zip(indices, shape, strict=True):
         offset = offset * extent + index
     return te.const(offset, "int32") if isinstance(offset, int) else offset

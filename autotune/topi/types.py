@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
 
 from autotune.ir import Expr
 
@@ -10,3 +13,6 @@ from autotune.ir import Expr
 OneOrTwo = int | Sequence[int]
 # Where an element stands.
 Indices = tuple[Expr, ...]
+
+# Values of any dtype.
+Array = npt.NDArray[Any]

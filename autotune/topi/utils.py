@@ -8,6 +8,7 @@ from typing import Any
 
 from autotune.errors import ExpressionError
 from autotune.ir import FloatImm, IntImm
+from autotune.te.schedule import Schedule
 from autotune.te.tensor import ComputeOp, Operation
 from autotune.topi import tag
 from autotune.topi.arguments import asks, axes_of, axis_of, tensor
@@ -39,7 +40,7 @@ def get_const_float(expr: object) -> float:
     raise ExpressionError(f"expected a constant number, got {expr}")
 
 
-def get_const_tuple(shape: Iterable[Any]) -> tuple[Any, ...]:
+def get_const_tuple(shape: Iterable[object]) -> tuple[Any, ...]:
     """Return a shape with constant extents as ints; symbolic extents stay as they are.
 
     Raises:
@@ -90,7 +91,9 @@ def axis_names(ndim: int, prefix: str = "ax") -> list[str]:
     return [f"{prefix}{i}" for i in range(ndim)]
 
 
-def traverse_inline(s: Any, final_op: Operation, callback: Callable[[Operation], None]) -> None:
+def traverse_inline(
+    s: Schedule, final_op: Operation, callback: Callable[[Operation], None]
+) -> None:
     """Inline the injective operators before ``final_op``, and call back at every operator.
 
     Args:
@@ -114,5 +117,5 @@ def traverse_inline(s: Any, final_op: Operation, callback: Callable[[Operation],
     visit(final_op)
 
 
-def _outputs(s: Any) -> set[Operation]:
+def _outputs(s: Schedule) -> set[Operation]:
     return {getattr(out, "op", out) for out in s.outputs}

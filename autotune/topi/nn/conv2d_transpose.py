@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks
 from autotune.topi.nn.window import check_channels
@@ -40,10 +40,10 @@ def conv2d_transpose_nchw(
         asks(_WHAT).refuse("padding", "less than what the filters spread the data to", padding)
     before = (kh - 1 - top, kw - 1 - left)
 
-    def spread(b: Any, c: Any, h: Any, w: Any) -> Any:
+    def spread(b: Expr, c: Expr, h: Expr, w: Expr) -> Expr:
         """Return the element that was spread to a place, or 0 between them and around."""
-        there: list[Any] = []
-        at: list[Any] = []
+        there: list[Expr] = []
+        at: list[Expr] = []
         for index, skip, step, extent in zip(
             (h, w), before, strides, (height, width), strict=True
         ):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from autotune import te
+from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks
 from autotune.topi.nn.pad import padded
@@ -64,7 +64,7 @@ def conv3d(
         axis: te.reduce_axis((0, filters[axis]), name=name) for axis, name in letters.items()
     }
 
-    def body(*index: Any) -> Any:
+    def body(*index: Expr) -> object:
         at = dict(zip(data_layout, index, strict=True))
         places = {a: at[a] * steps[a] + element[a] * holes[a] for a in "DHW"}
         image = around(*ordered(data_layout, {**at, **places, "C": element["I"]}))
@@ -87,7 +87,7 @@ def global_pool3d(data: Tensor, pool_type: str = "avg", layout: str = "NCDHW") -
     element = {a: te.reduce_axis((0, images[a]), name=f"rv{i}") for i, a in enumerate("DHW")}
     reducer, name = (te.max, "max") if pool_type == "max" else (te.sum, "sum")
 
-    def body(*index: Any) -> Any:
+    def body(*index: Expr) -> object:
         at = dict(zip(layout, index, strict=True))
         read = {a: at[a] * images[a] + element[a] for a in "DHW"}
         return reducer(data(*ordered(layout, {**at, **read})), axis=list(element.values()))

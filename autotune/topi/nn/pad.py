@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from numbers import Integral
 
 from autotune import te
 from autotune.ir import Expr
@@ -38,7 +38,7 @@ def pad(
     data: Tensor,
     pad_before: Sequence[int],
     pad_after: Sequence[int] | None = None,
-    pad_value: Any = 0.0,
+    pad_value: Expr | float = 0.0,
     name: str = "PadInput",
 ) -> Tensor:
     """Surround a tensor with a value.
@@ -84,7 +84,7 @@ def padded(
 
 
 def get_pad_tuple(
-    padding: Padding, kernel: Sequence[Any], owner: str = "get_pad_tuple"
+    padding: Padding, kernel: Sequence[object], owner: str = "get_pad_tuple"
 ) -> tuple[int, int, int, int]:
     """Return a two-dimensional padding as (top, left, bottom, right).
 
@@ -100,16 +100,16 @@ def get_pad_tuple(
         return 0, 0, 0, 0
     if isinstance(padding, str) and padding == "SAME":
         return _same(check, kernel)
-    several = isinstance(padding, Sequence) and not isinstance(padding, str)
-    given: Any = padding if several else (padding,)
-    sides = list(map(plain_integer, given))
-    if len(sides) not in (1, 2, 4) or not all(is_whole(side, 0) for side in sides):
+    given = (padding,) if isinstance(padding, str | int) else padding
+    plain = [plain_integer(each) for each in (given if isinstance(given, Sequence) else (given,))]
+    sides = [int(n) for n in plain if isinstance(n, Integral) and is_whole(n, 0)]
+    if len(sides) not in (1, 2, 4) or len(sides) < len(plain):
         check.refuse("padding", _PADDING, padding)
-    top, left, bottom, right = (int(side) for side in sides * (4 // len(sides)))
+    top, left, bottom, right = sides * (4 // len(sides))
     return top, left, bottom, right
 
 
-def _same(check: Check, kernel: Sequence[Any]) -> tuple[int, int, int, int]:
+def _same(check: Check, kernel: Sequence[object]) -> tuple[int, int, int, int]:
     rows, columns = pair()(check, "kernel", kernel)
     top, left = rows // 2, columns // 2
     return top, left, rows - 1 - top, columns - 1 - left

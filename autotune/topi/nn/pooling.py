@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from autotune import te
 from autotune.ir import Cast, Expr, Mul, Select, Sub
@@ -58,7 +57,7 @@ def pool2d(
     if pool_type == "max":
         return pooled
 
-    def present(index: Any, axis: str) -> Any:
+    def present(index: Expr, axis: str) -> Expr | int:
         """Count the rows (or columns) of a window that are not padding."""
         slide = window.slides[axis]
         if count_include_pad:
@@ -71,8 +70,10 @@ def pool2d(
     def average(*i: Expr) -> Expr:
         rows, columns = (present(i[layout.index(axis)], axis) for axis in "HW")
         count = rows * columns
-        divisor = te.const(count, data.dtype) if isinstance(count, int) else None
-        return pooled(*i) / (count.astype(data.dtype) if divisor is None else divisor)
+        divisor = (
+            te.const(count, data.dtype) if isinstance(count, int) else count.astype(data.dtype)
+        )
+        return pooled(*i) / divisor
 
     result: Tensor = te.compute(shape, average, "pool_avg", tag.ELEMWISE, varargs_names=_NAMES)
     return result
@@ -139,7 +140,7 @@ def _pooled(
     return result
 
 
-def _window_size(index: Any, step: int, dtype: str) -> Expr:
+def _window_size(index: Expr, step: int, dtype: str) -> Expr:
     """Return ``step``, spelled as TVM spells it, so that workload keys are those of its logs.
 
     Windows that do not divide the image would need the difference of two rounded quotients, of

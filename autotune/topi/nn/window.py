@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from autotune import te
 from autotune.errors import ExpressionError
@@ -87,7 +87,7 @@ class Window:
         return found
 
     def pad(
-        self, data: Tensor, layout: str, name: str, value: Any = 0.0, axes: str = "i"
+        self, data: Tensor, layout: str, name: str, value: object = 0.0, axes: str = "i"
     ) -> Tensor:
         """Surround images with as much as the window may read beyond them.
 

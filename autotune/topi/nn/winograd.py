@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import count, islice
-from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -27,7 +27,7 @@ SIZES = (2, 8)
 _TILE, _KERNEL = integer(1, 8), integer(*SIZES)
 
 
-def _numbers(check: Check, name: str, value: object) -> Any:
+def _numbers(check: Check, name: str, value: object) -> object:
     """Return rows of numbers, all of one length."""
     try:
         rows = np.asarray(value, np.float64)
@@ -44,7 +44,7 @@ def _points(number: int) -> list[Fraction]:
     The first five are TVM's, in its order, as it enters the keys of workloads.
     """
 
-    def sequence() -> Any:
+    def sequence() -> Iterator[Fraction]:
         yield from map(Fraction, ("0", "-1", "1", "1/2", "-2", "-1/2", "2"))
         for size in count(3):
             for value in (Fraction(size), Fraction(1, size)):
@@ -99,7 +99,7 @@ def transform_fractions(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]
 
 @takes(matrix=_numbers, dtype=dtype_of, name=text)
 def const_matrix(
-    matrix: Sequence[Sequence[Any]], dtype: str, name: str = "const_matrix"
+    matrix: Sequence[Sequence[SupportsFloat]], dtype: str, name: str = "const_matrix"
 ) -> Tensor:
     """Make a tensor of known numbers, for unrolled loops to fold.
 

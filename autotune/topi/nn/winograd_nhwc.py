@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from autotune import te
 from autotune.ir import Expr
@@ -93,7 +92,7 @@ class _Tiles:
         """All tiles of all images."""
         return self.batch * self.rows * self.columns
 
-    def corner(self, p: object) -> tuple[Any, Any, Any]:
+    def corner(self, p: object) -> tuple[Expr, Expr, Expr]:
         """Return the image of tile ``p``, and its first row and column."""
         row = te.indexmod(te.indexdiv(p, self.columns), self.rows)
         column = te.indexmod(p, self.columns)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from autotune.errors import ExpressionError
 from autotune.topi.arguments import asks, pair
 from autotune.topi.nn.pad import Padding, get_pad_tuple
-from autotune.topi.types import OneOrTwo
-
-Array = npt.NDArray[Any]
+from autotune.topi.types import Array, OneOrTwo
 
 
 def _windows(

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from autotune.topi.arguments import asks, pair
 from autotune.topi.nn.pad import Padding, get_pad_tuple
-from autotune.topi.types import OneOrTwo
-
-Array = npt.NDArray[Any]
+from autotune.topi.types import Array, OneOrTwo
 
 
 def pool2d_python(
