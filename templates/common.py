@@ -8,9 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any, Protocol
 
-from autotune import Target
+import numpy.typing as npt
 
+from autotune import SourceKernel, Target, workspace
+from autotune.kernel import Argument, KernelCall
+from autotune.target import Limits
+
+# Values of any dtype.
+Array = npt.NDArray[Any]
 KERNELS = Path(__file__).parent / "kernels"
 
 
@@ -111,12 +118,83 @@ def best_drawn(
     count: int,
     violation: Callable[[dict[str, int]], str | None],
     estimate: Callable[[dict[str, int]], float],
-    otherwise: dict[str, int],
 ) -> dict[str, int]:
-    """Return the best of the same ``count`` choices, or ``otherwise`` where none can run."""
+    """Return the best of the same ``count`` choices, or the first of all where none can run."""
     rng = random.Random(0)
     drawn = ({name: rng.choice(values) for name, values in options.items()} for _ in range(count))
-    return min((c for c in drawn if not violation(c)), key=estimate, default=otherwise)
+    first = {name: values[0] for name, values in options.items()}
+    return min((c for c in drawn if not violation(c)), key=estimate, default=first)
+
+
+class Shape(Protocol):
+    """A shape that knows its arguments and what is right."""
+
+    def arguments(self) -> list[Argument]:
+        """Return the arguments of the function."""
+
+    def reference(self) -> Callable[..., object]:
+        """Return numpy in, numpy out."""
+
+
+def cuda_kernel(
+    shape: Shape,
+    texts: Sequence[str],
+    defines: Mapping[str, int | str],
+    calls: Sequence[KernelCall],
+    parts: tuple[int, int] | None = None,
+    flags: Sequence[str] = (),
+) -> SourceKernel:
+    """Return the kernel of ``texts``, named as the first of its calls.
+
+    Args:
+        shape: what it computes.
+        texts: files of the kernels folder, joined in this order.
+        defines: preprocessor definitions.
+        calls: what is launched, in order.
+        parts: the shape of the workspace ``partial``, where sums of a split wait to be added up.
+        flags: of the compiler, before those of all kernels.
+    """
+    return SourceKernel(
+        calls[0].entry,
+        text("device.h", *texts),
+        defines=defines,
+        args=shape.arguments(),
+        calls=list(calls),
+        workspace=[workspace("partial", parts)] if parts else [],
+        reference=shape.reference(),
+        flags=(*flags, *CUDA_FLAGS),
+        language="cuda",
+    )
+
+
+class Tiling(Protocol):
+    """What a block of a kernel takes."""
+
+    threads: int
+    shared_bytes: int
+
+    @property
+    def registers(self) -> int:
+        """Estimate of the registers of a thread."""
+
+
+def beyond(tiling: Tiling, limits: Limits) -> list[tuple[bool, str]]:
+    """Return the rules by which a block may be too large for a device."""
+    return [
+        (tiling.threads > limits.threads_per_block, "too many threads"),
+        (tiling.registers * tiling.threads > limits.registers, "too many registers"),
+        (tiling.registers > 250, "too many registers a thread"),
+        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+    ]
+
+
+def clusters_apart(choice: Mapping[str, int], target: Target) -> list[tuple[bool, str]]:
+    """Return the rules by which the blocks of a split may form no cluster."""
+    wanted = choice["cluster"] > 0
+    return [
+        (wanted & (not clusters_of(target)), "no clusters"),
+        (wanted & is_none_of(choice["split"], (2, 4, 8)), "cluster of that size"),
+    ]
 
 
 @dataclass(frozen=True)
@@ -174,3 +252,17 @@ def cpu_tile(rows: int, columns: int) -> tuple[int, int, int]:
     while vectors > 1 and (vectors - 1) * lanes >= columns:
         vectors -= 1
     return max(r for r in (1, 2, 4, 6) if r <= rows), vectors, lanes
+
+
+def joining(choice: Mapping[str, int], outputs: int, occupied: Occupancy) -> float:
+    """Return the cycles in which the ``outputs`` partial sums of each split are added up."""
+    if choice["split"] == 1:
+        return 0.0
+    if choice["cluster"]:
+        return 4000.0
+    return 5000.0 + 4 * choice["split"] * outputs / (20 * occupied.multiprocessors)
+
+
+def side_by_side(compute: float, staging: float, share: float) -> float:
+    """Return the cycles of two works of which the shorter is hidden by a share."""
+    return compute + staging - min(compute, staging) * share

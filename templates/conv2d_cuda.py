@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
-from autotune import SourceKernel, Target, call, workspace
+from autotune import SourceKernel, Target, call
 
 from . import common
 from .conv2d_shape import Conv2d
@@ -100,17 +101,8 @@ class ConvTiling:
         if two:
             blocks = common.ceil_div(out_size, 128 * common.widest(out_size))
             calls.append(call("conv2d_nchw_reduce", ["partial", *names[2:]], blocks, 128))
-        return SourceKernel(
-            "conv2d_nchw",
-            common.text("device.h", "conv2d_nchw.cu"),
-            defines=self.defines(),
-            args=s.arguments(),
-            calls=calls,
-            workspace=[workspace("partial", (c["split"], out_size))] if two else [],
-            reference=s.reference(),
-            flags=common.CUDA_FLAGS,
-            language="cuda",
-        )
+        parts = (c["split"], out_size) if two else None
+        return common.cuda_kernel(s, ["conv2d_nchw.cu"], self.defines(), calls, parts)
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
@@ -133,15 +125,12 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
 
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
-    tiling, limits, c = ConvTiling(shape, choice), target.limits, choice
+    tiling, c = ConvTiling(shape, choice), choice
     least, over = min(64, shape.outputs), common.larger(c["pixels"], c["columns"])
     apart = c["step"] * shape.taps % common.larger(c["taps"], 1)
     rules = [
-        (tiling.threads > limits.threads_per_block, "too many threads"),
+        *common.beyond(tiling, target.limits),
         ((tiling.threads < least) & (c["slices"] * 2 <= shape.ci), "too few threads"),
-        (tiling.registers * tiling.threads > limits.registers, "too many registers"),
-        (tiling.registers > 250, "too many registers a thread"),
-        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
         (c["split"] * shape.outputs >= 2**31, "partial sums beyond 32-bit indices"),
         (tiling.tile_co >= 2 * shape.co, "channels beyond the output"),
         (tiling.tile_x >= shape.ow + over, "columns beyond the output"),
@@ -149,8 +138,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
         (c["stages"] > tiling.chunks + 1, "stages beyond the chunks"),
         (apart > 0, "taps do not divide"),
         (tiling.unrolled > 4096, "too long when unrolled"),
-        ((c["cluster"] > 0) & (not common.clusters_of(target)), "no clusters"),
-        ((c["cluster"] > 0) & common.is_none_of(c["split"], (2, 4, 8)), "cluster of that size"),
+        *common.clusters_apart(c, target),
     ]
     return common.first_broken(rules)
 
@@ -186,22 +174,18 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     adding = (
         occupied.waves * occupied.together * tiling.threads * c["channels"] * c["pixels"] * 8 / 128
     )
-    joining = 0.0 if c["split"] == 1 else 4000.0 if c["cluster"] else 5000.0
-    if c["split"] > 1 and not c["cluster"]:
-        joining += 4 * c["split"] * shape.outputs / (20 * occupied.multiprocessors)
-    hidden = min(compute, staging) * (0.9 if overlapped or occupied.together > 1 else 0.05)
-    return compute + staging - hidden + adding + joining
+    share = 0.9 if overlapped or occupied.together > 1 else 0.05
+    both = common.side_by_side(compute, staging, share)
+    return both + adding + common.joining(c, shape.outputs, occupied)
 
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    options = candidates(shape)
     return common.best_drawn(
-        options,
+        candidates(shape),
         20000,
-        lambda choice: violation(shape, choice, target),
-        lambda choice: estimate(shape, choice, target),
-        otherwise=dict.fromkeys(options, 1) | {"taps": 0, "cluster": 0},
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
     )
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from autotune import arg
 from autotune.errors import TemplateError
 from autotune.kernel import Argument
 
-Array = npt.NDArray[Any]
+from .common import Array
+
 INT32_MAX = 2**31 - 1
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
-from autotune import SourceKernel, Target, call, workspace
+from autotune import SourceKernel, Target, call
 
 from . import common
 from .gemm_shape import Gemm
@@ -80,17 +81,8 @@ class GemmTiling:
         if two:
             blocks = common.ceil_div(s.m * s.n, 128 * common.widest(s.m * s.n))
             calls.append(call("gemm_nn_reduce", ["partial", "c"], blocks, 128))
-        return SourceKernel(
-            "gemm_nn",
-            common.text("device.h", "gemm_nn.cu"),
-            defines=self.defines(),
-            args=s.arguments(),
-            calls=calls,
-            workspace=[workspace("partial", (c["split"], s.m * s.n))] if two else [],
-            reference=s.reference(),
-            flags=common.CUDA_FLAGS,
-            language="cuda",
-        )
+        parts = (c["split"], s.m * s.n) if two else None
+        return common.cuda_kernel(s, ["gemm_nn.cu"], self.defines(), calls, parts)
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
@@ -114,19 +106,15 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     tiling, limits, c = GemmTiling(shape, choice), target.limits, choice
     least = min(64, shape.m * shape.n)
     rules = [
-        (tiling.threads > limits.threads_per_block, "too many threads"),
+        *common.beyond(tiling, limits),
         ((tiling.threads < least) & (c["slices"] * 2 <= shape.k), "too few threads"),
-        (tiling.registers * tiling.threads > limits.registers, "too many registers"),
-        (tiling.registers > 250, "too many registers a thread"),
-        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
         (tiling.grid[1] > limits.grid_dim[1], "too many blocks"),
         (tiling.tile_m >= 2 * shape.m, "rows beyond the output"),
         (tiling.tile_n >= 2 * shape.n, "columns beyond the output"),
         (tiling.chunk >= 2 * tiling.per_split, "slices beyond the reduction"),
         (c["stages"] > tiling.chunks + 1, "stages beyond the chunks"),
         (c["step"] * c["rows"] * c["cols"] > 4096, "too long when unrolled"),
-        ((c["cluster"] > 0) & (not common.clusters_of(target)), "no clusters"),
-        ((c["cluster"] > 0) & common.is_none_of(c["split"], (2, 4, 8)), "cluster of that size"),
+        *common.clusters_apart(c, target),
     ]
     return common.first_broken(rules)
 
@@ -149,23 +137,19 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     staging = occupied.waves * occupied.together * (staged / 48 + single / 16)
     overlapped = c["stages"] > 1 and tiling.chunks > 1
     adding = occupied.waves * occupied.together * tiling.threads * c["rows"] * c["cols"] * 8 / 128
-    joining = 0.0 if c["split"] == 1 else 4000.0 if c["cluster"] else 5000.0
-    if c["split"] > 1 and not c["cluster"]:
-        joining += 4 * c["split"] * shape.m * shape.n / (20 * occupied.multiprocessors)
     adding *= c["slices"] > 1 or c["cluster"]
-    hidden = min(compute, staging) * (0.9 if overlapped or occupied.together > 1 else 0.05)
-    return compute + staging - hidden + adding + joining
+    share = 0.9 if overlapped or occupied.together > 1 else 0.05
+    both = common.side_by_side(compute, staging, share)
+    return both + adding + common.joining(c, shape.m * shape.n, occupied)
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    options = candidates(shape)
     return common.best_drawn(
-        options,
+        candidates(shape),
         20000,
-        lambda choice: violation(shape, choice, target),
-        lambda choice: estimate(shape, choice, target),
-        otherwise=dict.fromkeys(options, 1) | {"cluster": 0, "transposed": 0},
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from autotune import SourceKernel, Target, call, workspace
+from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from . import common
@@ -50,12 +51,9 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
 
 def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
-    tiling, limits, c = MmaTiling(shape, choice), target.limits, choice
+    tiling, c = MmaTiling(shape, choice), choice
     rules = [
-        (tiling.threads > limits.threads_per_block, "too many threads"),
-        (tiling.registers > 250, "too many registers a thread"),
-        (tiling.registers * tiling.threads > limits.registers, "too many registers"),
-        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+        *common.beyond(tiling, target.limits),
         (tiling.tile_m >= 2 * max(shape.m, 16), "rows beyond the output"),
         (tiling.tile_n >= 2 * max(shape.n, 16), "columns beyond the output"),
         (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
@@ -84,19 +82,17 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     joining = 0.0
     if c["split"] > 1:
         joining = 4000.0 + 8 * c["split"] * shape.m * shape.n / (20 * occupied.multiprocessors)
-    hidden = min(compute, staging) * (0.9 if c["stages"] > 2 or occupied.together > 1 else 0.4)
-    return compute + staging - hidden + joining
+    share = 0.9 if c["stages"] > 2 or occupied.together > 1 else 0.4
+    return common.side_by_side(compute, staging, share) + joining
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    options = candidates(shape)
     return common.best_drawn(
-        options,
+        candidates(shape),
         5000,
-        lambda choice: violation(shape, choice, target),
-        lambda choice: estimate(shape, choice, target),
-        otherwise={name: values[0] for name, values in options.items()},
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
     )
 
 
@@ -121,14 +117,10 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     if split:
         blocks = common.ceil_div(shape.m * shape.n, 256)
         calls.append(call("gemm_mma_reduce", ["partial", "c"], blocks, 128))
-    return SourceKernel(
-        "gemm_mma",
-        common.text("device.h", "mma.h", "gemm_mma.cu"),
-        defines={**defines, "RESULT": "float" if split else "unsigned short"},
-        args=shape.arguments(),
-        calls=calls,
-        workspace=[workspace("partial", (c["split"], shape.m * shape.n))] if split else [],
-        reference=shape.reference(),
-        flags=common.CUDA_FLAGS,
-        language="cuda",
+    return common.cuda_kernel(
+        shape,
+        ["mma.h", "gemm_mma.cu"],
+        {**defines, "RESULT": "float" if split else "unsigned short"},
+        calls,
+        (c["split"], shape.m * shape.n) if split else None,
     )

@@ -21,6 +21,7 @@ and ``warps_n * frags_n * 8`` columns. Every warpgroup multiplies all columns of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
@@ -134,13 +135,11 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    options = candidates(shape)
     return common.best_drawn(
-        options,
+        candidates(shape),
         5000,
-        lambda choice: violation(shape, choice, target),
-        lambda choice: estimate(shape, choice, target),
-        otherwise={name: values[0] for name, values in options.items()},
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
     )
 
 
@@ -162,13 +161,6 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         bfloat16=shape.dtype == "bfloat16", **choice,
     )  # fmt: skip
     grid = (tiling.blocks[0] * tiling.blocks[1], 1, c["split"])
-    return SourceKernel(
-        "gemm_wgmma",
-        common.text("device.h", "mma.h", "wgmma.h", "gemm_wgmma.cu"),
-        defines=defines,
-        args=shape.arguments(),
-        calls=[call("gemm_wgmma", ["a", "b", "c"], grid, tiling.threads, tiling.shared_bytes)],
-        reference=shape.reference(),
-        flags=(f"-arch={ARCH}", *common.CUDA_FLAGS),
-        language="cuda",
-    )
+    run = call("gemm_wgmma", ["a", "b", "c"], grid, tiling.threads, tiling.shared_bytes)
+    texts = ["mma.h", "wgmma.h", "gemm_wgmma.cu"]
+    return common.cuda_kernel(shape, texts, defines, [run], flags=[f"-arch={ARCH}"])

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from autotune import arg
 from autotune.errors import TemplateError
 from autotune.kernel import Argument
 
-Array = npt.NDArray[Any]
+from .common import Array
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from .te_common import Scheduled
 
 Extents = int | Sequence[int]
 Tensors = tuple[te.Tensor, te.Tensor, te.Tensor]
+# The largest size of each loop that an axis is split into, by the name of its knob.
+Tiles = Mapping[str, Sequence[int]]
 
 # Largest tiles where nothing was tuned: blocks (free), virtual threads, threads, and one thread's.
 CUDA_TILES = {"tile_f": (-1, 1, 8, 4), "tile_y": (-1, 1, 4, 1), "tile_x": (-1, 1, 8, 1)}
@@ -35,9 +37,7 @@ def _depthwise(
     return data, kernel, topi.nn.depthwise_conv2d_nchw(data, kernel, stride, padding)
 
 
-def _define_tiles(
-    cfg: TemplateConfig, axes: Sequence[te.IterVar], tiles: Mapping[str, Sequence[int]]
-) -> None:
+def _define_tiles(cfg: TemplateConfig, axes: Sequence[te.IterVar], tiles: Tiles) -> None:
     for (name, untuned), axis in zip(tiles.items(), axes, strict=True):
         te_common.define_tile(cfg, name, axis, untuned)
 
@@ -48,6 +48,51 @@ def _stage(s: te.Schedule, conv: te.Tensor) -> tuple[te.Tensor, list[te.Tensor]]
     s[padded].compute_inline()
     local = s.cache_write(conv, "local")
     return local, [s.cache_read(t, "shared", [local]) for t in (padded, kernel)]
+
+
+def _on_gpu(data: te.Tensor, kernel: te.Tensor, conv: te.Tensor, slices: Tiles) -> Scheduled:
+    """Tile the output in blocks, virtual threads and threads.
+
+    ``slices`` are tiles of the reduction, slice by slice of which passes through shared memory;
+    without any a block stages all that it reads at once.
+    """
+    s = te.create_schedule([conv.op])
+    cfg = get_config()
+    _define_tiles(cfg, conv.op.axis[1:], CUDA_TILES)
+    _define_tiles(cfg, conv.op.reduce_axis[: len(slices)], slices)
+    te_common.define_unroll(cfg)
+
+    local, shared = _stage(s, conv)
+    threads = te_common.on_threads(cfg, s, conv, list(CUDA_TILES))
+    s[local].compute_at(s[conv], threads.thread)
+    reader, place = s[conv], threads.block
+    if slices:
+        spatial, reduced = s[local].op.axis, s[local].op.reduce_axis
+        outer, inner = te_common.tiled(cfg, s, local, dict(zip(slices, reduced, strict=True)))
+        s[local].reorder(*outer, *inner, *spatial)
+        reader, place = s[local], outer[-1]
+    for stage in shared:
+        s[stage].compute_at(reader, place)
+        te_common.fetch_together(s[stage], threads.extents)
+    te_common.unrolled(cfg, s[conv], threads.first)
+    return s, [data, kernel, conv]
+
+
+def _tile_output(
+    cfg: TemplateConfig, s: te.Schedule, conv: te.Tensor, knobs: Sequence[str]
+) -> tuple[te.Tensor, list[te.IterVar], tuple[te.IterVar, ...]]:
+    """Sum tiles of the last axes, a knob each, in vectors of columns.
+
+    Returns:
+        The sums, the axes that are not tiled, and the loops over tiles.
+    """
+    local = s.cache_write(conv, "local")
+    axes = list(s[conv].op.axis)
+    whole, tiled = axes[: -len(knobs)], axes[-len(knobs) :]
+    outer, inner = te_common.tiled(cfg, s, conv, dict(zip(knobs, tiled, strict=True)))
+    s[conv].reorder(*whole, *outer, *inner)
+    s[conv].vectorize(inner[-1])
+    return local, whole, outer
 
 
 def _sum_vectors(cfg: TemplateConfig, stage: te.Stage, reduction: Sequence[te.IterVar]) -> None:
@@ -72,25 +117,7 @@ def conv2d_nchw_cuda(
 
     Input and filter pass through shared memory, a slice of the reduction at a time.
     """
-    data, kernel, conv = _conv2d(n, h, w, co, ci, kh, kw, stride, padding)
-    s = te.create_schedule([conv.op])
-    cfg = get_config()
-    _define_tiles(cfg, conv.op.axis[1:], CUDA_TILES)
-    _define_tiles(cfg, conv.op.reduce_axis, CUDA_REDUCTION)
-    te_common.define_unroll(cfg)
-
-    local, shared = _stage(s, conv)
-    threads = te_common.on_threads(cfg, s, conv, list(CUDA_TILES))
-    s[local].compute_at(s[conv], threads.thread)
-    spatial = s[local].op.axis
-    reduced = dict(zip(CUDA_REDUCTION, s[local].op.reduce_axis, strict=True))
-    outer, inner = te_common.tiled(cfg, s, local, reduced)
-    s[local].reorder(*outer, *inner, *spatial)
-    for stage in shared:
-        s[stage].compute_at(s[local], outer[-1])
-        te_common.fetch_together(s[stage], threads.extents)
-    te_common.unrolled(cfg, s[conv], threads.first)
-    return s, [data, kernel, conv]
+    return _on_gpu(*_conv2d(n, h, w, co, ci, kh, kw, stride, padding), CUDA_REDUCTION)
 
 
 @template("te/conv2d_nchw.cpu")
@@ -111,12 +138,8 @@ def conv2d_nchw_cpu(
     cfg.define_knob("unroll_kernel", [0, 1])
 
     padded = conv.op.input_tensors[0]
-    local = s.cache_write(conv, "local")
-    batch, f, y, x = s[conv].op.axis
-    outer, inner = te_common.tiled(cfg, s, conv, {"tile_f": f, "tile_y": y, "tile_x": x})
-    s[conv].reorder(batch, *outer, *inner)
-    s[conv].vectorize(inner[-1])
-    s[conv].parallel(s[conv].fuse(batch, *outer[:-1]))
+    local, batch, outer = _tile_output(cfg, s, conv, ["tile_f", "tile_y", "tile_x"])
+    s[conv].parallel(s[conv].fuse(*batch, *outer[:-1]))
     s[local].compute_at(s[conv], outer[-1])
     rc, ry, rx = s[local].op.reduce_axis
     rco, rci = cfg["tile_rc"].apply(s, local, rc)
@@ -132,20 +155,7 @@ def depthwise_conv2d_nchw_cuda(
     stride: Extents = 1, padding: Extents = 0,
 ) -> Scheduled:  # fmt: skip
     """Convolve every channel by filters of its own; a block stages its window and filters."""
-    data, kernel, conv = _depthwise(n, h, w, c, multiplier, kh, kw, stride, padding)
-    s = te.create_schedule([conv.op])
-    cfg = get_config()
-    _define_tiles(cfg, conv.op.axis[1:], CUDA_TILES)
-    te_common.define_unroll(cfg)
-
-    local, shared = _stage(s, conv)
-    threads = te_common.on_threads(cfg, s, conv, list(CUDA_TILES))
-    s[local].compute_at(s[conv], threads.thread)
-    for stage in shared:
-        s[stage].compute_at(s[conv], threads.block)
-        te_common.fetch_together(s[stage], threads.extents)
-    te_common.unrolled(cfg, s[conv], threads.first)
-    return s, [data, kernel, conv]
+    return _on_gpu(*_depthwise(n, h, w, c, multiplier, kh, kw, stride, padding), {})
 
 
 @template("te/depthwise_conv2d_nchw.cpu")
@@ -163,12 +173,8 @@ def depthwise_conv2d_nchw_cpu(
     cfg.define_knob("unroll_kernel", [0, 1])
 
     padded = conv.op.input_tensors[0]
-    local = s.cache_write(conv, "local")
-    batch, f, y, x = s[conv].op.axis
-    outer, inner = te_common.tiled(cfg, s, conv, {"tile_y": y, "tile_x": x})
-    s[conv].reorder(batch, f, *outer, *inner)
-    s[conv].vectorize(inner[-1])
-    task = s[conv].fuse(batch, f)
+    local, images, outer = _tile_output(cfg, s, conv, ["tile_y", "tile_x"])
+    task = s[conv].fuse(*images)
     s[conv].parallel(task)
     s[padded].compute_at(s[conv], task)
     s[local].compute_at(s[conv], outer[-1])
