@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
@@ -37,7 +39,12 @@ def conv2d(
         if data_layout != "NCHW":
             check.refuse("groups", f"1 where the data_layout is {data_layout!r}", groups)
         return group_conv2d_nchw(data, kernel, strides, padding, dilation, groups, out_dtype)
-    operator = {"NCHW": conv2d_nchw, "NHWC": conv2d_nhwc, "HWCN": conv2d_hwcn}[data_layout]
+    operators: dict[str, Convolution] = {
+        "NCHW": conv2d_nchw,
+        "NHWC": conv2d_nhwc,
+        "HWCN": conv2d_hwcn,
+    }
+    operator = operators[data_layout]
     return operator(data, kernel, strides, padding, dilation, out_dtype)
 
 
@@ -64,40 +71,47 @@ def conv2d_nchw(
     )
 
 
-def conv2d_nhwc(
-    data: Tensor,
-    kernel: Tensor,
-    stride: OneOrTwo,
-    padding: Padding,
-    dilation: OneOrTwo = 1,
-    out_dtype: str | None = None,
-) -> Tensor:
-    """Convolve data [batch, height, width, in_channel] by a filter [height, width, in, out].
+class Convolution(Protocol):
+    """An operator with the arguments of `conv2d_nchw`."""
 
-    The arguments are those of `conv2d_nchw`.
-    """
-    return _convolve(
-        "conv2d_nhwc", "NHWC", data, kernel, stride, padding, dilation, out_dtype,
-        name="conv2d_nhwc",
-    )  # fmt: skip
+    def __call__(
+        self,
+        data: Tensor,
+        kernel: Tensor,
+        stride: OneOrTwo,
+        padding: Padding,
+        dilation: OneOrTwo = 1,
+        out_dtype: str | None = None,
+    ) -> Tensor:
+        """Convolves in the layout of the operator's name."""
 
 
-def conv2d_hwcn(
-    data: Tensor,
-    kernel: Tensor,
-    stride: OneOrTwo,
-    padding: Padding,
-    dilation: OneOrTwo = 1,
-    out_dtype: str | None = None,
-) -> Tensor:
-    """Convolve data [height, width, in_channel, batch] by a filter [height, width, in, out].
+def _in_layout(layout: str, data_shape: str) -> Convolution:
+    """Return the operator of a layout; its filters are [height, width, in, out]."""
+    what = f"conv2d_{layout.lower()}"
 
-    The arguments are those of `conv2d_nchw`.
-    """
-    return _convolve(
-        "conv2d_hwcn", "HWCN", data, kernel, stride, padding, dilation, out_dtype,
-        name="conv2d_hwcn",
-    )  # fmt: skip
+    def convolve(
+        data: Tensor,
+        kernel: Tensor,
+        stride: OneOrTwo,
+        padding: Padding,
+        dilation: OneOrTwo = 1,
+        out_dtype: str | None = None,
+    ) -> Tensor:
+        return _convolve(
+            what, layout, data, kernel, stride, padding, dilation, out_dtype, name=what
+        )
+
+    convolve.__name__ = convolve.__qualname__ = what
+    convolve.__doc__ = (
+        f"Convolve data [{data_shape}] by a filter [height, width, in, out].\n\n"
+        "    The arguments are those of `conv2d_nchw`.\n    "
+    )
+    return convolve
+
+
+conv2d_nhwc = _in_layout("NHWC", "batch, height, width, in_channel")
+conv2d_hwcn = _in_layout("HWCN", "height, width, in_channel, batch")
 
 
 def group_conv2d_nchw(

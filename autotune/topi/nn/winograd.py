@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import count, islice
@@ -16,12 +17,14 @@ from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, dtype_or_none, flag, integer, takes, tensor, text
 from autotune.topi.arguments import dtype as dtype_of
 from autotune.topi.nn.pad import Padding, pad
-from autotune.topi.nn.window import Window, check_channels
+from autotune.topi.nn.window import Window, check_channels, extents
 from autotune.topi.types import OneOrTwo
 from autotune.topi.utils import static_shape
 from autotune.utils.check import Check, is_whole
 
 Matrix = list[list[Fraction]]
+# Strides, padding and dilation.
+Moves = tuple[OneOrTwo, Padding, OneOrTwo]
 # Sizes of filters and of tiles: beyond them the transforms lose too many digits.
 SIZES = (2, 8)
 _TILE, _KERNEL = integer(1, 8), integer(*SIZES)
@@ -157,6 +160,76 @@ def conv2d_winograd_weight_transform(kernel: Tensor, tile_size: int) -> Tensor:
     return result
 
 
+@dataclass(frozen=True)
+class Tiles:
+    """How the tiles of a Winograd convolution lie in its output, and what they read.
+
+    Attributes:
+        batch: images.
+        out: rows ("H") and columns ("W") of the output.
+        rows, columns: tiles of an image, down and across.
+        size: rows, and columns, of a tile.
+        alpha: rows, and columns, of the data that a tile reads.
+        channels: of the output.
+        before: rows above and columns left of the data that tiles read beyond it.
+        after: those below and right.
+    """
+
+    batch: int
+    out: Mapping[str, int]
+    rows: int
+    columns: int
+    size: int
+    alpha: int
+    channels: int
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+    @property
+    def number(self) -> int:
+        """All tiles of all images."""
+        return self.batch * self.rows * self.columns
+
+    @property
+    def kernel(self) -> int:
+        """Rows, and columns, of the filters."""
+        return self.alpha - self.size + 1
+
+
+def tiles_of(
+    what: str, images: Mapping[str, int], kernel: Tensor, weight: Tensor, size: int, moves: Moves
+) -> Tiles:
+    """Return the tiles of a convolution.
+
+    Args:
+        what: the operator, for messages.
+        images: extents of the data by the letters N, C, H and W.
+        kernel: the filters as they were given, for messages.
+        weight: the transformed filters [alpha, alpha, out, in].
+        size: rows, and columns, of a tile.
+        moves: strides, padding and dilation.
+
+    Raises:
+        ExpressionError: these do not go together, or strides and dilation are not 1.
+    """
+    alpha, other, co, own_ci = static_shape(what, "kernel", weight, 4)
+    check_channels(what, images["C"], own_ci)
+    k = alpha - size + 1
+    if alpha != other or not is_whole(k, *SIZES):
+        asks(what).refuse("kernel", f"filters transformed for tile_size {size}", kernel)
+    window = Window.of(what, {"H": k, "W": k}, *moves)
+    for slide in window.slides.values():
+        asks(what).whole("stride", slide.stride, most=1)
+        asks(what).whole("dilation", slide.dilation, most=1)
+    out = window.output(what, images)
+    rows, columns = -(-out["H"] // size), -(-out["W"] // size)
+    top, left = (window.slides[letter].before for letter in "HW")
+    bottom = (rows - 1) * size + alpha - images["H"] - top
+    right = (columns - 1) * size + alpha - images["W"] - left
+    after = max(bottom, 0), max(right, 0)
+    return Tiles(images["N"], out, rows, columns, size, alpha, co, (top, left), after)
+
+
 @takes(out_dtype=dtype_or_none, pre_computed=flag, tile_size=_TILE)
 def conv2d_winograd_nchw(
     data: Tensor,
@@ -182,68 +255,70 @@ def conv2d_winograd_nchw(
         tile_size: outputs of one tile in each direction.
     """
     what = "conv2d_winograd_nchw"
-    batch, ci, height, width = static_shape(what, "data", data, 4)
+    images = extents(what, "data", data, "NCHW")
     tensor(asks(what), "kernel", kernel)
     weight = kernel if pre_computed else conv2d_winograd_weight_transform(kernel, tile_size)
-    alpha, other, co, own_ci = static_shape(what, "kernel", weight, 4)
-    check_channels(what, ci, own_ci)
-    k, m = alpha - tile_size + 1, tile_size
-    if alpha != other or not is_whole(k, *SIZES):
-        asks(what).refuse("kernel", f"filters transformed for tile_size {m}", kernel)
-    window = Window.of(what, {"H": k, "W": k}, stride, padding, dilation)
-    for slide in window.slides.values():
-        asks(what).whole("stride", slide.stride, most=1)
-        asks(what).whole("dilation", slide.dilation, most=1)
-    oh, ow = window.output(what, {"H": height, "W": width}).values()
+    tiles = tiles_of(what, images, kernel, weight, tile_size, (stride, padding, dilation))
     dtype = out_dtype or data.dtype
-    rows, columns = -(-oh // m), -(-ow // m)
-    tiles = batch * rows * columns
-    top, left = (window.slides[letter].before for letter in "HW")
-    bottom, right = (rows - 1) * m + alpha - height - top, (columns - 1) * m + alpha - width - left
-    padded = pad(data, [0, 0, top, left], [0, 0, max(bottom, 0), max(right, 0)], name="data_pad")
-    a, b, _ = winograd_transform_matrices(m, k, dtype)
-
-    def corner(p: Expr) -> tuple[Expr, Expr, Expr]:
-        n, rest = te.indexdiv(p, rows * columns), te.indexmod(p, rows * columns)
-        return n, te.indexdiv(rest, columns) * m, te.indexmod(rest, columns) * m
-
-    def tile_element(c: Expr, p: Expr, eps: Expr, nu: Expr) -> Expr:
-        n, y, x = corner(p)
-        return padded[n, c, y + eps, x + nu]
-
-    input_tile = te.compute((ci, tiles, alpha, alpha), tile_element, name="input_tile")
-    r_a = te.reduce_axis((0, alpha), name="r_a")
-    r_b = te.reduce_axis((0, alpha), name="r_b")
-    data_pack = te.compute(
-        (alpha, alpha, ci, tiles),
-        lambda eps, nu, c, p: te.sum(
-            input_tile[c, p, r_a, r_b] * b[r_a, eps] * b[r_b, nu], axis=[r_a, r_b]
-        ),
-        name="data_pack",
-    )
-    rc = te.reduce_axis((0, ci), name="ci")
-    bgemm = te.compute(
-        (alpha, alpha, co, tiles),
-        lambda eps, nu, o, p: te.sum(
-            data_pack[eps, nu, rc, p].astype(dtype) * weight[eps, nu, o, rc].astype(dtype), axis=rc
-        ),
-        name="bgemm",
-    )
-    s_a = te.reduce_axis((0, alpha), name="r_a")
-    s_b = te.reduce_axis((0, alpha), name="r_b")
-    inverse: Tensor = te.compute(
-        (co, tiles, m, m),
-        lambda o, p, vh, vw: te.sum(
-            bgemm[s_a, s_b, o, p] * a[s_a, vh] * a[s_b, vw], axis=[s_a, s_b]
-        ),
-        name="inverse",
-    )
+    padded = pad(data, [0, 0, *tiles.before], [0, 0, *tiles.after], name="data_pad")
+    a, b, _ = winograd_transform_matrices(tile_size, tiles.kernel, dtype)
+    product = _product(_packed(padded, b, tiles), weight, tiles, dtype)
+    inverse = _inverse(product, a, tiles)
+    rows, columns, m = tiles.rows, tiles.columns, tiles.size
 
     def gather(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
         p = n * (rows * columns) + te.indexdiv(y, m) * columns + te.indexdiv(x, m)
         return inverse[o, p, te.indexmod(y, m), te.indexmod(x, m)]
 
+    shape = (tiles.batch, tiles.channels, tiles.out["H"], tiles.out["W"])
+    result: Tensor = te.compute(shape, gather, name="output", tag="conv2d_nchw_winograd")
+    return result
+
+
+def _packed(padded: Tensor, b: Tensor, tiles: Tiles) -> Tensor:
+    """Transform the tiles of the data [batch, in, height, width]."""
+    ci, alpha = padded.shape[1], tiles.alpha
+    rows, columns, m = tiles.rows, tiles.columns, tiles.size
+
+    def element(c: Expr, p: Expr, eps: Expr, nu: Expr) -> Expr:
+        n, rest = te.indexdiv(p, rows * columns), te.indexmod(p, rows * columns)
+        y, x = te.indexdiv(rest, columns) * m, te.indexmod(rest, columns) * m
+        return padded[n, c, y + eps, x + nu]
+
+    tile = te.compute((ci, tiles.number, alpha, alpha), element, name="input_tile")
+    r_a, r_b = te.reduce_axis((0, alpha), name="r_a"), te.reduce_axis((0, alpha), name="r_b")
     result: Tensor = te.compute(
-        (batch, co, oh, ow), gather, name="output", tag="conv2d_nchw_winograd"
+        (alpha, alpha, ci, tiles.number),
+        lambda eps, nu, c, p: te.sum(
+            tile[c, p, r_a, r_b] * b[r_a, eps] * b[r_b, nu], axis=[r_a, r_b]
+        ),
+        name="data_pack",
+    )
+    return result
+
+
+def _product(packed: Tensor, weight: Tensor, tiles: Tiles, dtype: str) -> Tensor:
+    """Multiply data and filters for each point of the transform."""
+    ci = te.reduce_axis((0, weight.shape[3]), name="ci")
+    result: Tensor = te.compute(
+        (tiles.alpha, tiles.alpha, tiles.channels, tiles.number),
+        lambda eps, nu, o, p: te.sum(
+            packed[eps, nu, ci, p].astype(dtype) * weight[eps, nu, o, ci].astype(dtype), axis=ci
+        ),
+        name="bgemm",
+    )
+    return result
+
+
+def _inverse(product: Tensor, a: Tensor, tiles: Tiles) -> Tensor:
+    """Transform the products back to tiles of the output."""
+    alpha, m = tiles.alpha, tiles.size
+    r_a, r_b = te.reduce_axis((0, alpha), name="r_a"), te.reduce_axis((0, alpha), name="r_b")
+    result: Tensor = te.compute(
+        (tiles.channels, tiles.number, m, m),
+        lambda o, p, vh, vw: te.sum(
+            product[r_a, r_b, o, p] * a[r_a, vh] * a[r_b, vw], axis=[r_a, r_b]
+        ),
+        name="inverse",
     )
     return result

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, dtype_or_none, flag, integer, takes, tensor
 from autotune.topi.nn.pad import Padding, pad
-from autotune.topi.nn.window import Window, check_channels
-from autotune.topi.nn.winograd import SIZES, winograd_transform_matrices
+from autotune.topi.nn.window import extents
+from autotune.topi.nn.winograd import SIZES, Tiles, tiles_of, winograd_transform_matrices
 from autotune.topi.types import OneOrTwo
 from autotune.topi.utils import static_shape
 from autotune.utils.check import is_whole
@@ -44,33 +42,19 @@ def conv2d_winograd_nhwc(
         pre_computed: whether the filters are transformed already.
         tile_size: outputs of one tile in each direction.
     """
-    batch, height, width, ci = static_shape(_WHAT, "data", data, 4)
+    images = extents(_WHAT, "data", data, "NHWC")
     tensor(asks(_WHAT), "kernel", kernel)
     weight = kernel if pre_computed else _transformed(kernel, tile_size)
-    alpha, other, co, own_ci = static_shape(_WHAT, "kernel", weight, 4)
-    check_channels(_WHAT, ci, own_ci)
-    k = alpha - tile_size + 1
-    if alpha != other or not is_whole(k, *SIZES):
-        asks(_WHAT).refuse("kernel", f"filters transformed for tile_size {tile_size}", kernel)
-    window = Window.of(_WHAT, {"H": k, "W": k}, stride, padding, dilation)
-    for slide in window.slides.values():
-        asks(_WHAT).whole("stride", slide.stride, most=1)
-        asks(_WHAT).whole("dilation", slide.dilation, most=1)
-    out = window.output(_WHAT, {"H": height, "W": width})
-    tiles = _Tiles(batch, -(-out["H"] // tile_size), -(-out["W"] // tile_size), tile_size)
-    top, left = (window.slides[letter].before for letter in "HW")
-    bottom = (tiles.rows - 1) * tile_size + alpha - height - top
-    right = (tiles.columns - 1) * tile_size + alpha - width - left
-    padded = pad(data, [0, top, left, 0], [0, max(bottom, 0), max(right, 0), 0], name="data_pad")
+    tiles = tiles_of(_WHAT, images, kernel, weight, tile_size, (stride, padding, dilation))
+    padded = pad(data, [0, *tiles.before, 0], [0, *tiles.after, 0], name="data_pad")
     dtype = out_dtype or data.dtype
-    a, b, _ = winograd_transform_matrices(tile_size, k, dtype)
-    packed = _packed(padded, b, tiles, ci)
-    product = _product(packed, weight, tiles, dtype)
+    a, b, _ = winograd_transform_matrices(tile_size, tiles.kernel, dtype)
+    product = _product(_packed(padded, b, tiles, images["C"]), weight, tiles, dtype)
     inverse = _inverse(product, a, tiles)
     result: Tensor = te.compute(
-        (batch, out["H"], out["W"], co),
+        (tiles.batch, tiles.out["H"], tiles.out["W"], tiles.channels),
         lambda n, h, w, co: inverse[
-            te.indexmod(h, tile_size), te.indexmod(w, tile_size), tiles.index(n, h, w), co
+            te.indexmod(h, tile_size), te.indexmod(w, tile_size), _index(tiles, n, h, w), co
         ],
         name="conv2d_winograd",
         tag="conv2d_winograd_nhwc",
@@ -78,30 +62,18 @@ def conv2d_winograd_nhwc(
     return result
 
 
-@dataclass(frozen=True)
-class _Tiles:
-    """The tiles of an output: ``rows`` times ``columns`` an image, ``size`` wide and high."""
+def _corner(tiles: Tiles, p: Expr) -> tuple[Expr, Expr, Expr]:
+    """Return the image of tile ``p``, and its first row and column."""
+    row = te.indexmod(te.indexdiv(p, tiles.columns), tiles.rows)
+    column = te.indexmod(p, tiles.columns)
+    image = te.indexdiv(p, tiles.rows * tiles.columns)
+    return image, row * tiles.size, column * tiles.size
 
-    batch: int
-    rows: int
-    columns: int
-    size: int
 
-    @property
-    def number(self) -> int:
-        """All tiles of all images."""
-        return self.batch * self.rows * self.columns
-
-    def corner(self, p: object) -> tuple[Expr, Expr, Expr]:
-        """Return the image of tile ``p``, and its first row and column."""
-        row = te.indexmod(te.indexdiv(p, self.columns), self.rows)
-        column = te.indexmod(p, self.columns)
-        return te.indexdiv(p, self.rows * self.columns), row * self.size, column * self.size
-
-    def index(self, n: Expr, h: Expr, w: Expr) -> Expr:
-        """Return the tile that an output belongs to."""
-        row, column = te.indexdiv(h, self.size), te.indexdiv(w, self.size)
-        return n * self.rows * self.columns + row * self.columns + column
+def _index(tiles: Tiles, n: Expr, h: Expr, w: Expr) -> Expr:
+    """Return the tile that an output belongs to."""
+    row, column = te.indexdiv(h, tiles.size), te.indexdiv(w, tiles.size)
+    return n * tiles.rows * tiles.columns + row * tiles.columns + column
 
 
 def _transformed(kernel: Tensor, tile_size: int) -> Tensor:
@@ -122,12 +94,12 @@ def _transformed(kernel: Tensor, tile_size: int) -> Tensor:
     return result
 
 
-def _packed(padded: Tensor, b: Tensor, tiles: _Tiles, channels: int) -> Tensor:
+def _packed(padded: Tensor, b: Tensor, tiles: Tiles, channels: int) -> Tensor:
     """Transform the tiles of the data."""
     alpha = b.shape[0]
 
     def element(eps: Expr, nu: Expr, p: Expr, ci: Expr) -> Expr:
-        n, row, column = tiles.corner(p)
+        n, row, column = _corner(tiles, p)
         return padded[n, row + eps, column + nu, ci]
 
     shape = (alpha, alpha, tiles.number, channels)
@@ -144,7 +116,7 @@ def _packed(padded: Tensor, b: Tensor, tiles: _Tiles, channels: int) -> Tensor:
     return result
 
 
-def _product(packed: Tensor, weight: Tensor, tiles: _Tiles, dtype: str) -> Tensor:
+def _product(packed: Tensor, weight: Tensor, tiles: Tiles, dtype: str) -> Tensor:
     """Multiply data and filters for each point of the transform."""
     alpha, _, channels = weight.shape[:3]
     ci = te.reduce_axis((0, weight.shape[3]), "ci")
@@ -159,7 +131,7 @@ def _product(packed: Tensor, weight: Tensor, tiles: _Tiles, dtype: str) -> Tenso
     return result
 
 
-def _inverse(product: Tensor, a: Tensor, tiles: _Tiles) -> Tensor:
+def _inverse(product: Tensor, a: Tensor, tiles: Tiles) -> Tensor:
     """Transform the products back to tiles of the output."""
     alpha, size = a.shape
     r_a, r_b = te.reduce_axis((0, alpha), "r_a"), te.reduce_axis((0, alpha), "r_b")
