@@ -55,7 +55,9 @@ from autotune.ir.stmt import (
     Seq,
     Stmt,
     Store,
+    one_of_all,
 )
+from autotune.utils.closed import assert_never
 
 FLOAT_SUFFIX = {"float32": "f", "float16": "h", "bfloat16": "bf", "float64": ""}
 PRECEDENCE: dict[type[Expr], int] = {
@@ -67,6 +69,10 @@ CALLED = (Min, Max, FloorDiv, FloorMod)
 NAMES: dict[type[Expr], str] = {
     TruncDiv: "/", TruncMod: "%", FloorDiv: "floordiv", FloorMod: "floormod",
 }  # fmt: skip
+
+
+# Statements that hold no other.
+Leaf = Store | Evaluate | Barrier | AsyncCopy | AsyncCommit | AsyncWait
 
 
 class Named(Protocol):
@@ -189,24 +195,25 @@ class Printer:
 
     def stmt(self, node: Stmt, indent: str = "") -> list[str]:
         """Return the lines of a statement."""
-        match node:
+        if isinstance(node, Function):
+            return self._function(node, indent)
+        match one_of_all(node):
             case Seq(stmts):
                 return [line for each in stmts for line in self.stmt(each, indent)]
-            case For():
-                return [indent + self._for_head(node), *self.stmt(node.body, indent + "  ")]
-            case If():
-                return self._if(node, indent)
+            case For() as loop:
+                return [indent + self._for_head(loop), *self.stmt(loop.body, indent + "  ")]
+            case If() as choice:
+                return self._if(choice, indent)
             case Allocate(buffer, body):
                 return [f"{indent}allocate {self._declare(buffer)}", *self.stmt(body, indent)]
             case LetStmt(var, value, body):
                 text = self.expr(value)
                 return [f"{indent}let {self.name_of(var)} = {text}", *self.stmt(body, indent)]
-            case Function():
-                return self._function(node, indent)
-            case _:
-                return [indent + self._simple(node)]
+            case leaf:
+                return [indent + self._leaf(leaf)]
 
-    def _simple(self, node: Stmt) -> str:
+    def _leaf(self, node: Leaf) -> str:
+        """Return the text of a statement that holds no other."""
         match node:
             case Store(buffer, indices, value):
                 return f"{self.name_of(buffer)}[{self._all(indices)}] = {self.expr(value)}"
@@ -222,8 +229,8 @@ class Printer:
                 return "async_commit"
             case AsyncWait(pending):
                 return f"async_wait({pending})"
-            case _:
-                return f"<{type(node).__name__}>"
+            case other:
+                assert_never(other)
 
     def _for_head(self, node: For) -> str:
         notes = [] if node.kind is ForKind.SERIAL else [node.thread or node.kind.value]
