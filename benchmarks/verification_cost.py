@@ -4,13 +4,15 @@
 
 Each round measures the same configurations of each shipped template twice, checked and unchecked,
 in turn, each time with an empty cache of builds. With ``--cached`` all builds come from the cache:
-the cost is then set against what is left, loading, timing, and the pipeline.
+the cost is then set against what is left, loading, timing, and the pipeline. CPU times say how
+much more is computed, also on a machine that others use.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -35,6 +37,12 @@ TASKS = {
         ("softmax.cpu", (512, 1000)),
     ],
 }
+
+
+def children_s() -> float:
+    """Return the CPU time of all processes that this one started and that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def seconds(task: Task, indices: Sequence[int], verify: bool) -> tuple[float, int]:
@@ -87,16 +95,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         if args.cached:
             seconds(task, indices, False)
         rates: dict[bool, list[float]] = {True: [], False: []}
+        cpu: dict[bool, list[float]] = {True: [], False: []}
         worked = 0
         for _ in range(args.rounds):
             for verify in (True, False):
+                before = children_s()
                 with nullcontext() if args.cached else own_cache():
                     took, worked = seconds(task, indices, verify)
+                cpu[verify].append((children_s() - before) / len(indices))
                 rates[verify].append((len(indices) - 1) / took)
         on, off = (float(np.median(rates[verify])) for verify in (True, False))
+        busy, idle = (float(np.median(cpu[verify])) for verify in (True, False))
         print(
             f"{name} {shape}: {on:.1f} trials/s checked, {off:.1f} unchecked, "
-            f"{100 * (1 - on / off):+.1f}% ({worked} of {len(indices)} worked)",
+            f"{100 * (1 - on / off):+.1f}% ({worked} of {len(indices)} worked); "
+            f"CPU time of all processes {1e3 * busy:.0f} ms a trial checked, {1e3 * idle:.0f} "
+            f"unchecked, {100 * (busy / idle - 1):+.1f}%",
             flush=True,
         )
 

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -130,7 +130,11 @@ class Timing:
 
 
 class Sampler(Protocol):
-    """Takes samples of one kernel on one set of buffers; many samplers may take turns."""
+    """Takes samples of one kernel on one set of buffers; many samplers may take turns.
+
+    Attributes:
+        input_sets: copies of the arguments that the runs go round.
+    """
 
     input_sets: int
 
@@ -140,6 +144,15 @@ class Sampler(Protocol):
 
     def clocks(self) -> Clocks | None:
         """Return the state of the device just now, or None where nobody tells."""
+        ...
+
+
+@runtime_checkable
+class TimesSingleRuns(Protocol):
+    """A sampler whose device times one run by itself as well as many."""
+
+    def single(self) -> float:
+        """Run once on the first set of arguments and return the seconds."""
         ...
 
 

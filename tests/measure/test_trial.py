@@ -82,8 +82,17 @@ def test_a_kernel_that_overwrites_what_it_reads_is_blamed(trials):
 
 def test_a_right_answer_does_not_excuse_what_was_overwritten(trials):
     # In the last of its calls, when the outputs are written.
-    last = TWICE + "if (calls == 5) x[7] = 5;"
+    last = TWICE + "if (calls == 3) x[7] = 5;"
     assert trials.run(last, 2 * X, X) == "it overwrites what it only reads by its declaration: x"
+
+
+def test_what_is_timed_is_compared_and_runs_no_more_often_for_that(trials):
+    # Two runs to warm up, each over a poison of its own, and one sample of one run.
+    assert trials.run(TWICE + "if (calls > 3) y[0] = 7;", 2 * X, X) == "verified"
+    for right in (1, 2):
+        idle = f"if (calls <= {right}) {{ {TWICE} }}"
+        assert trials.run(idle, 2 * X, X).startswith("y: ")
+    assert trials.run(TWICE + "if (calls == 3) y[5] = 7;", 2 * X, X).startswith("y: ")
 
 
 @pytest.mark.parametrize("where", [-1, -64, -16384, N, N + 1, N + 16383])
@@ -110,8 +119,8 @@ def test_a_kernel_on_fresh_inputs_has_nobody_else_to_blame(trials):
 
 
 def test_a_wrong_answer_on_intact_inputs_stands(trials):
-    # Three calls are timed; the fourth is the first that is compared.
-    once_wrong = TWICE + "if (calls == 4) y[5] = 7;"
+    # The first of its calls, which is compared and not the last one.
+    once_wrong = TWICE + "if (calls == 1) y[5] = 7;"
     assert trials.run(TWICE, 2 * X, X) == "verified"
     told = "its outputs differ from the reference in some runs and not in others"
     assert trials.run(once_wrong, 2 * X, X) == told

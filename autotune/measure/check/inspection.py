@@ -6,7 +6,9 @@ is fetched, to be described.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from autotune.measure.check.compare import mismatch, most_spread
 from autotune.measure.check.expected import Expected
@@ -16,6 +18,8 @@ from autotune.runtime import Buffers, Executable
 from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.arrays.buffers import POISONS, Guarded
 from autotune.runtime.arrays.inspector import Inspector, Tally
+
+Ran = TypeVar("Ran")
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,8 @@ class Inspection:
             for a, one in zip(buffers.args, buffers.originals(), strict=True)
             if one is not None
         ]
+        # Where the inspector adds up how each output differs.
+        self._places: list[int | None] = [None] * len(self._wanted)
         self._inspector.begin()
         self._digests = self._digested(self._digest())
 
@@ -121,20 +127,42 @@ class Inspection:
 
     def run(self, executable: Executable) -> Findings:
         """Run a kernel over each poison, and look at all that it may have written."""
+        self.over_poison(lambda: executable.run(self.buffers))
+        return self.findings(executable)
+
+    def over_poison(self, run: Callable[[], Ran]) -> list[Ran]:
+        """Run a kernel over each poison and compare; return what the runs returned.
+
+        Args:
+            run: the kernel, on the first set of the buffers.
+        """
         self._inspector.begin()
-        places: list[int | None] = [None] * len(self._wanted)
+        self._places = [None] * len(self._wanted)
+        returned = []
         for poison in POISONS:
             self.buffers.reset(poison, 0)
-            executable.run(self.buffers)
-            for number, one in enumerate(self._wanted):
-                places[number] = self._inspector.compare(
-                    one.got, one.values, one.bounds, one.guards, places[number]
-                )
+            returned.append(run())
+            self.compare()
+        return returned
+
+    def compare(self) -> None:
+        """Compare what is in the outputs now, too; what `findings` says is of all comparisons."""
+        for number, one in enumerate(self._wanted):
+            self._places[number] = self._inspector.compare(
+                one.got, one.values, one.bounds, one.guards, self._places[number]
+            )
+
+    def findings(self, executable: Executable) -> Findings:
+        """Return what was wrong with all that was compared, or with what should not be written.
+
+        Args:
+            executable: runs again where what is wrong must be seen to be described.
+        """
         digests = self._digest()
         answers = self._inspector.answers()
         pairs = zip(self._names, self._digests, digests, strict=True)
         changed = [name for name, before, now in pairs if answers.digest(now) != before]
-        tallies = [answers.tally(place) for place in places if place is not None]
+        tallies = [answers.tally(place) for place in self._places if place is not None]
         both = list(zip(self._wanted, tallies, strict=True))
         outside = tuple(one.guarded.name for one, tally in both if tally.trespassed)
         differences: tuple[str, ...] = ()

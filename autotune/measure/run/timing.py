@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,19 +85,22 @@ def half_width(timing: Timing) -> float:
     return (high - low) / 2 / timing.median if timing.median else 0.0
 
 
-def take_samples(sampler: Sampler, policy: TimingPolicy, best_s: float | None) -> Timing:
+def take_samples(
+    sampler: Sampler, policy: TimingPolicy, best_s: float | None, begun: Sequence[float] = ()
+) -> Timing:
     """Time one candidate.
 
     Args:
         sampler: runs the candidate.
         policy: how often.
         best_s: seconds of the best candidate so far, if there is one.
+        begun: seconds of the first runs, where they were made already, each by itself.
     """
     hopeless_s = policy.hopeless * best_s if best_s and policy.hopeless else math.inf
-    first = sampler.sample(1)
+    first = begun[0] if begun else sampler.sample(1)
     if first > max(_COLD_S, _COLD_FACTOR * hopeless_s):
-        return _cut_short(sampler, first)
-    second = _single_run(sampler, hopeless_s)
+        return _cut_short(sampler, min([first, *begun]))
+    second = _single_run(sampler, hopeless_s, begun[1:])
     if second > hopeless_s:
         return _cut_short(sampler, second)
     number = max(policy.number, math.ceil(policy.min_repeat_ms * 1e-3 / max(second, 1e-9)))
@@ -107,9 +111,9 @@ def take_samples(sampler: Sampler, policy: TimingPolicy, best_s: float | None) -
     return taker.timing()
 
 
-def _single_run(sampler: Sampler, hopeless_s: float) -> float:
+def _single_run(sampler: Sampler, hopeless_s: float, begun: Sequence[float]) -> float:
     """Return the seconds of one run, of the least of several where one would condemn it."""
-    least = spent = sampler.sample(1)
+    least = spent = begun[0] if begun else sampler.sample(1)
     while least > hopeless_s and spent < _HOPELESS_S:
         seconds = sampler.sample(1)
         least, spent = min(least, seconds), spent + seconds

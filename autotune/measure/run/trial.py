@@ -15,7 +15,9 @@ from autotune.measure.run.replies import Computed, Failed, Raced, Ran, Rated, Re
 from autotune.measure.run.timing import CLOSE, take_samples
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import Executable, TimeOptions, Timing, load
+from autotune.runtime.arrays.buffers import POISONS
 from autotune.runtime.roofline import ceilings_of
+from autotune.runtime.timing import Sampler, TimesSingleRuns
 
 Speak = Callable[[str], None]
 
@@ -75,18 +77,36 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
         speak("quiet")
         phases.end("quiet")
         with bench.watch() as watch:
-            timing = take_samples(sampler, job.timing, job.best_s)
+            begun = _begun(bench, job, sampler)
+            timing = take_samples(sampler, job.timing, job.best_s, begun)
         phases.end("time")
         wrong = None
         checked = _must_check(job, timing)
         if checked:
             speak("done")
-            wrong = _wrong(bench, job, executable, unshared)
+            wrong = _wrong(bench, job, executable, unshared, bool(begun))
         phases.end("check")
     phases.end("unload")
     if wrong:
         return Failed(MeasureErrorNo.WRONG_ANSWER, wrong, phases=phases.seconds)
     return Ran(timing, checked and bool(job.checks), watch.use, phases.seconds)
+
+
+def _begun(bench: Bench, job: RunJob, sampler: Sampler) -> list[float]:
+    """Let the runs that warm up be those that are compared, where single runs can be timed.
+
+    Each is over another poison. A third is left for the runs of the samples, after which the
+    outputs are compared again: what is timed computes, too.
+
+    Returns:
+        The seconds of these runs; none where the comparison is to come later.
+    """
+    if job.check != "always" or not isinstance(sampler, TimesSingleRuns):
+        return []
+    inspection = bench.inspection(job)
+    begun = inspection.over_poison(sampler.single)
+    inspection.buffers.reset(POISONS[0], 0)
+    return begun
 
 
 def _must_check(job: RunJob, timing: Timing) -> bool:
@@ -96,13 +116,18 @@ def _must_check(job: RunJob, timing: Timing) -> bool:
     return job.check == "always" or job.best_s is None or timing.median <= CLOSE * job.best_s
 
 
-def _wrong(bench: Bench, job: RunJob, executable: Executable, unshared: bool) -> str | None:
-    """Compare with the reference; say what is wrong, if anything.
+def _wrong(
+    bench: Bench, job: RunJob, executable: Executable, unshared: bool, begun: bool
+) -> str | None:
+    """Compare with the reference, where that was not ``begun`` already; say what is wrong.
 
     A candidate is not blamed for inputs that another one overwrote: where they changed and many
     trials share them, they are made anew and it runs again. ``unshared`` inputs it changed itself.
     """
-    found = bench.inspection(job).run(executable)
+    inspection = bench.inspection(job)
+    if begun:
+        inspection.compare()
+    found = inspection.findings(executable) if begun else inspection.run(executable)
     if (found.overwritten or found.outside) and not unshared:
         bench.forget()
         found = bench.inspection(job).run(executable)

@@ -182,6 +182,12 @@ class CpuSampler:
         self._executable.check_fault()
         return float(seconds)
 
+    def single(self) -> float:
+        """Run once on the first set of arguments; return the seconds."""
+        seconds = self._single(0)
+        self._executable.check_fault()
+        return seconds
+
     def _take(self, number: int) -> int:
         """Return whose turn it is, and let so many sets have theirs."""
         first = self._turn
