@@ -3,7 +3,8 @@
 What precedes a reduction, or follows it, is computed in place; a reduction that one elementwise
 stage reads is summed up in registers where that stage needs it. On the CPU the innermost axis runs
 in vectors and the outer ones in parallel; on a GPU each element has a thread, or where there are
-few elements with long sums, each has a block. It is what runs before anything was tuned.
+few elements with long sums, each has a block, or a column of threads in one. It is what runs
+before anything was tuned.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _LANES, _BESIDE = (16, 8, 4), (6, 4, 7, 3, 2)
 _THREADS = 128
 # A sum of so many elements is worth a block, if there are no more results than this.
 _LONG_SUM, _FEW_RESULTS, _SUM_THREADS = 64, 1 << 14, 64
+# Up to so many results do not fill a device by themselves: of sums this long threads do parts.
+_SOME_RESULTS, _PARTED_SUM, _PARTS, _WARP = 1 << 16, 512, 8, 32
 # Loops of no more steps are written out.
 _UNROLLED = 16
 
@@ -233,12 +236,9 @@ def _cpu_sum_of_its_own(schedule: Schedule, op: ComputeOp) -> None:
 
 def _gpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> None:
     """Schedule a stage as kernels of its own on a GPU."""
-    long_sums = [each for each in sums if _is_long_sum(each)]
-    for each in long_sums:
-        _block_sums(schedule, each)
+    apart = [each for each in sums if _sum_apart(schedule, each)]
     stage = schedule[op]
-    if op.reduce_axis and _is_long_sum(op):
-        _block_sums(schedule, op)
+    if op.reduce_axis and _sum_apart(schedule, op):
         return
     axes = list(op.axis)
     if not axes:
@@ -248,7 +248,7 @@ def _gpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
     stage.bind(block, te.thread_axis("blockIdx.x"))
     stage.bind(thread, te.thread_axis("threadIdx.x"))
     for each in sums:
-        if each in long_sums:
+        if each in apart:
             continue
         inner = schedule[each]
         inner.compute_at(stage, thread)
@@ -259,16 +259,43 @@ def _unroll_small(stage: Stage, op: ComputeOp) -> None:
     """Write short loops of a sum out."""
     left = _UNROLLED
     for axis in reversed(op.reduce_axis):
-        if _extent(axis) > left:
+        if _extent(axis) > left or axis not in stage.leaf_iter_vars:
             break
         left //= max(_extent(axis), 1)
         stage.unroll(axis)
 
 
-def _is_long_sum(op: ComputeOp) -> bool:
-    single = len(op.body) == 1
-    few = _size(op.axis) <= _FEW_RESULTS and bool(op.axis)
-    return single and few and _size(op.reduce_axis) >= _LONG_SUM
+def _sum_apart(schedule: Schedule, op: ComputeOp) -> bool:
+    """Schedule a long sum as a kernel of its own, if its results are too few to fill a device."""
+    if len(op.body) != 1 or not op.axis or not op.reduce_axis:
+        return False
+    results, length = _size(op.axis), _size(op.reduce_axis)
+    if results <= _FEW_RESULTS and length >= _LONG_SUM:
+        _block_sums(schedule, op)
+        return True
+    parted = max(map(_extent, op.reduce_axis)) >= _LONG_SUM
+    if results <= _SOME_RESULTS and length >= _PARTED_SUM and parted:
+        _parted_sums(schedule, op)
+        return True
+    return False
+
+
+def _parted_sums(schedule: Schedule, op: ComputeOp) -> None:
+    """Let several warps of a block share the sums of as many results as a warp has threads.
+
+    Neighbours still read neighbours, and what all of a warp read is read once.
+    """
+    stage = schedule[op]
+    axes, sums = list(op.axis), list(op.reduce_axis)
+    fused = stage.fuse(*axes) if len(axes) > 1 else axes[0]
+    block, thread = stage.split(fused, factor=_WARP)
+    # One axis of the sum is parted, so that indices of the others stay plain.
+    long = max(sums, key=_extent)
+    _, part = stage.split(long, factor=_PARTS)
+    stage.bind(block, te.thread_axis("blockIdx.x"))
+    stage.bind(thread, te.thread_axis("threadIdx.x"))
+    stage.bind(part, te.thread_axis("threadIdx.y"))
+    _unroll_small(stage, op)
 
 
 def _block_sums(schedule: Schedule, op: ComputeOp) -> None:

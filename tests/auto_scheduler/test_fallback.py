@@ -6,6 +6,7 @@ import pytest
 import autotune
 from autotune import te, topi
 from autotune.auto_scheduler.fallback import fallback_schedule
+from autotune.driver import kernel_of
 from autotune.graph import TensorType
 from tests.graph.test_operators import CASES, case_name
 
@@ -75,3 +76,26 @@ def test_extents_that_nothing_divides_and_no_axes_at_all_are_scheduled(target):
     for out in (total, topi.sum(x, axis=1), topi.exp(x), topi.nn.softmax(x), total * total):
         schedule, args = fallback_schedule([x, out], target)
         autotune.lower(schedule, args)
+
+
+def test_long_sums_of_too_few_results_to_fill_a_gpu_are_parted_among_the_threads_of_a_block():
+    data = te.placeholder((1, 64, 7, 7), name="data")
+    weight = te.placeholder((343, 64, 3, 3), name="weight")
+    conv = topi.nn.conv2d_nchw(data, weight, 1, 1)
+    relu = topi.nn.relu(conv)
+    kernel = kernel_of(fallback_schedule((data, weight, relu), "cuda"), "cuda")
+    assert [call.launch.block for call in kernel.calls] == [(32, 8, 1), (128, 1, 1)]
+    assert "/ 9" not in kernel.source  # filter elements are counted by loops of their own
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape).astype("float32") for shape in (data.shape, weight.shape)]
+    got, want = np.full((1, 343, 7, 7), np.nan, "float32"), np.zeros((1, 343, 7, 7), "float32")
+    run("cuda -emulate", (data, weight, relu), arrays, [got])
+    run("c", (data, weight, relu), arrays, [want])
+    np.testing.assert_allclose(got, want, rtol=2e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("results", "block"), [(1 << 14, (64, 1, 1)), (1 << 17, (128, 1, 1))])
+def test_many_results_have_a_thread_each_and_few_a_block(results, block):
+    a, b = te.placeholder((results, 512), name="a"), te.placeholder((1, 512), name="b")
+    kernel = kernel_of(fallback_schedule((a, b, topi.nn.dense(a, b)), "cuda"), "cuda")
+    assert kernel.calls[0].launch.block == block
