@@ -40,13 +40,26 @@ TEST = [
     *BROWSER,
     *NVRTC,
 ]
+# Where the repository is public, such as "https://github.com/NAME/autotune"; empty until it is.
+REPOSITORY = ""
+
+
+def long_description(text, repository):
+    """Return a README whose links and pictures also work on a package index."""
+    if not repository:
+        return text
+    target = r"(?!https?:|#)([^)\s]+)\)"
+    pictures = re.sub(rf"!\[([^\]]*)\]\({target}", rf"![\1]({repository}/raw/main/\2)", text)
+    return re.sub(rf"\]\({target}", rf"]({repository}/blob/main/\1)", pictures)
+
 
 setup(
     name="autotune",
     version=VERSION,
     description="A stand-alone kernel autotuner in the style of AutoTVM, for CUDA and C",
-    long_description=(HERE / "README.md").read_text("utf-8"),
+    long_description=long_description((HERE / "README.md").read_text("utf-8"), REPOSITORY),
     long_description_content_type="text/markdown",
+    url=REPOSITORY or None,
     license="Apache-2.0",
     python_requires=">=3.10",
     keywords=["autotuning", "autotvm", "tvm", "cuda", "compiler", "gpu"],

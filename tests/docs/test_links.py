@@ -4,6 +4,8 @@ The book's own are checked when it is built, as a page of it; those of other sit
 """
 
 import re
+import runpy
+from unittest.mock import patch
 
 import pytest
 
@@ -40,3 +42,15 @@ def test_each_page_stands_in_a_table_of_contents():
             listed |= {(index.parent / f"{line}.md").resolve() for line in lines}
     pages = set((ROOT / "docs").rglob("*.md")) - {ROOT / "docs" / "index.md"}
     assert {page.resolve() for page in pages} <= listed
+
+
+def test_a_package_index_gets_a_readme_with_absolute_links():
+    with patch("setuptools.setup"):
+        made = runpy.run_path(str(ROOT / "setup.py"))["long_description"]
+    text = "![a](docs/a.svg) [b](docs/b.md#c) [d](#d) [e](https://e.org)"
+    home = "https://host.org/us/autotune"
+    assert made(text, home) == (
+        f"![a]({home}/raw/main/docs/a.svg) [b]({home}/blob/main/docs/b.md#c) [d](#d) "
+        "[e](https://e.org)"
+    )
+    assert made(text, "") == text
