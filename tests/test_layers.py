@@ -48,7 +48,9 @@ DOORS = {
 }
 # Folders that are imported through their face: what others may use stands in `__init__`. Workers
 # start without running that of the folders below these, so there modules are imported themselves.
-FACES = {"cost_model", "driver", "features", "lowering"}
+FACES = {
+    "auto_scheduler", "cost_model", "driver", "features", "graph", "lowering", "network",
+}  # fmt: skip
 ROW_OF = {name: i for i, row in enumerate(ROWS) for name in row}
 
 
@@ -106,9 +108,16 @@ def test_a_folder_is_imported_through_its_face(path):
         return
     for node in import_statements(path):
         if isinstance(node, ast.ImportFrom) and node.module.startswith("autotune."):
-            _, folder, *inside = node.module.split(".")
-            face = folder == own or folder not in FACES or not inside
-            assert face, f"{path}: import from autotune.{folder}, not from {node.module}"
+            folder = node.module.split(".")[1]
+            if folder == own or folder not in FACES:
+                continue
+            assert FILES[node.module].name == "__init__.py", (
+                f"{path}: import from the folder's face, not from {node.module}"
+            )
+            for alias in node.names:
+                assert alias.name in public_names(node.module), (
+                    f"{path}: {alias.name} must be in __all__ of {node.module}"
+                )
 
 
 def module_name(path: Path) -> str:
@@ -150,6 +159,15 @@ def test_no_modules_import_each_other_in_a_circle():
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" <- ".join(error.args[1]))
+
+
+@cache
+def public_names(module: str) -> set[str]:
+    """Return what a face lists in `__all__`."""
+    for node in ast.parse(FILES[module].read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
 
 
 def test_importing_autotune_does_not_import_the_template_library():

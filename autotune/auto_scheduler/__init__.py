@@ -1,12 +1,21 @@
 """The auto-scheduler: fast kernels from a definition alone, without a template."""
 
-from autotune.auto_scheduler import workload_registry
-from autotune.auto_scheduler.best_record import load_best, load_best_record
+from autotune.auto_scheduler import record_codec, workload_registry
+from autotune.auto_scheduler.best_record import (
+    FAR,
+    decode_workload_key,
+    fair,
+    load_best,
+    load_best_record,
+    workload_distance,
+)
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.cost_model import CostModel, PythonBasedModel, RandomModel, XGBModel
+from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
+from autotune.auto_scheduler.fallback import fallback_schedule
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.loop_state import StateObject
-from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.measuring import (
     LocalBuilder,
     LocalRPCMeasureContext,
@@ -20,7 +29,9 @@ from autotune.auto_scheduler.record_file import (
     load_records,
     save_records,
 )
+from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.recover import recover_measure_input
+from autotune.auto_scheduler.search.tuner import SketchTuner
 from autotune.auto_scheduler.search_policy import (
     EmptyPolicy,
     PreloadMeasuredStates,
@@ -39,6 +50,7 @@ from autotune.auto_scheduler.tune_task import auto_schedule
 from autotune.auto_scheduler.workload_registry import make_workload_key, register_workload
 
 __all__ = [
+    "FAR",
     "ComputeDAG",
     "CostModel",
     "EmptyPolicy",
@@ -57,8 +69,11 @@ __all__ = [
     "RandomModel",
     "RecordReader",
     "RecordToFile",
+    "RecordedState",
+    "RecordedTask",
     "SearchTask",
     "SketchPolicy",
+    "SketchTuner",
     "State",
     "StateObject",
     "TaskScheduler",
@@ -67,12 +82,19 @@ __all__ = [
     "XGBModel",
     "auto_schedule",
     "create_task",
+    "decode_workload_key",
+    "equivalent_keys",
+    "fair",
+    "fallback_schedule",
     "load_best",
     "load_best_record",
     "load_records",
     "make_workload_key",
+    "record_codec",
     "recover_measure_input",
     "register_workload",
     "save_records",
+    "structural_hash",
+    "workload_distance",
     "workload_registry",
 ]

@@ -6,10 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from autotune.auto_scheduler.measure_input import RecordedTask
-from autotune.auto_scheduler.record_codec import NOTE
-from autotune.auto_scheduler.record_codec import decode as decode_scheduled
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler import RecordedState, RecordedTask, record_codec
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record import RACE_NOTE
 from autotune.record.codec import Decoder
@@ -63,11 +60,11 @@ class LineReader:
         Raises:
             RecordError: it is no record.
         """
-        note, self._note = self._note, text if text.startswith(NOTE) else ""
+        note, self._note = self._note, text if text.startswith(record_codec.NOTE) else ""
         line = text.removeprefix("\ufeff").removeprefix(RACE_NOTE)
         race = len(line) != len(text) and RACE_NOTE in text[: len(RACE_NOTE) + 1]
         if line.startswith(_SCHEDULED):
-            pair: Any = decode_scheduled(line, note)
+            pair: Any = record_codec.decode(line, note)
         else:
             pair = self._decoder.decode(line, protocol_of(line))
         return None if pair is None else Trial(pair[0], pair[1], race)

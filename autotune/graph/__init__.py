@@ -1,10 +1,12 @@
 """Networks as graphs of operators: what they compute, and how they are made simpler and cut."""
 
+from autotune.graph import ops
 from autotune.graph.graph import Graph, free_variables, run_values
 from autotune.graph.operator import OPERATORS, Operator, Pattern
 from autotune.graph.text import digest, equal, graph_text
 from autotune.graph.types import Array, TensorType
 from autotune.graph.value import Constant, Node, Result, Value, Variable, apply
+from autotune.graph.verify import check_computable, raise_all, verify
 
 __all__ = [
     "OPERATORS",
@@ -19,9 +21,13 @@ __all__ = [
     "Value",
     "Variable",
     "apply",
+    "check_computable",
     "digest",
     "equal",
     "free_variables",
     "graph_text",
+    "ops",
+    "raise_all",
     "run_values",
+    "verify",
 ]

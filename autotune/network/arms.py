@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from autotune.auto_scheduler.record_file import RecordToFile
-from autotune.auto_scheduler.search.tuner import SketchTuner
-from autotune.auto_scheduler.search_policy import SketchPolicy
+from autotune.auto_scheduler import RecordToFile, SketchPolicy, SketchTuner
 from autotune.graph.fuse import Function
 from autotune.measure import MeasureInput, MeasureResult, Session
 from autotune.network.history_choice import search_task

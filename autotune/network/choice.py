@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autotune.errors import AutotuneError
-from autotune.graph import Constant, Node, Value
+from autotune.graph import Constant, Node, Operator, Pattern, Value
 from autotune.graph.fuse import Function
-from autotune.graph.operator import Operator, Pattern
-from autotune.graph.passes.fold_constant import folded
+from autotune.graph.passes import folded
 from autotune.network.implementations import FunctionOffer, offers_of
 from autotune.target import Target
 from autotune.task import ConfigEntity, DispatchContext

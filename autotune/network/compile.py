@@ -10,13 +10,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from autotune.auto_scheduler.fallback import fallback_schedule
+from autotune.auto_scheduler import fallback_schedule
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, GraphError
-from autotune.graph import Graph
+from autotune.graph import Graph, check_computable, raise_all, verify
 from autotune.graph.fuse import Function
 from autotune.graph.passes import OWN, Pipeline
-from autotune.graph.verify import check_computable, raise_all, verify
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, untuned
 from autotune.network.compiled import CompiledNetwork

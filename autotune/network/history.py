@@ -8,17 +8,18 @@ from collections.abc import Iterable
 from contextvars import ContextVar, Token
 from os import PathLike
 
-from autotune.auto_scheduler import ComputeDAG
-from autotune.auto_scheduler.best_record import (
+from autotune.auto_scheduler import (
     FAR,
+    ComputeDAG,
+    MeasureInput,
+    RecordReader,
     decode_workload_key,
+    equivalent_keys,
     fair,
+    record_codec,
+    structural_hash,
     workload_distance,
 )
-from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
-from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.record_codec import GRAPH_HASH, Pair
-from autotune.auto_scheduler.record_file import RecordReader
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, RecordError
 from autotune.graph.fuse import Function
@@ -32,7 +33,7 @@ _log = logging.getLogger("autotune")
 _current: ContextVar[ApplyHistoryBest | None]
 _EXPECTED = "a log, a list of logs, or None"
 # Workload key, or hash of a graph -> kind of target -> the fastest record and its result.
-_Best = dict[str, dict[str, Pair]]
+_Best = dict[str, dict[str, record_codec.Pair]]
 
 
 class ApplyHistoryBest:
@@ -53,12 +54,12 @@ class ApplyHistoryBest:
 
     def __init__(
         self,
-        records: LogPath | Iterable[LogPath | Pair] | None,
+        records: LogPath | Iterable[LogPath | record_codec.Pair] | None,
         n_lines: int | None = None,
         include_compatible: bool = False,
     ) -> None:
         del n_lines
-        self.logs: list[LogPath | Pair] = []
+        self.logs: list[LogPath | record_codec.Pair] = []
         if isinstance(records, str | bytes | PathLike):
             self.logs.append(records)
         elif isinstance(records, Iterable):
@@ -137,7 +138,7 @@ class ApplyHistoryBest:
             return self._best
 
 
-def _read(log: LogPath) -> list[Pair]:
+def _read(log: LogPath) -> list[record_codec.Pair]:
     try:
         return fair(RecordReader(log, races=True))
     except (AutotuneError, OSError) as error:
@@ -145,11 +146,11 @@ def _read(log: LogPath) -> list[Pair]:
         return []
 
 
-def _add(pairs: Iterable[Pair], best: _Best) -> None:
+def _add(pairs: Iterable[record_codec.Pair], best: _Best) -> None:
     for record, result in pairs:
         if not result.ok:
             continue
-        kind, graph = record.target.kind.name, result.extra.get(GRAPH_HASH)
+        kind, graph = record.target.kind.name, result.extra.get(record_codec.GRAPH_HASH)
         for key in (record.task.workload_key, *([graph] if isinstance(graph, str) else [])):
             kinds = best.setdefault(key, {})
             known = kinds.get(kind)

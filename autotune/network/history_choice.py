@@ -8,11 +8,14 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from autotune.auto_scheduler import ComputeDAG, SearchTask
-from autotune.auto_scheduler.best_record import fair
-from autotune.auto_scheduler.equivalent_keys import equivalent_keys
-from autotune.auto_scheduler.record_codec import is_of_graph
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler import (
+    ComputeDAG,
+    RecordedState,
+    SearchTask,
+    equivalent_keys,
+    fair,
+    record_codec,
+)
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, SpaceError
 from autotune.graph.fuse import Function
@@ -106,7 +109,7 @@ class History:
             if inp.task.workload_key in keys
             and inp.target.kind == target.kind
             and result.ok
-            and is_of_graph(result, task.graph_hash)
+            and record_codec.is_of_graph(result, task.graph_hash)
         }
         return sorted(mine.values(), key=lambda pair: (pair[1], pair[0].key))[:most]
 

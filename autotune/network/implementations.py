@@ -16,9 +16,8 @@ from importlib import import_module
 from typing import Any
 
 from autotune.errors import AutotuneError, GraphError
-from autotune.graph import Value
+from autotune.graph import Operator, Value
 from autotune.graph.fuse import Function
-from autotune.graph.operator import Operator
 from autotune.network.layer import Layer, layers_of
 from autotune.target import Target
 from autotune.task import Task, create

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from autotune.graph import Constant, Node, TensorType, Value, ops
+from autotune.graph import Constant, Node, Operator, Pattern, TensorType, Value, ops
 from autotune.graph.fuse import Function
-from autotune.graph.operator import Operator, Pattern
-from autotune.graph.passes.fold_scale import channels, vector_axis
+from autotune.graph.passes import channels, vector_axis
 from autotune.target import Target
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, RecordError
-from autotune.graph import Graph
+from autotune.graph import Graph, digest
 from autotune.graph.fuse import partition
-from autotune.graph.text import digest
 from autotune.measure import Session, measure_option
 from autotune.network.allocation import next_arm
 from autotune.network.arms import Arm, Tuned, tuned_functions

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from autotune.auto_scheduler import MeasureInput as StateInput
 from autotune.auto_scheduler import record_codec
-from autotune.auto_scheduler.measure_input import MeasureInput as StateInput
 from autotune.errors import RecordError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.record.paths import LogPath, log_path

@@ -4,8 +4,13 @@ from autotune.graph.passes.alter_layout import alter_layout
 from autotune.graph.passes.canonical import canonicalize_ops, simplify_expressions
 from autotune.graph.passes.common import eliminate_common
 from autotune.graph.passes.epilogue import fold_affine
-from autotune.graph.passes.fold_constant import fold_constant
-from autotune.graph.passes.fold_scale import fold_scale_backward, fold_scale_forward
+from autotune.graph.passes.fold_constant import fold_constant, folded
+from autotune.graph.passes.fold_scale import (
+    channels,
+    fold_scale_backward,
+    fold_scale_forward,
+    vector_axis,
+)
 from autotune.graph.passes.pipeline import (
     OWN,
     RELAY_CPU,
@@ -23,11 +28,14 @@ __all__ = [
     "Pipeline",
     "alter_layout",
     "canonicalize_ops",
+    "channels",
     "eliminate_common",
     "fold_affine",
     "fold_constant",
     "fold_scale_backward",
     "fold_scale_forward",
+    "folded",
     "simplify_expressions",
     "simplify_inference",
+    "vector_axis",
 ]
