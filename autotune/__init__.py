@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         features,
         kernel,
         measure,
+        network,
         record,
         runtime,
         target,
@@ -79,8 +80,8 @@ _HOMES = {
     **{
         name: f"autotune.{name}"
         for name in (
-            "auto_scheduler", "driver", "errors", "features", "kernel", "measure", "record",
-            "runtime", "target", "task", "te", "topi", "tuner", "tvm", "utils",
+            "auto_scheduler", "driver", "errors", "features", "kernel", "measure", "network",
+            "record", "runtime", "target", "task", "te", "topi", "tuner", "tvm", "utils",
         )
     },
     "ApplyFixedConfig": "autotune.task:ApplyFixedConfig",
@@ -165,6 +166,7 @@ __all__ = [
     "lower",
     "measure",
     "measure_option",
+    "network",
     "record",
     "register_topi_compute",
     "register_topi_schedule",
