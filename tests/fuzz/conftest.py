@@ -1,8 +1,11 @@
 import pytest
 
+from tests.fuzz.states import STATES
+
 
 def pytest_addoption(parser):
     parser.addoption("--schedules", type=int, help="how many random schedules to draw")
+    parser.addoption("--cases", type=int, help="how many random states to draw")
     parser.addoption("--first-seed", type=int, help="seed of the first of them")
 
 
@@ -11,3 +14,11 @@ def seeds(request):
     # The options exist only where this folder is named on the command line.
     first = request.config.getoption("--first-seed", None) or 0
     return range(first, first + (request.config.getoption("--schedules", None) or 150))
+
+
+@pytest.fixture(scope="session")
+def state_seeds(request):
+    """The seeds of random states; each draws `STATES` of them."""
+    first = request.config.getoption("--first-seed", None) or 0
+    cases = request.config.getoption("--cases", None) or 48
+    return range(first, first + -(-cases // STATES))

@@ -10,16 +10,20 @@ from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.codegen import kernel_of_schedule
 from autotune.errors import InstantiationError, LoweringError, ScheduleError
 from tests.fuzz.check import Trial
+from tests.fuzz.operators import OPERATORS
 from tests.fuzz.workloads import WORKLOADS
 
+COMPUTATIONS = {**WORKLOADS, **OPERATORS}
 TARGETS = {"c": "llvm", "cuda": "cuda -arch=sm_90"}
+# States of one workload that one seed draws.
+STATES = 4
 
 
-def draw_states(seed, count=4):
+def draw_states(seed, count=STATES):
     """Draw some states of one workload for one target, and print their kernels."""
     rng = random.Random(f"state {seed}")
-    name, language = rng.choice(list(WORKLOADS)), rng.choice(list(TARGETS))
-    workload = WORKLOADS[name](rng)
+    name, language = rng.choice(list(COMPUTATIONS)), rng.choice(list(TARGETS))
+    workload = COMPUTATIONS[name](rng)
     target = TARGETS[language]
     task = SearchTask(
         compute_dag=ComputeDAG(workload.args),

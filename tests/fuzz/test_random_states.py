@@ -1,4 +1,7 @@
-"""Random states of the auto-scheduler, in C and in emulated CUDA, compute what numpy does."""
+"""Random states of the auto-scheduler, in C and in emulated CUDA, compute what numpy does.
+
+pytest tests/fuzz/test_random_states.py --cases 2000
+"""
 
 from tests.fuzz.check import run
 from tests.fuzz.states import draw_states
@@ -8,8 +11,8 @@ BATCH = 30
 MOST_REFUSED = 0.05
 
 
-def test_random_states_compute_what_numpy_does(seeds, tmp_path):
-    trials = [trial for seed in seeds[: max(1, len(seeds) // 12)] for trial in draw_states(seed)]
+def test_random_states_compute_what_numpy_does(state_seeds, tmp_path):
+    trials = [trial for seed in state_seeds for trial in draw_states(seed)]
     for language in ("c", "cuda"):
         ready = [t for t in trials if t.kernel is not None and t.language == language]
         for first in range(0, len(ready), BATCH):
