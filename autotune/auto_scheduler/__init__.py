@@ -23,6 +23,7 @@ from autotune.auto_scheduler.measuring import (
     RPCRunner,
     TuningOptions,
 )
+from autotune.auto_scheduler.program_measurer import ProgramMeasurer
 from autotune.auto_scheduler.record_file import (
     RecordReader,
     RecordToFile,
@@ -64,6 +65,7 @@ __all__ = [
     "PreloadCustomSketchRule",
     "PreloadMeasuredStates",
     "PrintTableInfo",
+    "ProgramMeasurer",
     "PythonBasedModel",
     "RPCRunner",
     "RandomModel",

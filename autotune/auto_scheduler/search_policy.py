@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from autotune.auto_scheduler.errors import TuningOptionError
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.measuring import MeasureCallback, TuningOptions
+from autotune.auto_scheduler.program_measurer import ProgramMeasurer
 from autotune.auto_scheduler.record_file import RecordToFile, as_input
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.resume import measured_states
@@ -26,11 +28,13 @@ from autotune.auto_scheduler.search.tuner import SketchTuner
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, SketchRule, generate_sketches
 from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.verbose import loops_text, title, trial_text
 from autotune.errors import RecordError
 from autotune.measure import MeasureInput as Trial
 from autotune.measure import MeasureResult
 from autotune.tuner import callback as watchers
 from autotune.tuner.result import TuneResult
+from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
 
 logger = logging.getLogger("auto_scheduler")
@@ -91,6 +95,37 @@ class SearchPolicy:
         """Say how much is printed."""
         self.verbose = verbose
 
+    def continue_search_one_round(
+        self, num_measure: int, measurer: ProgramMeasurer
+    ) -> tuple[list[Trial], list[MeasureResult]]:
+        """Propose, measure and learn once; return what was measured, and what came of it.
+
+        Both are empty where the policy has nothing left to propose.
+
+        Args:
+            num_measure: states to measure at most.
+            measurer: measures them.
+        """
+        check = Check(TuningOptionError, "continue_search_one_round")
+        count = check.whole("num_measure", num_measure, 1)
+        check.kind("measurer", measurer, ProgramMeasurer, "a ProgramMeasurer")
+        self._say(title("Search"))
+        states = self.propose(count)
+        if not states:
+            self._say("It seems all candidates in the search space have been measured.")
+            return [], []
+        self._say(title("Measure"))
+        inputs, results = measurer.measure(self.task, self, states)
+        self._say(title("Train cost model"))
+        started = time.monotonic()
+        self.learn(zip(inputs, results, strict=True))
+        self._say(f"Time elapsed for training: {time.monotonic() - started:.2f} s")
+        return inputs, results
+
+    def _say(self, text: str) -> None:
+        if self.verbose:
+            print(text)
+
     def search(self, options: TuningOptions) -> TuneResult:
         """Propose, measure and learn, as templates are tuned: verified, raced, summed up."""
         self.set_verbose(options.verbose)
@@ -98,8 +133,10 @@ class SearchPolicy:
         calls: list[Callable[..., None]] = [
             _Adapted(self, each) for each in options.measure_callbacks or ()
         ]
-        if options.verbose:
+        if options.verbose == 1:
             calls.append(watchers.progress_bar(options.num_measure_trials))
+        elif options.verbose:
+            calls.append(_EachTrial(self.task))
         try:
             result = tuner.tune(
                 options.num_measure_trials,
@@ -296,6 +333,26 @@ class _Adapted:
         del tuner
         named: list[MeasureInput] = [as_input(inp) for inp in inputs]
         self._callback(self._policy, named, list(results))
+
+
+class _EachTrial:
+    """Shows every trial of a run with its loops."""
+
+    def __init__(self, task: SearchProblem) -> None:
+        self._task = task
+        self._count = 0
+        self._best = 0.0
+
+    def __call__(
+        self, tuner: Tuner, inputs: Sequence[Trial], results: Sequence[MeasureResult]
+    ) -> None:
+        del tuner
+        for inp, result in zip(inputs, results, strict=True):
+            self._count += 1
+            rate = self._task.flop / result.seconds / 1e9 if result.ok else 0.0
+            self._best = max(self._best, rate)
+            loops = loops_text(self._task.compute_dag, as_input(inp).state)
+            print(trial_text(self._count, rate, self._best, result, loops))
 
 
 __all__ = [
