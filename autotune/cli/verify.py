@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -73,7 +73,7 @@ def verify(
     import_templates(modules, files)
     runners = []
 
-    def option_for(way: Way) -> dict[str, object]:
+    def option_for(way: Way) -> Mapping[str, object]:
         runner = LocalRunner(
             run_timeout, repeat=_SAMPLES, device=device, verify="all", **way.arguments()
         )

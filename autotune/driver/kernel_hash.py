@@ -58,7 +58,7 @@ def kernel_hash(output: object, target: Target, rendered: Kernel | None = None) 
             return None
 
 
-def of_source(kernel: Kernel, reference: Callable[..., Any] | None) -> str:
+def of_source(kernel: Kernel, reference: Callable[..., object] | None) -> str:
     """Return the hash of a hand-written kernel."""
     headers, flags = header_contents(kernel.source, kernel.flags)
     facts = [kernel.name, kernel.language, _plain(kernel.args), _plain(kernel.calls)]
@@ -66,7 +66,7 @@ def of_source(kernel: Kernel, reference: Callable[..., Any] | None) -> str:
     return _digest([json.dumps(facts), kernel.source])
 
 
-def of_schedule(schedule: Schedule, args: Iterable[Any]) -> str:
+def of_schedule(schedule: Schedule, args: Iterable[object]) -> str:
     """Return the hash of what is computed, in which order the arguments come, and how."""
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
     computes = dag_text([tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)])
@@ -79,7 +79,7 @@ def _digest(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()[:LENGTH]
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """Return frozen data for JSON, without fields at their default: new ones change no hash."""
     if value is None or isinstance(value, (str, int, float)):
         return value
@@ -102,7 +102,7 @@ def _fields(kind: type) -> tuple[tuple[str, object], ...] | None:
     return tuple([(each.name, each.default) for each in fields(kind)])
 
 
-def _identity(reference: Callable[..., Any] | None) -> str:
+def _identity(reference: Callable[..., object] | None) -> str:
     """Return what is known of a reference: its source, else its name."""
     if reference is None:
         return ""

@@ -88,5 +88,5 @@ def check_items(owner: str, name: str, items: Any, kind: type, expected: str) ->
     for one in check.sequence(name, items, expected):
         if not isinstance(one, kind):
             check.refuse(name, expected, one)
-    given: Sequence[Any] = items
+    given: Sequence[object] = items
     return given

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
@@ -31,7 +30,7 @@ from autotune.target.backends import LANGUAGES
 from autotune.utils.check import Check
 
 Define = bool | int | float | str
-Reference = Callable[..., Any]
+Reference = Callable[..., object]
 Extent = int | Sequence[int]
 
 

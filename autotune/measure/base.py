@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any
 
 from autotune.errors import MeasureError
 from autotune.measure.batcher import Batcher
@@ -56,7 +55,7 @@ class Builder:
 
     timeout: float = 10
     n_parallel: int = 1
-    build_kwargs: dict[str, Any] = {}  # noqa: RUF012 - replaced, never changed in place
+    build_kwargs: dict[str, object] = {}  # noqa: RUF012 - replaced, never changed in place
     task: Workload | None = None
     _batcher: Batcher[MeasureInput, BuildResult | MeasureResult] | None = None
 
@@ -72,7 +71,7 @@ class Builder:
         """
         return False
 
-    def set_task(self, task: Workload, build_kwargs: dict[str, Any] | None = None) -> None:
+    def set_task(self, task: Workload, build_kwargs: dict[str, object] | None = None) -> None:
         """Called before a task is measured; ``build_kwargs`` comes from the runner."""
         self.task = task
         self.build_kwargs = dict(build_kwargs or {})
@@ -165,7 +164,7 @@ class Runner:
         Here nothing happens; a runner must be able to run without it.
         """
 
-    def get_build_kwargs(self) -> dict[str, Any]:
+    def get_build_kwargs(self) -> dict[str, object]:
         """Return what the builder must know of the device; called after `set_task`."""
         return {}
 

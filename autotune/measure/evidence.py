@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Race:
     default: str | None = None
     rounds: tuple[int, int] | None = None
     risk: float | None = None
-    others: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def keys(self) -> set[str]:
@@ -102,7 +101,7 @@ class Evidence:
     cut_short: bool | None = None
     dropped: int | None = None
     throttled: bool | None = None
-    clocks: Mapping[str, Any] | None = None
+    clocks: Mapping[str, object] | None = None
     verified: bool | None = None
     resources: Mapping[str, float | None] | None = None
     flush: bool | None = None
@@ -118,10 +117,10 @@ class Evidence:
     kernel_hash: str | None = None
     same_code_as: str | None = None
     race: Race | None = None
-    others: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, object] = field(default_factory=dict)
 
     @staticmethod
-    def known(values: Mapping[str, Any]) -> Evidence:
+    def known(values: Mapping[str, object]) -> Evidence:
         """Return the evidence of which these fields are known.
 
         Logs have a hundred thousand records; all but the given fields are the class's own.
@@ -139,7 +138,7 @@ class Evidence:
 
 
 _new = Evidence.__new__
-_NOTHING_ELSE: Mapping[str, Any] = {}
+_NOTHING_ELSE: Mapping[str, object] = {}
 # Fields that are keys of a record, in the order in which they are written.
 NAMES = tuple(each.name for each in fields(Evidence) if each.name != "others")
 NOTHING = Evidence()

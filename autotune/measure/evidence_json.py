@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeGuard, TypeVar
 
 from autotune.measure.evidence import NAMES, NOTHING, Evidence, Race, Raced
 from autotune.workload.candidate import key_from_json, key_to_json
+
+Value = TypeVar("Value")
 
 _LONGEST_HASH = 64
 _LARGEST = sys.float_info.max
 # Where these are, they say something.
 _NEVER_NULL = ("race", "roofline")
-_LISTS = ("ci95", "roof", "stages")
 _RACE = frozenset(("candidates", "tied", "passed_over", "trial", "default", "rounds", "risk"))
 
 
-def to_json(evidence: Evidence) -> dict[str, Any]:
+def to_json(evidence: Evidence) -> dict[str, object]:
     """Return the keys of a record: what is known, and what others noted."""
     if evidence is NOTHING:
         return {}
@@ -32,7 +33,7 @@ def to_json(evidence: Evidence) -> dict[str, Any]:
     return {**row, **evidence.others}
 
 
-def from_json(row: Mapping[str, Any]) -> Evidence:
+def from_json(row: Mapping[str, object]) -> Evidence:
     """Read the keys of a record.
 
     Raises:
@@ -40,8 +41,8 @@ def from_json(row: Mapping[str, Any]) -> Evidence:
     """
     if not row:
         return NOTHING
-    known: dict[str, Any] = {}
-    others: dict[str, Any] = {}
+    known: dict[str, object] = {}
+    others: dict[str, object] = {}
     for key, value in row.items():
         form = _READ.get(key)
         if form is None:
@@ -60,7 +61,7 @@ def from_json(row: Mapping[str, Any]) -> Evidence:
     return Evidence.known(known)
 
 
-def noted(extra: Mapping[str, Any]) -> Evidence:
+def noted(extra: Mapping[str, object]) -> Evidence:
     """Return what a builder or runner of somebody noted of a trial, in whatever form."""
     evidence = NOTHING
     for key, value in extra.items():
@@ -71,16 +72,16 @@ def noted(extra: Mapping[str, Any]) -> Evidence:
     return evidence
 
 
-def _plain(name: str, value: Any) -> Any:
-    if name == "race":
+def _plain(name: str, value: object) -> object:
+    if isinstance(value, Race):
         return _race_to_json(value)
-    if name == "same_code_as":
+    if name == "same_code_as" and isinstance(value, str):
         return key_to_json(value)
-    return list(value) if name in _LISTS else value
+    return list(value) if isinstance(value, tuple) else value
 
 
-def _race_to_json(race: Race) -> dict[str, Any]:
-    row: dict[str, Any] = {}
+def _race_to_json(race: Race) -> dict[str, object]:
+    row: dict[str, object] = {}
     if race.rounds is not None:
         row |= {"rounds": list(race.rounds), "risk": race.risk}
     row |= {
@@ -99,10 +100,10 @@ def _keys_to_json(keys: tuple[str, ...]) -> list[int | str]:
     return [key_to_json(key) for key in keys]
 
 
-def _raced_to_json(one: Raced) -> dict[str, Any]:
+def _raced_to_json(one: Raced) -> dict[str, object]:
     """Return one that ran: a point of a space by its index, anything else by its key."""
     name = key_to_json(one.key)
-    row: dict[str, Any] = {"index": name} if isinstance(name, int) else {"key": name}
+    row: dict[str, object] = {"index": name} if isinstance(name, int) else {"key": name}
     if one.seconds is not None:
         row["seconds"] = one.seconds
     if one.medians:
@@ -116,8 +117,9 @@ def _raced_to_json(one: Raced) -> dict[str, Any]:
     return row
 
 
-def _race(value: Any) -> Race:
-    rounds = _all(_count, value.get("rounds"))
+def _race(given: object) -> Race:
+    value = _mapping(given)
+    rounds, risk = _all(_count, value.get("rounds")), value.get("risk")
     return Race(
         candidates=tuple(map(_raced, _listed(value.get("candidates", [])))),
         tied=tuple(map(key_from_json, _listed(value.get("tied", [])))),
@@ -125,12 +127,13 @@ def _race(value: Any) -> Race:
         trial=_time(value.get("trial")),
         default=key_from_json(value["default"]) if "default" in value else None,
         rounds=rounds if len(rounds) == 2 else None,
-        risk=value["risk"] if is_number(value.get("risk")) else None,
+        risk=risk if is_number(risk) else None,
         others={key: each for key, each in value.items() if key not in _RACE},
     )
 
 
-def _raced(row: Any) -> Raced:
+def _raced(given: object) -> Raced:
+    row = _mapping(given)
     return Raced(
         key=key_from_json(row["key"] if "key" in row else _count(row["index"])),
         seconds=_number(row["seconds"]) if "seconds" in row else None,
@@ -141,7 +144,7 @@ def _raced(row: Any) -> Raced:
     )
 
 
-def _all(form: Callable[[Any], Any], values: Any) -> tuple[Any, ...]:
+def _all(form: Callable[[object], Value], values: object) -> tuple[Value, ...]:
     """Return what a list holds; nothing where it is no such list, as nobody relies on it."""
     try:
         return tuple(map(form, _listed(values)))
@@ -149,61 +152,63 @@ def _all(form: Callable[[Any], Any], values: Any) -> tuple[Any, ...]:
         return ()
 
 
-def _time(value: Any) -> float | None:
+def _time(value: object) -> float | None:
     """Return seconds that something may have taken; None of anything else."""
     return float(value) if is_number(value) and value > 0 else None
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a finite number; true and false are none."""
     kind = type(value)
     return (kind is float or kind is int) and -_LARGEST <= value <= _LARGEST  # type: ignore[operator]
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if not is_number(value):
         raise ValueError
-    return value  # type: ignore[no-any-return]
+    return value
 
 
-def _share(value: Any) -> float:
+def _share(value: object) -> float:
     if not is_number(value) or value < 0:
         raise ValueError
-    return value  # type: ignore[no-any-return]
+    return value
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     if type(value) is not int or value < 0:
         raise ValueError
     return value
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: object) -> list[object]:
     if not isinstance(value, list):
         raise TypeError
     return value
 
 
-def _interval(value: Any) -> tuple[float, float]:
+def _interval(value: object) -> tuple[float, float]:
+    if not isinstance(value, (list, tuple)):
+        raise TypeError
     low, high = value
     if not (is_number(low) and is_number(high)):
         raise ValueError
     return low, high
 
 
-def _roof(value: Any) -> tuple[float, ...]:
+def _roof(value: object) -> tuple[float, ...]:
     flop, moved_bytes, flops, bandwidth = map(_share, _listed(value))
     return flop, moved_bytes, flops, bandwidth
 
 
-def _stages(value: Any) -> tuple[float, ...]:
+def _stages(value: object) -> tuple[float, ...]:
     found = tuple(map(_share, _listed(value)))
     if len(found) not in (3, 4) or list(found) != sorted(found, reverse=True):
         raise ValueError
     return found
 
 
-def _report(value: Any) -> Mapping[str, float | None]:
+def _report(value: object) -> Mapping[str, float | None]:
     if not isinstance(value, dict):
         raise TypeError
     for number in value.values():
@@ -212,31 +217,31 @@ def _report(value: Any) -> Mapping[str, float | None]:
     return value
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError
     return value
 
 
-def _hash(value: Any) -> str:
+def _hash(value: object) -> str:
     if not isinstance(value, str) or len(value) > _LONGEST_HASH:
         raise TypeError
     return value
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise TypeError
     return value
 
 
-_FORMS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+_FORMS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "race": (_race, "a race with its candidates"),
     "ci95": (_interval, "two numbers"),
     "median": (_share, "a number from 0 on"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from autotune.measure.base import Builder, Runner
 from autotune.measure.parts import chosen_builder, chosen_runner
@@ -12,7 +12,14 @@ from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.workload import Workload
 
 
-def measure_option(builder: Builder | str, runner: Runner | str) -> dict[str, Any]:
+class MeasureOption(TypedDict):
+    """Who builds and who runs."""
+
+    builder: Builder
+    runner: Runner
+
+
+def measure_option(builder: Builder | str, runner: Runner | str) -> MeasureOption:
     """Choose who builds and who runs; ``"local"`` stands for the defaults on this machine.
 
     Raises:
@@ -31,7 +38,7 @@ def measure_option(builder: Builder | str, runner: Runner | str) -> dict[str, An
 class _MeasureBatch:
     """Measures a list of inputs and waits for all of them."""
 
-    def __init__(self, task: Workload, option: Mapping[str, Any]) -> None:
+    def __init__(self, task: Workload, option: Mapping[str, object]) -> None:
         self._pipeline = Pipeline(task, option)
         session = self._pipeline.session
         self.n_parallel: int = session.builder.n_parallel
@@ -49,6 +56,6 @@ class _MeasureBatch:
         self._pipeline.close()
 
 
-def create_measure_batch(task: Workload, option: Mapping[str, Any]) -> _MeasureBatch:
+def create_measure_batch(task: Workload, option: Mapping[str, object]) -> _MeasureBatch:
     """Return a function that measures a batch, with AutoTVM's ``n_parallel`` attribute."""
     return _MeasureBatch(task, option)

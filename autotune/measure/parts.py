@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn
 
 from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner
@@ -10,7 +10,7 @@ from autotune.measure.build.builder import LocalBuilder
 from autotune.measure.run.runner import LocalRunner
 
 
-def chosen_builder(owner: str, choice: Any, named: bool = True) -> Builder:
+def chosen_builder(owner: str, choice: object, named: bool = True) -> Builder:
     """Return a builder; ``"local"`` stands for the default one, where names are taken.
 
     Raises:
@@ -20,7 +20,7 @@ def chosen_builder(owner: str, choice: Any, named: bool = True) -> Builder:
     return builder if isinstance(builder, Builder) else _refuse(owner, "builder", choice, named)
 
 
-def chosen_runner(owner: str, choice: Any, named: bool = True) -> Runner:
+def chosen_runner(owner: str, choice: object, named: bool = True) -> Runner:
     """Return a runner; ``"local"`` stands for the default one, where names are taken.
 
     Raises:
@@ -30,7 +30,7 @@ def chosen_runner(owner: str, choice: Any, named: bool = True) -> Runner:
     return runner if isinstance(runner, Runner) else _refuse(owner, "runner", choice, named)
 
 
-def _refuse(owner: str, name: str, choice: Any, named: bool) -> Any:
+def _refuse(owner: str, name: str, choice: object, named: bool) -> NoReturn:
     if named:
         raise MeasureError(f"{owner}: {name} must be an object or 'local', got {choice!r}")
     raise MeasureError(

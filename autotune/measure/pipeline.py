@@ -11,7 +11,6 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any
 
 from autotune.measure.session import Ended, Pair, Session, nobody, settled
 from autotune.measure.types import MeasureInput, MeasureResult
@@ -54,7 +53,7 @@ class Pipeline:
     def __init__(
         self,
         task: Workload,
-        measure_option: Mapping[str, Any] | Session,
+        measure_option: Mapping[str, object] | Session,
         *,
         reproducible: bool = False,
         batch_size: int | None = None,

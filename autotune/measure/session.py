@@ -34,7 +34,7 @@ def nobody(measure_input: MeasureInput, result: MeasureResult) -> None:
     """Nobody wants to know at once."""
 
 
-class Session(Mapping[str, Any]):
+class Session(Mapping[str, object]):
     """Owns processes and devices until it is closed, and measures any workloads on them.
 
     What belongs to a workload (reference, tolerances, best so far, roofline, results of equal
@@ -72,7 +72,7 @@ class Session(Mapping[str, Any]):
         self._handing_over = threading.Lock()
 
     @staticmethod
-    def of(measure_option: Any) -> Session:
+    def of(measure_option: object) -> Session:
         """Return a session as it is, or a new one over the builder and runner of an option.
 
         Raises:
@@ -87,7 +87,7 @@ class Session(Mapping[str, Any]):
 
     # ---- as a measure option
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> object:
         return {"builder": self.builder, "runner": self.runner}[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -373,5 +373,5 @@ def settled(inp: MeasureInput, future: Future[MeasureResult]) -> Pair:
         ) from None
 
 
-def _part(measure_option: Any, key: str) -> Any:
+def _part(measure_option: object, key: str) -> object:
     return measure_option.get(key) if isinstance(measure_option, Mapping) else measure_option

@@ -100,9 +100,9 @@ class MeasureResult(_Result):
         all_cost: float,
         timestamp: float,
         error_msg: str = "",
-        evidence: Evidence | Mapping[str, Any] | None = NOTHING,
+        evidence: Evidence | Mapping[str, object] | None = NOTHING,
         *,
-        extra: Mapping[str, Any] | None = None,
+        extra: Mapping[str, object] | None = None,
     ) -> MeasureResult:
         """Return a result; the sixth argument was ``extra`` once and may still be a dict."""
         known = evidence if isinstance(evidence, Evidence) else noted(evidence or {})
@@ -117,7 +117,7 @@ class MeasureResult(_Result):
         return super()._replace(**changes)
 
     @property
-    def extra(self) -> dict[str, Any]:
+    def extra(self) -> dict[str, object]:
         """The evidence as plain data: the keys that stand in a record beside AutoTVM's."""
         return to_json(self.evidence)
 

@@ -60,7 +60,7 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
     if taken:
         raise RecordError(f"extra keys {', '.join(taken)} would hide those of the record itself")
     costs = list(result.costs) if result.error_no == 0 else [FAILED_COST]
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         **written(inp),
         "result": [costs, int(result.error_no), result.all_cost, result.timestamp],
         "version": AUTOTVM_LOG_VERSION,
@@ -118,7 +118,7 @@ class Decoder:
         except Exception as error:  # a line may hold anything: it is a border like a process
             raise RecordError(f"not a record: {_words(error)}") from error
 
-    def _json(self, row: Any) -> Pair:
+    def _json(self, row: object) -> Pair:
         if not isinstance(row, dict):
             raise RecordError(f"expected a JSON object, got {type(row).__name__}")
         version = _version(row)
@@ -139,7 +139,7 @@ class Decoder:
         return MeasureInput(target, task, config), result
 
 
-def _version(row: Mapping[str, Any]) -> Any:
+def _version(row: Mapping[str, object]) -> object:
     return row.get("v", row.get("version"))
 
 

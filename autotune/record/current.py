@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from autotune.driver import kernel_hash
 from autotune.errors import SpaceError
@@ -38,7 +37,7 @@ _TEXT = Refusal("an argument of the task is a text that could be code")
 
 
 def differs(
-    config: Candidate, result: MeasureResult, output: Any, target: Target
+    config: Candidate, result: MeasureResult, output: object, target: Target
 ) -> Refusal | None:
     """Return `OLDER` when a record is not of what its template returned just now.
 

@@ -80,7 +80,7 @@ def _times(costs: Any) -> tuple[float, ...]:
     return kept
 
 
-def mean_cost(costs: Any) -> float:
+def mean_cost(costs: object) -> float:
     """Return what AutoTVM calls the cost of a configuration; that of a failed one is huge.
 
     Raises:
@@ -104,7 +104,7 @@ def config_from_json(
 
 
 def config_of(
-    index: Any, code_hash: Any, entities: dict[str, Entity], cost: float | None = None
+    index: object, code_hash: object, entities: dict[str, Entity], cost: float | None = None
 ) -> ConfigEntity:
     """Return a configuration of these choices.
 

@@ -34,11 +34,11 @@ class Form(Protocol):
         """Return whether a trial is written so."""
         ...
 
-    def write(self, inp: MeasureInput) -> dict[str, Any]:
+    def write(self, inp: MeasureInput) -> dict[str, object]:
         """Return the keys that name the workload and the candidate."""
         ...
 
-    def read(self, row: dict[str, Any]) -> MeasureInput:
+    def read(self, row: dict[str, object]) -> MeasureInput:
         """Take those keys out of a row, and return the trial that they name.
 
         Raises:
@@ -59,7 +59,7 @@ class GraphForm:
         """Return whether a trial is one of schedule steps."""
         return isinstance(inp.task, Graph) and isinstance(inp.config, ScheduleSteps)
 
-    def write(self, inp: MeasureInput) -> dict[str, Any]:
+    def write(self, inp: MeasureInput) -> dict[str, object]:
         """Return ``{"graph": [target, name, key], "steps": [[tag, ...], ...]}``."""
         return {
             "graph": [str(inp.target), inp.task.name, inp.task.key],
@@ -80,7 +80,7 @@ class GraphForm:
 FORMS: tuple[Form, ...] = (GraphForm(),)
 
 
-def written(inp: MeasureInput) -> dict[str, Any]:
+def written(inp: MeasureInput) -> dict[str, object]:
     """Return the keys of a row that name the workload and the candidate.
 
     Raises:
@@ -100,6 +100,6 @@ def written(inp: MeasureInput) -> dict[str, Any]:
     )
 
 
-def form_of(row: Mapping[str, Any]) -> Form | None:
+def form_of(row: Mapping[str, object]) -> Form | None:
     """Return the form of a row; None of a template's."""
     return next((form for form in FORMS if form.mark in row), None)

@@ -21,7 +21,7 @@ Source = str | os.PathLike[str] | Iterable[Pair]
 KNOB = "config."
 
 
-def row_of(inp: MeasureInput, result: MeasureResult) -> dict[str, Any]:
+def row_of(inp: MeasureInput, result: MeasureResult) -> dict[str, object]:
     """Return what a record says, as plain values under fixed names.
 
     ``seconds`` is the median of timed batches and ``spread`` that of one batch, relative to it;
@@ -43,7 +43,7 @@ def row_of(inp: MeasureInput, result: MeasureResult) -> dict[str, Any]:
     }
 
 
-def choices_of(candidate: Candidate) -> dict[str, Any]:
+def choices_of(candidate: Candidate) -> dict[str, object]:
     """Return the choices by name, as they stand in a record; steps have one name for all."""
     if isinstance(candidate, ConfigEntity):
         return {name: value for name, _, value in candidate.to_json_dict()["entity"]}
@@ -73,7 +73,7 @@ def to_dataframe(records: Source, *more: Source) -> Any:
     )
 
 
-def _rows(source: Source) -> Iterable[dict[str, Any]]:
+def _rows(source: Source) -> Iterable[dict[str, object]]:
     if isinstance(source, (str, os.PathLike)):
         for inp, result in load_from_file(Path(source)):
             yield {"log": os.fspath(source), **_frozen(row_of(inp, result))}
@@ -82,10 +82,10 @@ def _rows(source: Source) -> Iterable[dict[str, Any]]:
             yield _frozen(row_of(inp, result))
 
 
-def _frozen(row: dict[str, Any]) -> dict[str, Any]:
+def _frozen(row: dict[str, object]) -> dict[str, object]:
     """Make tuples of lists, so that rows can be grouped by them."""
     return {key: _hashable(value) for key, value in row.items()}
 
 
-def _hashable(value: object) -> Any:
+def _hashable(value: object) -> object:
     return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value

@@ -24,7 +24,7 @@ from autotune.task.workload import Workload
 NAMED = 3
 UNKNOWN_MODEL = "unknown"
 
-Records = str | bytes | os.PathLike[str] | IO[str] | Iterable[Any] | None
+Records = str | bytes | os.PathLike[str] | IO[str] | Iterable[object] | None
 Key = tuple[str, Workload]
 # Where records are kept, the most specific first.
 Place = Literal["model", "arch", "key"]
@@ -215,7 +215,7 @@ def _places(target: Target) -> list[tuple[Place, str]]:
     return places + [("key", key) for key in target.keys]
 
 
-def _is_pair(value: Any) -> bool:
+def _is_pair(value: object) -> bool:
     return (
         isinstance(value, (tuple, list))
         and len(value) == 2

@@ -52,7 +52,7 @@ class _Sealed(type):
 class _Shell(metaclass=_Sealed):
     """An object of AutoTVM whose attributes were read and whose code was not."""
 
-    state: dict[str, Any]
+    state: dict[str, object]
 
     def __setstate__(self, state: object) -> None:
         if not isinstance(state, dict):
@@ -93,7 +93,7 @@ _FUNCTIONS = (
     ("copyreg", "_reconstructor"),
     ("copy_reg", "_reconstructor"),
 )
-_ALLOWED: dict[tuple[str, str], Any] = {
+_ALLOWED: dict[tuple[str, str], object] = {
     **{(module, name): _Function(name) for module, name in _FUNCTIONS},
     **{(module, name): shell for module in _MODULES for name, shell in _SHELLS.items()},
 }
@@ -131,7 +131,7 @@ def decode_pickle(row: str) -> Pair:
     return MeasureInput(target, task, config), result
 
 
-def _load(field: str) -> Any:
+def _load(field: str) -> object:
     try:
         data = base64.b64decode(field, validate=True)
         for code, number, _ in pickletools.genops(data):
@@ -159,7 +159,7 @@ def _config(shell: object) -> ConfigEntity:
     return ConfigEntity(index, code_hash, entities)
 
 
-def _tag_and_value(shell: object) -> tuple[str, Any]:
+def _tag_and_value(shell: object) -> tuple[str, object]:
     kind = type(shell).__name__
     if not isinstance(shell, _Shell) or kind not in _ENTITIES:
         raise RecordError(f"expected a pickled entity, got {kind}")

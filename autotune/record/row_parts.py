@@ -22,7 +22,7 @@ _decoder: Any = json.JSONDecoder()
 # Without the copies of the text that `json.loads` makes.
 read_json: Callable[..., tuple[Any, int]] = _decoder.raw_decode
 # The same where no space comes first; what is no JSON ends in StopIteration as well.
-_scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
+_scan: Callable[[str, int], tuple[object, int]] = _decoder.scan_once
 
 _CONFIG = ', "config": {"index": '
 _HASH = ', "code_hash": '
@@ -49,11 +49,11 @@ class RowParts(NamedTuple):
     target: Target
     task: Task
     index: Any
-    code_hash: Any
+    code_hash: object
     entities: dict[str, Entity]
-    numbers: Any
-    version: Any
-    rest: Mapping[str, Any]
+    numbers: object
+    version: object
+    rest: Mapping[str, object]
 
 
 class PartReader:
@@ -69,7 +69,7 @@ class PartReader:
         self._entities = entities
         self._heads: dict[str, tuple[Target, Task]] = {}
         self._choices = _Choices(entities)
-        self._ends: dict[str, tuple[Any, dict[str, Any]]] = {}
+        self._ends: dict[str, tuple[object, dict[str, object]]] = {}
         # What the row before began with, and whose trial it was: mostly those of the next one.
         self._begin = ""
         self._tuned: tuple[Target, Task] | None = None
@@ -107,7 +107,7 @@ class PartReader:
             known = self._heads[head] = self._tasks.read(value["input"])
         return head + _CONFIG, known
 
-    def _end(self, text: str) -> tuple[Any, dict[str, Any]]:
+    def _end(self, text: str) -> tuple[object, dict[str, object]]:
         rest = _value("{" + text.removeprefix(", "))
         if not text.startswith(", ") or not rest or not _PARTS.isdisjoint(rest):
             raise ValueError("not the end of a row")
@@ -134,7 +134,7 @@ class _Choices(dict[str, tuple[str, Entity]]):
         return choice
 
 
-def _hash(text: str, start: int) -> tuple[Any, int]:
+def _hash(text: str, start: int) -> tuple[object, int]:
     """Return the hash that stands at ``start``, and where the choices behind it begin."""
     if not text.startswith(_HASH, start):
         raise ValueError("no hash behind the index")

@@ -90,7 +90,7 @@ def _kernel(facts: dict[str, Any]) -> Kernel:
     return Kernel(**facts)
 
 
-def _sizes(facts: dict[str, Any]) -> Sizes:
+def _sizes(facts: dict[str, object]) -> Sizes:
     return Sizes(**{name: _tuples(value) for name, value in facts.items()})
 
 

@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -307,7 +306,7 @@ class Module:
         bound.finish()
         return BenchmarkResult(timing.samples_s, timing)
 
-    def export_library(self, path: str | os.PathLike[str], **options: Any) -> None:
+    def export_library(self, path: str | os.PathLike[str], **options: object) -> None:
         """Write the built function to one file, from which `load_module` makes it again.
 
         Args:

@@ -124,7 +124,7 @@ class Timing:
     clocks: Clocks | None = None
     input_sets: int = 1
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return all of it as plain JSON-able data."""
         return asdict(self)
 

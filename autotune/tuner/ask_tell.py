@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from autotune.task import Task
 from autotune.tuner.points import FloatArray, PointTuner
@@ -15,7 +15,7 @@ PATIENCE = 200
 class Optimiser(Protocol):
     """What an outside optimiser must offer. Choices are positions in each knob's values."""
 
-    def ask(self, knobs: Mapping[str, int]) -> tuple[Any, Mapping[str, int]]:
+    def ask(self, knobs: Mapping[str, int]) -> tuple[object, Mapping[str, int]]:
         """Propose a point.
 
         Args:
@@ -25,7 +25,7 @@ class Optimiser(Protocol):
             Anything that identifies the proposal, and the position of each knob's value.
         """
 
-    def tell(self, token: Any, seconds: float | None) -> None:
+    def tell(self, token: object, seconds: float | None) -> None:
         """Take the result of a proposal; None when it is invalid, repeated, or failed."""
 
 
@@ -62,7 +62,7 @@ class AskTellTuner(PointTuner):
         super().__init__(task, seed)
         self.optimiser = optimiser
         self._knobs = dict(zip(self.space.names, self.space.dims, strict=True))
-        self._tokens: dict[int, Any] = {}
+        self._tokens: dict[int, object] = {}
 
     def propose(self, n: int) -> Iterable[int]:
         """Ask until there are ``n`` new valid points, or patience is at an end."""

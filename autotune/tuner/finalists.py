@@ -95,7 +95,7 @@ def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:
 def run_off(
     field: Sequence[Pair],
     trials: Sequence[Pair],
-    measure_option: Mapping[str, Any],
+    measure_option: Mapping[str, object],
     default: str | None = None,
 ) -> Pair:
     """Race finalists; return the winner with its time in the race and the proof of the choice.

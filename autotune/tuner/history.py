@@ -139,7 +139,7 @@ def _distance(task: Task, other: Task) -> float:
     return distance + (0.5 if str(task.target) != str(other.target) else 0.0)
 
 
-def _positive(value: Any) -> bool:
+def _positive(value: object) -> bool:
     return isinstance(value, (int, float)) and value > 0
 
 

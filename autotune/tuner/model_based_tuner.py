@@ -7,7 +7,6 @@ optimiser of their own.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +38,7 @@ class CostModel:
         """Learn from records of the same template; return whether there were enough."""
         raise NotImplementedError(f"{type(self).__name__} must define fit_log(...)")
 
-    def predict(self, xs: Any, output_margin: bool = False) -> FloatArray:
+    def predict(self, xs: object, output_margin: bool = False) -> FloatArray:
         """Return a score for each index."""
         raise NotImplementedError(f"{type(self).__name__} must define predict(xs)")
 
@@ -66,9 +65,9 @@ class FeatureCache:
     max_size = 10_000
 
     def __init__(self) -> None:
-        self.feature_cache: dict[str, dict[Any, Any]] = {}
+        self.feature_cache: dict[str, dict[object, object]] = {}
 
-    def get(self, key: str) -> dict[Any, Any]:
+    def get(self, key: str) -> dict[object, object]:
         """Return the features of one kind, to read and to add to."""
         return self.feature_cache.setdefault(key, {})
 

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from autotune.driver import kernel_of
 from autotune.errors import TunerError
@@ -65,26 +65,26 @@ class LivePage(Callback):
         server = _PAGES.get(self._log)
         return server.link if server else ""
 
-    def tuning(self, tuner: Any) -> None:
+    def tuning(self, tuner: object) -> None:
         """Start the server, unless an earlier run of this process did; nobody waits for it."""
         known = _PAGES.get(self._log)
         if known is None or not known.alive:
             _PAGES[self._log] = _Server(self._log, self._port)
 
     def __call__(
-        self, tuner: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+        self, tuner: object, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
     ) -> None:
         """Log trials, where nobody else does."""
         if self._writer is not None:
             pairs = zip(inputs, results, strict=True)
             self._writer.write([encode(inp, result) + "\n" for inp, result in pairs])
 
-    def raced(self, tuner: Any, measure_input: MeasureInput, result: MeasureResult) -> None:
+    def raced(self, tuner: object, measure_input: MeasureInput, result: MeasureResult) -> None:
         """Log the winner of the race, where nobody else does."""
         if self._writer is not None:
             self._writer.write([RACE_NOTE + encode(measure_input, result) + "\n"])
 
-    def tuned(self, tuner: Any, result: TuneResult) -> None:
+    def tuned(self, tuner: object, result: TuneResult) -> None:
         """Hand the source of the winner over: the other process has no templates."""
         server = _PAGES.get(self._log)
         if server is not None and result.best_config is not None:

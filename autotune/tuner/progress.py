@@ -124,7 +124,7 @@ class ProgressBar:
 
 
 def progress_bar(
-    total: int, prefix: str = "", si_prefix: str = "G", stream: Any = None
+    total: int, prefix: str = "", si_prefix: str = "G", stream: object = None
 ) -> Watcher:
     """Show how far a run is, and at its end what came of it.
 
@@ -154,7 +154,7 @@ def progress_bar(
     return ProgressBar(State(prefix, int(total)), si_prefix, _view(stream))
 
 
-def _view(stream: Any) -> View:
+def _view(stream: object) -> View:
     """Return the view that suits a stream. What draws in place is loaded only where it can."""
     given = stream or sys.stdout
     if stream is None and _in_notebook():
@@ -162,7 +162,7 @@ def _view(stream: Any) -> View:
     return _drawn(stream) if getattr(given, "isatty", bool)() else Lines(stream)
 
 
-def _drawn(stream: Any) -> View:
+def _drawn(stream: object) -> View:
     from autotune.tuner.progress_drawn import Drawn
 
     return Drawn(stream, _DRAW_S)

@@ -45,10 +45,10 @@ class Recording:
     """
 
     name: str
-    knobs: Mapping[str, Sequence[Any]]
+    knobs: Mapping[str, Sequence[object]]
     codes: IntArray
     results: Sequence[MeasureResult]
-    about: Mapping[str, Any]
+    about: Mapping[str, object]
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Recording:
@@ -100,7 +100,7 @@ class Recording:
         about = {"target": str(rows[0][1].target)}
         return Recording(name or rows[0][1].task.name, knobs, codes[kept], results, about)
 
-    def task(self, name: str = "", args: Sequence[Any] = ()) -> Task:
+    def task(self, name: str = "", args: Sequence[object] = ()) -> Task:
         """Return a task whose valid configurations are exactly the recorded ones.
 
         Args:
@@ -114,7 +114,7 @@ class Recording:
         """Return the shortest time, in seconds."""
         return min(result.seconds for result in self.results)
 
-    def option(self) -> dict[str, Any]:
+    def option(self) -> dict[str, object]:
         """Return the measure option that answers from this recording."""
         return {"builder": ReplayBuilder(), "runner": ReplayRunner(self)}
 
@@ -233,14 +233,14 @@ class _Listed(ValidPoints):
 class _ReplayTask(Task):
     """The task of a recording; nothing can be built for it."""
 
-    def __init__(self, recording: Recording, name: str, args: tuple[Any, ...]) -> None:
+    def __init__(self, recording: Recording, name: str, args: tuple[object, ...]) -> None:
         super().__init__(name, args, "c")
         self._recording = recording
         self.config_space = RecordedSpace(recording.knobs, recording.codes)
         self.flop = 0.0
         self.bytes = 0.0
 
-    def __reduce__(self) -> tuple[Callable[..., Task], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Task], tuple[object, ...]]:
         return _ReplayTask, (self._recording, self.name, self.args)
 
 
@@ -251,11 +251,11 @@ def _result(milliseconds: float, seconds: float) -> MeasureResult:
     return MeasureResult((milliseconds / 1e3,), MeasureErrorNo.NO_ERROR, seconds, 0.0)
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _order(value: Any) -> tuple[int, Any]:
+def _order(value: object) -> tuple[int, object]:
     return (0, value) if isinstance(value, (int, float)) else (1, str(value))
 
 

@@ -6,7 +6,6 @@ import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from autotune.errors import MeasureError
 from autotune.measure import MeasureInput, MeasureResult, Pipeline, Session
@@ -122,7 +121,7 @@ class Run:
         self.submitted = self.scoreboard.resumed = self.measured
         logger.info("resumed from %d trials of %s", self.measured, self.workload.name)
 
-    def run(self, measure_option: Mapping[str, Any], reproducible: bool = False) -> TuneResult:
+    def run(self, measure_option: Mapping[str, object], reproducible: bool = False) -> TuneResult:
         """Measure until a reason to stop is met; say what was found, whatever ended it.
 
         Args:
@@ -178,7 +177,7 @@ class Run:
             more, self._why = False, _EXHAUSTED
         return more
 
-    def _run(self, measure_option: Mapping[str, Any], reproducible: bool) -> None:
+    def _run(self, measure_option: Mapping[str, object], reproducible: bool) -> None:
         if not self._wants_more() and not self._finalists(measure_option):
             return
         line = self._line(measure_option, reproducible)
@@ -203,7 +202,7 @@ class Run:
         finally:
             self._cut_off(line)
 
-    def _line(self, measure_option: Mapping[str, Any], reproducible: bool) -> Pipeline:
+    def _line(self, measure_option: Mapping[str, object], reproducible: bool) -> Pipeline:
         ended = self.watchers.trial_ended
         return Pipeline(self.workload, measure_option, reproducible=reproducible, on_end=ended)
 
@@ -332,7 +331,7 @@ class Run:
         best = self.scoreboard.best
         return float(best[1].evidence.roofline or 0.0) if best else 0.0
 
-    def _finalists(self, measure_option: Mapping[str, Any]) -> list[Pair]:
+    def _finalists(self, measure_option: Mapping[str, object]) -> list[Pair]:
         """Return the trials that a race must decide between; none when there is no such need."""
         field = finalists(self._good, self.stop.finalists)
         decided = self._decided.issuperset(inp.key for inp, _ in field)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -148,7 +147,7 @@ class Tuner:
     def tune(
         self,
         n_trial: int,
-        measure_option: Mapping[str, Any],
+        measure_option: Mapping[str, object],
         early_stopping: int | None = None,
         callbacks: Sequence[Watcher] = (),
         si_prefix: str = "G",

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
@@ -29,10 +28,12 @@ class Callback:
 
     path: Path | None = None
 
-    def tuning(self, tuner: Any) -> None:
+    def tuning(self, tuner: object) -> None:
         """Called before the first trial."""
 
-    def trial_ended(self, tuner: Any, measure_input: MeasureInput, result: MeasureResult) -> None:
+    def trial_ended(
+        self, tuner: object, measure_input: MeasureInput, result: MeasureResult
+    ) -> None:
         """Called as soon as a trial ends, even while one proposed before it is still under way.
 
         What keeps trials must not lose any when the run is killed. In the thread in which the
@@ -40,14 +41,14 @@ class Callback:
         """
 
     def __call__(
-        self, tuner: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+        self, tuner: object, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
     ) -> None:
         """Called with trials in the order in which they were proposed, before they are learned."""
 
-    def raced(self, tuner: Any, measure_input: MeasureInput, result: MeasureResult) -> None:
+    def raced(self, tuner: object, measure_input: MeasureInput, result: MeasureResult) -> None:
         """Called with the winner of the final race."""
 
-    def tuned(self, tuner: Any, result: TuneResult) -> None:
+    def tuned(self, tuner: object, result: TuneResult) -> None:
         """Called at the very end, however the run ended."""
 
 

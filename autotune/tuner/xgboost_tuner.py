@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -87,7 +86,7 @@ class XGBTuner(PointTuner):
         feature_type: str = "knob",
         loss_type: Loss = "reg",
         num_threads: int | None = None,
-        optimizer: Any = "sa",
+        optimizer: object = "sa",
         diversity_filter_ratio: float | None = None,
         log_interval: int = 50,
         seed: int | None = None,
@@ -117,7 +116,7 @@ class XGBTuner(PointTuner):
 
     @staticmethod
     def _check_unused(
-        check: Check, optimizer: Any, diversity_filter_ratio: Any, log_interval: Any
+        check: Check, optimizer: object, diversity_filter_ratio: object, log_interval: object
     ) -> None:
         """Refuse what AutoTVM refuses too, and say once what has no effect."""
         usual = isinstance(optimizer, str) and optimizer == "sa"

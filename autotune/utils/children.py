@@ -223,7 +223,7 @@ class Child:
         elif not self._replies.fill():
             raise self._death()
 
-    def _decoded(self, payload: bytes) -> Any:
+    def _decoded(self, payload: bytes) -> object:
         try:
             return json.loads(payload)
         except ValueError as error:

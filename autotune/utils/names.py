@@ -21,7 +21,7 @@ def load(home: str) -> Any:
 
 def lazy(
     module: str, homes: Mapping[str, str], gone: Mapping[str, str] | None = None
-) -> Callable[[str], Any]:
+) -> Callable[[str], object]:
     """Return the ``__getattr__`` of a module whose names are loaded when first used.
 
     Args:
@@ -40,7 +40,7 @@ def lazy(
     return find
 
 
-def lent(module: str, names: str) -> Callable[[str], Any]:
+def lent(module: str, names: str) -> Callable[[str], object]:
     """Return the ``__getattr__`` of a folder: names that AutoTVM has for it and we have elsewhere.
 
     They keep ``import autotune as autotvm`` whole; `autotune.tvm` is imported when one is used.

@@ -57,7 +57,7 @@ class ScheduleSteps:
         """A hash of the steps."""
         return f"steps-{_digest(json.dumps(self.to_json()))}"
 
-    def to_json(self) -> list[Any]:
+    def to_json(self) -> list[object]:
         """Return each step as ``[tag, field, ...]``."""
         return [step.to_json() for step in self.steps]
 
@@ -207,7 +207,7 @@ class GraphWorkload(Graph):
         return candidate
 
 
-def _schedule_of(workload: GraphWorkload, candidate: Any) -> Callable[..., Schedule]:
+def _schedule_of(workload: GraphWorkload, candidate: object) -> Callable[..., Schedule]:
     schedule = getattr(candidate, "schedule", None)
     if schedule is None:
         raise SpaceError(

@@ -13,7 +13,7 @@ from autotune.te import Tensor
 class Called:
     """A function that takes the values of the inputs and returns those of the outputs."""
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
 
 
 @dataclass(frozen=True)

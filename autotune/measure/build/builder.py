@@ -9,7 +9,7 @@ import os
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal
+from typing import Literal
 
 from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
@@ -58,7 +58,7 @@ class LocalBuilder(Builder):
         self,
         timeout: float = 10,
         n_parallel: int | None = None,
-        build_kwargs: dict[str, Any] | None = None,
+        build_kwargs: dict[str, object] | None = None,
         build_func: str = "default",
         do_fork: bool = False,
         runtime: object = None,
@@ -90,7 +90,7 @@ class LocalBuilder(Builder):
         """
         return type(self).set_task is LocalBuilder.set_task
 
-    def set_task(self, task: Workload, build_kwargs: dict[str, Any] | None = None) -> None:
+    def set_task(self, task: Workload, build_kwargs: dict[str, object] | None = None) -> None:
         """Prepare for a task.
 
         Raises:

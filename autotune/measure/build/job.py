@@ -60,7 +60,7 @@ class NotCompiled:
 BuildReply = Compiled | NotCompiled
 
 
-def to_json(reply: BuildReply) -> dict[str, Any]:
+def to_json(reply: BuildReply) -> dict[str, object]:
     """Return a reply as plain data."""
     return {"reply": type(reply).__name__, **asdict(reply)}
 

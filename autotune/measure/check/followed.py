@@ -19,7 +19,7 @@ from autotune.runtime.arrays.array import numpy_dtype
 
 
 def followed(
-    reference: Callable[..., Any], values: Sequence[Array], kernel: Kernel, sums: str | None
+    reference: Callable[..., object], values: Sequence[Array], kernel: Kernel, sums: str | None
 ) -> list[Expected]:
     """Call a reference with arrays that carry the errors of a kernel; see `Tracked`.
 

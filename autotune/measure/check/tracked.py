@@ -130,7 +130,7 @@ class Tracked(NDArrayOperatorsMixin):
         """As of an array."""
         return self._with(self.value, self.error)
 
-    def astype(self, dtype: npt.DTypeLike, **_: Any) -> Tracked:
+    def astype(self, dtype: npt.DTypeLike, **_: object) -> Tracked:
         """Take the values into another dtype; rounding to a shorter one counts."""
         made = self._with(self.value, self.error, dtype)
         if made.dtype.itemsize >= self.dtype.itemsize and made.dtype.name != "bfloat16":
@@ -153,7 +153,7 @@ class Tracked(NDArrayOperatorsMixin):
         odd = np.any(~np.isfinite(self.value), **over) & np.all(np.isfinite(self.error), **over)
         return self._with(made.value, np.where(odd & ~np.isfinite(value), 0.0, made.error))
 
-    def mean(self, axis: object = None, keepdims: bool = False, **_: Any) -> Tracked:
+    def mean(self, axis: object = None, keepdims: bool = False, **_: object) -> Tracked:
         """As of an array."""
         total = self.sum(axis, keepdims)
         made: Tracked = total / float(self.size // max(1, total.size))
@@ -288,7 +288,7 @@ def _matmul(a: Tracked, b: Tracked) -> Tracked:
     return _summed(a, value, error, squares, terms)
 
 
-def _einsum(subscripts: object, *operands: object, **options: Any) -> Tracked:
+def _einsum(subscripts: object, *operands: object, **options: object) -> Tracked:
     """Two factors: a product summed over the letters that the result lacks."""
     if not isinstance(subscripts, str) or "->" not in subscripts or "." in subscripts or options:
         raise NotTracked("einsum in this form")
@@ -338,7 +338,7 @@ def _compared(ufunc: Any) -> Callable[[Tracked, Tracked], Any]:
     return rule
 
 
-def _flat(args: object) -> list[Any]:
+def _flat(args: object) -> list[object]:
     if isinstance(args, list | tuple):
         return [one for each in args for one in _flat(each)]
     return [args]
@@ -351,7 +351,7 @@ def _mapped(args: object, part: Callable[[Tracked], Any]) -> Any:
 
 
 _REDUCED = {np.add: "sum", np.maximum: "max", np.minimum: "min"}
-_UFUNCS: dict[Any, Callable[..., Any]] = {
+_UFUNCS: dict[object, Callable[..., object]] = {
     np.add: _added(np.add),
     np.subtract: _added(np.subtract),
     np.multiply: _multiply,

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -262,7 +262,7 @@ class Oracle:
 
     def _called(
         self,
-        reference: Callable[..., Any],
+        reference: Callable[..., object],
         values: Sequence[Array],
         kernel: Kernel,
         workload: Workload,
@@ -336,7 +336,7 @@ def _asked(measure_input: MeasureInput) -> Reference:
 
 
 def _called(
-    reference: Callable[..., Any], inputs: Sequence[Array], kernel: Kernel, name: str
+    reference: Callable[..., object], inputs: Sequence[Array], kernel: Kernel, name: str
 ) -> list[Array]:
     """Call a reference and check what it gives."""
     try:
@@ -355,7 +355,7 @@ def _called(
     return [_fitting("reference", a, value, cast=False) for a, value in pairs]
 
 
-def _fitting(what: str, argument: Argument, value: Any, cast: bool = True) -> Array:
+def _fitting(what: str, argument: Argument, value: object, cast: bool = True) -> Array:
     array = np.asarray(value)
     if array.shape != argument.shape:
         raise MeasureError(

@@ -80,7 +80,7 @@ class Recheck:
 
 
 def recheck(
-    records: Iterable[Pair], option_for: Callable[[Way], Mapping[str, Any]]
+    records: Iterable[Pair], option_for: Callable[[Way], Mapping[str, object]]
 ) -> Iterator[Recheck]:
     """Build, verify and time records of a log again, each in the way it was timed.
 

@@ -137,7 +137,7 @@ class _Voice:
         write_frame(self._up, self._secret + json.dumps(message).encode())
 
 
-def _be_a_trial(worker: int, voice: _Voice, trial: Callable[[Speak], Any]) -> None:
+def _be_a_trial(worker: int, voice: _Voice, trial: Callable[[Speak], object]) -> None:
     """The fork: never returns."""
     status = 1
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from autotune.errors import MeasureError
 from autotune.measure.process.blame import Case, killed_from_outside
@@ -61,7 +61,7 @@ class Worker(Generic[Reply]):
         self,
         module: str,
         hello: object,
-        read: Callable[[Any], Reply],
+        read: Callable[[object], Reply],
         starting: threading.Lock | None = None,
         environment: dict[str, str] | None = None,
         bare: Sequence[str] = ("autotune.measure",),
@@ -112,7 +112,7 @@ class Worker(Generic[Reply]):
         self.answered += 1
         return reply
 
-    def _understood(self, message: dict[str, Any]) -> Reply:
+    def _understood(self, message: dict[str, object]) -> Reply:
         try:
             return self._read(message)
         except ValueError as error:
@@ -243,7 +243,7 @@ def _one_line(error: ChildDied) -> str:
     return lines[0] + said
 
 
-def _receive(child: Child, timeout_s: float, paused_s: Callable[[], float]) -> dict[str, Any]:
+def _receive(child: Child, timeout_s: float, paused_s: Callable[[], float]) -> dict[str, object]:
     paused = paused_s()
     wait_s = timeout_s
     while True:

@@ -23,7 +23,7 @@ logger = logging.getLogger("autotvm")
 _JOIN_S = 2.0
 _LOOK_S = 0.05
 
-Work = Callable[[Station], Any]
+Work = Callable[[Station], object]
 
 
 _Entry = Pending[Work]

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from autotune.runtime.timing import Timing
 
@@ -57,7 +56,7 @@ class HostUse:
             self.waited_s + other.waited_s,
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it as plain data."""
         return asdict(self)
 

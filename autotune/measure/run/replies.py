@@ -89,7 +89,7 @@ def why_not(reply: Reply) -> str:
     return f"it was answered by {type(reply).__name__}"
 
 
-def to_json(reply: Reply) -> dict[str, Any]:
+def to_json(reply: Reply) -> dict[str, object]:
     """Return a reply as plain data."""
     return {"reply": type(reply).__name__, **asdict(reply)}
 
@@ -138,7 +138,7 @@ def _phases(data: Mapping[str, Any]) -> dict[str, float]:
     return {str(name): float(seconds) for name, seconds in data["phases"].items()}
 
 
-_READERS: dict[str, Callable[[Mapping[str, Any]], Reply]] = {
+_READERS: dict[str, Callable[[Mapping[str, object]], Reply]] = {
     "Ran": _ran,
     "Raced": _raced,
     "Computed": lambda data: Computed(),

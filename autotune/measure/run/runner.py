@@ -151,7 +151,7 @@ class LocalRunner(Runner):
         if self.task is not None:
             self._pool.prepare(self.task, self._plan())
 
-    def get_build_kwargs(self) -> dict[str, Any]:
+    def get_build_kwargs(self) -> dict[str, object]:
         """Return the limits of the device, under AutoTVM's names."""
         if self.task is None or not target_of(self.task).backend.on_gpu:
             return {}

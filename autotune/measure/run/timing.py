@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from autotune.errors import MeasureError
 from autotune.measure.evidence import Evidence
@@ -187,7 +186,7 @@ def recorded(timing: Timing) -> Evidence:
     )
 
 
-def _told(clocks: Clocks) -> dict[str, Any]:
+def _told(clocks: Clocks) -> dict[str, object]:
     return {
         "sm_mhz": clocks.sm_mhz,
         "memory_mhz": clocks.memory_mhz,

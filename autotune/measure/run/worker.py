@@ -13,7 +13,6 @@ import os
 import resource
 import tempfile
 from dataclasses import replace
-from typing import Any
 
 from autotune.errors import AutotuneError, CompilerCrashed, CompileTimeout
 from autotune.measure.process.died import Died
@@ -83,7 +82,7 @@ def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
     while True:
         job: Job = port.receive()
 
-        def trial(speak: Speak, job: Job = job) -> dict[str, Any]:
+        def trial(speak: Speak, job: Job = job) -> dict[str, object]:
             _limit_memory(greeting.memory_bytes)
             return to_json(_guarded(bench, job, speak))
 

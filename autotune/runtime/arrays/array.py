@@ -253,7 +253,7 @@ def array(source: object, device: Device | None = None, ctx: Device | None = Non
     return empty(values.shape, dtype_name(values.dtype), where).copyfrom(values)
 
 
-def _whole(extent: object) -> Any:
+def _whole(extent: object) -> object:
     """Return a constant expression or a float without a fraction as an int."""
     plain = getattr(extent, "value", extent)
     return int(plain) if isinstance(plain, float) and plain.is_integer() else plain

@@ -96,7 +96,7 @@ _dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ch
 )
 
 # What is lent, by the address of its header, until the borrower gives it back.
-_lent: dict[int, tuple[Any, ...]] = {}
+_lent: dict[int, tuple[object, ...]] = {}
 
 
 def _give_back(managed: Any) -> None:

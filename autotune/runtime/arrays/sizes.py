@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from autotune.errors import KernelError
 from autotune.kernel import Argument, Kernel, Scalar, Size, scalar_value
@@ -52,7 +51,7 @@ class _Found:
         where = f"{self.kernel}: argument {argument.name!r}"
         self._note(argument.name, int(scalar_value(where, argument.dtype, plain)), "an argument")
 
-    def shape(self, argument: Argument, shape: Sequence[Size], value: Any) -> None:
+    def shape(self, argument: Argument, shape: Sequence[Size], value: object) -> None:
         """Note the sizes that the shape of an array says."""
         extents = getattr(value, "shape", None)
         if extents is None or len(extents) != len(shape):

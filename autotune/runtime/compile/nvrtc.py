@@ -52,7 +52,7 @@ def _taken() -> Child | None:
         return None
 
 
-def _asked(child: Child, request: dict[str, Any], timeout_s: float) -> Completed:
+def _asked(child: Child, request: dict[str, object], timeout_s: float) -> Completed:
     try:
         child.send(request)
         reply = child.receive(timeout_s)

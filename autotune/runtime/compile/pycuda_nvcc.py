@@ -21,7 +21,7 @@ try:
     from pycuda import driver as _driver
     from pytools import prefork as _prefork
 except ImportError:  # no PyCUDA, or no driver
-    _compiler: Any = None  # type: ignore[no-redef]
+    _compiler: object = None  # type: ignore[no-redef]
 
 _lock = threading.Lock()
 

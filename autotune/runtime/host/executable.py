@@ -54,7 +54,7 @@ class CpuExecutable(Executable):
         self._entries = [self._entry(one.entry) for one in kernel.calls]
         self._filler = self._library[filler_name(kernel)] if kernel.constants else None
         # A caller that keeps its arrays need not have them prepared anew for each call.
-        self._last: tuple[tuple[int, ...] | None, Any] = (None, None)
+        self._last: tuple[tuple[int, ...] | None, object] = (None, None)
         # The emulator says here what it saw go wrong: a race, a barrier not all threads reach.
         self._fault: Any = getattr(self._library, "autotune_fault", None)
         if self._fault is not None:

@@ -27,7 +27,7 @@ _missing = ""
 try:
     from pycuda import driver as driver
 except ImportError as error:
-    driver: Any = None  # type: ignore[no-redef]
+    driver: object = None  # type: ignore[no-redef]
     _missing = str(error)
 
 _context_lock = threading.Lock()
@@ -67,7 +67,7 @@ def _context(index: int) -> Any:
 
 
 @cache
-def _retained(index: int) -> Any:
+def _retained(index: int) -> object:
     if index >= cuda_device_count():
         raise DeviceError(
             f"cuda:{index}: there is no such device; {cuda_device_count()} are visible"
