@@ -1,4 +1,4 @@
-"""Two tasks tuned in turns on one session, with everything killed at random, end as each alone."""
+"""Two tasks on one session, in turns or mixed, killed at random: they end as each alone does."""
 
 import json
 import random
@@ -61,6 +61,27 @@ SCRIPT = """
                 tuner.tune(trials, session, callbacks=watch, resume=log, finalists=0)
 """
 
+# All that no log has yet in one queue, the tasks alternating.
+MIXED = (
+    SCRIPT.partition("        for trials in range")[0]
+    + """
+        from autotune.measure import MeasureInput
+        from autotune.record import load_from_file
+        from autotune.record.writer import LogWriter
+
+        writer = LogWriter(log)
+        known = {inp for inp, _ in load_from_file(log)} if os.path.exists(log) else set()
+        known = {(inp.task.args, inp.key) for inp in known}
+        inputs = [
+            MeasureInput(task.target, task, task.config_space.get(index))
+            for index in range(space) for task in tasks if (task.args, str(index)) not in known
+        ]
+        for inp, result in session.stream(inputs):
+            writer.append(inp, result)
+            kill(None, None, None)
+"""
+)
+
 
 def trials_of(log):
     """Return how often each configuration of each task is in a log, with what came of it."""
@@ -68,10 +89,11 @@ def trials_of(log):
     return Counter((row["input"][2][0], row["config"]["index"], row["result"][1]) for row in rows)
 
 
-@pytest.mark.parametrize("seed", [0])
-def test_two_tasks_in_turns_killed_and_resumed_end_as_each_alone(tmp_path, seed):
+@pytest.mark.parametrize("script", [SCRIPT, MIXED], ids=["in turns", "mixed"])
+def test_two_tasks_on_one_session_killed_and_resumed_end_as_each_alone(tmp_path, script):
+    seed = 0
     rng = random.Random(seed)
-    runs = Runs(tmp_path, SCRIPT, SPACE, TURN, seed)
+    runs = Runs(tmp_path, script, SPACE, TURN, seed)
     for _ in range(KILLS):
         enough = runs.rows + rng.choice((0, 1, 3, 5))
         with runs.start() as run:
