@@ -28,7 +28,7 @@ def text(*names: str) -> str:
 
 
 def clusters_of(target: Target) -> bool:
-    """Whether blocks can form clusters: sm_90 and later, and not in the emulator."""
+    """Return whether blocks can form clusters: sm_90 and later, and not in the emulator."""
     digits = "".join(c for c in target.arch if c.isdigit())
     return target.kind == "cuda" and not target.emulate and int(digits or 0) >= 90
 
@@ -69,7 +69,7 @@ def pick(condition: int, then: int, otherwise: int) -> int:
 
 
 def is_none_of(value: int, strangers: Iterable[int]) -> bool:
-    """Whether ``value`` differs from each of ``strangers``."""
+    """Return whether ``value`` differs from each of ``strangers``."""
     differs = True
     for stranger in strangers:
         differs &= value != stranger
@@ -178,7 +178,7 @@ class Tiling(Protocol):
         """Estimate of the registers of a thread."""
 
 
-def beyond(tiling: Tiling, limits: Limits) -> list[tuple[bool, str]]:
+def limit_rules(tiling: Tiling, limits: Limits) -> list[tuple[bool, str]]:
     """Return the rules by which a block may be too large for a device."""
     return [
         (tiling.threads > limits.threads_per_block, "too many threads"),
@@ -188,7 +188,7 @@ def beyond(tiling: Tiling, limits: Limits) -> list[tuple[bool, str]]:
     ]
 
 
-def clusters_apart(choice: Mapping[str, int], target: Target) -> list[tuple[bool, str]]:
+def cluster_rules(choice: Mapping[str, int], target: Target) -> list[tuple[bool, str]]:
     """Return the rules by which the blocks of a split may form no cluster."""
     wanted = choice["cluster"] > 0
     return [
@@ -215,7 +215,7 @@ class Occupancy:
 def occupancy(
     target: Target, blocks: int, threads: int, registers: int, shared_bytes: int
 ) -> Occupancy:
-    """Tell how ``blocks`` share a device; ``registers`` are those of one of their threads."""
+    """Return how ``blocks`` share a device; ``registers`` are those of one of their threads."""
     limits, whole_warps = target.limits, 32 * ceil_div(threads, 32)
     resident = min(
         limits.registers // (registers * whole_warps),
@@ -229,7 +229,7 @@ def occupancy(
 
 
 def spills(rows: int, vectors: int) -> bool:
-    """Whether a tile of sums, one panel row and a broadcast need over 32 vector registers."""
+    """Return whether sums, a panel row and a broadcast need over 32 vector registers."""
     return rows * vectors + vectors + 1 > 32
 
 
@@ -254,7 +254,7 @@ def cpu_tile(rows: int, columns: int) -> tuple[int, int, int]:
     return max(r for r in (1, 2, 4, 6) if r <= rows), vectors, lanes
 
 
-def joining(choice: Mapping[str, int], outputs: int, occupied: Occupancy) -> float:
+def joining_cycles(choice: Mapping[str, int], outputs: int, occupied: Occupancy) -> float:
     """Return the cycles in which the ``outputs`` partial sums of each split are added up."""
     if choice["split"] == 1:
         return 0.0
@@ -263,6 +263,6 @@ def joining(choice: Mapping[str, int], outputs: int, occupied: Occupancy) -> flo
     return 5000.0 + 4 * choice["split"] * outputs / (20 * occupied.multiprocessors)
 
 
-def side_by_side(compute: float, staging: float, share: float) -> float:
+def overlapped_cycles(compute: float, staging: float, share: float) -> float:
     """Return the cycles of two works of which the shorter is hidden by a share."""
     return compute + staging - min(compute, staging) * share

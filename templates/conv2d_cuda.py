@@ -129,7 +129,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
     least, over = min(64, shape.outputs), common.larger(c["pixels"], c["columns"])
     apart = c["step"] * shape.taps % common.larger(c["taps"], 1)
     rules = [
-        *common.beyond(tiling, target.limits),
+        *common.limit_rules(tiling, target.limits),
         ((tiling.threads < least) & (c["slices"] * 2 <= shape.ci), "too few threads"),
         (c["split"] * shape.outputs >= 2**31, "partial sums beyond 32-bit indices"),
         (tiling.tile_co >= 2 * shape.co, "channels beyond the output"),
@@ -138,7 +138,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
         (c["stages"] > tiling.chunks + 1, "stages beyond the chunks"),
         (apart > 0, "taps do not divide"),
         (tiling.unrolled > 4096, "too long when unrolled"),
-        *common.clusters_apart(c, target),
+        *common.cluster_rules(c, target),
     ]
     return common.first_broken(rules)
 
@@ -175,8 +175,8 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
         occupied.waves * occupied.together * tiling.threads * c["channels"] * c["pixels"] * 8 / 128
     )
     share = 0.9 if overlapped or occupied.together > 1 else 0.05
-    both = common.side_by_side(compute, staging, share)
-    return both + adding + common.joining(c, shape.outputs, occupied)
+    both = common.overlapped_cycles(compute, staging, share)
+    return both + adding + common.joining_cycles(c, shape.outputs, occupied)
 
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:

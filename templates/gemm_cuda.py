@@ -106,7 +106,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     tiling, limits, c = GemmTiling(shape, choice), target.limits, choice
     least = min(64, shape.m * shape.n)
     rules = [
-        *common.beyond(tiling, limits),
+        *common.limit_rules(tiling, limits),
         ((tiling.threads < least) & (c["slices"] * 2 <= shape.k), "too few threads"),
         (tiling.grid[1] > limits.grid_dim[1], "too many blocks"),
         (tiling.tile_m >= 2 * shape.m, "rows beyond the output"),
@@ -114,7 +114,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (tiling.chunk >= 2 * tiling.per_split, "slices beyond the reduction"),
         (c["stages"] > tiling.chunks + 1, "stages beyond the chunks"),
         (c["step"] * c["rows"] * c["cols"] > 4096, "too long when unrolled"),
-        *common.clusters_apart(c, target),
+        *common.cluster_rules(c, target),
     ]
     return common.first_broken(rules)
 
@@ -139,8 +139,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     adding = occupied.waves * occupied.together * tiling.threads * c["rows"] * c["cols"] * 8 / 128
     adding *= c["slices"] > 1 or c["cluster"]
     share = 0.9 if overlapped or occupied.together > 1 else 0.05
-    both = common.side_by_side(compute, staging, share)
-    return both + adding + common.joining(c, shape.m * shape.n, occupied)
+    both = common.overlapped_cycles(compute, staging, share)
+    return both + adding + common.joining_cycles(c, shape.m * shape.n, occupied)
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:

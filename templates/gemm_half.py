@@ -19,7 +19,7 @@ FULL_ROWS = 64
 
 
 def chosen_before(knobs: Container[str]) -> bool:
-    """Whether knobs were chosen when ``mma.sync`` was all there was: old logs stay valid."""
+    """Return whether knobs were chosen when there was only ``mma.sync``: old logs stay valid."""
     return "warps_m" in knobs and KNOB not in knobs
 
 

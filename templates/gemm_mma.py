@@ -53,7 +53,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     """Return why a choice cannot run or is sure to be slow, or None."""
     tiling, c = MmaTiling(shape, choice), choice
     rules = [
-        *common.beyond(tiling, target.limits),
+        *common.limit_rules(tiling, target.limits),
         (tiling.tile_m >= 2 * max(shape.m, 16), "rows beyond the output"),
         (tiling.tile_n >= 2 * max(shape.n, 16), "columns beyond the output"),
         (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
@@ -83,7 +83,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     if c["split"] > 1:
         joining = 4000.0 + 8 * c["split"] * shape.m * shape.n / (20 * occupied.multiprocessors)
     share = 0.9 if c["stages"] > 2 or occupied.together > 1 else 0.4
-    return common.side_by_side(compute, staging, share) + joining
+    return common.overlapped_cycles(compute, staging, share) + joining
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:

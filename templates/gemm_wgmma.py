@@ -61,7 +61,7 @@ class WgmmaTiling:
         )
 
     def fits(self, resident: int, target: Target) -> bool:
-        """Whether ``resident`` blocks share a multiprocessor's registers and shared memory."""
+        """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
         c, limits = self.choice, target.limits
         entry = limits.registers // (self.threads * resident) // 8 * 8
         for_sums = (entry * (self.groups + 1) - COPY_REGISTERS) // self.groups
@@ -74,7 +74,7 @@ class WgmmaTiling:
 
 
 def offered(shape: Gemm, target: Target) -> bool:
-    """Whether a target has these instructions, and the rows of a shape can be copied."""
+    """Return whether a target has these instructions, and the rows of a shape can be copied."""
     hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
     return hopper and not target.emulate and shape.n % 8 == 0 and shape.k % 8 == 0
 

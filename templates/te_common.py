@@ -32,7 +32,7 @@ def define_tile(
         cfg.fallback_split(name, list(untuned))
 
 
-def tiled(
+def tile_axes(
     cfg: TemplateConfig, s: te.Schedule, tensor: te.Tensor, axes: Mapping[str, te.IterVar]
 ) -> list[tuple[te.IterVar, ...]]:
     """Split each axis by the knob that it is given under; return the loops level by level.
@@ -73,7 +73,7 @@ def on_threads(
     stage, letters = s[tensor], "zyx"[-len(knobs) :]
     axes = list(stage.op.axis)
     whole, split = axes[: -len(knobs)], axes[-len(knobs) :]
-    blocks, virtual, threads, own = tiled(cfg, s, tensor, dict(zip(knobs, split, strict=True)))
+    blocks, virtual, threads, own = tile_axes(cfg, s, tensor, dict(zip(knobs, split, strict=True)))
     stage.reorder(*whole, *blocks, *virtual, *threads, *own)
     first = stage.fuse(*whole, blocks[0])
     _bind(stage, [first, *blocks[1:]], [f"blockIdx.{letter}" for letter in letters])
@@ -103,13 +103,13 @@ def fetch_together(stage: te.Stage, threads: Sequence[tuple[str, int]], vector: 
         stage.bind(mine, te.thread_axis(tag))
 
 
-def unrolled(cfg: TemplateConfig, stage: te.Stage, axis: te.IterVar) -> None:
+def unroll(cfg: TemplateConfig, stage: te.Stage, axis: te.IterVar) -> None:
     """Let the tuner choose how far the loops inside ``axis`` are unrolled."""
     stage.pragma(axis, "auto_unroll_max_step", cfg["auto_unroll_max_step"].val)
     stage.pragma(axis, "unroll_explicit", cfg["unroll_explicit"].val)
 
 
 def define_unroll(cfg: TemplateConfig) -> None:
-    """Declare the knobs that `unrolled` reads."""
+    """Declare the knobs that `unroll` reads."""
     cfg.define_knob("auto_unroll_max_step", [0, 512, 1500])
     cfg.define_knob("unroll_explicit", [0, 1])

@@ -68,13 +68,13 @@ def _on_gpu(data: te.Tensor, kernel: te.Tensor, conv: te.Tensor, slices: Tiles) 
     reader, place = s[conv], threads.block
     if slices:
         spatial, reduced = s[local].op.axis, s[local].op.reduce_axis
-        outer, inner = te_common.tiled(cfg, s, local, dict(zip(slices, reduced, strict=True)))
+        outer, inner = te_common.tile_axes(cfg, s, local, dict(zip(slices, reduced, strict=True)))
         s[local].reorder(*outer, *inner, *spatial)
         reader, place = s[local], outer[-1]
     for stage in shared:
         s[stage].compute_at(reader, place)
         te_common.fetch_together(s[stage], threads.extents)
-    te_common.unrolled(cfg, s[conv], threads.first)
+    te_common.unroll(cfg, s[conv], threads.first)
     return s, [data, kernel, conv]
 
 
@@ -89,7 +89,7 @@ def _tile_output(
     local = s.cache_write(conv, "local")
     axes = list(s[conv].op.axis)
     whole, tiled = axes[: -len(knobs)], axes[-len(knobs) :]
-    outer, inner = te_common.tiled(cfg, s, conv, dict(zip(knobs, tiled, strict=True)))
+    outer, inner = te_common.tile_axes(cfg, s, conv, dict(zip(knobs, tiled, strict=True)))
     s[conv].reorder(*whole, *outer, *inner)
     s[conv].vectorize(inner[-1])
     return local, whole, outer

@@ -44,7 +44,7 @@ def _schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
             s[stage].double_buffer()
         elif cfg["pipeline"].val > 1:
             s[stage].async_copy(cfg["pipeline"].val)
-    te_common.unrolled(cfg, s[c], threads.first)
+    te_common.unroll(cfg, s[c], threads.first)
     return s, [a, b, c]
 
 
@@ -64,7 +64,7 @@ def _schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
 
     local = s.cache_write(c, "local")
     i, j = s[c].op.axis
-    outer, middle, inner = te_common.tiled(cfg, s, c, {"tile_i": i, "tile_j": j})
+    outer, middle, inner = te_common.tile_axes(cfg, s, c, {"tile_i": i, "tile_j": j})
     s[c].reorder(*outer, *middle, *inner)
     s[c].vectorize(inner[-1])
     s[c].parallel(s[c].fuse(*outer))

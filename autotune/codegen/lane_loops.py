@@ -243,7 +243,7 @@ class _Lanes:
 
 
 def is_uniform(expr: Expr, var: Var) -> bool:
-    """Whether a condition is the same for all values of a variable."""
+    """Return whether a condition is the same for all values of a variable."""
     match expr:
         case Var():
             return expr is not var

@@ -112,7 +112,7 @@ def _lanewise(expr: Expr, part: Callable[[Expr], Expr], lanes: int) -> Expr:
 
 
 def is_uniform(condition: Expr) -> bool:
-    """Tell whether a condition is the same in all lanes."""
+    """Return whether a condition is the same in all lanes."""
     return lanes_of(condition.dtype) == 1 or isinstance(condition, Broadcast)
 
 
@@ -173,7 +173,7 @@ class VectorPrinter:
                 return self._factors.get(expr, 1)
 
     def is_wide(self, buffer: Buffer, index: Expr) -> bool:
-        """Tell whether one instruction reads or writes all lanes: neighbours, and aligned."""
+        """Return whether one instruction reads or writes all lanes: neighbours, and aligned."""
         limit = self.expressions.dialect.vector_bytes
         if not isinstance(index, Ramp) or index.stride != 1 or buffer.scope == "local":
             return False

@@ -35,7 +35,7 @@ def only_quotient(a: Affine) -> Atom | None:
 
 
 def continues(atom: Atom, quotient: Atom | None, terms: Mapping[Atom, int], k: int) -> bool:
-    """Tell whether ``atom`` is ``(y + quotient) % m`` and occurs ``k`` times."""
+    """Return whether ``atom`` is ``(y + quotient) % m`` and occurs ``k`` times."""
     if atom.kind is not AtomKind.MOD or atom.form is None or terms[atom] != k:
         return False
     return quotient is not None and atom.form.terms.get(quotient) == 1

@@ -71,13 +71,13 @@ def bool_like(dtype: str) -> str:
 
 @cache
 def is_float(dtype: str) -> bool:
-    """Tell whether the elements are floating-point numbers."""
+    """Return whether the elements are floating-point numbers."""
     return ELEMENTS[element_of(dtype)][0] == "f"
 
 
 @cache
 def is_int(dtype: str) -> bool:
-    """Tell whether the elements are integers, signed or not (bool is none)."""
+    """Return whether the elements are integers, signed or not (bool is none)."""
     return ELEMENTS[element_of(dtype)][0] in "iu"
 
 

@@ -298,7 +298,7 @@ class Simplifier(AffineSpace):
         return self._rebuilt(expr, a, b)
 
     def _divides_down(self, expr: BinaryOp, a: Value, b: Value) -> bool:
-        """Tell whether this is a division of forms by a positive constant that rounds down."""
+        """Return whether this is a division of forms by a positive constant that rounds down."""
         if not isinstance(a, Affine) or not isinstance(b, Affine) or b.terms or b.const <= 0:
             return False
         return isinstance(expr, FloorDiv | FloorMod) or a.bounds[0] >= 0

@@ -28,7 +28,7 @@ def _few(*names: str) -> Callable[[Node], tuple[object, ...]]:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Tell whether two trees have the same shape, constants, and the very same variables.
+    """Return whether two trees have the same shape, constants, and the very same variables.
 
     Variables, buffers and tensors are the same only if they are the same object. 1 and 1.0, or
     constants of different dtypes, are different.

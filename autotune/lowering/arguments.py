@@ -21,20 +21,20 @@ def checked_arguments(schedule: object, args: object, name: object) -> tuple[Ten
     if not isinstance(schedule, Schedule):
         raise LoweringError(
             "lower: expected a schedule, as te.create_schedule makes it, got "
-            f"{described(schedule)}"
+            f"{kind_text(schedule)}"
         )
     if isinstance(args, Tensor):
         raise LoweringError(f"lower: the arguments are a list of tensors: write [{args.name}]")
     if not isinstance(args, Iterable):
         raise LoweringError(
             "lower: expected the list of tensors that the function takes, such as [A, B], got "
-            f"{described(args)}"
+            f"{kind_text(args)}"
         )
     tensors = tuple(args)
     for position, each in enumerate(tensors):
         if not isinstance(each, Tensor | Var):
             raise LoweringError(
-                f"lower: argument {position} must be a tensor or a te.var, got {described(each)}"
+                f"lower: argument {position} must be a tensor or a te.var, got {kind_text(each)}"
             )
     if not isinstance(name, str) or not name:
         raise LoweringError(f"lower: expected a name for the function, got {name!r}")
@@ -67,8 +67,8 @@ def sizes_of(args: Sequence[Tensor | Var], name: str) -> tuple[Var, ...]:
     return tuple([var for var in found if var not in given])
 
 
-def described(value: object) -> str:
-    """Say what a value is, with its name if it has one."""
+def kind_text(value: object) -> str:
+    """Return what a value is, with its name if it has one."""
     kind, name = type(value).__name__, getattr(value, "name", None)
     if value is None:
         return "None"

@@ -11,7 +11,7 @@ from autotune.lowering.extents import (
     Extent,
     as_extent,
     as_form,
-    divided,
+    divide,
     is_constant,
     rounded_up,
     same_extent,
@@ -93,7 +93,7 @@ def axis_values(
                 # What runs past the end of the fused loop is turned away by a condition.
                 values[outer], values[inner] = ZERO, values[fused]
             case FuseRelation(outer, inner, fused):
-                parts = divided(simplifier, values[fused], extents[inner])
+                parts = divide(simplifier, values[fused], extents[inner])
                 values[outer], values[inner] = parts
             case SingletonRelation():
                 pass

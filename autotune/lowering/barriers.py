@@ -300,7 +300,7 @@ class _Planner:
     def _races(
         self, before: _Pending, after: Sequence[Access], var: Var | None, step: int | None
     ) -> bool:
-        """Tell whether accesses of different threads may meet.
+        """Return whether accesses of different threads may meet.
 
         ``after`` comes ``step`` iterations of the loop over ``var`` later; a step of None stands
         for any number of iterations.
@@ -333,7 +333,7 @@ def _limit(cond: Expr) -> dict[Var, int]:
 
 
 def _apart(a: Access, b: Access, var: Var) -> bool:
-    """Tell whether two accesses never meet in different iterations of the loop over ``var``."""
+    """Return whether two accesses never meet in different iterations of the loop over ``var``."""
     steps, lows, highs = set(), [], []
     for access in (a, b):
         terms = [(atom, k) for atom, k in access.index.terms.items() if var in atom.vars]

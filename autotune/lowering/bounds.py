@@ -146,7 +146,7 @@ class _Inference:
         return axis_extent(self.simplifier, op.name, axis)
 
     def _reaches_out(self, region: Region, extent: Extent) -> bool:
-        """Tell whether a region may end behind its tensor."""
+        """Return whether a region may end behind its tensor."""
         if isinstance(region.extent, int) and isinstance(extent, int):
             return region.low.bounds[1] + region.extent > extent
         end = self.simplifier.add(region.low, as_form(region.extent))
@@ -222,7 +222,7 @@ class _Inference:
         return relax(self.simplifier, self.simplifier.sizes, form, ranged)
 
     def _ranges(self, var: Var, scope: str, outside: frozenset[Var]) -> bool:
-        """Tell whether a stage must hold what is read for all values of a loop variable."""
+        """Return whether a stage must hold what is read for all values of a loop variable."""
         thread = self.thread_of.get(var)
         if thread is None or (thread.is_virtual and scope == "local"):
             return var not in outside
@@ -386,7 +386,7 @@ def infer_bound(schedule: Schedule) -> dict[IterVar, Range]:
 
 
 def binds_threads(schedule: Schedule) -> bool:
-    """Tell whether a schedule is one for a GPU: some loop is bound to a block or thread."""
+    """Return whether a schedule is one for a GPU: some loop is bound to a block or thread."""
     return any(
         attr.thread is not None and attr.thread.thread_tag != "vthread"
         for stage in schedule.stages

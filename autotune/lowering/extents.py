@@ -47,14 +47,14 @@ class Sizes:
         return simplifier.combine(parts)
 
     def may_exceed(self, simplifier: Simplifier, form: Affine, extent: Extent) -> bool:
-        """Tell whether a form may be larger than an extent, as far as can be seen."""
+        """Return whether a form may be larger than an extent, as far as can be seen."""
         if isinstance(extent, int):
             return form.bounds[1] > extent
         return self.greatest(simplifier, simplifier.sub(form, extent)).bounds[1] > 0
 
 
 def is_constant(extent: Extent) -> TypeGuard[int]:
-    """Tell whether an extent is known now."""
+    """Return whether an extent is known now."""
     return isinstance(extent, int)
 
 
@@ -74,12 +74,12 @@ def expr_of(simplifier: Simplifier, extent: Extent) -> int | Expr:
 
 
 def repeats(extent: Extent) -> bool:
-    """Tell whether a loop may have more than one iteration."""
+    """Return whether a loop may have more than one iteration."""
     return not isinstance(extent, int) or extent > 1
 
 
 def same_extent(a: Extent, b: Extent) -> bool:
-    """Tell whether two extents are seen to be equal."""
+    """Return whether two extents are seen to be equal."""
     return as_form(a).key == as_form(b).key
 
 
@@ -100,7 +100,7 @@ def rounded_up(simplifier: Simplifier, extent: Extent, divisor: int) -> Extent:
     return as_extent(simplifier.floordiv(shifted(extent, divisor - 1), divisor))
 
 
-def divided(simplifier: Simplifier, form: Affine, extent: Extent) -> tuple[Affine, Affine]:
+def divide(simplifier: Simplifier, form: Affine, extent: Extent) -> tuple[Affine, Affine]:
     """Return quotient and remainder of a form, which is not negative, by an extent."""
     if isinstance(extent, int):
         return simplifier.floordiv(form, extent), simplifier.floormod(form, extent)

@@ -15,11 +15,11 @@ from autotune.lowering.plan import Thread
 
 def describe(stmt: Stmt, draft: Draft) -> Stmt:
     """Notes launch, parameters and memory of the kernel as they are now, for its end."""
-    draft.kernel = described(stmt, draft)
+    draft.kernel = describe_kernel(stmt, draft)
     return stmt
 
 
-def described(body: Stmt, draft: Draft) -> LoweredKernel:
+def describe_kernel(body: Stmt, draft: Draft) -> LoweredKernel:
     """Returns the kernel of a body, which may have passes before it."""
     block = {t.tag: t.count for t in draft.threads if t.tag.startswith("threadIdx")}
     allocated = allocated_buffers(body)

@@ -245,7 +245,7 @@ class _Lowering:
 
 
 def _binds_threads_of(plan: Plan, root: Stage) -> bool:
-    """Tell whether any stage of a kernel is bound, be it to a single thread."""
+    """Return whether any stage of a kernel is bound, be it to a single thread."""
     return any(
         attr.thread is not None
         for stage, stage_plan in plan.stages.items()

@@ -34,7 +34,7 @@ class Slot:
     count: int
 
     def differs(self, later: Slot, step: int) -> bool:
-        """Tell whether this and the slot used ``step`` iterations later are never the same."""
+        """Return whether this and the slot used ``step`` iterations later are never the same."""
         if self.var is not later.var or self.count != later.count:
             return False
         return (later.offset + step - self.offset) % self.count != 0

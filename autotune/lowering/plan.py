@@ -99,5 +99,5 @@ class Plan:
     virtual: Mapping[Var, Thread]
 
     def is_virtual(self, var: Var) -> bool:
-        """Tell whether a variable is that of a virtual thread."""
+        """Return whether a variable is that of a virtual thread."""
         return var in self.virtual

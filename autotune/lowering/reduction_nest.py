@@ -52,7 +52,7 @@ class ReductionNest(StageNest):
         return {} if condition is None else self.guards([self.nests.flat(condition)], least)
 
     def reduces(self, condition: Expr) -> bool:
-        """Tell whether a condition depends on reduction axes."""
+        """Return whether a condition depends on reduction axes."""
         axes = [self.plan.loops[level.leaf].vars for level in self.levels if level.is_reduce]
         return not frozenset[Var]().union(*axes).isdisjoint(variables(condition))
 

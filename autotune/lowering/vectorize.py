@@ -154,7 +154,7 @@ class _Pushed(StmtRewriter):
 
 
 def _is_aligned(index: Affine, var: Var, lanes: int) -> bool:
-    """Tell whether ``var`` counts elements one by one, from a multiple of ``lanes``."""
+    """Return whether ``var`` counts elements one by one, from a multiple of ``lanes``."""
     if index.const % lanes:
         return False
     seen = False

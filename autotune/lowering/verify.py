@@ -15,7 +15,7 @@ from autotune.ir.expr import Load
 from autotune.ir.stmt import Stmt, Store
 from autotune.ir.visitor import Visitor
 from autotune.lowering.draft import Draft
-from autotune.lowering.finish import described
+from autotune.lowering.finish import describe_kernel
 from autotune.lowering.function import LoweredFunction, LoweredKernel
 from autotune.target import Limits, Target
 
@@ -55,7 +55,7 @@ def check_limits(stmt: Stmt, draft: Draft) -> Stmt:
         InstantiationError: the message says which limit.
     """
     if draft.gpu and draft.limits is not None:
-        kernel = described(stmt, replace(draft, params=()))
+        kernel = describe_kernel(stmt, replace(draft, params=()))
         found = launch_violation(kernel, draft.limits, draft.limits.threads_per_block)
         if found is not None:
             raise InstantiationError(found)

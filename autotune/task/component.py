@@ -134,7 +134,7 @@ class Component:
         return np.asarray(constraint.table[np.ix_(*maps)].transpose(order).reshape(shape))
 
 
-def grouped(
+def group_by_knobs(
     constraints: Sequence[Constraint], dims: Sequence[int], limit: int = JOINT_LIMIT
 ) -> tuple[list[list[Constraint]], list[Constraint]]:
     """Group constraints that share knobs; return the groups, and those that fit in none.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from autotune.errors import SpaceError
 from autotune.task.errors import KnobValueError
 from autotune.task.kinds import Entity, OtherOptionEntity, entity_from_json
-from autotune.task.knobs import chosen
+from autotune.task.knobs import entity_of
 from autotune.utils.check import shown
 
 
@@ -147,7 +147,7 @@ class ConfigEntity:
         self.__dict__.update(state)
 
     def __getitem__(self, name: str) -> Entity:
-        return chosen(self._entity_map, name)
+        return entity_of(self._entity_map, name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._entity_map

@@ -12,7 +12,7 @@ from autotune.task.config_entity import ConfigEntity
 from autotune.task.constraint import BoolArray, Predicate
 from autotune.task.errors import SpaceIndexError
 from autotune.task.kinds import Entity, FloatTable, TransformSpace
-from autotune.task.knobs import Knobs, enumerated
+from autotune.task.knobs import Knobs, check_knob
 from autotune.task.membership import check_filters, check_index, lacking, position, unknown
 from autotune.task.order import nth_valid, valid_between
 from autotune.task.radix import IndexArray, IntArray, Radix
@@ -46,7 +46,7 @@ class ConfigSpace(Knobs):
         Raises:
             SpaceError: the name is taken, or the knob has no values or wrong ones.
         """
-        enumerated(name, knob)
+        check_knob(name, knob)
         if name in self.space_map:
             raise SpaceError(
                 f"knob {name!r}: name must be one of its own, got one that is defined already; "

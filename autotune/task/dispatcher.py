@@ -107,7 +107,7 @@ class DispatchContext:
         raise TemplateError(f"{type(self).__name__} cannot be updated; enter another context")
 
     def explain_miss(self, target: Target | None, workload: Workload | None) -> str:
-        """Say why there was no answer, in words for the user; may be empty."""
+        """Return why there was no answer, in words for the user; may be empty."""
         return ""
 
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:

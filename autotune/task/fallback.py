@@ -10,7 +10,7 @@ from autotune.task.axes import Axis
 from autotune.task.constraint import Predicate
 from autotune.task.errors import KnobLookupError
 from autotune.task.kinds import Entity, TransformSpace
-from autotune.task.knobs import Knobs, enumerated
+from autotune.task.knobs import Knobs, check_knob
 from autotune.utils.check import Check
 
 
@@ -38,7 +38,7 @@ class FallbackConfigEntity(Knobs):
         """
         if name in self._entity_map and knob.suits(self._entity_map[name]):
             return [Axis(None, i) for i in range(knob.num_output)]
-        self.space_map[name] = enumerated(name, knob)
+        self.space_map[name] = check_knob(name, knob)
         self._entity_map[name] = knob[0]
         return [Axis(knob, i) for i in range(knob.num_output)]
 

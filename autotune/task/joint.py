@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from autotune.task.component import Component, grouped
+from autotune.task.component import Component, group_by_knobs
 from autotune.task.constraint import BoolArray, Constraint
 from autotune.task.radix import IndexArray, IntArray, Radix
 from autotune.utils.math import product
@@ -36,7 +36,7 @@ class Joint:
 
     def __init__(self, constraints: Sequence[Constraint], radix: Radix, limit: int) -> None:
         self._radix = radix
-        groups, self.checks = grouped(constraints, radix.dims, limit)
+        groups, self.checks = group_by_knobs(constraints, radix.dims, limit)
         self._components = [Component(group, radix.dims) for group in groups]
         bound = {knob for component in self._components for knob in component.knobs}
         self._free = [k for k in range(len(radix.dims)) if k not in bound]

@@ -137,7 +137,7 @@ class Knobs(ABC):
         return not self.errors
 
     def __getitem__(self, name: str) -> Entity:
-        return chosen(self._entities(), name)
+        return entity_of(self._entities(), name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._entities()
@@ -146,7 +146,7 @@ class Knobs(ABC):
         return iter(self._entities())
 
 
-def chosen(entities: Mapping[str, Entity], name: str) -> Entity:
+def entity_of(entities: Mapping[str, Entity], name: str) -> Entity:
     """Return the entity of a knob.
 
     Raises:
@@ -159,7 +159,7 @@ def chosen(entities: Mapping[str, Entity], name: str) -> Entity:
     return entities[name]
 
 
-def enumerated(name: object, knob: TransformSpace) -> TransformSpace:
+def check_knob(name: object, knob: TransformSpace) -> TransformSpace:
     """Return a knob whose values are known to be right; an error names the knob.
 
     Raises:

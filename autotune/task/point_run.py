@@ -9,7 +9,7 @@ from autotune.task.axes import Axis
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.constraint import Predicate
 from autotune.task.kinds import Entity, TransformSpace
-from autotune.task.knobs import Knobs, enumerated
+from autotune.task.knobs import Knobs, check_knob
 from autotune.task.membership import check_filters, check_index, lacking, position, unknown
 from autotune.utils.math import product
 
@@ -56,7 +56,7 @@ class PointRun(Knobs):
         if name not in self.point.recorded:
             raise lacking(self.point.index, name, self.point.recorded)
         if self.point.space is None:
-            self._found[name] = self._own(name, enumerated(name, knob))
+            self._found[name] = self._own(name, check_knob(name, knob))
         return [Axis(None, i) for i in range(knob.num_output)]
 
     def multi_filter(self, filter: Predicate) -> None:
@@ -101,7 +101,7 @@ class ReplayedRun(PointRun):
         self._filters.append(filter)
 
     def check(self, collected: Callable[[], ConfigSpace]) -> None:
-        """Say whether this is a point of the space that the template spanned; call it at the end.
+        """Check that this is a point of the space that the template spanned; call it at the end.
 
         Args:
             collected: gives the space of the template; asked only when there are knobs that were

@@ -63,7 +63,7 @@ def find_template(name: str) -> TaskTemplate:
 
 
 def may_replace(old: Function, new: Function) -> bool:
-    """Whether a template may take the place of another of its name, unasked.
+    """Return whether a template may take the place of another of its name, unasked.
 
     A notebook or a prompt runs a definition again after each edit. Its functions are of
     ``__main__``; in a script and in modules, a second template of a name is a mistake.

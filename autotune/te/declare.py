@@ -24,7 +24,7 @@ from autotune.ir import (
     same,
     whole,
 )
-from autotune.te.location import located, user_line
+from autotune.te.location import locate_error, user_line
 from autotune.te.reduction import UNNAMED
 from autotune.te.tensor import Attrs, ComputeOp, Extent, PlaceholderOp, Tensor, TensorSlice
 
@@ -81,7 +81,7 @@ def compute(
     try:
         value = fcompute(*[each.var for each in axis])
     except ExpressionError as error:
-        raise ExpressionError(located(error, name)) from error
+        raise ExpressionError(locate_error(error, name)) from error
     op = make_compute(name, axis, value, tag, attrs)
     return op.outputs[0] if len(op.outputs) == 1 else op.outputs
 

@@ -102,12 +102,12 @@ def _condition(what: str, cond: object) -> Expr:
 
 
 def all(*conditions: object) -> Expr:
-    """Tell whether every condition holds; later ones are looked at only if the earlier hold."""
+    """Return whether every condition holds; later ones are looked at only if the earlier hold."""
     return _join(And, "all", conditions)
 
 
 def any(*conditions: object) -> Expr:
-    """Tell whether at least one condition holds."""
+    """Return whether at least one condition holds."""
     return _join(Or, "any", conditions)
 
 

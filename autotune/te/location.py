@@ -20,7 +20,7 @@ def user_line() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def located(error: Exception, name: str) -> str:
+def locate_error(error: Exception, name: str) -> str:
     """Return an error's message with the user's line and the tensor's name, if it lacks them.
 
     The line is the innermost one of the user's among those that the error passed through.

@@ -173,17 +173,17 @@ def nearbyint(x: Argument) -> Expr:
 
 
 def isnan(x: Argument) -> Expr:
-    """Tell whether ``x`` is not a number."""
+    """Return whether ``x`` is not a number."""
     return _test("isnan", x, False)
 
 
 def isinf(x: Argument) -> Expr:
-    """Tell whether ``x`` is infinite."""
+    """Return whether ``x`` is infinite."""
     return _test("isinf", x, False)
 
 
 def isfinite(x: Argument) -> Expr:
-    """Tell whether ``x`` is finite."""
+    """Return whether ``x`` is finite."""
     return _test("isfinite", x, True)
 
 

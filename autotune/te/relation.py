@@ -102,7 +102,7 @@ def overruns(
                 yield relation
 
 
-def touched(relations: Sequence[Relation], axis: IterVar) -> set[IterVar]:
+def related_axes(relations: Sequence[Relation], axis: IterVar) -> set[IterVar]:
     """Return all axes related to ``axis``: what it came from, and all that comes of that."""
     found = {axis}
     while True:

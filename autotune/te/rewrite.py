@@ -32,7 +32,7 @@ from autotune.te.relation import (
     overruns,
     pass_down,
     pass_up,
-    touched,
+    related_axes,
 )
 from autotune.te.stage_state import IterAttr, Owner, StageState
 from autotune.te.tensor import ComputeOp, Tensor
@@ -205,7 +205,7 @@ def _check_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tuple[
 def make_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> Factored:
     """Split a reduction into one that keeps ``axis`` as a dimension, and one over that."""
     op, place = _check_rfactor(stage, axis, factor_axis)
-    family = touched(stage.relations, axis)
+    family = related_axes(stage.relations, axis)
     extents, values, new_axis = _family_values(stage, op, family, axis)
     factor_var = new_axis[axis]
     data = (*op.axis[:place], factor_var, *op.axis[place:])

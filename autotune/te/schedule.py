@@ -73,7 +73,7 @@ class Schedule:
         raise ScheduleError(f"stage {key!r} is none of this schedule, which has {keys}")
 
     def reads_from(self, reader: StageState, source: StageState) -> bool:
-        """Tell whether a stage reads another one, directly or through stages between."""
+        """Return whether a stage reads another one, directly or through stages between."""
         seen = {reader}
         todo = [reader]
         while todo:

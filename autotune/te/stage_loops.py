@@ -275,7 +275,7 @@ class LoopPrimitives(StageState):
     def _mark(
         self, step: type[Unroll | Vectorize | Parallel], axis: IterVar, kind: ForKind
     ) -> None:
-        """Say how a loop is carried out; the last mark counts, and the same again is none."""
+        """Return how a loop is carried out; the last mark counts, and the same again is none."""
         at = self.position(step.tag, axis)
         self.check_compute(step.tag)
         old = self.attr(axis)

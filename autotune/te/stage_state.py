@@ -113,7 +113,7 @@ class StageState:
         return self.iter_attrs.get(axis, PLAIN)
 
     def is_scheduled(self) -> bool:
-        """Tell whether any primitive has changed the loops of the stage."""
+        """Return whether any primitive has changed the loops of the stage."""
         moved = self.leaf_iter_vars != self.first_loops
         return bool(self.relations or self.iter_attrs) or moved
 

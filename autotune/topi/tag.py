@@ -8,10 +8,10 @@ COMM_REDUCE_IDX = "comm_reduce_idx"
 
 
 def is_broadcast(tag: str) -> bool:
-    """Whether the tag is of an elementwise or broadcasting operator."""
+    """Return whether the tag is of an elementwise or broadcasting operator."""
     return tag in (ELEMWISE, BROADCAST) or tag.startswith((ELEMWISE + ",", BROADCAST + ","))
 
 
 def is_injective(tag: str) -> bool:
-    """Whether each output element depends on one element of each input."""
+    """Return whether each output element depends on one element of each input."""
     return is_broadcast(tag) or tag == INJECTIVE or tag.startswith(INJECTIVE + ",")

@@ -52,7 +52,7 @@ def get_const_tuple(shape: Iterable[object]) -> tuple[Any, ...]:
 
 
 def equal_const_int(expr: object, value: int) -> bool:
-    """Whether an expression is the constant ``value``."""
+    """Return whether an expression is the constant ``value``."""
     return isinstance(expr, IntImm | int) and get_const_int(expr) == value
 
 

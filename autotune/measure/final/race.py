@@ -17,7 +17,7 @@ from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime import Timing, summarize
 from autotune.utils.check import Check
 
-Pair = tuple[MeasureInput, BuildResult]
+BuiltTrial = tuple[MeasureInput, BuildResult]
 
 # A race on a CPU is run in so many processes. Where a process finds its memory makes one candidate
 # faster or slower than in the next by a percent, however often it is timed there.
@@ -131,7 +131,7 @@ def race(
     )
 
 
-def _built(inputs: Sequence[MeasureInput], measure_option: Mapping[str, Any]) -> list[Pair]:
+def _built(inputs: Sequence[MeasureInput], measure_option: Mapping[str, Any]) -> list[BuiltTrial]:
     """Build the finalists; return those that could be built."""
     builder: Builder = measure_option["builder"]
     runner: Runner = measure_option["runner"]
@@ -169,14 +169,14 @@ def _placed(heats: Sequence[Sequence[Timing]], place: Sequence[int]) -> list[Tim
     return [together[i] for i in place]
 
 
-def _starters(pairs: Sequence[Pair]) -> tuple[list[int], list[Pair]]:
+def _starters(pairs: Sequence[BuiltTrial]) -> tuple[list[int], list[BuiltTrial]]:
     """Return those that race, and for each finalist which of them runs its code.
 
     Equal code under different knobs runs once: it must not be told apart by noise.
     """
     runs: dict[object, int] = {}
     place: list[int] = []
-    starters: list[Pair] = []
+    starters: list[BuiltTrial] = []
     for inp, built in pairs:
         args = built.kernel.args if built.kernel is not None else ()
         key = (built.code_hash, args) if built.code_hash else object()
@@ -195,7 +195,7 @@ def _together(heats: Sequence[Timing]) -> Timing:
     return summarize(samples, heats[0].number, input_sets=heats[0].input_sets)
 
 
-def _joined(pairs: Sequence[Pair], timings: Sequence[Sequence[Timing]]) -> list[Finalist]:
+def _joined(pairs: Sequence[BuiltTrial], timings: Sequence[Sequence[Timing]]) -> list[Finalist]:
     """Join what all devices say: each counts by its own ratios, by the clock of the first."""
     best = [min(t.median for t in one) for one in timings]
     scales = [best[0] / one for one in best]

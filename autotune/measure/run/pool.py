@@ -35,7 +35,7 @@ _RACE_SHARE = 3.0
 # arguments and references may take, which lie in memory on many machines.
 _MOST_WORKLOADS, _MEMORY_PART = 512, 8
 
-Pair = tuple[MeasureInput, BuildResult]
+BuiltTrial = tuple[MeasureInput, BuildResult]
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class RunPool:
     def race(
         self,
         plan: RunPlan,
-        candidates: Sequence[Pair],
+        candidates: Sequence[BuiltTrial],
         rounds: int,
         least_s: float,
         device: int | None,
