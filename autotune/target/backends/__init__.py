@@ -6,12 +6,14 @@ from autotune.target.backends.backend import Backend, Facts, Language, part
 from autotune.target.backends.cuda import CUDA, EMULATED
 from autotune.target.backends.host import HOST
 
-BACKENDS = (CUDA, HOST, EMULATED)
+# Each runs a language of its own on devices of its own.
+_NATIVE = (CUDA, HOST)
+BACKENDS = (*_NATIVE, EMULATED)
 # kind of target -> what builds for it.
-BY_KIND = {kind: backend for backend in (CUDA, HOST) for kind in backend.kinds}
-_BY_LANGUAGE: dict[str, Backend] = {backend.language: backend for backend in (CUDA, HOST)}
-_BY_DEVICE: dict[str, Backend] = {backend.device: backend for backend in (CUDA, HOST)}
-LANGUAGES = (CUDA.language, HOST.language)
+BY_KIND = {kind: backend for backend in _NATIVE for kind in backend.kinds}
+_BY_LANGUAGE: dict[str, Backend] = {backend.language: backend for backend in _NATIVE}
+_BY_DEVICE: dict[str, Backend] = {backend.device: backend for backend in _NATIVE}
+LANGUAGES = tuple(backend.language for backend in _NATIVE)
 
 
 def of_language(language: str) -> Backend:
