@@ -105,9 +105,15 @@ def run_emulated(
         for order in orders[1:]:
             again = [np.array(array) for array in before]
             loaded.run(again, order)
-            for argument, first, second in zip(kernel.args, arrays, again, strict=True):
-                if argument.role != "in":
-                    _check_same(kernel, argument.name, first, second, order)
+            _check_outputs(kernel, arrays, again, order)
+
+
+def _check_outputs(
+    kernel: Kernel, arrays: Sequence[Array], again: Sequence[Array], order: int
+) -> None:
+    for argument, first, second in zip(kernel.args, arrays, again, strict=True):
+        if argument.role != "in":
+            _check_same(kernel, argument.name, first, second, order)
 
 
 def _check_same(kernel: Kernel, name: str, first: Array, again: Array, order: int) -> None:

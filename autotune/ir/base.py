@@ -341,9 +341,7 @@ def _number_like(number: object, dtype: str) -> Expr | None:
     """Return a number as a constant that suits an operand of ``dtype``; None for no number."""
     if type(number) is int and dtype == "int32":
         return const(number, dtype)
-    if isinstance(number, Real):
-        return const(number, _number_dtype(number, dtype))
-    return None
+    return const(number, _number_dtype(number, dtype)) if isinstance(number, Real) else None
 
 
 def _number_dtype(number: object, other: str) -> str:
@@ -387,8 +385,7 @@ def floor_remainder(a: object, b: object) -> Expr:
     """Return what `floor_divide` leaves."""
     pair = match_types(a, b)
     if pair and is_float(pair[0].dtype):
-        whole: Expr = Call("floor", (OPERATORS["/"].fold(*pair),))
-        return binary(OPERATORS["-"], pair[0], whole * pair[1])
+        return binary(OPERATORS["-"], pair[0], floor_divide(*pair) * pair[1])
     return OPERATORS["%"].fold(*pair) if pair else NotImplemented
 
 

@@ -57,9 +57,12 @@ class Visitor(Dispatcher):
             if isinstance(value, Node):
                 self.visit(value)
             elif isinstance(value, tuple):
-                for item in value:
-                    if isinstance(item, Node):
-                        self.visit(item)
+                self._visit_all(value)
+
+    def _visit_all(self, values: tuple[object, ...]) -> None:
+        for value in values:
+            if isinstance(value, Node):
+                self.visit(value)
 
     def visit_Var(self, node: Var) -> None:
         """Visit a variable: nothing is below it."""

@@ -38,22 +38,8 @@ def conv2d_transpose_nchw(
     columns = (width - 1) * strides[1] + kw - left - right + output_padding[1]
     if rows < 1 or columns < 1:
         asks(_WHAT).refuse("padding", "less than what the filters spread the data to", padding)
-    before = (kh - 1 - top, kw - 1 - left)
-
-    def spread(b: Expr, c: Expr, h: Expr, w: Expr) -> Expr:
-        """Return the element that was spread to a place, or 0 between them and around."""
-        there: list[Expr] = []
-        at: list[Expr] = []
-        for index, skip, step, extent in zip(
-            (h, w), before, strides, (height, width), strict=True
-        ):
-            source = index - skip
-            there += [source >= 0, source < (extent - 1) * step + 1]
-            there += [te.indexmod(source, step) == 0] if step > 1 else []
-            at.append(te.indexdiv(source, step) if step > 1 else source)
-        return te.if_then_else(te.all(*there), data(b, c, *at), te.const(0, data.dtype))
-
-    padded = te.compute((n, ci, rows + kh - 1, columns + kw - 1), spread, "data_pad")
+    room = (rows + kh - 1, columns + kw - 1)
+    padded = _spread(data, room, (kh - 1 - top, kw - 1 - left), strides)
     turned = te.compute(
         (co, ci, kh, kw),
         lambda o, i, h, w: kernel[i, o, kh - 1 - h, kw - 1 - w],
@@ -69,4 +55,24 @@ def conv2d_transpose_nchw(
         "compute",
         _WHAT,
     )
+    return result
+
+
+def _spread(
+    data: Tensor, room: tuple[int, int], before: tuple[int, int], strides: Sequence[int]
+) -> Tensor:
+    """Put ``strides`` between the elements of images, and zeros between and around them."""
+    n, ci, *extents = static_shape(_WHAT, "data", data, 4)
+
+    def element(b: Expr, c: Expr, h: Expr, w: Expr) -> Expr:
+        there: list[Expr] = []
+        at: list[Expr] = []
+        for index, skip, step, extent in zip((h, w), before, strides, extents, strict=True):
+            source = index - skip
+            there += [source >= 0, source < (extent - 1) * step + 1]
+            there += [te.indexmod(source, step) == 0] if step > 1 else []
+            at.append(te.indexdiv(source, step) if step > 1 else source)
+        return te.if_then_else(te.all(*there), data(b, c, *at), te.const(0, data.dtype))
+
+    result: Tensor = te.compute((n, ci, *room), element, "data_pad")
     return result

@@ -45,36 +45,26 @@ def conv3d(
     check_channels(_WHAT, images["C"], filters["I"])
     steps, holes = dict(zip("DHW", strides, strict=True)), dict(zip("DHW", dilation, strict=True))
     sides = dict(zip("DHW", padding, strict=True))
-    out = {**images, "C": filters["O"]}
-    for axis in "DHW":
-        room = images[axis] + sum(sides[axis]) - (filters[axis] - 1) * holes[axis] - 1
-        if room < 0:
-            check.refuse("kernel", "no larger than the padded data", kernel)
-        out[axis] = room // steps[axis] + 1
-    around = padded(
-        data,
-        [sides.get(axis, (0, 0))[0] for axis in data_layout],
-        [sides.get(axis, (0, 0))[1] for axis in data_layout],
-        0.0,
-        "pad_temp",
-        axis_names(5, "i"),
-    )
-    letters = {"I": "rc", "D": "rz", "H": "ry", "W": "rx"}
-    element = {
-        axis: te.reduce_axis((0, filters[axis]), name=name) for axis, name in letters.items()
-    }
+    reach = {axis: (filters[axis] - 1) * holes[axis] + 1 for axis in "DHW"}
+    room = {axis: images[axis] + sum(sides[axis]) - reach[axis] for axis in "DHW"}
+    if min(room.values()) < 0:
+        check.refuse("kernel", "no larger than the padded data", kernel)
+    out = {**images, "C": filters["O"], **{axis: room[axis] // steps[axis] + 1 for axis in "DHW"}}
+    before, after = ([sides.get(axis, (0, 0))[end] for axis in data_layout] for end in (0, 1))
+    around = padded(data, before, after, 0.0, "pad_temp", axis_names(5, "i"))
+    names = zip("IDHW", ("rc", "rz", "ry", "rx"), strict=True)
+    element = {axis: te.reduce_axis((0, filters[axis]), name=name) for axis, name in names}
 
     def body(*index: Expr) -> object:
         at = dict(zip(data_layout, index, strict=True))
         places = {a: at[a] * steps[a] + element[a] * holes[a] for a in "DHW"}
         image = around(*ordered(data_layout, {**at, **places, "C": element["I"]}))
         weight = kernel(*ordered(filters_layout, {**element, "O": at["C"]}))
-        over = [element[axis] for axis in filters_layout if axis in element]
-        return te.sum(image * weight, axis=over)
+        return te.sum(image * weight, axis=[element[a] for a in filters_layout if a in element])
 
-    names = ordered(data_layout, {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"})
+    called = ordered(data_layout, {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"})
     name = f"conv3d_{data_layout.lower()}"
-    result: Tensor = te.compute(ordered(data_layout, out), body, name, name, varargs_names=names)
+    result: Tensor = te.compute(ordered(data_layout, out), body, name, name, varargs_names=called)
     return result
 
 

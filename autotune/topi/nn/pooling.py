@@ -47,28 +47,22 @@ def pool2d(
     window = Window.of("pool2d", dict(zip("HW", kernel, strict=True)), stride, padding, dilation)
     if ceil_mode:
         window = window.rounded_up()
-    out = {**images, **window.output("pool2d", images)}
     padded = data
     if any(slide.before or slide.after for slide in window.slides.values()):
         outside = te.min_value(data.dtype) if pool_type == "max" else 0
         padded = window.pad(data, layout, "pad_temp", outside, axes="ax")
-    shape = ordered(layout, out)
+    shape = ordered(layout, {**images, **window.output("pool2d", images)})
     pooled = _pooled(padded, layout, window, shape, pool_type, "pool")
     if pool_type == "max":
         return pooled
 
-    def present(index: Expr, axis: str) -> Expr | int:
-        """Count the rows (or columns) of a window that are not padding."""
-        slide = window.slides[axis]
-        if count_include_pad:
-            return slide.extent
-        start = index * slide.stride - slide.before
-        skipped = te.max(te.floordiv(slide.dilation - 1 - start, slide.dilation), 0)
-        reached = te.floordiv(images[axis] - 1 - start, slide.dilation) + 1
-        return te.max(te.min(reached, slide.extent) - skipped, 1)
-
     def average(*i: Expr) -> Expr:
-        rows, columns = (present(i[layout.index(axis)], axis) for axis in "HW")
+        rows, columns = (
+            slide.extent
+            if count_include_pad
+            else _present(i[layout.index(axis)], slide, images[axis])
+            for axis, slide in window.slides.items()
+        )
         count = rows * columns
         divisor = (
             te.const(count, data.dtype) if isinstance(count, int) else count.astype(data.dtype)
@@ -77,6 +71,14 @@ def pool2d(
 
     result: Tensor = te.compute(shape, average, "pool_avg", tag.ELEMWISE, varargs_names=_NAMES)
     return result
+
+
+def _present(index: Expr, slide: Slide, extent: int) -> Expr:
+    """Return the rows (or columns) of a window that are no padding; ``extent`` is the image's."""
+    start = index * slide.stride - slide.before
+    skipped = te.max(te.floordiv(slide.dilation - 1 - start, slide.dilation), 0)
+    reached = te.floordiv(extent - 1 - start, slide.dilation) + 1
+    return te.max(te.min(reached, slide.extent) - skipped, 1)
 
 
 @takes(output_size=pair())
