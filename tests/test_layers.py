@@ -42,7 +42,7 @@ DOORS = {
     "xgboost": {"cost_model/xgb.py"},
     "tornado": {"dashboard/server.py"},
     "rich": {"tuner/progress_drawn.py", "cli/tables.py"},
-    "matplotlib": {"cli/log_plot.py"},
+    "matplotlib": {"report/figures.py"},
     "pandas": {"record/frame.py"},
     "dask": set(),
 }

@@ -20,6 +20,7 @@ from autotune.cli.log_output import (
     top_option,
     us_text,
 )
+from autotune.cli.log_plot import plot
 from autotune.cli.modules import import_templates
 from autotune.cli.tables import Table, say
 from autotune.driver import kernel_of
@@ -42,6 +43,7 @@ def log() -> None:
 
 
 log.add_command(diff)
+log.add_command(plot)
 
 
 @log.command()
@@ -205,28 +207,6 @@ def _source(entry: Entry) -> tuple[str, str]:
         return kernel_of(made, entry.inp.target).source, ""
     except Exception as error:  # the template is the user's: whatever it raises is told
         return "", str(error) or type(error).__name__
-
-
-@log.command()
-@paths_argument
-@click.option("--task", help="Only this task.")
-@click.option(
-    "--out", type=LOG, default=Path("tuning.svg"), show_default=True, help="PNG, SVG or PDF."
-)
-def plot(paths: tuple[Path, ...], task: str | None, out: Path) -> None:
-    """Draw the best time so far against trials, and times by the values of each knob.
-
-    Each log is a line. Of several workloads each gets a figure of its own, OUT with a number.
-    """
-    from autotune.cli.log_plot import draw
-
-    groups = [group for group in read_logs(paths, task).groups if group.best is not None]
-    if not groups:
-        raise click.ClickException("there is nothing to draw: no trial succeeded")
-    for number, group in enumerate(groups):
-        path = out if len(groups) == 1 else out.with_suffix(f".{number:03d}{out.suffix}")
-        draw(group, path)
-        say(f"{path}: {group.title} on {group.target}")
 
 
 @log.command()

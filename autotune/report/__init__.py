@@ -1,6 +1,16 @@
 """What logs say, for people: two of them compared, figures, and one file with the whole page."""
 
 from autotune.report.compare import Compared, Side, compare, overall
+from autotune.report.figures import PANELS, draw
 from autotune.report.html_report import html_comparison, html_report
 
-__all__ = ["Compared", "Side", "compare", "html_comparison", "html_report", "overall"]
+__all__ = [
+    "PANELS",
+    "Compared",
+    "Side",
+    "compare",
+    "draw",
+    "html_comparison",
+    "html_report",
+    "overall",
+]

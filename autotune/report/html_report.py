@@ -46,9 +46,12 @@ def html_comparison(before: Path, after: Path) -> str:
     """Return the HTML of two logs compared, with nothing in it that is not escaped."""
     rows = compare(read_pairs(before), read_pairs(after))
     span = _span(rows)
+    # Logs of two folders often have one name; a path may tell more than whoever reads it should.
+    alike = before.name == after.name
+    names = [visible(str(path) if alike else path.name) for path in (before, after)]
     return _template().render(
-        before=visible(before.name),
-        after=visible(after.name),
+        before=names[0],
+        after=names[1],
         rows=[_row(one, span) for one in rows],
         overall=_overall(rows),
         axis=f"{-span:+.0%} to {span:+.0%}",
@@ -70,9 +73,9 @@ def _template() -> jinja2.Template:
 
 
 def _span(rows: Sequence[Compared]) -> float:
-    """Return the part to either side that all bars show: all changes, and most intervals."""
-    widest = [abs(one.ratio - 1) * 1.5 for one in rows if one.ratio is not None]
-    return min(1.0, max([_LEAST_SPAN, *widest]))
+    """Return the part to either side that all bars show: all intervals, up to twice as long."""
+    ends = [abs(end - 1) for one in rows if one.interval for end in one.interval]
+    return min(1.0, max([_LEAST_SPAN, *ends]))
 
 
 def _row(one: Compared, span: float) -> dict[str, Any]:

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from autotune.cli.log_entries import read_logs
-from autotune.cli.log_plot import curve
 from autotune.cli.main import main
 from autotune.cli.tables import as_csv
 from autotune.errors import RecordError
@@ -215,15 +213,6 @@ def test_what_cannot_be_drawn_is_one_message(logs, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     missing = run("plot", logs[1], "--task", "gemm", "--out", tmp_path / "x.svg")
     assert "pip install 'autotune[plot]'" in missing.output
-
-
-def test_the_curve_begins_with_the_first_success(tmp_path):
-    log = tmp_path / "x.log"
-    results = [failed(4, "x"), good(3e-6), good(5e-6), failed(4, "x"), good(1e-6)]
-    lines = [encode(*pair(GEMM, i, result, k=1)) for i, result in enumerate(results)]
-    log.write_text("\n".join(lines) + "\n")
-    (group,) = read_logs([log]).groups
-    assert curve(group.trials) == pytest.approx([np.nan, 3, 3, 3, 1], nan_ok=True)
 
 
 def test_nothing_a_log_says_breaks_a_command(logs, tmp_path):

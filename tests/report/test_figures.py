@@ -1,0 +1,99 @@
+"""Figures of logs: every picture is drawn from what the log says, whatever it says."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from autotune.cli import log_plot
+from autotune.cli.main import main
+from autotune.dashboard import Model, View
+from autotune.errors import RecordError
+from autotune.report import PANELS, draw
+from tests.report.rows import row
+
+pytest.importorskip("matplotlib")
+ROOF = {"roofline": 0.4, "roof": [2e9, 1e6, 6e13, 4e12]}
+
+
+@pytest.fixture
+def tuned(log):
+    rows = []
+    for k in range(12):
+        one = json.loads(row("gemm", None if k == 5 else 1e-3 / (k + 1), k=k, **ROOF))
+        one["config"]["entity"] += [
+            ["tile", "sp", [-1, 2 ** (k % 3)]],
+            ["mode", "ot", "ab"[k % 2]],
+        ]
+        one["result"][3] = 1.7e9 + k
+        rows.append(json.dumps(one))
+    return log("a.log", *rows)
+
+
+def view_of(*paths):
+    model = Model(list(paths))
+    model.read()
+    return model.view(View())
+
+
+def texts(path):
+    """Return the comments of an SVG of matplotlib, which hold its texts."""
+    return path.read_text("utf-8")
+
+
+def test_every_panel_is_drawn_by_default(tuned, tmp_path):
+    out = tmp_path / "x.svg"
+    done = CliRunner().invoke(main, ["log", "plot", str(tuned), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    ET.parse(out)
+    shown = texts(out)
+    for words in ("best so far", "seconds since the first", "parallel coordinates", "roofline",
+                  "RUNTIME_DEVICE", "it crashed", "tile", "mode"):  # fmt: skip
+        assert f"<!-- {words}" in shown or words in shown, words
+
+
+@pytest.mark.parametrize("panel", sorted(PANELS))
+def test_each_panel_stands_alone(tuned, tmp_path, panel):
+    out = tmp_path / "x.png"
+    words = ["log", "plot", str(tuned), "--out", str(out), "--panel", panel]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_command_knows_all_panels():
+    assert set(log_plot._PANELS) == set(PANELS)
+
+
+def test_what_a_log_does_not_have_is_left_out_or_said(log, tmp_path):
+    plain = log("b.log", row("gemm", 1e-3))
+    out = tmp_path / "x.svg"
+    draw(view_of(plain), "gemm", ["b.log"], out, list(PANELS))
+    assert "roofline" not in texts(out)
+    with pytest.raises(RecordError, match="nothing to draw of roofline"):
+        draw(view_of(plain), "gemm", ["b.log"], out, ["roofline"])
+
+
+def test_two_logs_are_two_lines(tuned, log, tmp_path):
+    out = tmp_path / "x.svg"
+    other = log("b.log", row("gemm", 5e-4, k=1), row("gemm", 2e-4, k=2))
+    done = CliRunner().invoke(main, ["log", "plot", str(tuned), str(other), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "a.log" in texts(out)
+    assert "b.log" in texts(out)
+
+
+def test_what_a_log_says_is_drawn_as_text(hostile, tmp_path):
+    out = tmp_path / "x.svg"
+    done = CliRunner().invoke(main, ["log", "plot", str(hostile), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    for path in tmp_path.glob("x*.svg"):
+        tags = {element.tag.rpartition("}")[2] for element in ET.parse(path).iter()}
+        assert not tags & {"script", "img", "foreignObject"}
+
+
+def test_a_log_that_is_missing_is_said(tmp_path):
+    done = CliRunner().invoke(main, ["log", "plot", str(tmp_path / "none.log")])
+    assert done.exit_code == 1
+    assert "cannot read the log" in done.output
