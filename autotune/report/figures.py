@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import RecordError
+from autotune.utils.quantities import microseconds
 from autotune.utils.visible import visible
 
 View = Mapping[str, Any]
@@ -93,6 +94,7 @@ def _best(axes: Any, view: View, names: Sequence[str], along: str) -> None:
             axes.step(x, y, where="post", label=visible(name), color=color)
     label = "trial" if along == "trial" else "seconds since the first trial began"
     axes.set(xlabel=label, ylabel="us", yscale="log", title="best so far, and each trial")
+    _plain(axes.yaxis)
     if along == "trial":
         axes.xaxis.get_major_locator().set_params(integer=True)
     if view["best"]:
@@ -129,6 +131,7 @@ def _by_value(axes: Any, view: View, at: int) -> None:
     labels = knob["labels"]
     step = -(-len(labels) // _NAMED)
     axes.set(yscale="log", ylabel="us", title=_cut(visible(knob["name"]), 30))
+    _plain(axes.yaxis)
     axes.set_xticks(range(0, len(labels), step), [_label(one) for one in labels[::step]],
                     rotation=60, fontsize=7)  # fmt: skip
 
@@ -161,13 +164,12 @@ def _parallel(axes: Any, view: View, knobs: Sequence[int], good: Sequence[int]) 
     axes.set_yticks([])
     for place, at in enumerate(knobs):
         labels = view["knobs"][at]["labels"]
-        for end in {0, len(labels) - 1}:
-            axes.text(place, _height(end, view["knobs"][at]), f" {_label(labels[end])}",
+        for code in range(0, len(labels), max(1, -(-len(labels) // _NAMED))):
+            axes.text(place, _height(code, view["knobs"][at]), f" {_label(labels[code])}",
                       fontsize=6, va="center")  # fmt: skip
     for height, i in ((0.0, ordered[0]), (1.0, ordered[-1])):
-        axes.text(
-            len(knobs), height, f" {_us(points['seconds'][i]):.4g} us", fontsize=6, va="center"
-        )
+        text = f" {microseconds(points['seconds'][i])}"
+        axes.text(len(knobs), height, text, fontsize=6, va="center")
     axes.set(title="parallel coordinates: dark is fast")
 
 
@@ -191,7 +193,8 @@ def _failure_rows(view: View, names: Sequence[str]) -> list[list[Paint]]:
 def _failures(axes: Any, view: View) -> None:
     """Draw how often each failure occurred, with the beginning of its most frequent text."""
     kinds = view["failures"][::-1]
-    axes.barh(range(len(kinds)), [one["count"] for one in kinds], color="C3")
+    axes.barh(range(len(kinds)), [one["count"] for one in kinds], height=0.6, color="#f0b3ae")
+    axes.set_ylim(-1, len(kinds))
     axes.set_yticks(range(len(kinds)), [one["kind"] for one in kinds], fontsize=7)
     for at, one in enumerate(kinds):
         first = one["texts"][0]["text"].strip().partition("\n")[0] if one["texts"] else ""
@@ -230,7 +233,17 @@ def _roofline(axes: Any, view: View, roofs: Sequence[Mapping[str, Any]]) -> None
                   label=f"{roof['flops']:.3g} FLOP/s, {roof['bandwidth']:.3g} B/s")  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="operations a byte", ylabel="FLOP/s",
              title="roofline, and each trial")  # fmt: skip
+    _plain(axes.xaxis)
+    _plain(axes.yaxis)
     axes.legend()
+
+
+def _plain(axis: Any) -> None:
+    """Label a logarithmic axis without formulas, which are switched off for what logs say."""
+    from matplotlib.ticker import LogFormatter
+
+    axis.set_major_formatter(LogFormatter())
+    axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
 
 
 def _us(seconds: float | None) -> float:

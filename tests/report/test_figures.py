@@ -51,6 +51,7 @@ def test_every_panel_is_drawn_by_default(tuned, tmp_path):
     for words in ("best so far", "seconds since the first", "parallel coordinates", "roofline",
                   "RUNTIME_DEVICE", "it crashed", "tile", "mode"):  # fmt: skip
         assert f"<!-- {words}" in shown or words in shown, words
+    assert "mathdefault" not in shown  # formulas are switched off, in labels of axes too
 
 
 @pytest.mark.parametrize("panel", sorted(PANELS))
