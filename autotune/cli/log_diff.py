@@ -12,8 +12,7 @@ import click
 from autotune.cli.log_entries import shortened
 from autotune.cli.log_output import LOG, output_options, print_rows, us_text
 from autotune.cli.tables import Table, say
-from autotune.record.reader import LogReader, open_log
-from autotune.report import Compared, Side, compare, overall
+from autotune.report import Compared, Side, compare, overall, read_records
 
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*(%?)\s*")
 _CHANGED_WIDTH = 60
@@ -60,7 +59,7 @@ def diff(
     intervals of both times and of 2% that two runs of a program differ by. Where it includes 0%,
     the times are the same.
     """
-    (old, problem), (new, other) = _read(before, task), _read(after, task)
+    (old, problem), (new, other) = read_records(before, task), read_records(after, task)
     rows = compare(old, new)
     failed = [one for one in rows if fail_above is not None and one.regressed(fail_above)]
     missing = [one for one in rows if fail_missing and one.verdict == "only before"]
@@ -77,14 +76,6 @@ def diff(
         say(f"missing: {_named(one)} on {one.target}: {after} has no trial of it", err=True)
     if failed or missing:
         raise SystemExit(1)
-
-
-def _read(path: Path, task: str | None) -> tuple[list[Any], str]:
-    """Return the records of a log, and what could not be read."""
-    with open_log(path) as file:
-        reader = LogReader(file, str(path), quiet=True, races=True, ahead=1000)
-        pairs = [pair for pair in reader if task in (None, pair[0].task.name)]
-        return pairs, reader.report()
 
 
 def _named(one: Compared) -> str:

@@ -3,6 +3,7 @@
 from autotune.report.compare import Compared, Side, compare, overall
 from autotune.report.figures import PANELS, draw
 from autotune.report.html_report import html_comparison, html_report
+from autotune.report.reading import read_records
 
 __all__ = [
     "PANELS",
@@ -13,4 +14,5 @@ __all__ = [
     "html_comparison",
     "html_report",
     "overall",
+    "read_records",
 ]

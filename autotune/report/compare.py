@@ -17,10 +17,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
+from autotune.dashboard.lines import choices_of, name_of
 from autotune.measure.types import MeasureResult
 from autotune.record import best_of
 from autotune.record.fields import Pair
-from autotune.record.frame import choices_of
 from autotune.runtime.timing import median_interval
 from autotune.task import Task
 from autotune.tuner.result import BETWEEN_RUNS
@@ -119,22 +119,23 @@ def compare(before: Iterable[Pair], after: Iterable[Pair]) -> list[Compared]:
     """Compare the best of each workload in two logs, in the order in which they appear.
 
     Args:
-        before: records, with winners of races; ``load_from_file(log, races=True)``.
+        before: records, with winners of races, of templates or of the auto-scheduler; see
+            `autotune.report.read_records`.
         after: the same of the other log.
     """
-    found: dict[tuple[str, Any], _Records] = {}
+    found: dict[tuple[str, str, str], _Records] = {}
     for pair in before:
         _records_of(found, pair).before.append(pair)
     for pair in after:
         _records_of(found, pair).after.append(pair)
-    return [_compared(target, one) for (target, _), one in found.items()]
+    return [_compared(target, one) for (target, _, _), one in found.items()]
 
 
-def _records_of(found: dict[tuple[str, Any], _Records], pair: Pair) -> _Records:
+def _records_of(found: dict[tuple[str, str, str], _Records], pair: Pair) -> _Records:
     inp, task = pair[0], pair[0].task
-    args = tuple(task.args) if isinstance(task, Task) else ()
-    key = str(inp.target), (task.name, *args) if isinstance(task, Task) else task.key
-    return found.setdefault(key, _Records(task.name, args))
+    name = name_of(task)
+    own = (task.name, tuple(task.args)) if isinstance(task, Task) else (name.title, ())
+    return found.setdefault((str(inp.target), name.kind, name.key), _Records(*own))
 
 
 def _compared(target: str, records: _Records) -> Compared:
@@ -158,7 +159,12 @@ def _side(pairs: Sequence[Pair]) -> Side | None:
     if best is None or not math.isfinite(best[1].seconds):
         return None
     inp, result = best
-    return Side(result.seconds, interval_of(result), choices_of(inp.config), inp.key)
+    choices = {name: _plain(value) for name, _, value in choices_of(inp.config)}
+    return Side(result.seconds, interval_of(result), choices, inp.key)
+
+
+def _plain(value: Any) -> Any:
+    return value.to_json() if hasattr(value, "to_json") else value
 
 
 def interval_of(result: MeasureResult) -> tuple[float, float] | None:

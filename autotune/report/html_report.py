@@ -12,9 +12,9 @@ from typing import Any
 import jinja2
 
 from autotune.dashboard import one_file, snapshot
-from autotune.record.fields import Pair
-from autotune.record.reader import LogReader, open_log
+from autotune.record.reader import open_log
 from autotune.report.compare import Compared, compare, overall
+from autotune.report.reading import read_records
 from autotune.utils.quantities import microseconds
 from autotune.utils.visible import visible
 
@@ -44,7 +44,7 @@ def html_report(paths: Sequence[Path]) -> str:
 
 def html_comparison(before: Path, after: Path) -> str:
     """Return the HTML of two logs compared, with nothing in it that is not escaped."""
-    rows = compare(read_pairs(before), read_pairs(after))
+    rows = compare(read_records(before)[0], read_records(after)[0])
     span = _span(rows)
     # Logs of two folders often have one name; a path may tell more than whoever reads it should.
     alike = before.name == after.name
@@ -58,12 +58,6 @@ def html_comparison(before: Path, after: Path) -> str:
         width=_WIDTH,
         middle=_WIDTH / 2,
     )
-
-
-def read_pairs(path: Path) -> list[Pair]:
-    """Return the records of a log with the winners of races; unreadable lines are passed over."""
-    with open_log(path) as file:
-        return list(LogReader(file, str(path), quiet=True, races=True, ahead=1000))
 
 
 @cache

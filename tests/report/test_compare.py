@@ -1,6 +1,7 @@
 """Two logs compared: what counts as a change, and how often that is wrong."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from autotune.measure import MeasureResult
 from autotune.measure.run.timing import costs_of, recorded
 from autotune.record import decode
-from autotune.report import Side, compare, overall
+from autotune.report import Side, compare, overall, read_records
 from autotune.report.compare import interval_of, ratio_interval
 from autotune.runtime import summarize
 from tests.record.records import TVM_ROW, failed, make_config, make_input
@@ -111,3 +112,14 @@ def test_the_change_over_all_workloads_is_their_geometric_mean():
     assert 1 <= low < mean < high <= 2
     assert overall(compare(before[:2], after[:2]))[1] is None
     assert overall(compare(before, [])) is None
+
+
+def test_logs_of_the_auto_scheduler_are_compared_too():
+    path = Path(__file__).parents[1] / "data" / "auto_scheduler" / "resnet-18-NHWC-B1-cuda.json"
+    records, wrong = read_records(path)
+    assert (len(records), wrong) == (24, "")
+    rows = compare(records, records)
+    assert len(rows) == 24
+    assert {one.verdict for one in rows} == {"same"}
+    mean, interval = overall(rows)
+    assert (mean, interval) == (1.0, None)
