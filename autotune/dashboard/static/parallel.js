@@ -14,7 +14,7 @@ export function drawParallel(state) {
     return;
   }
   holder.querySelector(".note")?.remove();
-  const label = `Parallel coordinates of ${good.length} trials over ${axes.map((a) => a.name).join(", ")} and the time. Dark lines are fast.`;
+  const label = `Parallel coordinates of ${good.length} trials over ${axes.map((a) => a.name).join(", ")} and the time. The brightest lines are the fastest twenty-fifth.`;
   const { canvas, context, width, height } = canvasIn(holder, 320, label);
   const left = 24, right = width - 70, top = 34, bottom = height - 16;
   const x = (i) => left + ((right - left) * i) / axes.length;
@@ -24,10 +24,11 @@ export function drawParallel(state) {
   const cost = (s) => bottom - ((bottom - top) * (Math.log(s) - low)) / span;
   parallelState.hits = [];
   context.lineWidth = 1;
-  for (const [seconds, at] of good) {
-    const share = (Math.log(seconds) - low) / span;
-    context.strokeStyle = heatColor(share);
-    context.globalAlpha = share < 0.1 ? 0.9 : 0.25;
+  good.forEach(([seconds, at], rank) => {
+    const share = (Math.log(seconds) - low) / span, fast = rank >= good.length - Math.max(3, good.length / 25);
+    context.strokeStyle = heatColor(fast ? share : Math.max(share, 0.35));
+    context.globalAlpha = fast ? 0.95 : 0.16;
+    context.lineWidth = fast ? 1.6 : 1;
     context.beginPath();
     axes.forEach((axis, i) => {
       const code = points.knobs[axis.at][at];
@@ -37,7 +38,7 @@ export function drawParallel(state) {
     context.lineTo(right, cost(seconds));
     context.stroke();
     parallelState.hits.push([cost(seconds), at]);
-  }
+  });
   context.globalAlpha = 1;
   parallelScales(context, axes, { x, right, top, bottom, place });
   context.fillText(runTime(Math.exp(high)), right + 6, top + 4);
@@ -65,11 +66,15 @@ function parallelScales(context, axes, at) {
     line(context, at.x(i), at.top, at.bottom);
     context.fillText(shortText(axis.name, room), at.x(i) - 6, i % 2 ? at.top - 10 : at.top - 22);
     const step = Math.ceil(axis.labels.length / 8);
-    context.globalAlpha = 0.75;
     for (let code = 0; code < axis.labels.length; code += step) {
-      context.fillText(shortText(axis.labels[code], room - 1), at.x(i) + 3, at.place(i, code) + 4);
+      const label = shortText(axis.labels[code], room - 1), y = at.place(i, code);
+      context.fillStyle = themeColor("--card");
+      context.globalAlpha = 0.8;
+      context.fillRect(at.x(i) + 2, y - 7, context.measureText(label).width + 4, 14);
+      context.globalAlpha = 1;
+      context.fillStyle = themeColor("--text");
+      context.fillText(label, at.x(i) + 4, y + 4);
     }
-    context.globalAlpha = 1;
   });
   line(context, at.right, at.top, at.bottom);
   context.fillText("time", at.right + 6, at.top - 12);
