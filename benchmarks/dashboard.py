@@ -1,7 +1,7 @@
 """What the live page costs: the time to its first picture, and what a run pays for it.
 
     python -m benchmarks.dashboard                      # 100,000 records; needs chromium, selenium
-    python -m benchmarks.dashboard --throughput         # a run on the CPU with the page and without
+    python -m benchmarks.dashboard --throughput         # a run on the CPU with it and without
 
 The first measures from the call of the link to the first picture, in headless Chromium, of a
 server that was started just before and of one that had read the log. The second tunes one task in
@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import autotune.templates  # noqa: F401 - registers them
 from tornado.websocket import websocket_connect
 
 from autotune import create, measure_option
@@ -92,7 +93,7 @@ def throughput(trials: int, rounds: int) -> None:
         found[page].append(_tuned(trials, page, seed=turn // 2))
         print(
             "with the page" if page else "without",
-            "%.2f trials/s, %.2f s of CPU" % found[page][-1],
+            "{:.2f} trials/s, {:.2f} s of CPU".format(*found[page][-1]),
         )
     pairs = zip(found[True], found[False], strict=True)
     shares = [paged[0] / plain[0] for paged, plain in pairs]

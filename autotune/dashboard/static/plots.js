@@ -121,11 +121,23 @@ export function drawBest(state, redraw) {
   const label = bestLabel(state);
   if (!data.some((one) => one.x.length)) { empty("best-chart", "No trial has succeeded yet."); return; }
   plot("best-chart", label, {
-    shape, series, scales: { x: { time: false }, y: { distr: choices.scale === "log" ? 3 : 1 } },
+    shape, series, scales: { x: { time: false }, y: timeScale() },
     axes: [axisStyle({ ...x, labelSize: 20, size: 40 }), axisStyle({ size: 64, values: microTicks })],
     draw: (chart, entry) => rug(chart, entry.failed),
   }, aligned(data), hits);
   charts.get("best-chart").failed = failed;
+}
+
+// Nearly as tight as the data: by powers of ten most of a chart would be empty.
+function timeScale() {
+  const log = choices.scale === "log";
+  return { distr: log ? 3 : 1, range: (_, low, high) => (log ? [roundedTo(low / 1.1, false), roundedTo(high * 1.05, true)] : [0, high * 1.05]) };
+}
+
+// 1, 2 or 5 times a power of ten, the nearest above or below.
+function roundedTo(value, up) {
+  const size = 10 ** Math.floor(Math.log10(value)), steps = [1, 2, 5, 10].map((one) => one * size);
+  return up ? steps.find((one) => one >= value * (1 - 1e-9)) : steps.filter((one) => one <= value * (1 + 1e-9)).at(-1);
 }
 
 export function microTicks(_, ticks) {
@@ -196,9 +208,9 @@ export function drawKnob(state, redraw) {
   const top = best.reduce((a, b) => (b[1] < a[1] ? b : a));
   plot("knob-chart", `Time by ${choices.knob}. The fastest value is ${labels[top[0]]} with ${digits(top[1])} microseconds, of ${labels.length} values.`, {
     shape: [choices, groups.map((g) => g.name), labels], series,
-    scales: { x: { time: false, range: () => [-0.6, labels.length - 0.4] }, y: { distr: choices.scale === "log" ? 3 : 1 } },
+    scales: { x: { time: false, range: () => [-0.6, labels.length - 0.4] }, y: timeScale() },
     axes: [axisStyle({
-      size: 96, rotate: -50, space: 18, splits: () => spaced(labels.length, byId("knob-chart").clientWidth),
+      size: Math.min(96, 26 + 6 * Math.max(...labels.map((one) => one.length))), rotate: -50, space: 18, splits: () => spaced(labels.length, byId("knob-chart").clientWidth),
       values: (_, ticks) => ticks.map((i) => shortText(labels[i] ?? "", 14)),
     }), axisStyle({ size: 64, values: microTicks })],
   }, aligned(data), hits);
