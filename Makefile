@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# To tune takes the package alone, which is there in a third of the time of all that tests need.
+# To tune takes the package alone, without what only tests and checks need.
 TUNES := $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.tunes)
 # PyCUDA compiles against the toolkit and loads the driver, so it is asked for only where both are.
 HAS_CUDA := $(shell command -v nvcc >/dev/null 2>&1 && { ldconfig -p; ls /usr/lib/wsl/lib /usr/local/nvidia/lib64; } 2>/dev/null | grep -q libcuda.so.1 && echo yes)
