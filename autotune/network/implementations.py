@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Operator, Value
@@ -42,10 +41,10 @@ class Offer:
     """
 
     template: str
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     operands: tuple[Value, ...]
     prepared: Mapping[Value, Operator] = field(default_factory=dict)
-    aliases: tuple[tuple[Any, ...], ...] = ()
+    aliases: tuple[tuple[object, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class FunctionOffer:
     nodes: int
     operands: tuple[int, ...]
     prepared: tuple[tuple[int, Operator], ...] = ()
-    known_as: tuple[tuple[Any, ...], ...] = ()
+    known_as: tuple[tuple[object, ...], ...] = ()
 
 
 Matcher = Callable[[Layer], Offer | None]

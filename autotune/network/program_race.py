@@ -12,7 +12,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autotune.network.choice import Choice
 from autotune.network.compiled import NetworkInstance
@@ -43,7 +42,7 @@ class Raced:
     finalists: tuple[Choice, ...]
     rounds: int
 
-    def note(self, target: Target) -> dict[str, Any]:
+    def note(self, target: Target) -> dict[str, object]:
         """Return the line of the log: the winner, and the proof of the choice."""
         against = zip(self.finalists, self.seconds, strict=True)
         return {

@@ -13,7 +13,7 @@ from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, RecordError
 from autotune.graph import Graph, digest
-from autotune.graph.fuse import partition
+from autotune.graph.fuse import Function, partition
 from autotune.measure import Session, measure_option
 from autotune.network.allocation import next_arm
 from autotune.network.arms import Arm, Tuned, tuned_functions
@@ -76,13 +76,13 @@ def to_stderr(progress: Progress) -> None:
 
 
 def tune_network(
-    network: Any,
-    params: Mapping[str, Any] | None,
+    network: object,
+    params: Mapping[str, object] | None,
     target: Target | str,
     *,
     budget_s: float,
     log: str | os.PathLike[str],
-    option: Mapping[str, Any] | None = None,
+    option: Mapping[str, object] | None = None,
     on_round: Callable[[Progress], None] | None = to_stderr,
     seed: int | None = None,
 ) -> CompiledNetwork:
@@ -126,7 +126,7 @@ def tune_network(
     return tuning.raced(History(log))
 
 
-def graph_of(network: Any) -> Graph:
+def graph_of(network: object) -> Graph:
     """Return the graph that something holds.
 
     Raises:
@@ -261,7 +261,7 @@ class _Tuning:
         networks = []
         for rank in range(max(map(len, finalists.values()), default=0)):
 
-            def choose(function: Any, target: Target, rank: int = rank) -> Choice:
+            def choose(function: Function, target: Target, rank: int = rank) -> Choice:
                 field = finalists.get(function.signature)
                 return field[min(rank, len(field) - 1)] if field else untuned(function, target)
 

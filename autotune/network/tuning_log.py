@@ -102,7 +102,7 @@ class NetworkLog:
         return max((float(t) for t in told if isinstance(t, (int, float)) and t > 0), default=0.0)
 
 
-def write_note(path: LogPath, note: Mapping[str, Any]) -> None:
+def write_note(path: LogPath, note: Mapping[str, object]) -> None:
     """Append a line of a network.
 
     Raises:
