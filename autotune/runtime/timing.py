@@ -155,6 +155,10 @@ class TimesSingleRuns(Protocol):
         """Run once on the first set of arguments and return the seconds."""
         ...
 
+    def rewind(self) -> None:
+        """Let the next run be on the first set of arguments again."""
+        ...
+
 
 def take_timing(sampler: Sampler, options: TimeOptions) -> Timing:
     """Warm up, take the samples that ``options`` asks for, and sum them up.

@@ -95,6 +95,16 @@ def test_what_is_timed_is_compared_and_runs_no_more_often_for_that(trials):
     assert trials.run(TWICE + "if (calls == 3) y[5] = 7;", 2 * X, X).startswith("y: ")
 
 
+@pytest.mark.parametrize("best_s", [1e-12, 1e-7, None])
+@pytest.mark.parametrize("sets", [1, 3])
+def test_what_is_cut_short_or_goes_round_many_sets_is_judged_by_runs_it_made(
+    trials, monkeypatch, best_s, sets
+):
+    monkeypatch.setattr("autotune.runtime.host.executable.rotation", lambda buffers: sets)
+    assert trials.run(TWICE, 2 * X, X, best_s=best_s) == "verified"
+    assert trials.run(TWICE + "y[5] = 7;", 2 * X, X, best_s=best_s).startswith("y: 1 of 64")
+
+
 @pytest.mark.parametrize("where", [-1, -64, -16384, N, N + 1, N + 16383])
 def test_what_is_written_beside_an_output_is_found(trials, where):
     told = trials.run(TWICE + f"y[{where}] = 0;", 2 * X, X)

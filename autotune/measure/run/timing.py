@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from autotune.errors import MeasureError
@@ -84,8 +84,28 @@ def half_width(timing: Timing) -> float:
     return (high - low) / 2 / timing.median if timing.median else 0.0
 
 
+def _nothing() -> None:
+    """Get nothing ready."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The first runs of a candidate, where they were made before it is timed.
+
+    Attributes:
+        seconds: of each by itself.
+        get_ready: called before the samples; not for a candidate that is cut short.
+    """
+
+    seconds: tuple[float, ...] = ()
+    get_ready: Callable[[], None] = _nothing
+
+
+NOT_BEGUN = Begun()
+
+
 def take_samples(
-    sampler: Sampler, policy: TimingPolicy, best_s: float | None, begun: Sequence[float] = ()
+    sampler: Sampler, policy: TimingPolicy, best_s: float | None, begun: Begun = NOT_BEGUN
 ) -> Timing:
     """Time one candidate.
 
@@ -93,17 +113,19 @@ def take_samples(
         sampler: runs the candidate.
         policy: how often.
         best_s: seconds of the best candidate so far, if there is one.
-        begun: seconds of the first runs, where they were made already, each by itself.
+        begun: its first runs, where they were made already.
     """
     hopeless_s = policy.hopeless * best_s if best_s and policy.hopeless else math.inf
-    first = begun[0] if begun else sampler.sample(1)
+    made = begun.seconds
+    first = made[0] if made else sampler.sample(1)
     if first > max(_COLD_S, _COLD_FACTOR * hopeless_s):
-        return _cut_short(sampler, min([first, *begun]))
-    second = _single_run(sampler, hopeless_s, begun[1:])
+        return _cut_short(sampler, min([first, *made]))
+    second = _single_run(sampler, hopeless_s, made[1:])
     if second > hopeless_s:
         return _cut_short(sampler, second)
     number = max(policy.number, math.ceil(policy.min_repeat_ms * 1e-3 / max(second, 1e-9)))
     taker = _Taker(sampler, policy, number)
+    begun.get_ready()
     while taker.trusted < max(1, policy.repeat):
         taker.take()
     taker.refine(best_s)

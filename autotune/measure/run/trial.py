@@ -12,7 +12,7 @@ from autotune.measure.run.bench import Bench
 from autotune.measure.run.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.measure.run.replies import Computed, Failed, Raced, Ran, Rated, Reply
-from autotune.measure.run.timing import CLOSE, take_samples
+from autotune.measure.run.timing import CLOSE, NOT_BEGUN, Begun, take_samples
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import Executable, TimeOptions, Timing, load
 from autotune.runtime.arrays.buffers import POISONS
@@ -84,7 +84,8 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
         checked = _must_check(job, timing)
         if checked:
             speak("done")
-            wrong = _wrong(bench, job, executable, unshared, bool(begun))
+            again = bool(begun.seconds) and not timing.cut_short
+            wrong = _wrong(bench, job, executable, unshared, bool(begun.seconds), again)
         phases.end("check")
     phases.end("unload")
     if wrong:
@@ -92,21 +93,22 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
     return Ran(timing, checked and bool(job.checks), watch.use, phases.seconds)
 
 
-def _begun(bench: Bench, job: RunJob, sampler: Sampler) -> list[float]:
+def _begun(bench: Bench, job: RunJob, sampler: Sampler) -> Begun:
     """Let the runs that warm up be those that are compared, where single runs can be timed.
 
-    Each is over another poison. A third is left for the runs of the samples, after which the
-    outputs are compared again: what is timed computes, too.
-
-    Returns:
-        The seconds of these runs; none where the comparison is to come later.
+    Each is over another poison. The samples begin over one as well, and after them the outputs
+    are compared again: what is timed computes, too. Where the comparison is to come later nothing
+    is begun.
     """
     if job.check != "always" or not isinstance(sampler, TimesSingleRuns):
-        return []
+        return NOT_BEGUN
     inspection = bench.inspection(job)
-    begun = inspection.over_poison(sampler.single)
-    inspection.buffers.reset(POISONS[0], 0)
-    return begun
+
+    def poison() -> None:
+        inspection.buffers.reset(POISONS[0], 0)
+        sampler.rewind()
+
+    return Begun(tuple(inspection.over_poison(sampler.single)), poison)
 
 
 def _must_check(job: RunJob, timing: Timing) -> bool:
@@ -117,15 +119,15 @@ def _must_check(job: RunJob, timing: Timing) -> bool:
 
 
 def _wrong(
-    bench: Bench, job: RunJob, executable: Executable, unshared: bool, begun: bool
+    bench: Bench, job: RunJob, executable: Executable, unshared: bool, begun: bool, again: bool
 ) -> str | None:
-    """Compare with the reference, where that was not ``begun`` already; say what is wrong.
+    """Compare with the reference, or where that was ``begun`` do it ``again``; say what is wrong.
 
     A candidate is not blamed for inputs that another one overwrote: where they changed and many
     trials share them, they are made anew and it runs again. ``unshared`` inputs it changed itself.
     """
     inspection = bench.inspection(job)
-    if begun:
+    if again:
         inspection.compare()
     found = inspection.findings(executable) if begun else inspection.run(executable)
     if (found.overwritten or found.outside) and not unshared:
