@@ -62,8 +62,8 @@ format: $(STAMP)  ## format the code
 golden: $(STAMP)  ## write the golden files anew; read the diff before committing
 	$(BIN)/python -m pytest tests/golden --update-golden
 
-fuzz: $(STAMP)  ## 2,000 random schedules, C and emulated CUDA, against numpy
-	$(BIN)/python -m pytest tests/fuzz --schedules 2000
+fuzz: $(STAMP)  ## 2,000 random schedules and 2,000 states, C and emulated CUDA, against numpy
+	$(BIN)/python -m pytest tests/fuzz --schedules 2000 --cases 2000
 
 docs: $(STAMP)  ## build the book into docs/_build/html; a warning, or a link to nowhere, is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
