@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.record_codec import Pair
+from autotune.auto_scheduler.record_codec import RecordedPair
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureResult
@@ -96,7 +96,7 @@ def best_of(
     target: str | Target | None,
     factor: Callable[[MeasureInput, MeasureResult], float],
     accepts: Callable[[MeasureInput, MeasureResult], bool] | None = None,
-) -> Pair | None:
+) -> RecordedPair | None:
     """Returns the fastest record of a log, its time multiplied by a factor; None without any.
 
     Args:
@@ -106,7 +106,7 @@ def best_of(
         accepts: says of records that would be the best whether they count; by default all do.
     """
     kind = None if target is None else Target(target).kind
-    best: Pair | None = None
+    best: RecordedPair | None = None
     least = FAR
     for inp, result in fair(RecordReader(filename, races=True)):
         if not result.ok or (kind is not None and inp.target.kind != kind):
@@ -117,7 +117,7 @@ def best_of(
     return best
 
 
-def fair(pairs: Iterable[Pair]) -> list[Pair]:
+def fair(pairs: Iterable[RecordedPair]) -> list[RecordedPair]:
     """Returns records without the trials that took part in a final race, whose winner is there.
 
     The luckiest of many trials is not the fastest; a race measures again, and decides.

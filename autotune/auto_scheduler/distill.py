@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 
 from autotune.auto_scheduler.best_record import Workload, decode_workload_key, fair
-from autotune.auto_scheduler.record_codec import Pair
+from autotune.auto_scheduler.record_codec import RecordedPair
 from autotune.auto_scheduler.record_file import RecordReader, lines_of
 from autotune.record.paths import LogPath, log_path
 from autotune.utils.files import write_atomically
@@ -35,9 +35,9 @@ def distill_record_file(in_file: LogPath, out_file: LogPath) -> int:
     return len(kept)
 
 
-def best_of_each(pairs: Iterable[Pair]) -> list[Pair]:
+def best_of_each(pairs: Iterable[RecordedPair]) -> list[RecordedPair]:
     """Returns the fastest record of each workload and key of a target, in their order."""
-    best: dict[tuple[str, Workload], Pair] = {}
+    best: dict[tuple[str, Workload], RecordedPair] = {}
     for inp, result in pairs:
         if not result.ok:
             continue

@@ -22,7 +22,7 @@ from autotune.record.extras import bounded, writable
 from autotune.record.fields import result_from_json, target_of
 from autotune.record.reader import RACE_NOTE
 
-Pair = tuple[MeasureInput, MeasureResult]
+RecordedPair = tuple[MeasureInput, MeasureResult]
 
 
 class Seconds(float):
@@ -97,7 +97,7 @@ def says_graph(result: MeasureResult, graph_hash: str) -> bool:
     return result.extra.get(GRAPH_HASH) == graph_hash
 
 
-def decode(line: str, note: str = "") -> Pair | None:
+def decode(line: str, note: str = "") -> RecordedPair | None:
     """Reads one line; None for a comment or an empty line.
 
     Args:
@@ -121,7 +121,7 @@ def decode(line: str, note: str = "") -> Pair | None:
         raise RecordError(f"not a record: {_few_words(error)}") from error
 
 
-def _pair(row: object, note: str) -> Pair:
+def _pair(row: object, note: str) -> RecordedPair:
     if not isinstance(row, dict):
         raise RecordError(f"expected a JSON object, got {type(row).__name__}")
     if "input" in row:

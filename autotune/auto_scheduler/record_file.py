@@ -9,7 +9,7 @@ from itertools import islice
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.record_codec import (
     NOTE,
-    Pair,
+    RecordedPair,
     decode,
     encode,
     encode_note,
@@ -33,7 +33,7 @@ DEFAULT_FILE = "auto_scheduler_tuning.json"
 _NAMED = 3
 
 
-class RecordReader(Iterable[Pair]):
+class RecordReader(Iterable[RecordedPair]):
     """The records of a log, in order; lines that hold none are reported and passed over.
 
     Args:
@@ -50,7 +50,7 @@ class RecordReader(Iterable[Pair]):
         self.problems: list[Problem] = []
         self._read = 0
 
-    def __iter__(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[RecordedPair]:
         self.problems = []
         self._read = 0
         note = ""
@@ -162,7 +162,7 @@ def as_input(given: MeasureInput | Trial) -> MeasureInput:
     return MeasureInput(task, state)
 
 
-def load_records(filename: LogPath, races: bool = False) -> Iterator[Pair]:
+def load_records(filename: LogPath, races: bool = False) -> Iterator[RecordedPair]:
     """Yields the records of a log.
 
     Raises:
@@ -188,7 +188,7 @@ def save_records(
     RecordToFile(filename)(None, inputs, results)
 
 
-def load_record_from_string(record: str) -> Pair:
+def load_record_from_string(record: str) -> RecordedPair:
     """Returns input and result of a line.
 
     Raises:

@@ -11,9 +11,8 @@ import numpy as np
 
 from autotune.dashboard.lines import Name, Trial, choices_of
 from autotune.dashboard.table import NONE, Float, Labels, Trials
-from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import beats
-from autotune.record.fields import Pair
 
 _LONGEST_LABEL = 200
 

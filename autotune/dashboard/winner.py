@@ -9,8 +9,8 @@ from autotune.dashboard.numbers import real, reals
 from autotune.dashboard.runs import Run
 from autotune.driver import kernel_of
 from autotune.measure.evidence import Race
+from autotune.measure.types import Pair
 from autotune.record.current import differs, task_refusal
-from autotune.record.fields import Pair
 from autotune.record.frame import choices_of
 from autotune.task import Task
 

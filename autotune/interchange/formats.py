@@ -12,7 +12,7 @@ from autotune.interchange.files import ForeignFileError, parse, read_text
 from autotune.interchange.records import records_of, target_of
 from autotune.interchange.t1 import Problem
 from autotune.interchange.trials import Trials
-from autotune.record.fields import Pair
+from autotune.measure.types import Pair
 from autotune.record.paths import LogPath, log_path
 from autotune.target import Target
 from autotune.utils.check import shown

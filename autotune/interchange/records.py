@@ -11,9 +11,8 @@ from autotune.errors import AutotuneError, RecordError
 from autotune.interchange.trials import Trial, Trials
 from autotune.measure.evidence import NOTHING, Evidence
 from autotune.measure.run.timing import costs_of, recorded
-from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.extras import bounded, writable
-from autotune.record.fields import Pair
 from autotune.runtime.timing import summarize
 from autotune.target import Target
 from autotune.task import ConfigEntity, OtherOptionEntity, Task

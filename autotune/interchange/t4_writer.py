@@ -14,8 +14,7 @@ from autotune.interchange.kernel_tuner import TOOL
 from autotune.interchange.records import IMPORTED
 from autotune.interchange.t4 import CORRECT, ERROR_MSG, ERROR_NO, SPREAD, WORD_OF
 from autotune.interchange.trials import plain, samples_of
-from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.record.fields import Pair
+from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult, Pair
 from autotune.record.paths import LogPath, log_path
 from autotune.task import ConfigEntity, Task
 from autotune.task.json_form import plain as of_numpy

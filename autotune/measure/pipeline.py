@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from types import TracebackType
 
-from autotune.measure.session import Ended, Pair, Session, nobody, settled
-from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.measure.session import Ended, Session, nobody, settled
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.utils.interrupts import interrupts_deferred
 from autotune.workload import Workload
 

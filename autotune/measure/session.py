@@ -18,7 +18,7 @@ from autotune.measure.final.race import RaceResult, race
 from autotune.measure.outcome import Outcome, TrialClock, as_result, marked
 from autotune.measure.parts import chosen_builder, chosen_runner
 from autotune.measure.run.gate import HostGate
-from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult, Pair
 from autotune.workload import Candidate, Workload
 
 # Trials per worker and per device in flight: one at work, one waiting for it.
@@ -26,7 +26,6 @@ _DEPTH = 2
 # Workloads remembered as met; builder and runner may be told of one again.
 _MOST_MET = 512
 
-Pair = tuple[MeasureInput, MeasureResult]
 Ended = Callable[[MeasureInput, MeasureResult], None]
 
 

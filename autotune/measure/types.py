@@ -163,6 +163,10 @@ def _time(seconds: float) -> float:
     return seconds if seconds >= LEAST_S else float("inf")
 
 
+# An ended trial, as AutoTVM hands it around.
+Pair = tuple[MeasureInput, MeasureResult]
+
+
 @dataclass(frozen=True)
 class BuildResult:
     """What came of building one candidate.

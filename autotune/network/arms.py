@@ -9,7 +9,7 @@ from typing import Any
 
 from autotune.auto_scheduler import RecordToFile, SketchPolicy, SketchTuner
 from autotune.graph.fuse import Function
-from autotune.measure import MeasureInput, MeasureResult, Session
+from autotune.measure import MeasureInput, Session
 from autotune.network.history_choice import search_task
 from autotune.network.implementations import offers_of
 from autotune.network.tuning_log import NetworkLog
@@ -20,7 +20,6 @@ from autotune.tuner.run import Run
 from autotune.tuner.stop import Stop
 from autotune.workload import Workload
 
-Pair = tuple[MeasureInput, MeasureResult]
 # The budget is in seconds: this many trials are never made.
 _NO_END = 1 << 30
 

@@ -33,7 +33,7 @@ _log = logging.getLogger("autotune")
 _current: ContextVar[ApplyHistoryBest | None]
 _EXPECTED = "a log, a list of logs, or None"
 # Workload key, or hash of a graph -> kind of target -> the fastest record and its result.
-_Best = dict[str, dict[str, record_codec.Pair]]
+_Best = dict[str, dict[str, record_codec.RecordedPair]]
 
 
 class ApplyHistoryBest:
@@ -54,12 +54,12 @@ class ApplyHistoryBest:
 
     def __init__(
         self,
-        records: LogPath | Iterable[LogPath | record_codec.Pair] | None,
+        records: LogPath | Iterable[LogPath | record_codec.RecordedPair] | None,
         n_lines: int | None = None,
         include_compatible: bool = False,
     ) -> None:
         del n_lines
-        self.logs: list[LogPath | record_codec.Pair] = []
+        self.logs: list[LogPath | record_codec.RecordedPair] = []
         if isinstance(records, str | bytes | PathLike):
             self.logs.append(records)
         elif isinstance(records, Iterable):
@@ -138,7 +138,7 @@ class ApplyHistoryBest:
             return self._best
 
 
-def _read(log: LogPath) -> list[record_codec.Pair]:
+def _read(log: LogPath) -> list[record_codec.RecordedPair]:
     try:
         return fair(RecordReader(log, races=True))
     except (AutotuneError, OSError) as error:
@@ -146,7 +146,7 @@ def _read(log: LogPath) -> list[record_codec.Pair]:
         return []
 
 
-def _add(pairs: Iterable[record_codec.Pair], best: _Best) -> None:
+def _add(pairs: Iterable[record_codec.RecordedPair], best: _Best) -> None:
     for record, result in pairs:
         if not result.ok:
             continue

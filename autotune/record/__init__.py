@@ -1,9 +1,9 @@
 """Logs of trials: the line codec, reading and appending, databases, and the best of history."""
 
+from autotune.measure.types import Pair
 from autotune.record.best import best_of, best_of_each, is_race
 from autotune.record.codec import AUTOTVM_LOG_VERSION, decode, encode, measure_str_key
 from autotune.record.database import Database, DummyDatabase, SqliteDatabase, filter_inputs
-from autotune.record.fields import Pair
 from autotune.record.frame import to_dataframe
 from autotune.record.history import ApplyHistoryBest
 from autotune.record.reader import RACE_NOTE, LogReader, load_from_buffer, load_from_file

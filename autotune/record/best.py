@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autotune.measure.types import MeasureResult
-from autotune.record.fields import Pair
+from autotune.measure.types import MeasureResult, Pair
 from autotune.workload import Workload
 
 

@@ -13,11 +13,10 @@ from typing import Any, Literal
 
 from autotune.errors import RecordError
 from autotune.measure.evidence_json import to_json
-from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.extras import bounded
 from autotune.record.fields import (
     Entities,
-    Pair,
     Tasks,
     config_from_json,
     config_of,

@@ -19,8 +19,8 @@ from autotune.measure.types import (
     MeasureErrorNo,
     MeasureInput,
     MeasureResult,
+    Pair,
 )
-from autotune.record.fields import Pair
 from autotune.target import Target
 from autotune.task import Task
 from autotune.task.refusals import OLDER, Refusal, ignored

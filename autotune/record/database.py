@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from autotune.errors import RecordError
-from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.codec import decode, encode, measure_str_key
-from autotune.record.fields import Pair
 from autotune.record.paths import LogPath, log_path
 
 logger = logging.getLogger("autotvm")

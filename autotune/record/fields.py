@@ -10,14 +10,12 @@ from typing import Any
 from autotune.errors import SpaceError
 from autotune.measure.evidence import NOTHING
 from autotune.measure.evidence_json import from_json, is_number
-from autotune.measure.types import LEAST_S, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.measure.types import LEAST_S, MeasureErrorNo, MeasureResult
 from autotune.record.extras import bounded, writable
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
 from autotune.task.kinds import Entity, entity_from_json
 from autotune.task.workload import tuples
-
-Pair = tuple[MeasureInput, MeasureResult]
 
 # marshal tells 1, 1.0 and True apart; from version 3 on its bytes depend on who holds the objects.
 _MARSHAL = 2

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import RecordError
-from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.record.fields import Pair
+from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult, Pair
 from autotune.record.reader import load_from_file
 from autotune.task import ConfigEntity
 from autotune.workload import Candidate

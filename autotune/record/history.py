@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import IO, Any, Literal
 
 from autotune.errors import RecordError, TargetError
-from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import beats, best_of
 from autotune.record.current import differs
-from autotune.record.fields import Pair
 from autotune.record.reader import load_from_buffer, load_from_file
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task

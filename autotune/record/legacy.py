@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from autotune.measure.types import MeasureInput
+from autotune.measure.types import MeasureInput, Pair
 from autotune.record.fields import (
-    Pair,
     config_from_json,
     mean_cost,
     result_from_json,

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from autotune.errors import RecordError
-from autotune.measure.types import MeasureInput
-from autotune.record.fields import Pair, result_from_json, task_from_json
+from autotune.measure.types import MeasureInput, Pair
+from autotune.record.fields import result_from_json, task_from_json
 from autotune.task import ConfigEntity
 from autotune.task.kinds import (
     AnnotateEntity,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO
 
 from autotune.errors import RecordError
+from autotune.measure.types import Pair
 from autotune.record.codec import Decoder, Protocol
-from autotune.record.fields import Pair
 from autotune.record.paths import LogPath, log_path
 from autotune.utils.check import Check
 from autotune.utils.garbage import collection_paused

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from autotune.errors import RecordError
+from autotune.measure.types import Pair
 from autotune.record.codec import decode, encode, measure_str_key
-from autotune.record.fields import Pair
 from autotune.record.history import ApplyHistoryBest
 from autotune.record.locking import locked, unlock
 from autotune.record.paths import LogPath, log_path

@@ -18,9 +18,8 @@ import numpy as np
 from scipy import stats
 
 from autotune.dashboard.lines import choices_of, name_of
-from autotune.measure.types import MeasureResult
+from autotune.measure.types import MeasureResult, Pair
 from autotune.record import best_of
-from autotune.record.fields import Pair
 from autotune.runtime.timing import median_interval
 from autotune.task import Task
 from autotune.tuner.result import BETWEEN_RUNS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autotune.dashboard.lines import LineReader, name_of
 from autotune.errors import RecordError
-from autotune.record.fields import Pair
+from autotune.measure.types import Pair
 from autotune.record.reader import open_log
 
 # Most characters of a reason that is shown.

@@ -16,15 +16,13 @@ from autotune.measure import (
     Builder,
     BuildResult,
     MeasureInput,
-    MeasureResult,
     Runner,
 )
 from autotune.measure.final.race import race
 from autotune.measure.run.timing import CLOSE, costs_of, recorded
+from autotune.measure.types import Pair
 from autotune.workload import Workload
 from autotune.workload.candidate import key_order
-
-Pair = tuple[MeasureInput, MeasureResult]
 
 _ROUNDS = range(12, 61)
 _BUDGET_S = 5.0

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from autotune.cost_model import Trees, TreeSettings
 from autotune.features import KnobFeatures
-from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.types import Pair
 from autotune.record.current import task_refusal
 from autotune.task import ConfigEntity, ConfigSpace, Task
 from autotune.task.radix import IndexArray
@@ -21,7 +21,6 @@ from autotune.utils.visible import visible
 logger = logging.getLogger("autotvm")
 
 Float = npt.NDArray[np.float64]
-Pair = tuple[MeasureInput, MeasureResult]
 
 # Fastest configurations taken over from each of the nearest tasks, and the number of those.
 BEST_OF_EACH, NEAREST = 2, 4

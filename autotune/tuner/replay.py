@@ -22,14 +22,13 @@ from autotune.measure import (
     MeasureResult,
     Runner,
 )
+from autotune.measure.types import Pair
 from autotune.task import ConfigEntity, ConfigSpace, Task
 from autotune.task.constraint import BoolArray
 from autotune.task.kinds import Entity, TransformSpace
 from autotune.task.radix import IndexArray, IntArray
 from autotune.task.valid_points import ValidPoints
 from autotune.workload import Workload
-
-Pair = tuple[MeasureInput, MeasureResult]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from autotune.errors import SpaceError, TunerError
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.types import Pair
 from autotune.record import best_of, is_race, load_from_file
 from autotune.record.current import outdated
 from autotune.task.refusals import Refusal, ignored
@@ -17,7 +18,6 @@ from autotune.workload import Workload
 
 logger = logging.getLogger("autotvm")
 
-Pair = tuple[MeasureInput, MeasureResult]
 Records = str | os.PathLike[str] | Iterable[Pair]
 
 

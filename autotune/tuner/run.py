@@ -8,8 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 
 from autotune.errors import MeasureError
-from autotune.measure import MeasureInput, MeasureResult, Pipeline, Session
+from autotune.measure import MeasureInput, Pipeline, Session
 from autotune.measure.base import target_of
+from autotune.measure.types import Pair
 from autotune.record.best import beaten_by
 from autotune.task import GLOBAL_SCOPE
 from autotune.tuner.failures import Failures
@@ -35,8 +36,6 @@ logger = logging.getLogger("autotvm")
 # Trials before failures are first summed up, and failures in a row before a warning.
 FIRST_REPORT, ERRORS_IN_A_ROW = 16, 150
 _EXHAUSTED = "the space is exhausted"
-
-Pair = tuple[MeasureInput, MeasureResult]
 
 
 class Run:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.types import Pair
 from autotune.tuner.result import TuneResult
 from autotune.utils.si import scale
 from autotune.workload import Candidate, Workload
 
-Pair = tuple[MeasureInput, MeasureResult]
 Value = TypeVar("Value")
 
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.types import Pair
 from autotune.workload import Candidate
-
-Pair = tuple[MeasureInput, MeasureResult]
 
 
 class Strategy(Protocol):

@@ -8,6 +8,7 @@ import numpy as np
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.types import Pair
 from autotune.task import ConfigSpace
 from autotune.tuner.page import page_of
 from autotune.tuner.result import TuneResult
@@ -21,7 +22,6 @@ from autotune.utils.check import Check
 from autotune.utils.si import scale
 from autotune.workload import Candidate, Workload
 
-Pair = tuple[MeasureInput, MeasureResult]
 # A plain function of trials will do.
 Watcher = Callback | Callable[["Tuner", list[MeasureInput], list[MeasureResult]], None]
 

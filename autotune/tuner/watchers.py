@@ -9,9 +9,9 @@ from pathlib import Path
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.types import Pair
 from autotune.tuner.result import TuneResult
 
-Pair = tuple[MeasureInput, MeasureResult]
 _EVENTS = ("tuning", "trial_ended", "raced", "tuned")
 
 

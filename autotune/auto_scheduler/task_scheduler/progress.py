@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 
 from autotune.auto_scheduler.search_policy import SearchPolicy
 from autotune.auto_scheduler.search_problem import SearchProblem
-from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.types import Pair
 from autotune.tuner.failures import Failures
 
 # Rounds without a kernel that works, after which a task gets no more.
 _HOPELESS = 2
-
-Pair = tuple[MeasureInput, MeasureResult]
 
 
 @dataclass(eq=False)

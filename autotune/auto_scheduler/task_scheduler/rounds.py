@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from autotune.auto_scheduler.measuring import MeasureCallback
 from autotune.auto_scheduler.record_file import RecordToFile, as_input
-from autotune.auto_scheduler.task_scheduler.progress import Pair, Progress
+from autotune.auto_scheduler.task_scheduler.progress import Progress
 from autotune.measure import MeasureInput, MeasureResult, Session
 from autotune.measure.session import settled
+from autotune.measure.types import Pair
 
 # Proposals in a row of which none can be lowered, after which a round is as long as it is.
 _DRY = 3

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autotune.measure.pipeline import Pipeline
-from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult, Pair
 from autotune.workload import Workload
 
-Pair = tuple[MeasureInput, MeasureResult]
 Verdict = Literal["confirmed", "faster", "slower", "wrong", "failed"]
 
 # A new time within this part of the recorded one confirms it, whatever the intervals say: between
