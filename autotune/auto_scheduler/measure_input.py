@@ -16,7 +16,7 @@ from autotune.auto_scheduler.workload_registry import (
     workload_key_to_tensors,
 )
 from autotune.errors import AutotuneError, TemplateError
-from autotune.measure.types import MeasureInput as Trial
+from autotune.measure.types import MeasureInput as TrialInput
 from autotune.record.current import names_only
 from autotune.record.fields import target_of
 from autotune.target import Target
@@ -137,7 +137,7 @@ class MeasureInput:
         """The state as a candidate: its steps."""
         return recorded(self.state)
 
-    def trial(self) -> Trial:
+    def trial(self) -> TrialInput:
         """Returns the trial that measuring knows.
 
         Raises:
@@ -146,4 +146,4 @@ class MeasureInput:
         known = self.task
         if isinstance(known, RecordedTask):
             known = known.recovered(SearchProblem)
-        return Trial(known.target, known, self.config)
+        return TrialInput(known.target, known, self.config)

@@ -18,7 +18,7 @@ from autotune.auto_scheduler.record_codec import (
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.errors import RecordError
-from autotune.measure.types import MeasureInput as Trial
+from autotune.measure.types import MeasureInput as TrialInput
 from autotune.measure.types import MeasureResult
 from autotune.record.paths import LogPath, log_path
 from autotune.record.reader import RACE_NOTE, Problem, open_log
@@ -123,14 +123,16 @@ class RecordToFile:
     def __call__(
         self,
         search: object,
-        inputs: Iterable[MeasureInput | Trial],
+        inputs: Iterable[MeasureInput | TrialInput],
         results: Iterable[MeasureResult],
     ) -> None:
         """Append the trials of a batch in one write."""
         del search
         self._writer.write(lines_of(zip(inputs, results, strict=True)))
 
-    def raced(self, search: object, given: MeasureInput | Trial, result: MeasureResult) -> None:
+    def raced(
+        self, search: object, given: MeasureInput | TrialInput, result: MeasureResult
+    ) -> None:
         """Append the winner of a final race, as a comment to TVM's reader."""
         del search
         self._writer.write([encode_race(as_input(given), result) + "\n"])
@@ -138,7 +140,7 @@ class RecordToFile:
     callback = __call__
 
 
-def lines_of(pairs: Iterable[tuple[MeasureInput | Trial, MeasureResult]]) -> list[str]:
+def lines_of(pairs: Iterable[tuple[MeasureInput | TrialInput, MeasureResult]]) -> list[str]:
     """Returns the lines of records, each with what goes before it."""
     lines = []
     for given, result in pairs:
@@ -149,7 +151,7 @@ def lines_of(pairs: Iterable[tuple[MeasureInput | Trial, MeasureResult]]) -> lis
     return lines
 
 
-def as_input(given: MeasureInput | Trial) -> MeasureInput:
+def as_input(given: MeasureInput | TrialInput) -> MeasureInput:
     """Returns a trial as the auto-scheduler names its parts."""
     if isinstance(given, MeasureInput):
         return given
@@ -173,7 +175,7 @@ def load_records(filename: LogPath, races: bool = False) -> Iterator[RecordedPai
 
 def save_records(
     filename: LogPath,
-    inputs: Sequence[MeasureInput | Trial],
+    inputs: Sequence[MeasureInput | TrialInput],
     results: Sequence[MeasureResult],
 ) -> None:
     """Append records to a log.
@@ -200,9 +202,9 @@ def load_record_from_string(record: str) -> RecordedPair:
     return pair
 
 
-def dump_record_to_string(inp: MeasureInput | Trial, result: MeasureResult) -> str:
+def dump_record_to_string(inp: MeasureInput | TrialInput, result: MeasureResult) -> str:
     """Returns the line of a record, with its newline, as TVM does."""
     check = Check(RecordError, "dump_record_to_string")
-    check.kind("inp", inp, (MeasureInput, Trial), "a MeasureInput")
+    check.kind("inp", inp, (MeasureInput, TrialInput), "a MeasureInput")
     check.kind("result", result, MeasureResult, "a MeasureResult")
     return encode(as_input(inp), result) + "\n"

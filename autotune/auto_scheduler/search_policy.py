@@ -30,7 +30,7 @@ from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, SketchRule, 
 from autotune.auto_scheduler.state import State
 from autotune.auto_scheduler.verbose import loops_text, title, trial_text
 from autotune.errors import RecordError
-from autotune.measure import MeasureInput as Trial
+from autotune.measure import MeasureInput as TrialInput
 from autotune.measure import MeasureResult
 from autotune.tuner import callback as watchers
 from autotune.tuner.result import TuneResult
@@ -82,7 +82,7 @@ class SearchPolicy:
         """Return up to ``count`` states to try next."""
         raise NotImplementedError(f"{type(self).__name__} must define propose(count)")
 
-    def learn(self, pairs: Iterable[tuple[MeasureInput | Trial, MeasureResult]]) -> None:
+    def learn(self, pairs: Iterable[tuple[MeasureInput | TrialInput, MeasureResult]]) -> None:
         """Take note of what was measured."""
         for given, result in pairs:
             inp = as_input(given)
@@ -97,7 +97,7 @@ class SearchPolicy:
 
     def continue_search_one_round(
         self, num_measure: int, measurer: ProgramMeasurer
-    ) -> tuple[list[Trial], list[MeasureResult]]:
+    ) -> tuple[list[TrialInput], list[MeasureResult]]:
         """Propose, measure and learn once; return what was measured, and what came of it.
 
         Both are empty where the policy has nothing left to propose.
@@ -224,7 +224,7 @@ class SketchPolicy(SearchPolicy):
                 break
         return found
 
-    def learn(self, pairs: Iterable[tuple[MeasureInput | Trial, MeasureResult]]) -> None:
+    def learn(self, pairs: Iterable[tuple[MeasureInput | TrialInput, MeasureResult]]) -> None:
         """Take note of what was measured, and fit the model."""
         new = [(as_input(inp), result) for inp, result in pairs]
         super().learn(new)
@@ -328,7 +328,7 @@ class _Adapted:
                 setattr(self, name, getattr(callback, name))
 
     def __call__(
-        self, tuner: object, inputs: Sequence[Trial], results: Sequence[MeasureResult]
+        self, tuner: object, inputs: Sequence[TrialInput], results: Sequence[MeasureResult]
     ) -> None:
         del tuner
         named: list[MeasureInput] = [as_input(inp) for inp in inputs]
@@ -344,7 +344,7 @@ class _EachTrial:
         self._best = 0.0
 
     def __call__(
-        self, tuner: Tuner, inputs: Sequence[Trial], results: Sequence[MeasureResult]
+        self, tuner: Tuner, inputs: Sequence[TrialInput], results: Sequence[MeasureResult]
     ) -> None:
         del tuner
         for inp, result in zip(inputs, results, strict=True):

@@ -19,7 +19,7 @@ _LONGEST_TITLE = 200
 
 
 @dataclass(frozen=True)
-class Trial:
+class LogEntry:
     """One record.
 
     Attributes:
@@ -54,7 +54,7 @@ class LineReader:
         self._decoder = Decoder()
         self._note = ""
 
-    def read(self, text: str) -> Trial | None:
+    def read(self, text: str) -> LogEntry | None:
         """Return the trial of a line; None for a comment or an empty line.
 
         Raises:
@@ -67,7 +67,7 @@ class LineReader:
             pair: Any = record_codec.decode(line, note)
         else:
             pair = self._decoder.decode(line, protocol_of(line))
-        return None if pair is None else Trial(pair[0], pair[1], race)
+        return None if pair is None else LogEntry(pair[0], pair[1], race)
 
 
 def name_of(task: Workload | RecordedTask) -> Name:

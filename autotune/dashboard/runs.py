@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.dashboard.lines import Name, Trial, choices_of
+from autotune.dashboard.lines import LogEntry, Name, choices_of
 from autotune.dashboard.table import NONE, Float, Labels, Trials
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import beats
@@ -45,7 +45,7 @@ class Run:
         # object is kept, so that no other gets its address.
         self._met: dict[str, dict[int, tuple[object, tuple[int, int]]]] = {}
 
-    def add(self, trial: Trial, line: int) -> None:
+    def add(self, trial: LogEntry, line: int) -> None:
         """Take a record; the note of a race is no trial."""
         inp, result = trial.inp, trial.result
         if result.ok and result.costs:

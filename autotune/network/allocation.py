@@ -26,10 +26,10 @@ def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
     open_to = [(t, arm) for t in functions for arm in t.arms if not arm.exhausted]
     if not open_to:
         return None
-    without = [(t, arm) for t, arm in open_to if math.isinf(t.seconds) and not arm.history]
+    without = [(t, arm) for t, arm in open_to if math.isinf(t.seconds) and not arm.best_by_round]
     if without:
         return max(without, key=lambda pair: pair[0].calls * pair[0].function.flop)
-    fresh = [(t, arm) for t, arm in open_to if not arm.history and not _done(t)]
+    fresh = [(t, arm) for t, arm in open_to if not arm.best_by_round and not _done(t)]
     if fresh:
         return max(fresh, key=lambda pair: pair[0].calls * _finite(pair[0].seconds))
     best = max(open_to, key=lambda pair: gain_per_second(*pair))
@@ -40,12 +40,12 @@ def gain_per_second(tuned: Tuned, arm: Arm) -> float:
     """Return by how many seconds a run of the network may fall, for a second of tuning an arm."""
     if _done(tuned):
         return 0.0
-    rounds = max(len(arm.history), 1)
+    rounds = max(len(arm.best_by_round), 1)
     if math.isinf(arm.seconds):  # nothing works so far
         return tuned.calls * _finite(tuned.seconds) * _BEATEN / (rounds**2 * _round_s(arm))
     past = 0.0
-    if len(arm.history) > _WINDOW and math.isfinite(arm.history[-1 - _WINDOW]):
-        past = (arm.history[-1 - _WINDOW] - arm.history[-1]) / _WINDOW
+    if len(arm.best_by_round) > _WINDOW and math.isfinite(arm.best_by_round[-1 - _WINDOW]):
+        past = (arm.best_by_round[-1 - _WINDOW] - arm.best_by_round[-1]) / _WINDOW
     falls = _PAST * past + (1 - _PAST) * arm.seconds / rounds
     reached = max(arm.seconds - falls, tuned.floor_s)
     gain = max(tuned.seconds - reached, _BEATEN * tuned.seconds / rounds)

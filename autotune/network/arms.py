@@ -32,13 +32,13 @@ class Arm:
         name: of the template, or of the auto-scheduler.
         run: its trials; what they found.
         round_s: seconds that its last rounds took, a moving average; infinite before the first.
-        history: seconds of its best after each round.
+        best_by_round: seconds of its best after each round.
     """
 
     name: str
     run: Run
     round_s: float = math.inf
-    history: list[float] = field(default_factory=list)
+    best_by_round: list[float] = field(default_factory=list)
     exhausted: bool = False
 
     @property
@@ -58,7 +58,7 @@ class Arm:
         made = self.run.advance(session, trials)
         took = clock() - begun
         self.round_s = took if math.isinf(self.round_s) else (self.round_s + took) / 2
-        self.history.append(self.seconds)
+        self.best_by_round.append(self.seconds)
         self.exhausted = not made
         return len(made)
 

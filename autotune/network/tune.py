@@ -199,7 +199,7 @@ class _Tuning:
                 return
             one, arm = found
             try:
-                arm.advance(session, _ROUND if arm.history else _FIRST_ROUND, time.monotonic)
+                arm.advance(session, _ROUND if arm.best_by_round else _FIRST_ROUND, time.monotonic)
             except RecordError:
                 raise  # the log cannot be written: trials would be lost
             except AutotuneError as error:

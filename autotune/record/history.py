@@ -23,7 +23,7 @@ from autotune.task.workload import Workload
 NAMED = 3
 UNKNOWN_MODEL = "unknown"
 
-Records = str | bytes | os.PathLike[str] | IO[str] | Iterable[object] | None
+RecordSource = str | bytes | os.PathLike[str] | IO[str] | Iterable[object] | None
 Key = tuple[str, Workload]
 # Where records are kept, the most specific first.
 Place = Literal["model", "arch", "key"]
@@ -53,7 +53,7 @@ class ApplyHistoryBest(DispatchContext):
         best_by_model: best pair by (model, workload).
     """
 
-    def __init__(self, records: Records = None, *, keep_older: bool = False) -> None:
+    def __init__(self, records: RecordSource = None, *, keep_older: bool = False) -> None:
         self._keep_older = keep_older
         self.best_by_targetkey: dict[Key, Pair] = {}
         self.best_by_model: dict[Key, Pair] = {}
@@ -66,7 +66,7 @@ class ApplyHistoryBest(DispatchContext):
         if records is not None:
             self.load(records)
 
-    def load(self, records: Records) -> None:
+    def load(self, records: RecordSource) -> None:
         """Take in more records; the faster one of a workload stays.
 
         Raises:

@@ -12,8 +12,8 @@ from scipy.special import ndtr
 from autotune.cost_model import GaussianProcess, Loss, Posterior, Trees, TreeSettings
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.task.radix import IndexArray
-from autotune.tuner.history import History, trust
 from autotune.tuner.pool import Conditions, Float, Pool, joined
+from autotune.tuner.prior import Prior, trust
 from autotune.tuner.resources import FEWEST_REPORTS, ResourceColumns
 
 # Trials the process is conditioned on: the best half of them, and others.
@@ -89,7 +89,7 @@ class Surrogate:
         loss: what the trees learn.
         rng: of random choices.
         threads: of the trees.
-        history: earlier records, or None.
+        prior: what records of other tasks say, or None.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class Surrogate:
         loss: Loss,
         rng: np.random.Generator,
         threads: int | None,
-        history: History | None,
+        prior: Prior | None,
     ) -> None:
-        self.features, self.loss, self.history = features, loss, history
+        self.features, self.loss, self.prior = features, loss, prior
         self._rng = rng
         self._settings = TreeSettings(threads=threads)
         self._process: GaussianProcess | None = None
@@ -133,8 +133,8 @@ class Surrogate:
         self._learn_resources(trials)
         x = self._smooth(indices)
         y = _standard(trials.logs(indices, {}))
-        if self.history is not None:
-            prior = self.history.predict(indices)
+        if self.prior is not None:
+            prior = self.prior.predict(indices)
             self._trust = trust(prior, y)
             y = y - self._trust * prior
         if self._process is None or self._process.features != x.shape[1]:
@@ -183,9 +183,9 @@ class Surrogate:
         return good + [rest[i] for i in others]
 
     def _prior(self, indices: Sequence[int] | IndexArray) -> Float:
-        if self.history is None or self._trust == 0:
+        if self.prior is None or self._trust == 0:
             return np.zeros(len(indices))
-        return self._trust * self.history.predict(indices)
+        return self._trust * self.prior.predict(indices)
 
     def _learn_failures(self, trials: Trials) -> None:
         measured = [float(rate > 0) for rate in trials.rates.values()]

@@ -13,9 +13,9 @@ from autotune.errors import TemplateError, TunerError
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
-from autotune.tuner.history import History
 from autotune.tuner.model_based_tuner import CostModel
 from autotune.tuner.points import FloatArray
+from autotune.tuner.prior import Prior
 
 logger = logging.getLogger("autotvm")
 
@@ -64,7 +64,7 @@ class XGBoostCostModel(CostModel):
         self._settings = TreeSettings(rounds=100, depth=4, rate=0.2, threads=num_threads or 1)
         self._trees: Trees | None = None
         self._base: XGBoostCostModel | None = None
-        self._history: History | None = None
+        self._prior: Prior | None = None
         self._share = 1.0
 
     def fit(self, xs: Sequence[int], ys: FloatArray, plan_size: int) -> None:
@@ -85,16 +85,16 @@ class XGBoostCostModel(CostModel):
         min_seed_records: int = 500,
     ) -> bool:
         """Learn from records of the same template, of whatever shape and device."""
-        history = History(self.task, self._knobs, records)
-        if history.records < max(1, min_seed_records):
+        prior = Prior(self.task, self._knobs, records)
+        if prior.records < max(1, min_seed_records):
             return False
-        self._history = history
+        self._prior = prior
         return True
 
     def predict(self, xs: Any, output_margin: bool = False) -> FloatArray:
         """Return a score for each index; zeros before anything was learned."""
         if self._trees is None:
-            return np.zeros(len(xs)) if self._history is None else self._history.predict(xs)
+            return np.zeros(len(xs)) if self._prior is None else self._prior.predict(xs)
         margin = None if self._base is None else self._share * self._base.predict(xs)
         return self._trees.predict(self.features.trees(xs), margin)
 

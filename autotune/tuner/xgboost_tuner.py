@@ -14,9 +14,9 @@ from autotune.features import KnobFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, Task
 from autotune.tuner.candidates import Candidates, candidates_of, far_points
-from autotune.tuner.history import History
 from autotune.tuner.model_based_tuner import CostModel, ModelOptimizer
 from autotune.tuner.points import FloatArray, PointTuner
+from autotune.tuner.prior import Prior
 from autotune.tuner.resources import report_of
 from autotune.tuner.surrogate import Surrogate, Trials
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel, loops_of
@@ -108,7 +108,7 @@ class XGBTuner(PointTuner):
         self._model: tuple[int, CostModel] | None = None
         self._surrogate: Surrogate | None = None
         self._candidates: Candidates | None = None
-        self._history: History | None = None
+        self._prior: Prior | None = None
         self._opening: list[int] | None = None
         self._fit_at = self._since_fit = self._turn = 0
         self._news: list[int] = []
@@ -194,13 +194,13 @@ class XGBTuner(PointTuner):
 
     def _first(self) -> list[int]:
         """Return what to try before the model knows anything of this task."""
-        history = self._history
-        if history is None:
+        prior = self._prior
+        if prior is None:
             return far_points(self.space, self.features, self.rng, FIRST, self.visited)
         sample = self.space.sample(POOL, self.rng, self.visited)
-        order = np.argsort(-history.predict(sample), kind="stable")[: FIRST // 2]
-        others = sample[: FIRST - len(history.starts) - len(order)] if len(sample) else sample
-        return list(dict.fromkeys([*history.starts, *sample[order].tolist(), *others.tolist()]))
+        order = np.argsort(-prior.predict(sample), kind="stable")[: FIRST // 2]
+        others = sample[: FIRST - len(prior.starts) - len(order)] if len(sample) else sample
+        return list(dict.fromkeys([*prior.starts, *sample[order].tolist(), *others.tolist()]))
 
     def _modelled(self, n: int) -> list[int]:
         surrogate = self._refresh()
@@ -281,7 +281,7 @@ class XGBTuner(PointTuner):
         """Fits the models anew, and chooses new candidates."""
         if self._surrogate is None:
             self._surrogate = Surrogate(
-                self.features, self.loss_type, self.rng, self._threads, self._history
+                self.features, self.loss_type, self.rng, self._threads, self._prior
             )
             self._candidates = candidates_of(self.space, self.features, self.rng)
         assert self._candidates is not None
@@ -328,17 +328,17 @@ class XGBTuner(PointTuner):
             data_set: records; those of other templates and failures are passed over.
             min_seed_records: fewest usable records to learn from.
         """
-        history = History(self.task, self.features, data_set)
-        if history.records < min_seed_records:
+        prior = Prior(self.task, self.features, data_set)
+        if prior.records < min_seed_records:
             logger.debug(
                 "load_history: %d usable records, %d are needed; ignored",
-                history.records, min_seed_records,
+                prior.records, min_seed_records,
             )  # fmt: skip
             return
-        self._history, self._opening, self._surrogate = history, None, None
+        self._prior, self._opening, self._surrogate = prior, None, None
 
     def reset(self) -> None:
-        """Forget the trials of this task, but not the history."""
+        """Forget the trials of this task, but not what records told."""
         super().reset()
         self.visited.clear()
         self._exhausted = False

@@ -23,8 +23,8 @@ from autotune.tuner import (
     XGBTuner,
 )
 from autotune.tuner.candidates import far_points
-from autotune.tuner.history import trust
 from autotune.tuner.model_based_tuner import submodular_pick
+from autotune.tuner.prior import trust
 
 SPACES = Path(__file__).parent.parent / "data" / "recorded_spaces"
 

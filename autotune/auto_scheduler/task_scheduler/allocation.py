@@ -92,8 +92,8 @@ class Gradient:
         """Return by how many seconds the best of a task may fall in another round."""
         task = tasks[index]
         past = 0.0
-        if task.rounds > self.window and math.isfinite(task.history[-1 - self.window]):
-            past = (task.history[-1 - self.window] - task.history[-1]) / self.window
+        if task.rounds > self.window and math.isfinite(task.best_by_round[-1 - self.window]):
+            past = (task.best_by_round[-1 - self.window] - task.best_by_round[-1]) / self.window
         guess = task.seconds / task.rounds
         bound = self._bound(tasks, index)
         if bound is not None:

@@ -23,7 +23,7 @@ class Progress:
         policy: proposes states of the task.
         weight: how often the network runs the task.
         trials: trials that were made, those of a loaded log included.
-        history: seconds of the best trial after each round; infinite before the first success.
+        best_by_round: seconds of the best trial after each round; infinite before a success.
         spent_s: time that its rounds took.
         best_trial: trials that were made when the best was found.
         finished: why the task gets no more trials; empty while it may.
@@ -34,7 +34,7 @@ class Progress:
     policy: SearchPolicy
     weight: float
     trials: int = 0
-    history: list[float] = field(default_factory=list)
+    best_by_round: list[float] = field(default_factory=list)
     spent_s: float = 0.0
     best_trial: int = 0
     finished: str = ""
@@ -55,7 +55,7 @@ class Progress:
     @property
     def rounds(self) -> int:
         """Rounds that have ended, those of a loaded log included."""
-        return len(self.history)
+        return len(self.best_by_round)
 
     @property
     def round_s(self) -> float:
@@ -67,7 +67,7 @@ class Progress:
         known = list(seconds)
         self.trials = len(known)
         self._best_s = min(known, default=math.inf)
-        self.history = [self._best_s] * round(len(known) / per_round)
+        self.best_by_round = [self._best_s] * round(len(known) / per_round)
 
     def add(self, pairs: Sequence[Pair], spent_s: float) -> None:
         """Take note of a round that has ended."""
@@ -80,7 +80,7 @@ class Progress:
             if result.seconds < self._best_s:
                 self._best_s, self.best_trial = result.seconds, self.trials
         self.spent_s += spent_s
-        self.history.append(self._best_s)
+        self.best_by_round.append(self._best_s)
         if self.rounds >= _HOPELESS and math.isinf(self._best_s):
             self.finish(f"no kernel worked in {self.trials} trials")
 

@@ -26,7 +26,7 @@ Float = npt.NDArray[np.float64]
 BEST_OF_EACH, NEAREST = 2, 4
 # How far slow configurations are pulled up: below this quantile all count the same.
 FLOOR_QUANTILE = 0.25
-# Trials of a task after which its history counts half.
+# Trials of a task after which the prior counts half.
 FADING = 30
 
 
@@ -39,7 +39,7 @@ class _Source:
     rates: Float
 
 
-class History:
+class Prior:
     """A model fitted to earlier records, and their best configurations.
 
     Attributes:
@@ -70,10 +70,10 @@ class History:
 
 
 def trust(expected: Float, measured: Float) -> float:
-    """Return by how much to follow a history's expectation, given what was measured: 0 to 1.
+    """Return by how much to follow the prior's expectation, given what was measured: 0 to 1.
 
-    The slope of a regression, 0 as soon as the history explains too little: then it misleads. It
-    fades while trials of the task itself come in: even a history that is right about most of the
+    The slope of a regression, 0 as soon as the prior explains too little: then it misleads. It
+    fades while trials of the task itself come in: even a prior that is right about most of the
     space may be wrong about the best of it.
     """
     n = len(measured)
@@ -181,4 +181,4 @@ def _unlike(table: Float, row: Float) -> Float:
     return np.asarray(differences.sum(axis=1))
 
 
-__all__ = ["History", "trust"]
+__all__ = ["Prior", "trust"]
