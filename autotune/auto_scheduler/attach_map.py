@@ -10,17 +10,17 @@ Place = tuple[int, int]
 AttachMap = Mapping[int, Place]
 
 
-def attached(attach: AttachMap, stage: int, target: int, loop: int) -> AttachMap:
+def attach_stage(attach: AttachMap, stage: int, target: int, loop: int) -> AttachMap:
     """Compute a stage at a loop of another one."""
-    return {**detached(attach, stage), stage: (target, loop)}
+    return {**detach_stage(attach, stage), stage: (target, loop)}
 
 
-def detached(attach: AttachMap, stage: int) -> AttachMap:
+def detach_stage(attach: AttachMap, stage: int) -> AttachMap:
     """Compute a stage nowhere else."""
     return {key: place for key, place in attach.items() if key != stage}
 
 
-def moved(attach: AttachMap, stage: int, new: Callable[[int], int]) -> AttachMap:
+def move_attached(attach: AttachMap, stage: int, new: Callable[[int], int]) -> AttachMap:
     """Let what hangs at loops of a stage follow these to their new places."""
     return {
         key: (target, new(loop)) if target == stage else (target, loop)

@@ -18,7 +18,7 @@ from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.errors import AutotuneError, RecordError
 from autotune.measure.types import MeasureResult
-from autotune.record.extras import bounded, writable
+from autotune.record.extras import shorten_message, writable
 from autotune.record.fields import result_from_json, target_of
 from autotune.record.reader import RACE_NOTE
 
@@ -69,7 +69,7 @@ def encode_note(inp: MeasureInput, result: MeasureResult) -> str:
     """Returns the line that goes before a record; empty where there is nothing to say."""
     known = _known(inp, result)
     if result.error_msg:
-        known["error_msg"] = writable(bounded(result.error_msg))
+        known["error_msg"] = writable(shorten_message(result.error_msg))
     if not known:
         return ""
     exact = list(result.costs), result.all_cost, result.timestamp

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from autotune.cli.log_diff import diff
-from autotune.cli.log_entries import Entry, Group, Logs, read_logs, shortened
+from autotune.cli.log_entries import Entry, Group, Logs, read_logs, shorten
 from autotune.cli.log_output import (
     LOG,
     Row,
@@ -108,7 +108,7 @@ def _ranking(entries: Sequence[Entry]) -> Table:
     rows = [
         (
             us_text(one.result.seconds), spread_text(one.result.spread),
-            one.inp.key, shortened(_knobs(one), KNOBS_WIDTH), one.where,
+            one.inp.key, shorten(_knobs(one), KNOBS_WIDTH), one.where,
         )
         for one in entries
     ]  # fmt: skip
@@ -125,7 +125,7 @@ def _say_what_is_wrong(logs: Logs) -> None:
         if not one.result.ok:
             line = visible(one.result.error_msg.strip().partition("\n")[0])
             kind = MeasureErrorNo(one.result.error_no).name
-            counts[shortened(f"{kind} {line}".strip(), ERROR_WIDTH)] += 1
+            counts[shorten(f"{kind} {line}".strip(), ERROR_WIDTH)] += 1
     for text, count in counts.most_common():
         say(f"{count:6} failed: {text}")
     for problem in logs.problems:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from autotune.cli.log_entries import shortened
+from autotune.cli.log_entries import shorten
 from autotune.cli.log_output import LOG, output_options, print_rows, us_text
 from autotune.cli.tables import Table, say
 from autotune.report import Compared, Side, compare, overall, read_records
@@ -79,7 +79,7 @@ def diff(
 
 
 def _named(one: Compared) -> str:
-    return shortened(f"{one.name} {one.args}" if one.args else one.name)
+    return shorten(f"{one.name} {one.args}" if one.args else one.name)
 
 
 def _why(one: Compared) -> str:
@@ -101,7 +101,7 @@ def _table(rows: Sequence[Compared]) -> Table:
         (
             _named(one), one.target, _seconds(one.before), _seconds(one.after), _change(one),
             _range(one), _speedup(one), one.verdict,
-            shortened(", ".join(f"{k}: {a} -> {b}" for k, (a, b) in one.changed.items()),
+            shorten(", ".join(f"{k}: {a} -> {b}" for k, (a, b) in one.changed.items()),
                       _CHANGED_WIDTH),
         )
         for one in rows

@@ -71,7 +71,7 @@ class Group:
     @property
     def title(self) -> str:
         """The workload on one line."""
-        return f"{self.workload[0]} {shortened(str(self.workload[1:]))}"
+        return f"{self.workload[0]} {shorten(str(self.workload[1:]))}"
 
     @property
     def trials(self) -> list[Entry]:
@@ -156,6 +156,6 @@ def _title(workload: tuning.Workload) -> Workload:
     return workload.workload if isinstance(workload, Task) else (workload.name, workload.key)
 
 
-def shortened(text: str, width: int = _ARGS_WIDTH) -> str:
+def shorten(text: str, width: int = _ARGS_WIDTH) -> str:
     """Return text that is no longer than ``width``."""
     return text if len(text) <= width else text[: width - 3] + "..."

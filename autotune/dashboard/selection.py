@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from autotune.dashboard.runs import Run
 from autotune.dashboard.table import NONE, Codes, Float
-from autotune.dashboard.thin import Places, thinned
+from autotune.dashboard.thin import Places, thin
 from autotune.dashboard.view import View
 
 
@@ -98,7 +98,7 @@ class Selection:
         """The places of the trials that charts show: those wanted, thinned; see `thin`."""
         places = self.wanted
         seconds, run, text = self.field("seconds"), self.run, self.text
-        kept = thinned(seconds[places], run[places], text[places], self.view.points)
+        kept = thin(seconds[places], run[places], text[places], self.view.points)
         return places[kept]
 
     def _knob(self, name: str) -> Knob:

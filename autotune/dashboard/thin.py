@@ -18,7 +18,7 @@ FASTEST = 200
 _TEXTS = 4
 
 
-def thinned(
+def thin(
     seconds: npt.NDArray[np.float64],
     run: npt.NDArray[np.int32],
     text: npt.NDArray[np.int64],

@@ -15,7 +15,7 @@ from autotune.codegen.packed import constants_filler, packed_name
 from autotune.errors import CompileError, KernelError
 from autotune.kernel.entry import c_text, declaration_advice, identifier, is_expression
 from autotune.kernel.kernel import Kernel, KernelCall, Scalar, item_bytes
-from autotune.kernel.signature import described
+from autotune.kernel.signature import describe_argument
 
 INCLUDE = Path(__file__).parent / "include"
 # Kernels are compiled for the thread sanitizer, but not linked with it: the header has functions
@@ -159,7 +159,7 @@ def _signature(kernel: Kernel, one: KernelCall) -> Iterator[str]:
     """Yield conditions that only hold if the kernel takes what the call passes."""
     passed = kernel.parameters(one)
     taken = f"emulator::Signature<decltype(&{_device(one.entry)})>"
-    names = ", ".join(map(described, passed)) or "none"
+    names = ", ".join(map(describe_argument, passed)) or "none"
     message = c_text(f"expected {len(passed)} parameters ({names})")
     yield f"#line 1 {c_text(f'autotune: entry {one.entry!r}')}\n"
     yield f"static_assert({taken}::count == {len(passed)}, {message});\n"
@@ -168,7 +168,7 @@ def _signature(kernel: Kernel, one: KernelCall) -> Iterator[str]:
         if isinstance(argument, Scalar):
             kind = _KINDS.get(argument.dtype, "integer")
         size = item_bytes(argument.dtype)
-        message = c_text(f"parameter {i + 1}: expected {described(argument)}")
+        message = c_text(f"parameter {i + 1}: expected {describe_argument(argument)}")
         fits = f"{taken}::takes({i}, emulator::Kind::{kind}, {size})"
         yield f"static_assert({fits}, {message});\n"
 

@@ -10,9 +10,9 @@ from typing import Any
 from autotune.errors import AutotuneError, RecordError
 from autotune.interchange.trials import Trial, Trials
 from autotune.measure.evidence import NOTHING, Evidence
-from autotune.measure.run.timing import costs_of, recorded
+from autotune.measure.run.timing import costs_of, evidence_of
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
-from autotune.record.extras import bounded, writable
+from autotune.record.extras import shorten_message, writable
 from autotune.runtime.timing import summarize
 from autotune.target import Target
 from autotune.task import ConfigEntity, OtherOptionEntity, Task
@@ -136,7 +136,7 @@ def _ends(trials: Sequence[Trial], end_s: float) -> list[float]:
 def _result(trial: Trial, end_s: float, tool: str) -> MeasureResult:
     costs, evidence = _timed(trial)
     told = {IMPORTED: {"from": tool, **trial.entry}}
-    message = bounded(writable(trial.error_msg))
+    message = shorten_message(writable(trial.error_msg))
     known = replace(evidence, others=told)
     return MeasureResult(costs, trial.error_no, trial.all_cost, end_s, message, known)
 
@@ -146,6 +146,6 @@ def _timed(trial: Trial) -> tuple[tuple[float, ...], Evidence]:
         return (), NOTHING
     if trial.samples_s:
         timing = summarize(trial.samples_s, 1)
-        return costs_of(timing), recorded(timing)
+        return costs_of(timing), evidence_of(timing)
     assert trial.seconds is not None
     return (trial.seconds,), replace(NOTHING, noise_floor=trial.spread)

@@ -113,7 +113,7 @@ def constant(value: int) -> Affine:
     return Affine({}, value) if value else ZERO
 
 
-def scaled(a: Affine, factor: int) -> Affine:
+def scale_affine(a: Affine, factor: int) -> Affine:
     """Return ``a * factor``."""
     if factor == 1:
         return a
@@ -122,6 +122,6 @@ def scaled(a: Affine, factor: int) -> Affine:
     return Affine({atom: k * factor for atom, k in a.terms.items()}, a.const * factor)
 
 
-def shifted(a: Affine, offset: int) -> Affine:
+def shift_affine(a: Affine, offset: int) -> Affine:
     """Return ``a + offset``."""
     return Affine(a.terms, a.const + offset) if offset else a

@@ -36,8 +36,8 @@ from autotune.ir.affine_form import (
     Key,
     Substitution,
     constant,
-    scaled,
-    shifted,
+    scale_affine,
+    shift_affine,
 )
 from autotune.ir.expr import Expr, Var
 from autotune.ir.interval import Bound, floordiv
@@ -51,8 +51,8 @@ __all__ = [
     "Key",
     "Substitution",
     "constant",
-    "scaled",
-    "shifted",
+    "scale_affine",
+    "shift_affine",
 ]
 
 
@@ -92,15 +92,15 @@ class AffineSpace:
     def add(self, a: Affine, b: Affine) -> Affine:
         """Return ``a + b``."""
         if not b.terms:
-            return shifted(a, b.const)
+            return shift_affine(a, b.const)
         if not a.terms:
-            return shifted(b, a.const)
+            return shift_affine(b, a.const)
         return self._merged(a, b, 1)
 
     def sub(self, a: Affine, b: Affine) -> Affine:
         """Return ``a - b``."""
         if not b.terms:
-            return shifted(a, -b.const)
+            return shift_affine(a, -b.const)
         return self._merged(a, b, -1)
 
     def _merged(self, a: Affine, b: Affine, sign: int) -> Affine:
@@ -179,7 +179,7 @@ class AffineSpace:
         inner = only_quotient(rest)
         if inner is not None and inner.form is not None:
             terms = {each: k for each, k in rest.terms.items() if each is not inner}
-            around = scaled(Affine(terms, rest.const), inner.divisor)
+            around = scale_affine(Affine(terms, rest.const), inner.divisor)
             return self.floordiv(self.add(around, inner.form), c * inner.divisor)
         atom = single_atom(rest)
         remainder = atom is not None and atom.kind is AtomKind.MOD and atom.divisor % c == 0
@@ -209,7 +209,7 @@ class AffineSpace:
             return self.floormod(rest, c)
         low, high = floordiv(rest.bounds, c)
         if low == high:
-            return shifted(rest, -int(low) * c)
+            return shift_affine(rest, -int(low) * c)
         split = split_small(rest, c)
         if split is not None:
             g, large, small = split
@@ -217,7 +217,7 @@ class AffineSpace:
         atom = single_plus_const(rest)
         nested = atom is not None and atom.kind is AtomKind.MOD and atom.divisor % c == 0
         if nested and atom is not None and atom.form is not None:
-            return self.floormod(shifted(atom.form, rest.const), c)
+            return self.floormod(shift_affine(atom.form, rest.const), c)
         whole, rest = reduce_coefficients(rest, c)
         if whole.terms:
             return self.floormod(rest, c)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd
 from typing import Literal
 
-from autotune.ir.analysis_affine import ZERO, Affine, constant, scaled, shifted
+from autotune.ir.analysis_affine import ZERO, Affine, constant, scale_affine, shift_affine
 from autotune.ir.expr import EQ, GE, LT, NE, CompareOp
 from autotune.utils.closed import assert_never
 
@@ -19,11 +19,11 @@ def compare_forms(op: Comparison, a: Affine) -> bool | Made:
         case "<":
             return _negative(a)
         case "<=":
-            return _negative(shifted(a, -1))
+            return _negative(shift_affine(a, -1))
         case ">":
-            return _negative(scaled(a, -1))
+            return _negative(scale_affine(a, -1))
         case ">=":
-            return _negative(shifted(scaled(a, -1), -1))
+            return _negative(shift_affine(scale_affine(a, -1), -1))
         case "==":
             return _zero(a, EQ)
         case "!=":
@@ -48,8 +48,8 @@ def _negative(a: Affine) -> bool | Made:
         # c - N < 0, written N >= c + 1.
         return GE, negative, constant(a.const + 1)
     if a.const > 0:
-        return LT, shifted(positive, a.const), negative
-    return LT, positive, shifted(negative, -a.const)
+        return LT, shift_affine(positive, a.const), negative
+    return LT, positive, shift_affine(negative, -a.const)
 
 
 def _sides(a: Affine) -> tuple[Affine, Affine]:
@@ -102,5 +102,5 @@ def _zero(a: Affine, cls: type[EQ] | type[NE]) -> bool | Made:
     if not negative.terms:
         return cls, positive, constant(-a.const)
     if a.const > 0:
-        return cls, shifted(positive, a.const), negative
-    return cls, positive, shifted(negative, -a.const) if a.const else negative or ZERO
+        return cls, shift_affine(positive, a.const), negative
+    return cls, positive, shift_affine(negative, -a.const) if a.const else negative or ZERO

@@ -17,7 +17,7 @@ from autotune.ir.analysis_affine import (
     AtomKind,
     Key,
     constant,
-    scaled,
+    scale_affine,
 )
 from autotune.ir.analysis_condition import Comparison, compare_forms
 from autotune.ir.dtype import int_range, is_int
@@ -168,7 +168,7 @@ class Simplifier(AffineSpace):
             if value.const < 0:
                 return Sub(base, size)
             if max(terms.values()) < 0:
-                return Sub(size, self.expr(scaled(Affine(terms, 0), -1)))
+                return Sub(size, self.expr(scale_affine(Affine(terms, 0), -1)))
             return Add(base, size)
         items = sorted(terms.items(), key=_positive_then_large)
         result: Expr | None = None
@@ -280,9 +280,9 @@ class Simplifier(AffineSpace):
         a, b = self._eval(expr.a), self._eval(expr.b)
         if isinstance(a, Affine) and isinstance(b, Affine):
             if not b.terms:
-                return scaled(a, b.const)
+                return scale_affine(a, b.const)
             if not a.terms:
-                return scaled(b, a.const)
+                return scale_affine(b, a.const)
         return self._rebuilt(expr, a, b)
 
     def _eval_div(self, expr: BinaryOp) -> Value:

@@ -51,12 +51,12 @@ def count_mismatch(kernel: Kernel, one: KernelCall, taken: list[str]) -> str:
     passed = kernel.parameters(one)
     return (
         f"entry {one.entry!r}: expected {len(passed)} parameters "
-        f"({', '.join(map(described, passed)) or 'none'}), the source takes {len(taken)} "
+        f"({', '.join(map(describe_argument, passed)) or 'none'}), the source takes {len(taken)} "
         f"({', '.join(taken) or 'none'})"
     )
 
 
-def described(argument: Argument | Workspace) -> str:
+def describe_argument(argument: Argument | Workspace) -> str:
     """Name an argument and how it is passed."""
     if isinstance(argument, Scalar):
         return f"{argument.name!r}: {argument.dtype} by value"
@@ -88,5 +88,5 @@ def _wrong(one: KernelCall, i: int, parameter: Parameter, argument: Argument | W
         advice = f"; a number is arg({argument.name!r}, (), {parameter.kind!r})"
     return (
         f"entry {one.entry!r}: parameter {i + 1}, `{parameter.text}`: expected "
-        f"{described(argument)}, got {got}{advice}"
+        f"{describe_argument(argument)}, got {got}{advice}"
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TypeGuard
 
 from autotune.errors import LoweringError
-from autotune.ir.analysis_affine import Affine, AtomKind, constant, scaled, shifted
+from autotune.ir.analysis_affine import Affine, AtomKind, constant, scale_affine, shift_affine
 from autotune.ir.expr import Expr, IntImm, IterVar, Mul, TruncDiv, TruncMod, Var
 from autotune.ir.simplify import INDEX_DTYPE, Simplifier
 from autotune.ir.stmt import For
@@ -29,7 +29,7 @@ class Sizes:
         """Declare a variable that runs from 0 to ``extent - 1``; return its form."""
         if isinstance(extent, int):
             return simplifier.bind(var, 0, extent - 1)
-        self.last[var] = shifted(extent, -1)
+        self.last[var] = shift_affine(extent, -1)
         return simplifier.bind(var, 0, float("inf"))
 
     def greatest(self, simplifier: Simplifier, form: Affine) -> Affine:
@@ -86,9 +86,9 @@ def same_extent(a: Extent, b: Extent) -> bool:
 def times(simplifier: Simplifier, form: Affine, extent: Extent) -> Affine:
     """Return ``form * extent``."""
     if isinstance(extent, int):
-        return scaled(form, extent)
+        return scale_affine(form, extent)
     if not form.terms:
-        return scaled(extent, form.const)
+        return scale_affine(extent, form.const)
     product = Mul(simplifier.expr(form), simplifier.expr(extent))
     return simplifier.form_of(product)
 
@@ -97,7 +97,7 @@ def rounded_up(simplifier: Simplifier, extent: Extent, divisor: int) -> Extent:
     """Return ``ceil(extent / divisor)``."""
     if isinstance(extent, int):
         return ceil_div(extent, divisor)
-    return as_extent(simplifier.floordiv(shifted(extent, divisor - 1), divisor))
+    return as_extent(simplifier.floordiv(shift_affine(extent, divisor - 1), divisor))
 
 
 def divide(simplifier: Simplifier, form: Affine, extent: Extent) -> tuple[Affine, Affine]:

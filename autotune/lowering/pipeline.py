@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from autotune.ir.analysis_affine import Affine, constant, shifted
+from autotune.ir.analysis_affine import Affine, constant, shift_affine
 from autotune.ir.dtype import bits_of, element_of, lanes_of
 from autotune.ir.expr import Expr, IfThenElse, Load, Ramp, Var
 from autotune.ir.simplify import Simplifier
@@ -107,7 +107,7 @@ class _Pipeliner(Rewriter):
         simplifier = self.simplifier
         extent = constant_iterations(loop, "pipeline")
         k = simplifier.var(loop.var)
-        ahead = shifted(k, depth - 1)
+        ahead = shift_affine(k, depth - 1)
         now, then = Slot(loop.var, 0, depth), Slot(loop.var, depth - 1, depth)
         commit = AsyncCommit() if is_async else None
         first: list[Stmt | None] = []

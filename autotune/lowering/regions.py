@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from math import isinf
 
-from autotune.ir.analysis_affine import ZERO, Affine, Atom, AtomKind, constant, shifted
+from autotune.ir.analysis_affine import ZERO, Affine, Atom, AtomKind, constant, shift_affine
 from autotune.ir.expr import Var
 from autotune.ir.simplify import Simplifier
 from autotune.lowering.extents import Extent, Sizes, as_form
@@ -43,7 +43,7 @@ def relax(simplifier: Simplifier, sizes: Sizes, form: Affine, ranged: Set[Var]) 
                 parts.append((constant(span), k))
             extent += abs(k) * span
             continue
-        last = shifted(region.extent, -1)
+        last = shift_affine(region.extent, -1)
         unknown.append((last, abs(k)))
         if k < 0:
             parts.append((last, k))
@@ -61,7 +61,7 @@ def _relax_atom(
     if atom.kind is AtomKind.VAR and sizes.last:
         (var,) = atom.vars
         if var in sizes.last:
-            return Region(ZERO, shifted(sizes.last[var], 1))
+            return Region(ZERO, shift_affine(sizes.last[var], 1))
     if atom.vars <= ranged or atom.form is None:
         if isinf(atom.low) or isinf(atom.high):
             return None
@@ -89,11 +89,11 @@ def cover(simplifier: Simplifier, a: Region, b: Region) -> Region | None:
     low = a.low if d >= 0 else b.low
     if isinstance(a.extent, int) and isinstance(b.extent, int):
         return Region(low, max(a.extent, b.extent + d) - min(d, 0))
-    ends = as_form(a.extent), shifted(as_form(b.extent), d)
+    ends = as_form(a.extent), shift_affine(as_form(b.extent), d)
     further = simplifier.sub(*ends)
     if further.terms:
         return None
-    return Region(low, shifted(ends[0] if further.const >= 0 else ends[1], -min(d, 0)))
+    return Region(low, shift_affine(ends[0] if further.const >= 0 else ends[1], -min(d, 0)))
 
 
 def clip(simplifier: Simplifier, region: Region, extent: Extent) -> Region:

@@ -61,7 +61,7 @@ def from_json(row: Mapping[str, object]) -> Evidence:
     return Evidence.known(known)
 
 
-def noted(extra: Mapping[str, object]) -> Evidence:
+def from_notes(extra: Mapping[str, object]) -> Evidence:
     """Return what a builder or runner of somebody noted of a trial, in whatever form."""
     evidence = NOTHING
     for key, value in extra.items():

@@ -32,7 +32,7 @@ def as_result(outcome: Outcome) -> MeasureResult:
     return outcome._replace(costs=(), error_msg=message)
 
 
-def marked(result: MeasureResult, built: Outcome, clock: TrialClock) -> MeasureResult:
+def mark_result(result: MeasureResult, built: Outcome, clock: TrialClock) -> MeasureResult:
     """Note in a result which kernel it is of, and when what was done, where that is known."""
     if not isinstance(built, BuildResult):
         return result

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from types import TracebackType
 
-from autotune.measure.session import Ended, Session, nobody, settled
+from autotune.measure.session import Ended, Session, nobody, wait_for
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.utils.interrupts import interrupts_deferred
 from autotune.workload import Workload
@@ -162,7 +162,7 @@ class Pipeline:
         ready: list[Pair] = []
         # What was measured before an error is given first, the error by the next call.
         while self.ready and (not ready or trials[0].good):
-            ready.append(settled(trials[0].measure_input, trials[0].future))
+            ready.append(wait_for(trials[0].measure_input, trials[0].future))
             trials.popleft()
         return ready
 
@@ -185,7 +185,7 @@ class Pipeline:
         """
         left = [trial for trial in self._trials if trial.good]
         self._trials = deque(trial for trial in self._trials if trial not in left)
-        return [settled(trial.measure_input, trial.future) for trial in left]
+        return [wait_for(trial.measure_input, trial.future) for trial in left]
 
     def close(self) -> None:
         """Give up what is outstanding, and end all processes; those of a given session go on.

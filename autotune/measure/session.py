@@ -15,7 +15,7 @@ from typing import Any
 from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.final.race import RaceResult, race
-from autotune.measure.outcome import Outcome, TrialClock, as_result, marked
+from autotune.measure.outcome import Outcome, TrialClock, as_result, mark_result
 from autotune.measure.parts import chosen_builder, chosen_runner
 from autotune.measure.run.gate import HostGate
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult, Pair
@@ -133,9 +133,9 @@ class Session(Mapping[str, object]):
             for inp in measure_inputs:
                 waiting.append((inp, self.start(inp)))
                 while len(waiting) >= self.capacity or (waiting and waiting[0][1].done()):
-                    yield settled(*waiting.popleft())
+                    yield wait_for(*waiting.popleft())
             while waiting:
-                yield settled(*waiting.popleft())
+                yield wait_for(*waiting.popleft())
         finally:
             for _, future in waiting:
                 future.cancel()
@@ -244,7 +244,7 @@ class Session(Mapping[str, object]):
             trial.clock.built = time.time()
             built = future.result()
             if not (isinstance(built, BuildResult) and built.ok):
-                self._finish(trial, marked(as_result(built), built, trial.clock))
+                self._finish(trial, mark_result(as_result(built), built, trial.clock))
                 self._settled()
                 return
             ran = self._handed_over(trial, built)
@@ -268,7 +268,7 @@ class Session(Mapping[str, object]):
         """Let the trial end. Called in a thread of the runner."""
         try:
             self.builder.discard(built)
-            self._finish(trial, marked(as_result(future.result()), built, trial.clock))
+            self._finish(trial, mark_result(as_result(future.result()), built, trial.clock))
         except BaseException as error:  # an exit or interrupt too: it reaches whoever waits
             trial.fail(error)
         finally:
@@ -358,7 +358,7 @@ def inputs_of(workload: Workload, candidates: Iterable[Candidate]) -> list[Measu
     return [MeasureInput(target, workload, one) for one in candidates]
 
 
-def settled(inp: MeasureInput, future: Future[MeasureResult]) -> Pair:
+def wait_for(inp: MeasureInput, future: Future[MeasureResult]) -> Pair:
     """Wait for a trial, and return it with its result.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from autotune.kernel.kernel import Kernel
 from autotune.measure.evidence import NOTHING, Evidence
-from autotune.measure.evidence_json import noted, to_json
+from autotune.measure.evidence_json import from_notes, to_json
 from autotune.target import Target
 from autotune.workload import Candidate, Reference, Workload
 
@@ -105,15 +105,15 @@ class MeasureResult(_Result):
         extra: Mapping[str, object] | None = None,
     ) -> MeasureResult:
         """Return a result; the sixth argument was ``extra`` once and may still be a dict."""
-        known = evidence if isinstance(evidence, Evidence) else noted(evidence or {})
+        known = evidence if isinstance(evidence, Evidence) else from_notes(evidence or {})
         if extra is not None:
-            known &= noted(extra)
+            known &= from_notes(extra)
         return super().__new__(cls, costs, error_no, all_cost, timestamp, error_msg, known)
 
     def _replace(self, **changes: Any) -> MeasureResult:
         """Return a copy with other fields, of which ``extra`` may be one."""
         if "extra" in changes:
-            changes["evidence"] = noted(changes.pop("extra"))
+            changes["evidence"] = from_notes(changes.pop("extra"))
         return super()._replace(**changes)
 
     @property

@@ -92,7 +92,7 @@ class Unit:
         return tuple(v for v in function.inputs if v.type == function.outputs[0].type)
 
 
-def untuned(function: Function, target: Target) -> Choice:
+def choose_untuned(function: Function, target: Target) -> Choice:
     """Return how a function is computed before anything was tuned.
 
     On a CPU that is the default configuration of the first template that computes it. Functions
@@ -127,7 +127,7 @@ def by_dispatch(context: DispatchContext) -> Chooser:
                     found.append((distance, cost, choice))
                     break
         if not found:
-            return untuned(function, target)
+            return choose_untuned(function, target)
         return min(found, key=lambda each: each[:2])[2]
 
     return choose

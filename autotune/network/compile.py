@@ -17,9 +17,9 @@ from autotune.graph import Graph, check_computable, raise_all, verify
 from autotune.graph.fuse import Function
 from autotune.graph.passes import OWN, Pipeline
 from autotune.kernel import Kernel
-from autotune.network.choice import Chooser, Unit, by_rule, untuned
+from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
-from autotune.network.plan import ExecutionPlan, fitted, plan_network
+from autotune.network.plan import ExecutionPlan, fit_plan, plan_network
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
@@ -56,7 +56,7 @@ def compile_network(
             that templates do not compute, `fallback_kernel`. Where it is given, of all functions.
         progress: called after each kernel.
         jobs: compilers at work at once; by default one a core.
-        choose: says how each function is computed; by default `untuned`.
+        choose: says how each function is computed; by default `choose_untuned`.
 
     Raises:
         GraphError: the graph is ill-formed, holds what has no kernel, or functions failed to
@@ -75,13 +75,13 @@ def compile_network(
     if jobs is not None:
         check.whole("jobs", jobs, least=1)
     chosen = target if isinstance(target, Target) else Target(target)
-    how = choose or (untuned if kernel_for is None else by_rule)
-    simpler = simplified(graph, pipeline, opt_level)
+    how = choose or (choose_untuned if kernel_for is None else by_rule)
+    simpler = simplify_graph(graph, pipeline, opt_level)
     plan = plan_network(simpler, opt_level, chosen, how)
     return compile_plan(plan, chosen, kernel_for or fallback_kernel, progress, jobs)
 
 
-def simplified(graph: Graph, pipeline: Pipeline = OWN, opt_level: int = 3) -> Graph:
+def simplify_graph(graph: Graph, pipeline: Pipeline = OWN, opt_level: int = 3) -> Graph:
     """Return a graph after its passes.
 
     Raises:
@@ -116,7 +116,7 @@ def compile_plan(
     """
     make = partial(_module, target=target, kernel_for=kernel_for, known=known or {})
     modules = _compiled(plan.kernels, make, progress, jobs or os.cpu_count() or 1)
-    plan = fitted(plan, [module.kernel for module in modules])
+    plan = fit_plan(plan, [module.kernel for module in modules])
     return CompiledNetwork(plan, tuple(modules), target)
 
 

@@ -20,7 +20,7 @@ from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, SpaceError
 from autotune.graph.fuse import Function
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.network.choice import RULE, Choice, untuned
+from autotune.network.choice import RULE, Choice, choose_untuned
 from autotune.network.implementations import offers_of
 from autotune.network.tuning_log import NetworkLog
 from autotune.record.best import best_of
@@ -62,7 +62,7 @@ class History:
         if raced is not None:
             return raced
         ranked = self.ranked(function, target, most=1)
-        return ranked[0][0] if ranked else untuned(function, target)
+        return ranked[0][0] if ranked else choose_untuned(function, target)
 
     def _race_of(self, function: Function, target: Target) -> Choice | None:
         note = self._raced.get((function.signature, str(target)))

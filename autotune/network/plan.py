@@ -134,7 +134,7 @@ def plan_network(
     )
 
 
-def fitted(plan: ExecutionPlan, kernels: Sequence[Kernel]) -> ExecutionPlan:
+def fit_plan(plan: ExecutionPlan, kernels: Sequence[Kernel]) -> ExecutionPlan:
     """Return a plan whose places have the shapes in which its kernels see them.
 
     Raises:

@@ -17,8 +17,8 @@ from autotune.graph.fuse import Function, partition
 from autotune.measure import Session, measure_option
 from autotune.network.allocation import next_arm
 from autotune.network.arms import Arm, Tuned, tuned_functions
-from autotune.network.choice import Choice, Unit, untuned
-from autotune.network.compile import compile_plan, simplified
+from autotune.network.choice import Choice, Unit, choose_untuned
+from autotune.network.compile import compile_plan, simplify_graph
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.history_choice import History
 from autotune.network.plan import plan_network
@@ -117,7 +117,7 @@ def tune_network(
     if on_round is not None:
         check.function("on_round", on_round)
     chosen = Target(target)
-    graph = simplified(graph_of(network).bind({} if params is None else params))
+    graph = simplify_graph(graph_of(network).bind({} if params is None else params))
     known = NetworkLog.read(log)
     name = digest(graph)
     tuning = _Tuning(graph, chosen, known, name, float(budget_s), on_round)
@@ -251,7 +251,7 @@ class _Tuning:
             if not ranked:
                 continue
             field = {each.key: each for each, _ in ranked[:_FINALISTS]}
-            first = untuned(function, self.target)
+            first = choose_untuned(function, self.target)
             found[function.signature] = [*({first.key: first} | field).values()]
         return found
 
@@ -263,7 +263,9 @@ class _Tuning:
 
             def choose(function: Function, target: Target, rank: int = rank) -> Choice:
                 field = finalists.get(function.signature)
-                return field[min(rank, len(field) - 1)] if field else untuned(function, target)
+                return (
+                    field[min(rank, len(field) - 1)] if field else choose_untuned(function, target)
+                )
 
             plan = plan_network(self.graph, target=self.target, choose=choose)
             network = compile_plan(plan, self.target, known=modules)

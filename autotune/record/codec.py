@@ -14,7 +14,7 @@ from typing import Any, Literal
 from autotune.errors import RecordError
 from autotune.measure.evidence_json import to_json
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
-from autotune.record.extras import bounded
+from autotune.record.extras import shorten_message
 from autotune.record.fields import (
     Entities,
     Tasks,
@@ -66,7 +66,7 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
         "tvm_version": TVM_VERSION,
     }
     if result.error_msg:
-        row["error_msg"] = bounded(result.error_msg)
+        row["error_msg"] = shorten_message(result.error_msg)
     try:
         return json.dumps({**row, **to_json(result.evidence)}, default=plain)
     except (TypeError, ValueError) as error:

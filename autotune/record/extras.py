@@ -6,7 +6,7 @@ from __future__ import annotations
 MESSAGE_LIMIT = 4000
 
 
-def bounded(message: str) -> str:
+def shorten_message(message: str) -> str:
     """Return a message with its head and tail only, where it is too long for a record."""
     if len(message) <= MESSAGE_LIMIT:
         return message

@@ -11,7 +11,7 @@ from autotune.errors import SpaceError
 from autotune.measure.evidence import NOTHING
 from autotune.measure.evidence_json import from_json, is_number
 from autotune.measure.types import LEAST_S, MeasureErrorNo, MeasureResult
-from autotune.record.extras import bounded, writable
+from autotune.record.extras import shorten_message, writable
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
 from autotune.task.kinds import Entity, entity_from_json
@@ -57,7 +57,7 @@ def result_from_json(
     if not isinstance(error_msg, str):
         raise TypeError("'error_msg' is a text")
     kept = () if number else _times(costs)
-    message = error_msg and bounded(writable(error_msg))
+    message = error_msg and shorten_message(writable(error_msg))
     known = from_json(extra) if extra else NOTHING
     # Past the constructor, which takes what users note of a trial in other forms as well.
     made = kept, number, float(all_cost), float(timestamp), message, known

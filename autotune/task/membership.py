@@ -27,7 +27,7 @@ def position(index: int, name: str, recorded: Entity, offered: TransformSpace) -
     digit = offered.find(recorded)
     if digit is None:
         raise SpaceError(
-            f"configuration {index}: knob {name!r} = {shortened(str(recorded))} does not fit: "
+            f"configuration {index}: knob {name!r} = {shorten(str(recorded))} does not fit: "
             f"{offered.misfit(recorded)}. It was made for another workload or another version of "
             f"the template: tune again"
         )
@@ -38,14 +38,14 @@ def lacking(index: int, name: str, names: Iterable[str]) -> SpaceError:
     """Return the error of a configuration without a knob."""
     return SpaceError(
         f"configuration {index} lacks the knob {name!r} that the template defines; it has "
-        f"{', '.join(map(shortened, names)) or 'none'}. {_OTHER_VERSION}"
+        f"{', '.join(map(shorten, names)) or 'none'}. {_OTHER_VERSION}"
     )
 
 
 def unknown(index: int, name: str, names: Iterable[str]) -> SpaceError:
     """Return the error of a configuration with a knob of which the template knows nothing."""
     return SpaceError(
-        f"configuration {index} names the knob {shortened(name)!r}, which the template does not "
+        f"configuration {index} names the knob {shorten(name)!r}, which the template does not "
         f"define; it defines {', '.join(names) or 'none'}. {_OTHER_VERSION}"
     )
 
@@ -60,7 +60,7 @@ def check_index(index: int, total: int) -> None:
     """
     if not 0 <= index < total:
         raise SpaceError(
-            f"configuration {shortened(str(index))} lies outside the space of the template, "
+            f"configuration {shorten(str(index))} lies outside the space of the template, "
             f"which has {total} points. {_OTHER_VERSION}"
         )
 
@@ -80,7 +80,7 @@ def check_filters(
         )
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a text fit for one line of a message, whatever a log holds."""
     text = repr(text)[1:-1]
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

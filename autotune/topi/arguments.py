@@ -83,7 +83,7 @@ def tensor(check: Check, name: str, value: object) -> Tensor:
 
 def tensors(check: Check, name: str, value: object) -> list[Tensor]:
     """Return one or more tensors."""
-    given = listed(check, name, value, "a list of tensors")
+    given = check_list(check, name, value, "a list of tensors")
     if not given:
         check.refuse(name, "a list of at least one tensor", value)
     return [tensor(check, f"{name}[{i}]", each) for i, each in enumerate(given)]
@@ -131,7 +131,7 @@ def text(check: Check, name: str, value: object) -> str:
     return check.text(name, value)
 
 
-def listed(check: Check, name: str, value: object, expected: str) -> list[object]:
+def check_list(check: Check, name: str, value: object, expected: str) -> list[object]:
     """Return what has an order - lists, tuples, arrays, generators - as a list."""
     unordered = isinstance(value, str | bytes | Mapping | Set)
     if unordered or not isinstance(value, Iterable) or getattr(value, "ndim", 1) != 1:
@@ -154,7 +154,7 @@ def integers(least: float) -> Rule[list[int]]:
     """Return the rule of a list of whole numbers."""
 
     def rule(check: Check, name: str, value: object) -> list[int]:
-        given = listed(check, name, value, "a list of whole numbers")
+        given = check_list(check, name, value, "a list of whole numbers")
         return [check.whole(f"{name}[{i}]", plain_integer(n), least) for i, n in enumerate(given)]
 
     return rule
@@ -163,7 +163,7 @@ def integers(least: float) -> Rule[list[int]]:
 def shape(check: Check, name: str, value: object) -> tuple[Extent, ...]:
     """Return extents, of which any may be symbolic; a single one is one dimension."""
     single = isinstance(value, Real | Operand)
-    given = [value] if single else listed(check, name, value, "a list of extents")
+    given = [value] if single else check_list(check, name, value, "a list of extents")
     return tuple(_extent(check, name, each) for each in given)
 
 
@@ -200,7 +200,9 @@ def axes_of(check: Check, name: str, value: object, ndim: int) -> list[int]:
     if value is None:
         return list(range(ndim))
     several = isinstance(value, Iterable | str)
-    given = listed(check, name, value, "a whole number or a list of them") if several else [value]
+    given = (
+        check_list(check, name, value, "a whole number or a list of them") if several else [value]
+    )
     found = [axis_of(check, name, each, ndim) for each in given]
     if len(set(found)) < len(found):
         check.refuse(name, "different axes", value, ": an axis is given twice")

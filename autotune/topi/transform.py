@@ -13,17 +13,17 @@ from autotune.topi import tag
 from autotune.topi.arguments import (
     asks,
     axes_of,
+    check_list,
     flag,
     integer,
     integers,
-    listed,
     plain_integer,
     same_shape,
     takes,
     tensor,
     tensors,
 )
-from autotune.topi.nn.dense import multiplied
+from autotune.topi.nn.dense import multiply_matrices
 from autotune.topi.utils import (
     axis_names,
     get_const_tuple,
@@ -58,7 +58,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 def _order(ndim: int, axes: Sequence[int] | None) -> list[int]:
     """Return what `transpose` does: for each dimension of the result, the one that it was."""
     check = asks("transpose")
-    given = [] if axes is None else listed(check, "axes", axes, "a list of axes")
+    given = [] if axes is None else check_list(check, "axes", axes, "a list of axes")
     if not given:
         return list(reversed(range(ndim)))
     order = axes_of(check, "axes", given, ndim)
@@ -207,7 +207,7 @@ def _slices(
 
 def _limits(check: Check, name: str, value: object, ndim: int) -> list[int | None]:
     """Return an index for each dimension, None where there is none."""
-    given = listed(check, name, value, "a list of whole numbers")
+    given = check_list(check, name, value, "a list of whole numbers")
     if len(given) > ndim:
         check.refuse(name, f"at most {ndim} whole numbers", value)
     limits = [
@@ -224,7 +224,7 @@ def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False)
     `topi.nn.matmul` takes a bias and a dtype too.
     """
     names = ("a", "b")
-    return multiplied("matmul", names, a, b, transpose_a=transp_a, transpose_b=transp_b)
+    return multiply_matrices("matmul", names, a, b, transpose_a=transp_a, transpose_b=transp_b)
 
 
 @takes(a=tensor)

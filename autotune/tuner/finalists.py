@@ -19,7 +19,7 @@ from autotune.measure import (
     Runner,
 )
 from autotune.measure.final.race import race
-from autotune.measure.run.timing import CLOSE, costs_of, recorded
+from autotune.measure.run.timing import CLOSE, costs_of, evidence_of
 from autotune.measure.types import Pair
 from autotune.workload import Workload
 from autotune.workload.candidate import key_order
@@ -126,5 +126,5 @@ def run_off(
         default=default if default in raced else None,
     )
     costs = costs_of(timing) if len(outcome.timings[0]) == 1 else (one.seconds,)
-    evidence = replace(result.evidence & recorded(timing), race=proof)
+    evidence = replace(result.evidence & evidence_of(timing), race=proof)
     return inp, result._replace(costs=costs, timestamp=time.time(), evidence=evidence)

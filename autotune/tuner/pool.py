@@ -16,7 +16,7 @@ Float = npt.NDArray[np.float64]
 Columns = TypeVar("Columns", "Conditions", "Pool")
 
 
-def joined(first: Columns, more: Columns) -> Columns:
+def join_columns(first: Columns, more: Columns) -> Columns:
     """Returns the rows of ``first`` followed by those of ``more``."""
     names = [each.name for each in fields(first)]
     both = [np.concatenate([getattr(first, name), getattr(more, name)]) for name in names]

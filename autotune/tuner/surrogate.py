@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from autotune.cost_model import GaussianProcess, Loss, Posterior, Trees, TreeSettings
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.task.radix import IndexArray
-from autotune.tuner.pool import Conditions, Float, Pool, joined
+from autotune.tuner.pool import Conditions, Float, Pool, join_columns
 from autotune.tuner.prior import Prior, trust
 from autotune.tuner.resources import FEWEST_REPORTS, ResourceColumns
 
@@ -209,7 +209,7 @@ class Surrogate:
         if self._posterior is None or not len(indices):
             return
         self._posterior.widen(self._smooth(indices))
-        self.pool = joined(self.pool, self._pool(indices))
+        self.pool = join_columns(self.pool, self._pool(indices))
 
     def expect(self, trials: Trials) -> None:
         """Update expectations to what has been measured since."""
@@ -264,7 +264,7 @@ class Surrogate:
         fresh = self._conditions.absent(indices)
         if self._posterior is not None and fresh:
             self._posterior.append(self._smooth(fresh))
-            self._conditions = joined(self._conditions, self._conditioned_on(fresh))
+            self._conditions = join_columns(self._conditions, self._conditioned_on(fresh))
 
 
 def log_improvement(gain: Float, spread: Float) -> Float:

@@ -14,7 +14,7 @@ from autotune.cli.main import main
 from autotune.cli.tables import as_csv
 from autotune.errors import RecordError
 from autotune.measure import MeasureResult
-from autotune.measure.run.timing import costs_of, recorded
+from autotune.measure.run.timing import costs_of, evidence_of
 from autotune.record import encode, load_from_file, to_dataframe
 from autotune.runtime import summarize
 from tests.record.records import TVM_ROW, failed, good, make_config, make_input
@@ -277,7 +277,7 @@ def test_without_pandas_the_extra_is_named(monkeypatch):
 def test_what_a_trial_keeps_of_its_samples_is_read_again(tmp_path, samples):
     # Of one sample, such as that of a hopeless trial, no spread is known.
     timing = summarize(samples, 1, cut_short=len(samples) == 1)
-    result = MeasureResult(costs_of(timing), 0, 0.1, 1.0, "", recorded(timing))
+    result = MeasureResult(costs_of(timing), 0, 0.1, 1.0, "", evidence_of(timing))
     log = tmp_path / "x.log"
     log.write_text(encode(*pair(GEMM, 0, result, k=1)) + "\n")
     ((_, again),) = load_from_file(log)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from autotune.dashboard import Model, View
 from autotune.dashboard.importance import importance
-from autotune.dashboard.thin import FASTEST, improvements, thinned
+from autotune.dashboard.thin import FASTEST, improvements, thin
 from autotune.errors import RecordError
 from tests.dashboard.rows import ILLEGAL, log, row, run
 
@@ -160,7 +160,7 @@ def test_thinning_loses_no_improvement_nor_a_kind_of_failure(values, runs, most)
     seconds = np.array(values)
     run = np.sort(np.arange(len(values)) % runs).astype(np.int32)
     text = np.where(np.isnan(seconds), np.arange(len(values)) % 2, -1)
-    kept = set(thinned(seconds, run, text, most).tolist())
+    kept = set(thin(seconds, run, text, most).tolist())
     for one in range(runs):
         places = np.flatnonzero(run == one)
         assert kept >= set(places[improvements(seconds[places])].tolist())
@@ -178,7 +178,7 @@ def test_a_hundred_thousand_points_become_few_with_the_fastest_among_them():
     seconds = rng.lognormal(size=100_000)
     seconds[rng.random(100_000) < 0.3] = math.nan
     text = np.where(np.isnan(seconds), rng.integers(0, 9, 100_000), -1)
-    kept = thinned(seconds, np.zeros(100_000, np.int32), text, 4000)
+    kept = thin(seconds, np.zeros(100_000, np.int32), text, 4000)
     assert len(kept) <= 4010
     assert set(np.argsort(seconds)[:FASTEST]) <= set(kept)
     share = np.isnan(seconds[kept]).mean()

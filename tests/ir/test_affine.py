@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.ir import Var
-from autotune.ir.analysis_affine import AffineSpace, AtomKind, constant, scaled, shifted
+from autotune.ir.analysis_affine import AffineSpace, AtomKind, constant, scale_affine, shift_affine
 
 factors = st.integers(1, 12)
 
@@ -40,7 +40,9 @@ def setting(most=40):
 )
 def test_digits_have_their_values_and_their_sum_is_the_number(radices, p, q, c, at_x, at_y):
     space, x, y = setting()
-    whole = shifted(space.add(scaled(space.var(x), p), scaled(space.var(y), q)), c)
+    whole = shift_affine(
+        space.add(scale_affine(space.var(x), p), scale_affine(space.var(y), q)), c
+    )
     number = p * at_x + q * at_y + c
     left, parts = number, digits(space, whole, radices)
     weight, sum_of_parts = 1, constant(0)
@@ -48,7 +50,7 @@ def test_digits_have_their_values_and_their_sum_is_the_number(radices, p, q, c, 
         digit = left if radix is None else left % radix
         left = left if radix is None else left // radix
         assert value(space, part, {x: at_x, y: at_y}) == digit
-        sum_of_parts = space.add(sum_of_parts, scaled(part, weight))
+        sum_of_parts = space.add(sum_of_parts, scale_affine(part, weight))
         weight *= radix or 1
         assert value(space, sum_of_parts, {x: at_x, y: at_y}) == (
             number if radix is None else number % weight
@@ -63,8 +65,8 @@ def test_digits_have_their_values_and_their_sum_is_the_number(radices, p, q, c, 
 )  # fmt: skip
 def test_a_quotient_of_a_sum_with_a_quotient_has_one_division(a, b, m, p, q, at_x, at_y):
     space, x, y = setting()
-    inner = space.floordiv(space.add(scaled(space.var(x), p), space.var(y)), a)
-    outer = space.floordiv(space.add(scaled(space.var(y), q), inner), b)
+    inner = space.floordiv(space.add(scale_affine(space.var(x), p), space.var(y)), a)
+    outer = space.floordiv(space.add(scale_affine(space.var(y), q), inner), b)
     number = (q * at_y + (p * at_x + at_y) // a) // b
     assert value(space, outer, {x: at_x, y: at_y}) == number
     assert value(space, space.floormod(outer, m), {x: at_x, y: at_y}) == number % m

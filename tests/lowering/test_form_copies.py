@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune.ir import Var
-from autotune.ir.analysis_affine import Affine, AffineSpace, constant, scaled
+from autotune.ir.analysis_affine import Affine, AffineSpace, constant, scale_affine
 from autotune.lowering.form_copies import form_copies
 
 EXTENTS = {"t": 7, "i": 40, "j": 5}
@@ -19,10 +19,10 @@ def forms(space, variables, rng, count):
         a, b = (found[k] for k in rng.integers(0, len(found), 2))
         k = int(rng.integers(2, 12))
         made = (
-            space.add(scaled(a, k), b),
+            space.add(scale_affine(a, k), b),
             space.sub(a, b),
             space.floordiv(space.add(a, constant(k)), k + 1),
-            space.floormod(space.add(scaled(a, 3), b), k),
+            space.floormod(space.add(scale_affine(a, 3), b), k),
         )
         found.append(made[rng.integers(0, len(made))])
     return found[len(variables) :]
@@ -50,8 +50,8 @@ def test_a_copy_is_what_substitution_gives(variables, seed):
 def test_a_quotient_is_simplified_no_more_often_than_its_divisor(variables):
     t, i = variables["t"], variables["i"]
     space = AffineSpace({t: (0, 6), i: (0, 9999)})
-    inner = space.floordiv(space.add(scaled(space.var(t), 2), space.var(i)), 3)
-    form = space.floormod(space.add(scaled(space.var(t), 36), inner), 128)
+    inner = space.floordiv(space.add(scale_affine(space.var(t), 2), space.var(i)), 3)
+    form = space.floormod(space.add(scale_affine(space.var(t), 36), inner), 128)
     divided = []
     plain = space.floordiv, space.floormod
     space.floordiv = lambda a, c: divided.append(c) or plain[0](a, c)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autotune.measure import MeasureResult
 from autotune.measure.evidence import NAMES, NOTHING, Evidence, Race, Raced
-from autotune.measure.evidence_json import from_json, noted, to_json
+from autotune.measure.evidence_json import from_json, from_notes, to_json
 from autotune.measure.outcome import TrialClock
 
 RACE = {
@@ -104,7 +104,7 @@ def test_nothing_known_is_nothing_written():
 def test_a_key_of_ours_in_another_form_is_no_evidence(key, value):
     with pytest.raises(ValueError, match=f"{key!r} is"):
         from_json({key: value})
-    assert noted({key: value}).others == {key: value}  # whoever notes it may
+    assert from_notes({key: value}).others == {key: value}  # whoever notes it may
 
 
 def test_keys_that_others_use_too_pass_in_their_form():
@@ -126,7 +126,7 @@ def test_results_are_made_and_changed_with_a_dict_as_ever():
     extra = {"verified": True, "mine": {"b": 1}}
     made = MeasureResult((1.0,), 0, 0.1, 2.0, "", extra)
     assert made == MeasureResult((1.0,), 0, 0.1, 2.0, extra=extra)
-    assert made == MeasureResult((1.0,), 0, 0.1, 2.0, evidence=noted(extra))
+    assert made == MeasureResult((1.0,), 0, 0.1, 2.0, evidence=from_notes(extra))
     assert made.extra == extra
     assert made._replace(extra={}).evidence == NOTHING
     assert made._replace(costs=(2.0,)).extra == extra

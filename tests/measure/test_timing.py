@@ -12,9 +12,9 @@ from autotune.measure.run.race_rounds import race_rounds
 from autotune.measure.run.timing import (
     TimingPolicy,
     costs_of,
+    evidence_of,
     half_width,
-    recorded,
-    scaled,
+    scale_timing,
     take_samples,
 )
 from autotune.runtime.timing import Clocks, summarize
@@ -179,7 +179,7 @@ def test_a_race_takes_turns_and_runs_all_for_as_long():
 @given(st.lists(st.floats(1e-9, 10), min_size=1, max_size=30))
 def test_whoever_averages_the_costs_of_a_record_gets_the_median_of_the_samples(samples):
     timing = summarize(samples, 1)
-    result = MeasureResult(costs_of(timing), 0, 0.1, 1.0, "", recorded(timing))
+    result = MeasureResult(costs_of(timing), 0, 0.1, 1.0, "", evidence_of(timing))
     assert result.seconds == pytest.approx(np.median(samples), rel=1e-12)
     assert np.mean(result.costs) == pytest.approx(result.seconds, rel=1e-12)
     assert np.median(result.costs) == pytest.approx(result.seconds, rel=1e-12)
@@ -194,5 +194,5 @@ def test_the_costs_of_up_to_four_samples_are_those_of_autotvm():
 
 
 def test_scaling_a_timing_scales_all_its_times():
-    twice = scaled(summarize([1.0, 2.0, 4.0], 3), 2.0)
+    twice = scale_timing(summarize([1.0, 2.0, 4.0], 3), 2.0)
     assert twice == summarize([2.0, 4.0, 8.0], 3)

@@ -6,7 +6,7 @@ import pytest
 
 from autotune.measure.check.compare import mismatch
 from autotune.measure.check.expected import expected
-from autotune.measure.check.followed import stored, tracked
+from autotune.measure.check.followed import round_to_output, track_errors
 from autotune.measure.check.tracked import Tracked
 from autotune.measure.check.work import NotTracked, Work
 from tests.measure.test_tolerance import honest, in_turn, mistakes, products
@@ -17,8 +17,8 @@ RNG = np.random.default_rng(0)
 def followed(reference, *arrays, dtype="float32", sums=None):
     """What a reference says a kernel shall write."""
     work = Work(sums, "float64" if "float64" in (dtype, *(a.dtype for a in arrays)) else "float32")
-    made = reference(*(tracked(a, a.dtype.name, work) for a in arrays))
-    return expected(*stored(made, dtype), dtype)
+    made = reference(*(track_errors(a, a.dtype.name, work) for a in arrays))
+    return expected(*round_to_output(made, dtype), dtype)
 
 
 def softmax(x):
@@ -119,7 +119,7 @@ def test_what_numpy_offers_is_followed():
     ],
 )  # fmt: skip
 def test_what_cannot_be_followed_is_refused(reference):
-    x = tracked(np.array([0.3, 0.7], np.float32), "float32", Work())
+    x = track_errors(np.array([0.3, 0.7], np.float32), "float32", Work())
     with pytest.raises((NotTracked, TypeError, AttributeError)):
         assert isinstance(reference(x), Tracked)
 
@@ -131,7 +131,7 @@ def test_a_comparison_that_is_certain_is_followed():
 
 def test_integers_stay_integers_that_a_reference_may_change():
     counts = np.arange(3)
-    given = tracked(counts, "int64", Work())
+    given = track_errors(counts, "int64", Work())
     given -= 1
     assert given.tolist() == [-1, 0, 1]
     assert counts.tolist() == [0, 1, 2]

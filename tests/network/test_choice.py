@@ -7,7 +7,7 @@ from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import compile_network, implementations
-from autotune.network.choice import RULE, Choice, by_rule, untuned
+from autotune.network.choice import RULE, Choice, by_rule, choose_untuned
 from autotune.network.implementations import Offer, implements, offers_of
 from autotune.network.plan import plan_network
 from autotune.target import Target
@@ -76,19 +76,19 @@ def check(graph, target, choose, kinds):
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_a_convolution_with_what_follows_is_one_kernel_of_a_template(name):
     graph = Graph.of(EPILOGUES[name](conv()[1]))
-    check(graph, CPU, untuned, ["template"])
+    check(graph, CPU, choose_untuned, ["template"])
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_a_template_does_not_compute_of_a_function_is_a_kernel_of_its_own(name):
     graph = Graph.of(OTHERS[name](conv()[1]))
-    check(graph, CPU, untuned, ["template", "rule"])
+    check(graph, CPU, choose_untuned, ["template", "rule"])
 
 
 @pytest.mark.parametrize("image", [2, 5])
 def test_a_residual_is_added_to_all_pixels_whatever_their_number(image):
     graph = Graph.of(EPILOGUES["residual-affine-relu"](conv(image=image)[1]))
-    check(graph, CPU, untuned, ["template"])
+    check(graph, CPU, choose_untuned, ["template"])
 
 
 @pytest.mark.parametrize(

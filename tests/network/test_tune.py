@@ -19,7 +19,7 @@ from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import History, compile_network, tune_network
 from autotune.network.allocation import gain_per_second, next_arm
-from autotune.network.choice import RULE, untuned
+from autotune.network.choice import RULE, choose_untuned
 from autotune.network.history_choice import choice_from_json, choice_to_json
 from autotune.network.program_race import race
 from autotune.network.tuning_log import NETWORK_NOTE, NetworkLog
@@ -167,9 +167,9 @@ def test_what_is_killed_goes_on_where_it_was(tmp_path):
 
 def name_of():
     from autotune.graph.text import digest
-    from autotune.network.compile import simplified
+    from autotune.network.compile import simplify_graph
 
-    return digest(simplified(small()))
+    return digest(simplify_graph(small()))
 
 
 # ---- which way is next
@@ -233,7 +233,7 @@ class Instance:
 
 
 def test_the_race_goes_to_the_median_and_ties_go_to_the_first():
-    first, second = untuned(partition(small())[0], CPU), RULE
+    first, second = choose_untuned(partition(small())[0], CPU), RULE
     lucky = Instance([1.0, 0.1, 1.0, 1.0, 1.0])
     (won,) = race({"f": [first, second]}, [lucky, Instance([0.9] * 5)], lambda: 0)
     assert won.winner is second

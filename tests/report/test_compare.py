@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.measure import MeasureResult
-from autotune.measure.run.timing import costs_of, recorded
+from autotune.measure.run.timing import costs_of, evidence_of
 from autotune.record import decode
 from autotune.report import Side, compare, overall, read_records
 from autotune.report.compare import interval_of, ratio_interval
@@ -17,7 +17,7 @@ from tests.record.records import TVM_ROW, failed, make_config, make_input
 
 def timed(samples, workload="gemm", k=1):
     timing = summarize(list(samples), 1)
-    result = MeasureResult(costs_of(timing), 0, 0.1, 1.7e9, "", recorded(timing))
+    result = MeasureResult(costs_of(timing), 0, 0.1, 1.7e9, "", evidence_of(timing))
     return make_input(workload, (64,), "llvm", make_config(k, k=k)), result
 
 

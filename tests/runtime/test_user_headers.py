@@ -6,9 +6,9 @@ import pytest
 
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import compile_kernel
-from autotune.runtime.compile.flags import Flag, expanded, parsed
+from autotune.runtime.compile.flags import Flag, expand_flag_files, parse_flags
 from autotune.runtime.compile.toolchain import find_nvcc
-from autotune.runtime.compile.user_headers import anchored, header_contents, user_headers
+from autotune.runtime.compile.user_headers import anchor_paths, header_contents, user_headers
 from autotune.target import Target
 
 SOURCE = """
@@ -121,9 +121,9 @@ def test_an_edited_file_of_flags_compiles_anew(project):
 def test_a_file_of_flags_that_names_itself_ends(tmp_path):
     path = tmp_path / "flags"
     path.write_text(f"-O1 @{path}")
-    assert list(expanded([f"@{path}"]))[:2] == ["-O1", "-O1"]
-    assert list(expanded(["@/nowhere", "-O2"])) == ["@/nowhere", "-O2"]
-    assert list(expanded(["--options-file", "/nowhere", "-O2"]))[-1] == "-O2"
+    assert list(expand_flag_files([f"@{path}"]))[:2] == ["-O1", "-O1"]
+    assert list(expand_flag_files(["@/nowhere", "-O2"])) == ["@/nowhere", "-O2"]
+    assert list(expand_flag_files(["--options-file", "/nowhere", "-O2"]))[-1] == "-O2"
 
 
 def test_the_hash_of_a_kernel_sees_headers_that_are_named_in_full_or_relative(
@@ -156,7 +156,7 @@ def test_flags_become_absolute_where_they_name_a_folder_or_a_file_that_is_there(
     monkeypatch.chdir(project)
     flags = ("-Ilib", "-I", "lib", "-isystem=lib", "-include", "lib/a.h", "-include", "c.h", "-O1")
     lib = project / "lib"
-    assert anchored(flags) == (
+    assert anchor_paths(flags) == (
         f"-I{lib}", "-I", f"{lib}", f"-isystem={lib}", "-include", f"{lib}/a.h",
         "-include", "c.h", "-O1",
     )  # fmt: skip
@@ -206,7 +206,7 @@ def test_a_variable_that_changes_what_compilers_do_compiles_anew(project, monkey
 
 def test_each_way_to_write_a_flag_is_read_and_written_back():
     words = ("-I/a", "-I", "/b", "-I=/c", "--std=x", "--std", "y", "-lineinfo", "--stdx", "-D")
-    flags = list(parsed(words, ("-I", "-D", "--std")))
+    flags = list(parse_flags(words, ("-I", "-D", "--std")))
     assert flags == [
         Flag("-I", "", "/a"), Flag("-I", " ", "/b"), Flag("-I", "=", "/c"),
         Flag("--std", "=", "x"), Flag("--std", " ", "y"), Flag("-lineinfo"), Flag("--stdx"),

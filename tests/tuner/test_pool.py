@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from autotune.tuner.pool import Conditions, Pool, joined
+from autotune.tuner.pool import Conditions, Pool, join_columns
 
 
 def pool(*indices):
@@ -13,7 +13,7 @@ def pool(*indices):
 
 
 def test_candidates_that_join_bring_a_row_in_every_column():
-    both = joined(pool(4, 7), pool(9))
+    both = join_columns(pool(4, 7), pool(9))
     assert both.indices.tolist() == [4, 7, 9]
     assert {len(getattr(both, each.name)) for each in fields(both)} == {3}
     assert both.values.shape == (3, 3)
@@ -35,4 +35,4 @@ def test_a_pool_is_not_changed_but_replaced():
 def test_what_is_conditioned_on_already_is_not_absent():
     rows = Conditions(np.array([3, 5]), np.zeros((2, 1)), np.zeros(2))
     assert rows.absent([5, 6, 3]) == [6]
-    assert joined(rows, rows).indices.tolist() == [3, 5, 3, 5]
+    assert join_columns(rows, rows).indices.tolist() == [3, 5, 3, 5]

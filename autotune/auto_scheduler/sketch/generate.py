@@ -78,7 +78,7 @@ def generate_sketches(
         policy,
     )
     rules = (*custom_rules, *(GPU_RULES if is_gpu(task) else CPU_RULES))
-    return [opened(state) for state in _derive(context, rules)]
+    return [open_lengths(state) for state in _derive(context, rules)]
 
 
 def _derive(context: SketchContext, rules: Sequence[SketchRule]) -> list[State]:
@@ -107,7 +107,7 @@ def _derive(context: SketchContext, rules: Sequence[SketchRule]) -> list[State]:
     return done
 
 
-def opened(state: State) -> State:
+def open_lengths(state: State) -> State:
     """Returns a sketch with the lengths open by which reductions are factored."""
     steps: list[TransformStep] = list(state.transform_steps)
     for place, step in enumerate(steps):

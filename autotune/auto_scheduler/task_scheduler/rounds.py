@@ -13,7 +13,7 @@ from autotune.auto_scheduler.measuring import MeasureCallback
 from autotune.auto_scheduler.record_file import RecordToFile, as_input
 from autotune.auto_scheduler.task_scheduler.progress import Progress
 from autotune.measure import MeasureInput, MeasureResult, Session
-from autotune.measure.session import settled
+from autotune.measure.session import wait_for
 from autotune.measure.types import Pair
 
 # Proposals in a row of which none can be lowered, after which a round is as long as it is.
@@ -91,7 +91,7 @@ class Rounds:
         oldest = self._under_way[0]
         pairs: list[Pair] = []
         while oldest.trials:
-            pairs.append(settled(*oldest.trials[0]))
+            pairs.append(wait_for(*oldest.trials[0]))
             oldest.trials.popleft()
         self._under_way.popleft()
         progress = tasks[oldest.index]

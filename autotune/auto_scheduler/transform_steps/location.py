@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from autotune.auto_scheduler.attach_map import attached, detached, hanging
+from autotune.auto_scheduler.attach_map import attach_stage, detach_stage, hanging
 from autotune.auto_scheduler.loop_state import StateObject, TransformStep
 from autotune.auto_scheduler.loops import ComputeAtKind, Stage
 from autotune.auto_scheduler.refusal import refuse
@@ -36,7 +36,9 @@ class ComputeAtStep(TransformStep):
             raise refuse(self, "a stage cannot be computed at a loop of its own")
         target = state.stage(self, self.target_stage_id)
         state.loop(self, target, self.target_iter_id)
-        attach = attached(state.attach, self.stage_id, self.target_stage_id, self.target_iter_id)
+        attach = attach_stage(
+            state.attach, self.stage_id, self.target_stage_id, self.target_iter_id
+        )
         return state.with_stage(self, _placed(stage, ComputeAtKind.ITER), attach=attach)
 
     def replay(self, on: Replay) -> None:
@@ -61,7 +63,7 @@ class ComputeInlineStep(TransformStep):
         stage = state.compute_stage(self)
         for hung in hanging(state.attach, self.stage_id):
             raise refuse(self, f"{state.stages[hung].name} is computed at a loop of {stage.name}")
-        attach = detached(state.attach, self.stage_id)
+        attach = detach_stage(state.attach, self.stage_id)
         return state.with_stage(
             self, replace(stage, compute_at=ComputeAtKind.INLINED), attach=attach
         )
@@ -86,7 +88,7 @@ class ComputeRootStep(TransformStep):
     def apply(self, state: StateObject) -> StateObject:
         """Detach the stage."""
         stage = state.compute_stage(self)
-        attach = detached(state.attach, self.stage_id)
+        attach = detach_stage(state.attach, self.stage_id)
         return state.with_stage(self, _placed(stage, ComputeAtKind.ROOT), attach=attach)
 
     def replay(self, on: Replay) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar
 
-from autotune.auto_scheduler.attach_map import detached, hanging_at, moved
+from autotune.auto_scheduler.attach_map import detach_stage, hanging_at, move_attached
 from autotune.auto_scheduler.loop_state import StateObject, TransformStep
 from autotune.auto_scheduler.loops import (
     Annotation,
@@ -69,7 +69,7 @@ class FuseStep(TransformStep):
         stage = state.compute_stage(self)
         if not self.fused_ids:
             single = Iterator("", IterRange(0, 1), IterKind.SPECIAL)
-            attach = moved(state.attach, self.stage_id, lambda at: at + 1)
+            attach = move_attached(state.attach, self.stage_id, lambda at: at + 1)
             return state.with_loops(self, (single, *stage.iters), attach=attach)
         first, last = self.fused_ids[0], self.fused_ids[-1]
         if self.fused_ids != tuple(range(first, first + len(self.fused_ids))):
@@ -86,8 +86,8 @@ class FuseStep(TransformStep):
 
         return state.with_loops(
             self,
-            (*stage.iters[:first], fused(loops), *stage.iters[last + 1 :]),
-            attach=moved(state.attach, self.stage_id, place),
+            (*stage.iters[:first], fuse_iterators(loops), *stage.iters[last + 1 :]),
+            attach=move_attached(state.attach, self.stage_id, place),
         )
 
     def replay(self, on: Replay) -> None:
@@ -101,7 +101,7 @@ class FuseStep(TransformStep):
         return cls(whole(stage), wholes(loops))
 
 
-def fused(loops: Sequence[Iterator]) -> Iterator:
+def fuse_iterators(loops: Sequence[Iterator]) -> Iterator:
     """Return the loop that fusing loops gives."""
     kinds = {loop.iter_kind for loop in loops}
     kind = kinds.pop() if len(kinds) == 1 else IterKind.MIXED
@@ -131,7 +131,7 @@ class ReorderStep(TransformStep):
         return state.with_loops(
             self,
             tuple([stage.iters[each] for each in self.after_ids]),
-            attach=moved(state.attach, self.stage_id, self.after_ids.index),
+            attach=move_attached(state.attach, self.stage_id, self.after_ids.index),
         )
 
     def replay(self, on: Replay) -> None:
@@ -166,7 +166,7 @@ class PragmaStep(TransformStep):
         """Set the hint; an unroll limit is one of the stage, so the loop does not matter."""
         stage = state.compute_stage(self)
         if self.pragma_type == SKIP_REGION:
-            return state.taken(self, attach=detached(state.attach, self.stage_id))
+            return state.taken(self, attach=detach_stage(state.attach, self.stage_id))
         if self.unroll is None:
             raise refuse(self, f"expected {UNROLL}$<number> or {SKIP_REGION}")
         attrs = replace(stage.attrs, auto_unroll_max_step=self.unroll)

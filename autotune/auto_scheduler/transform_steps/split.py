@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from autotune.auto_scheduler.attach_map import moved
+from autotune.auto_scheduler.attach_map import move_attached
 from autotune.auto_scheduler.loop_state import StateObject, TransformStep
 from autotune.auto_scheduler.loops import Iterator, IterRange, plain
 from autotune.auto_scheduler.refusal import refuse
@@ -46,7 +46,9 @@ class SplitStep(TransformStep):
 
     def replay(self, on: Replay) -> None:
         """Split the axis."""
-        on.split(self.stage_id, self.iter_id, decided(self, self.lengths), self.inner_to_outer)
+        on.split(
+            self.stage_id, self.iter_id, require_lengths(self, self.lengths), self.inner_to_outer
+        )
 
     def to_row(self) -> list[object]:
         """Return the row; raise if a length is not decided."""
@@ -95,7 +97,7 @@ class FollowSplitStep(TransformStep):
 
     def replay(self, on: Replay) -> None:
         """Split the axis."""
-        on.split(self.stage_id, self.iter_id, decided(self, self.lengths(on.steps)), True)
+        on.split(self.stage_id, self.iter_id, require_lengths(self, self.lengths(on.steps)), True)
 
     @classmethod
     def from_row(cls, values: Sequence[object]) -> FollowSplitStep:
@@ -133,7 +135,7 @@ class FollowFusedSplitStep(TransformStep):
 
     def replay(self, on: Replay) -> None:
         """Split the axis."""
-        lengths = decided(self, (self.length(on.steps),))
+        lengths = require_lengths(self, (self.length(on.steps),))
         on.split(self.stage_id, self.iter_id, lengths, self.factor_or_nparts)
 
     @classmethod
@@ -152,7 +154,7 @@ def _source(step: TransformStep, steps: Sequence[object], number: int) -> SplitS
     return found
 
 
-def decided(step: TransformStep, lengths: Lengths) -> tuple[int, ...]:
+def require_lengths(step: TransformStep, lengths: Lengths) -> tuple[int, ...]:
     """Return lengths that are all known; raise if one is not."""
     known = tuple([length for length in lengths if length is not None])
     if len(known) < len(lengths):
@@ -179,7 +181,7 @@ def split_state(
     return state.with_loops(
         step,
         iters,
-        attach=moved(state.attach, step.stage_id, lambda at: at + extra * (at >= iter_id)),
+        attach=move_attached(state.attach, step.stage_id, lambda at: at + extra * (at >= iter_id)),
         concrete=state.concrete and None not in lengths,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from autotune import te, topi
 from autotune.graph.operator import Operator, Pattern
-from autotune.graph.ops.spelling import spelled
+from autotune.graph.ops.spelling import define
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
@@ -137,7 +137,7 @@ class Prelu(Operator):
             x = data(*i)
             return te.Select(x > te.const(0, data.dtype), x, x * slope(i[at]))
 
-        return spelled(data.shape, value, "T_prelu", tag.BROADCAST)
+        return define(data.shape, value, "T_prelu", tag.BROADCAST)
 
     def reference(self, *inputs: Array) -> Array:
         """Scale negative elements."""

@@ -10,7 +10,15 @@ import numpy as np
 
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
-from autotune.graph.ops.layout import DATA, SPATIAL, by_letter, check_layout, each, moved, ordered
+from autotune.graph.ops.layout import (
+    DATA,
+    SPATIAL,
+    arrange,
+    by_letter,
+    change_layout,
+    check_layout,
+    each,
+)
 from autotune.graph.ops.layout import sides as sides_of
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
@@ -89,7 +97,7 @@ class Convolution(Operator):
             if room < 0:
                 self.refuse("weight", f"no larger than the padded data {data}", weight)
             out[axis] = room // step + 1
-        return TensorType(ordered(self.data_layout, out), data.dtype)
+        return TensorType(arrange(self.data_layout, out), data.dtype)
 
     def flop(self, *types: TensorType) -> float:
         """Return two operations for each product."""
@@ -100,10 +108,10 @@ class Convolution(Operator):
     def reference(self, *inputs: Array) -> Array:
         """Convolve in numpy."""
         spatial = SPATIAL[self.dims]
-        data = moved(inputs[0], self.data_layout, "NC" + spatial)
-        weight = moved(inputs[1], self.kernel_layout, "OI" + spatial)
+        data = change_layout(inputs[0], self.data_layout, "NC" + spatial)
+        weight = change_layout(inputs[1], self.kernel_layout, "OI" + spatial)
         out = convolve(data, weight, self.steps, self.sides, self.holes, self.groups)
-        return moved(out, "NC" + spatial, self.data_layout)
+        return change_layout(out, "NC" + spatial, self.data_layout)
 
 
 def convolve(

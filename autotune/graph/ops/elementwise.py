@@ -12,7 +12,7 @@ from scipy import special
 
 from autotune import te
 from autotune.graph.operator import Operator, Pattern
-from autotune.graph.ops.spelling import each_element, spelled
+from autotune.graph.ops.spelling import define, each_element
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr, check_dtype
 from autotune.te.tensor import Tensor
@@ -164,7 +164,7 @@ class Full(Operator):
     def compute(self, *inputs: Tensor) -> Tensor:
         """Write the value everywhere."""
         (value,) = inputs
-        return spelled(
+        return define(
             self.shape, lambda *_: value() if callable(value) else value, "T_full", tag.ELEMWISE
         )
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from autotune import te
 from autotune.graph.operator import Operator, Pattern
-from autotune.graph.ops.layout import DATA, by_letter, check_layout, ordered
-from autotune.graph.ops.spelling import spelled
+from autotune.graph.ops.layout import DATA, arrange, by_letter, check_layout
+from autotune.graph.ops.spelling import define
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
@@ -46,7 +46,7 @@ class Take(Operator):
             where = te.max(te.min(where, last), 0)
             return data(*i[:at], where, *i[at + indices.ndim :])
 
-        return spelled(own, body, "T_take")
+        return define(own, body, "T_take")
 
     def reference(self, *inputs: Array) -> Array:
         """Take."""
@@ -70,7 +70,7 @@ class Upsampling(Operator):
             self.refuse("data", "of 4 dimensions, and scale at least 1", inputs[0])
         images = by_letter(self.layout, inputs[0].shape)
         larger = {axis: images[axis] * self.scale for axis in "HW"}
-        return TensorType(ordered(self.layout, {**images, **larger}), inputs[0].dtype)
+        return TensorType(arrange(self.layout, {**images, **larger}), inputs[0].dtype)
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Read at the quotient."""
@@ -84,7 +84,7 @@ class Upsampling(Operator):
             ]
             return x(*at)
 
-        return spelled(out.shape, body, "T_upsampling")
+        return define(out.shape, body, "T_upsampling")
 
     def reference(self, *inputs: Array) -> Array:
         """Repeat."""

@@ -22,12 +22,12 @@ def by_letter(layout: str, values: Sequence[T]) -> dict[str, T]:
     return dict(zip(layout, values, strict=True))
 
 
-def ordered(layout: str, values: Mapping[str, T]) -> tuple[T, ...]:
+def arrange(layout: str, values: Mapping[str, T]) -> tuple[T, ...]:
     """Return what stands under each letter, in the order of a layout."""
     return tuple([values[letter] for letter in layout])
 
 
-def moved(array: Array, layout: str, wanted: str) -> Array:
+def change_layout(array: Array, layout: str, wanted: str) -> Array:
     """Permute the axes of an array from one layout to another."""
     return np.transpose(array, [layout.index(letter) for letter in wanted])
 

@@ -9,7 +9,15 @@ import numpy as np
 
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
-from autotune.graph.ops.layout import DATA, SPATIAL, by_letter, check_layout, each, moved, ordered
+from autotune.graph.ops.layout import (
+    DATA,
+    SPATIAL,
+    arrange,
+    by_letter,
+    change_layout,
+    check_layout,
+    each,
+)
 from autotune.graph.ops.layout import sides as sides_of
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
@@ -60,7 +68,7 @@ class Pool2d(Operator):
             if room < 0:
                 self.refuse("pool_size", f"no larger than the padded {inputs[0]}", self.pool_size)
             images[axis] = room // step + 1
-        return TensorType(ordered(self.layout, images), inputs[0].dtype)
+        return TensorType(arrange(self.layout, images), inputs[0].dtype)
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Pool."""
@@ -79,7 +87,7 @@ class Pool2d(Operator):
 
     def reference(self, *inputs: Array) -> Array:
         """Pool."""
-        data = moved(inputs[0], self.layout, "NCHW")
+        data = change_layout(inputs[0], self.layout, "NCHW")
         numbers = self._windows()
 
         def windows(array: Array, outside: float) -> Array:
@@ -97,7 +105,7 @@ class Pool2d(Operator):
             total = windows(data, 0).sum(axis=(4, 5))
             present = windows(np.ones_like(data), float(self.count_include_pad)).sum(axis=(4, 5))
             out = total / np.maximum(present, 1)
-        return moved(out, "NCHW", self.layout)
+        return change_layout(out, "NCHW", self.layout)
 
     def flop(self, *types: TensorType) -> float:
         """Return one operation for each element of each window."""
@@ -137,7 +145,7 @@ class GlobalPool(Operator):
             self.refuse("data", f"of {self.dims + 2} dimensions", inputs[0])
         images = by_letter(self.layout, inputs[0].shape)
         ones = dict.fromkeys(SPATIAL[self.dims], 1)
-        return TensorType(ordered(self.layout, {**images, **ones}), inputs[0].dtype)
+        return TensorType(arrange(self.layout, {**images, **ones}), inputs[0].dtype)
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Pool."""

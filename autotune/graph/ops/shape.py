@@ -10,7 +10,7 @@ import numpy as np
 
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
-from autotune.graph.ops.spelling import spelled
+from autotune.graph.ops.spelling import define
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
@@ -196,7 +196,7 @@ class Split(Injective):
             def body(*i: Expr) -> Expr:
                 return x(*i[:at], i[at] + number * size, *i[at + 1 :])
 
-            return spelled(shape, body, "T_split_sections")
+            return define(shape, body, "T_split_sections")
 
         return [part(number) for number in range(self.sections)]
 

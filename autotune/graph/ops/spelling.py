@@ -11,7 +11,7 @@ from autotune.topi import tag
 from autotune.topi.utils import axis_names
 
 
-def spelled(
+def define(
     shape: Sequence[object], body: Callable[..., Expr], name: str, kind: str = tag.INJECTIVE
 ) -> Tensor:
     """Define a tensor whose axes are ax0, ax1, ..."""
@@ -22,4 +22,4 @@ def spelled(
 
 def each_element(x: Tensor, function: Callable[[Expr], Expr], name: str) -> Tensor:
     """Apply a function of one expression to every element."""
-    return spelled(x.shape, lambda *i: function(x(*i)), name, tag.ELEMWISE)
+    return define(x.shape, lambda *i: function(x(*i)), name, tag.ELEMWISE)

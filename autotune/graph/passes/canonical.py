@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autotune.graph import ops
 from autotune.graph.graph import Graph
-from autotune.graph.passes.simplify_inference import aligned
+from autotune.graph.passes.simplify_inference import align_to_axis
 from autotune.graph.value import Constant, Node, Value, apply
 
 
@@ -18,7 +18,7 @@ def _canonical(node: Node, inputs: tuple[Value, ...]) -> Value | None:
         return None
     data, bias = inputs
     axis, ndim = node.op.axis(node.op.axis_of_bias, data.type.ndim), data.type.ndim
-    return apply(ops.Add(), data, aligned(bias, axis, ndim, node.origin), origin=node.origin)
+    return apply(ops.Add(), data, align_to_axis(bias, axis, ndim, node.origin), origin=node.origin)
 
 
 def simplify_expressions(graph: Graph) -> Graph:

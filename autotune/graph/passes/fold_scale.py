@@ -65,7 +65,9 @@ def vector_axis(vector: Value, data: Value) -> int | None:
     return wide[0] if fits and shape[wide[0]] == data.shape[wide[0]] else None
 
 
-def scaled(value: Value, scale: Constant, axis: int, origin: str, divide: bool = False) -> Value:
+def scale_along(
+    value: Value, scale: Constant, axis: int, origin: str, divide: bool = False
+) -> Value:
     """Multiply (or divide) along an axis by a scale that has extents on one axis only."""
     shape = tuple(scale.type.size if i == axis else 1 for i in range(value.type.ndim))
     aligned = apply(ops.Reshape(shape), scale, origin=origin)
@@ -159,12 +161,12 @@ class _Push:
         node, inputs = value.node, self.new[value.node]
         axes = channels(node)
         if axes:
-            weight = scaled(inputs[1], self.scale, axes[2], node.origin)
+            weight = scale_along(inputs[1], self.scale, axes[2], node.origin)
             return Node(node.op, (inputs[0], weight), node.origin).output
         if isinstance(node.op, _ACTIVATIONS):
             return Node(node.op, (self.into(node.inputs[0]),), node.origin).output
         if isinstance(node.op, ops.BiasAdd):
-            bias = scaled(inputs[1], self.scale, 0, node.origin)
+            bias = scale_along(inputs[1], self.scale, 0, node.origin)
             return Node(node.op, (self.into(node.inputs[0]), bias), node.origin).output
         parts = [self._part(*pair, node) for pair in zip(node.inputs, inputs, strict=True)]
         return Node(node.op, tuple(parts), node.origin).output
@@ -174,7 +176,7 @@ class _Push:
         if old in self.messages and old.type == node.output.type:
             return self.into(old)
         at = self.axis - (node.output.type.ndim - old.type.ndim)
-        return scaled(new, self.scale, at, node.origin)
+        return scale_along(new, self.scale, at, node.origin)
 
 
 def fold_scale_forward(graph: Graph) -> Graph:
@@ -205,7 +207,7 @@ def _carried(
         return None
     scale, result = scales[node.inputs[lacking[0]]], node.outputs[0]
     if channels(node):
-        weight = scaled(inputs[1], scale, read_weight_axis(node), node.origin)
+        weight = scale_along(inputs[1], scale, read_weight_axis(node), node.origin)
         return Node(node.op, (inputs[0], weight), node.origin).output
     assert message is not None
     scales[result] = scale
@@ -215,7 +217,7 @@ def _carried(
     other = 1 - lacking[0]
     at = message.axis - (result.type.ndim - inputs[other].type.ndim)
     parts = list(inputs)
-    parts[other] = scaled(inputs[other], scale, at, node.origin, divide=True)
+    parts[other] = scale_along(inputs[other], scale, at, node.origin, divide=True)
     return Node(node.op, tuple(parts), node.origin).output
 
 

@@ -34,7 +34,7 @@ def scalar(value: float, like: Value) -> Constant:
     return Constant.of(np.asarray(value), dtype=like.dtype)
 
 
-def aligned(vector: Value, axis: int, ndim: int, origin: str = "") -> Value:
+def align_to_axis(vector: Value, axis: int, ndim: int, origin: str = "") -> Value:
     """Give a vector trailing dimensions of 1, so that it meets data on an axis."""
     more = ndim - 1 - axis
     return apply(ops.ExpandDims(1, more), vector, origin=origin) if more else vector
@@ -52,8 +52,8 @@ def _batch_norm(op: ops.BatchNorm, inputs: tuple[Value, ...], origin: str) -> Va
     shift = apply(ops.Multiply(), negative, scale, origin=origin)
     if op.center:
         shift = apply(ops.Add(), shift, beta, origin=origin)
-    scaled = apply(ops.Multiply(), data, aligned(scale, axis, ndim, origin), origin=origin)
-    return apply(ops.Add(), scaled, aligned(shift, axis, ndim, origin), origin=origin)
+    scaled = apply(ops.Multiply(), data, align_to_axis(scale, axis, ndim, origin), origin=origin)
+    return apply(ops.Add(), scaled, align_to_axis(shift, axis, ndim, origin), origin=origin)
 
 
 def _layer_norm(op: ops.LayerNorm, inputs: tuple[Value, ...], origin: str) -> Value:
@@ -70,7 +70,7 @@ def _layer_norm(op: ops.LayerNorm, inputs: tuple[Value, ...], origin: str) -> Va
     )
     out = apply(ops.Divide(), centred, root, origin=origin)
     if op.scale:
-        out = apply(ops.Multiply(), out, aligned(gamma, axis, ndim, origin), origin=origin)
+        out = apply(ops.Multiply(), out, align_to_axis(gamma, axis, ndim, origin), origin=origin)
     if op.center:
-        out = apply(ops.Add(), out, aligned(beta, axis, ndim, origin), origin=origin)
+        out = apply(ops.Add(), out, align_to_axis(beta, axis, ndim, origin), origin=origin)
     return out

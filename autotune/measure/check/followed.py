@@ -18,7 +18,7 @@ from autotune.measure.run.values import Array
 from autotune.runtime.arrays.array import numpy_dtype
 
 
-def followed(
+def follow_errors(
     reference: Callable[..., object], values: Sequence[Array], kernel: Kernel, sums: str | None
 ) -> list[Expected]:
     """Call a reference with arrays that carry the errors of a kernel; see `Tracked`.
@@ -31,19 +31,19 @@ def followed(
     # A reference may be exact where its kernel is not, so what it widens is no wider for that.
     work = Work(sums, "float64" if any(a.dtype == "float64" for a in arrays) else "float32")
     with np.errstate(all="ignore"):
-        made = reference(*(tracked(value, a.dtype, work) for value, a in pairs))
+        made = reference(*(track_errors(value, a.dtype, work) for value, a in pairs))
     made = made if isinstance(made, (tuple, list)) else (made,)
     found = []
     for argument, one in zip(kernel.outputs, made, strict=True):
         if not isinstance(one, Tracked) or one.shape != argument.shape:
             raise NotTracked("an output")
-        made_of = expected(*stored(one, argument.dtype), argument.dtype)
+        made_of = expected(*round_to_output(one, argument.dtype), argument.dtype)
         short = any(a.dtype in SHORT for a in (argument, *kernel.inputs))
         found.append(replace(made_of, basis=f"with sums in {sums or 'float32'}" if short else ""))
     return found
 
 
-def tracked(values: Any, dtype: str, work: Work) -> Any:
+def track_errors(values: Any, dtype: str, work: Work) -> Any:
     """Return an input of a reference: tracked if it is an array of floats, a copy otherwise.
 
     A number that is passed by value is exact, and a reference may need it as a number.
@@ -54,7 +54,9 @@ def tracked(values: Any, dtype: str, work: Work) -> Any:
     return Tracked(np.asarray(values).astype(np.float64), 0.0, numpy_dtype(dtype), work)
 
 
-def stored(made: Tracked, dtype: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def round_to_output(
+    made: Tracked, dtype: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the values of a result and how far a kernel's output of a dtype may be from them."""
     last = made.astype(numpy_dtype(dtype))
     return last.value, OWN_FORMULAS * last.error

@@ -16,7 +16,7 @@ from autotune.errors import MeasureError
 from autotune.kernel import Argument, Kernel
 from autotune.measure.build.realise import Realised, realise
 from autotune.measure.check.expected import Expected, expected
-from autotune.measure.check.followed import followed
+from autotune.measure.check.followed import follow_errors
 from autotune.measure.check.naive import PlainLoops, naive_outputs
 from autotune.measure.check.rounding import EPSILON
 from autotune.measure.check.tolerance import Limit, Tolerance, reduction_length, tolerance
@@ -270,7 +270,7 @@ class Oracle:
         """Follow a reference; if that is impossible, allow what fits the lengths of sums."""
         sums = self._policy.sums
         with suppress(Exception, SystemExit):  # whatever it is, the reference itself will tell
-            return followed(reference, values, kernel, sums)
+            return follow_errors(reference, values, kernel, sums)
         made = _called(reference, [value.copy() for value in values], kernel, workload.name)
         found = []
         for argument, value in zip(kernel.outputs, made, strict=True):

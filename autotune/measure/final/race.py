@@ -12,7 +12,7 @@ from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.evidence import Race, Raced
 from autotune.measure.final.choose import Finalist, choose, tie_set
 from autotune.measure.final.decided import Look, is_decided
-from autotune.measure.run.timing import scaled
+from autotune.measure.run.timing import scale_timing
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime import Timing, summarize
 from autotune.utils.check import Check
@@ -201,7 +201,7 @@ def _joined(pairs: Sequence[BuiltTrial], timings: Sequence[Sequence[Timing]]) ->
     scales = [best[0] / one for one in best]
     candidates = []
     for i, (inp, built) in enumerate(pairs):
-        row = [scaled(one[i], scale) for one, scale in zip(timings, scales, strict=True)]
+        row = [scale_timing(one[i], scale) for one, scale in zip(timings, scales, strict=True)]
         candidates.append(
             Finalist(
                 key=inp.key,

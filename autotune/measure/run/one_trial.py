@@ -13,7 +13,7 @@ from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.replies import Done, Failed, Ran, why_not
 from autotune.measure.run.standing import Standing
 from autotune.measure.run.stations import Station
-from autotune.measure.run.timing import TimingPolicy, costs_of, recorded, scaled
+from autotune.measure.run.timing import TimingPolicy, costs_of, evidence_of, scale_timing
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 
 Check = Literal["never", "best", "always"]
@@ -103,11 +103,11 @@ def run_trial(
 
     factor = standing.calibration.factor(station.device, job, reply.timing.median, anchored)
     reached = standing.roofline.compare(station, job, reply.timing)
-    timing = scaled(reply.timing, factor)
+    timing = scale_timing(reply.timing, factor)
     if not timing.cut_short:
         standing.note(timing.median)
     several = standing.calibration.active
-    evidence = recorded(timing) & Evidence(
+    evidence = evidence_of(timing) & Evidence(
         **options.recorded(),
         verified=reply.verified,
         resources=built.resources or None,

@@ -64,7 +64,7 @@ def costs_of(timing: Timing) -> tuple[float, ...]:
     return middle_of(timing.samples_s)
 
 
-def scaled(timing: Timing, factor: float) -> Timing:
+def scale_timing(timing: Timing, factor: float) -> Timing:
     """Return a timing with all its times multiplied."""
     if factor == 1:
         return timing
@@ -192,7 +192,7 @@ class _Taker:
             self.take()
 
 
-def recorded(timing: Timing) -> Evidence:
+def evidence_of(timing: Timing) -> Evidence:
     """Return what a record keeps of a timing besides the costs."""
     some = bool(timing.dropped or timing.throttled)
     clocks = timing.clocks

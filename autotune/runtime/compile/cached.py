@@ -30,7 +30,7 @@ from autotune.runtime.compile.compilers import Recipe
 from autotune.runtime.compile.cubin import check_cubin
 from autotune.runtime.compile.elf import code_bytes, code_hash
 from autotune.runtime.compile.resources import parse_ptxas, summary
-from autotune.runtime.compile.user_headers import anchored, user_headers
+from autotune.runtime.compile.user_headers import anchor_paths, user_headers
 from autotune.target import Target
 from autotune.target.backends import part
 from autotune.utils import environment
@@ -103,7 +103,7 @@ def compile_kernel(
     check.seconds("timeout_s", timeout_s)
     check.one_of("compiler", compiler, get_args(CudaCompiler))
     check.path("out_dir", out_dir)
-    kernel = replace(kernel, flags=anchored(kernel.flags)) if kernel.flags else kernel
+    kernel = replace(kernel, flags=anchor_paths(kernel.flags)) if kernel.flags else kernel
     if wrong := signature_mismatch(kernel):
         raise CompileError(f"kernel {kernel.name!r}: {wrong}")
     recipe = _recipe(kernel, target, compiler)

@@ -14,7 +14,7 @@ from autotune.errors import CompileError
 from autotune.kernel.entry import c_text, declaration_advice, is_expression, plain_name
 from autotune.kernel.kernel import Constant, Kernel, KernelCall, Scalar, item_bytes
 from autotune.kernel.prototype import prototype
-from autotune.kernel.signature import count_mismatch, described
+from autotune.kernel.signature import count_mismatch, describe_argument
 from autotune.runtime.compile.elf import MARK, functions, sections, symbol_sizes
 
 _INFO = ".nv.info."
@@ -150,8 +150,8 @@ def _mismatch(kernel: Kernel, one: KernelCall, sizes: tuple[int, ...] | None) ->
         if size != (item_bytes(argument.dtype) if scalar else _ADDRESS_BYTES):
             where = f", {known[i]}" if known else ""
             return (
-                f"entry {one.entry!r}: parameter {i + 1}{where}: expected {described(argument)}, "
-                f"the source takes {size} bytes"
+                f"entry {one.entry!r}: parameter {i + 1}{where}: expected "
+                f"{describe_argument(argument)}, the source takes {size} bytes"
             )
     return None
 

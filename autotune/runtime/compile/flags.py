@@ -35,7 +35,7 @@ class Flag:
         return (self.name + self.between + self.value,)
 
 
-def parsed(words: Iterable[str], valued: Collection[str]) -> Iterator[Flag]:
+def parse_flags(words: Iterable[str], valued: Collection[str]) -> Iterator[Flag]:
     """Read a command line; flags that are not in ``valued`` are taken as they stand."""
     rest = iter(words)
     for word in rest:
@@ -49,19 +49,19 @@ def parsed(words: Iterable[str], valued: Collection[str]) -> Iterator[Flag]:
             yield Flag(name, between, word[len(name) + len(between) :])
 
 
-def expanded(words: Iterable[str], deepest: int = _DEEPEST) -> Iterator[str]:
+def expand_flag_files(words: Iterable[str], deepest: int = _DEEPEST) -> Iterator[str]:
     """Put the flags that stand in files (``@file``) in the place of the files' names.
 
     What is in such a file decides a compilation, and its name does not. A file that cannot be read
     is left to the compiler.
     """
-    for flag in parsed(words, _FLAG_FILES):
+    for flag in parse_flags(words, _FLAG_FILES):
         inner = None
         if deepest and flag.name in _FLAG_FILES:
             inner = _all_words(flag.value.split(","))
         elif deepest and flag.name.startswith("@"):
             inner = _all_words([flag.name[1:]])
-        yield from flag.words if inner is None else expanded(inner, deepest - 1)
+        yield from flag.words if inner is None else expand_flag_files(inner, deepest - 1)
 
 
 def _all_words(paths: Iterable[str]) -> list[str] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from autotune.runtime.compile.flags import Flag, parsed
+from autotune.runtime.compile.flags import Flag, parse_flags
 
 # A comma within a value.
 _COMMA = r"\,"
@@ -49,7 +49,7 @@ def nvrtc_flags(flags: tuple[str, ...]) -> list[str]:
     """Return nvcc's flags for NVRTC, less the architecture, which is passed apart."""
     return [
         option
-        for flag in parsed(flags, (*_SEVERAL, *_ONE, *_DROPPED_WITH_VALUE))
+        for flag in parse_flags(flags, (*_SEVERAL, *_ONE, *_DROPPED_WITH_VALUE))
         for option in _options(flag)
     ]
 
@@ -68,6 +68,6 @@ def _options(flag: Flag) -> list[str]:
 
 def flag_arch(flags: tuple[str, ...]) -> str | None:
     """Return the architecture that flags name, if they name one: that of the machine code."""
-    values = [f.value for f in parsed(flags, _ARCHITECTURES) if f.name in _ARCHITECTURES]
+    values = [f.value for f in parse_flags(flags, _ARCHITECTURES) if f.name in _ARCHITECTURES]
     real = re.findall(r"sm_\w+", " ".join(values))
     return next(iter((*real, *values)), None)

@@ -14,7 +14,7 @@ import re
 import stat
 from functools import lru_cache
 
-from autotune.runtime.compile.flags import Flag, expanded, parsed
+from autotune.runtime.compile.flags import Flag, expand_flag_files, parse_flags
 from autotune.utils import environment
 
 _INCLUDE = re.compile(
@@ -31,12 +31,12 @@ _FILES = ("--pre-include", "-include", "-imacros")
 _MACROS = ("--define-macro", "-D")
 
 
-def anchored(flags: tuple[str, ...]) -> tuple[str, ...]:
+def anchor_paths(flags: tuple[str, ...]) -> tuple[str, ...]:
     """Return the flags with the headers' folders and files absolute, and files of flags read.
 
     Compilers run in a folder of their own, where relative names would mean nothing.
     """
-    found = parsed(expanded(flags), (*_FOLDERS, *_FILES))
+    found = parse_flags(expand_flag_files(flags), (*_FOLDERS, *_FILES))
     return tuple(word for flag in found for word in _absolute(flag).words)
 
 
@@ -85,8 +85,8 @@ def header_contents(source: str, flags: tuple[str, ...]) -> tuple[list[str], lis
 
     Nothing of it depends on where the headers are, nor on variables of this machine.
     """
-    flags = anchored(flags)
-    parts = parsed(flags, (*_FOLDERS, *_FILES))
+    flags = anchor_paths(flags)
+    parts = parse_flags(flags, (*_FOLDERS, *_FILES))
     others = [word for one in parts if one.name not in (*_FOLDERS, *_FILES) for word in one.words]
     return sorted(set(_found(source, *_searched(flags)).values())), others
 
@@ -95,7 +95,7 @@ def _searched(flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Return the folders that flags name, and the files that they have read."""
     folders: list[str] = []
     files: list[str] = []
-    for flag in parsed(expanded(flags), (*_FOLDERS, *_FILES, *_MACROS)):
+    for flag in parse_flags(expand_flag_files(flags), (*_FOLDERS, *_FILES, *_MACROS)):
         # nvcc takes several, divided by commas; for others a comma belongs to the name.
         values = dict.fromkeys((flag.value, *flag.value.split(",")))
         if flag.name in _FOLDERS:

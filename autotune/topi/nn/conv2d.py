@@ -9,7 +9,7 @@ from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, dtype_or_none, integer, pair, plain_integer, takes
 from autotune.topi.nn.pad import Padding
-from autotune.topi.nn.window import Window, check_channels, extents, ordered
+from autotune.topi.nn.window import Window, arrange, check_channels, extents
 from autotune.topi.types import OneOrTwo
 
 # The layout of the filters that goes with each layout of the data.
@@ -161,13 +161,13 @@ def _convolve(
         at = dict(zip(layout, index, strict=True))
         first = te.indexdiv(at["C"], group_out) * group_in if groups > 1 else 0
         channel = first + element["I"]
-        image = padded(*ordered(layout, {**at, **window.places(at, element), "C": channel}))
-        weight = kernel(*ordered(FILTERS[layout], {**element, "O": at["C"]}))
+        image = padded(*arrange(layout, {**at, **window.places(at, element), "C": channel}))
+        weight = kernel(*arrange(FILTERS[layout], {**element, "O": at["C"]}))
         over = [element[letter] for letter in FILTERS[layout] if letter in element]
         return te.sum(image.astype(dtype) * weight.astype(dtype), axis=over)
 
-    names = ordered(layout, {"N": "nn", "C": "ff", "H": "yy", "W": "xx"})
-    result: Tensor = te.compute(ordered(layout, out), body, name, what, varargs_names=names)
+    names = arrange(layout, {"N": "nn", "C": "ff", "H": "yy", "W": "xx"})
+    result: Tensor = te.compute(arrange(layout, out), body, name, what, varargs_names=names)
     return result
 
 

@@ -8,8 +8,8 @@ from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks
-from autotune.topi.nn.pad import padded
-from autotune.topi.nn.window import check_channels, extents, ordered
+from autotune.topi.nn.pad import pad_axes
+from autotune.topi.nn.window import arrange, check_channels, extents
 from autotune.topi.utils import axis_names
 
 _WHAT = "conv3d"
@@ -51,20 +51,20 @@ def conv3d(
         check.refuse("kernel", "no larger than the padded data", kernel)
     out = {**images, "C": filters["O"], **{axis: room[axis] // steps[axis] + 1 for axis in "DHW"}}
     before, after = ([sides.get(axis, (0, 0))[end] for axis in data_layout] for end in (0, 1))
-    around = padded(data, before, after, 0.0, "pad_temp", axis_names(5, "i"))
+    around = pad_axes(data, before, after, 0.0, "pad_temp", axis_names(5, "i"))
     names = zip("IDHW", ("rc", "rz", "ry", "rx"), strict=True)
     element = {axis: te.reduce_axis((0, filters[axis]), name=name) for axis, name in names}
 
     def body(*index: Expr) -> object:
         at = dict(zip(data_layout, index, strict=True))
         places = {a: at[a] * steps[a] + element[a] * holes[a] for a in "DHW"}
-        image = around(*ordered(data_layout, {**at, **places, "C": element["I"]}))
-        weight = kernel(*ordered(filters_layout, {**element, "O": at["C"]}))
+        image = around(*arrange(data_layout, {**at, **places, "C": element["I"]}))
+        weight = kernel(*arrange(filters_layout, {**element, "O": at["C"]}))
         return te.sum(image * weight, axis=[element[a] for a in filters_layout if a in element])
 
-    called = ordered(data_layout, {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"})
+    called = arrange(data_layout, {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"})
     name = f"conv3d_{data_layout.lower()}"
-    result: Tensor = te.compute(ordered(data_layout, out), body, name, name, varargs_names=called)
+    result: Tensor = te.compute(arrange(data_layout, out), body, name, name, varargs_names=called)
     return result
 
 
@@ -80,9 +80,9 @@ def global_pool3d(data: Tensor, pool_type: str = "avg", layout: str = "NCDHW") -
     def body(*index: Expr) -> object:
         at = dict(zip(layout, index, strict=True))
         read = {a: at[a] * images[a] + element[a] for a in "DHW"}
-        return reducer(data(*ordered(layout, {**at, **read})), axis=list(element.values()))
+        return reducer(data(*arrange(layout, {**at, **read})), axis=list(element.values()))
 
-    shape = ordered(layout, {**images, "D": 1, "H": 1, "W": 1})
+    shape = arrange(layout, {**images, "D": 1, "H": 1, "W": 1})
     axes = axis_names(5)
     kind = f"adaptive_pool_{name}"
     pooled: Tensor = te.compute(shape, body, kind, kind, varargs_names=axes)

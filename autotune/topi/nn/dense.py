@@ -28,12 +28,12 @@ def matmul(
 ) -> Tensor:
     """Multiply two matrices, each of which may be stored transposed, and add a bias per column."""
     names = ("tensor_a", "tensor_b")
-    return multiplied(
+    return multiply_matrices(
         "matmul", names, tensor_a, tensor_b, bias, out_dtype, transpose_a, transpose_b
     )
 
 
-def multiplied(
+def multiply_matrices(
     what: str,
     names: tuple[str, str],
     tensor_a: Tensor,
@@ -77,7 +77,7 @@ def dense(
 ) -> Tensor:
     """Apply a dense layer: data [batch, in] times the transpose of weight [out, in]."""
     names = ("data", "weight")
-    return multiplied("dense", names, data, weight, bias, out_dtype, transpose_b=True)
+    return multiply_matrices("dense", names, data, weight, bias, out_dtype, transpose_b=True)
 
 
 @takes(out_dtype=dtype_or_none, **_FLAGS)

@@ -7,7 +7,7 @@ from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, dtype_or_none
 from autotune.topi.nn.pad import Padding
-from autotune.topi.nn.window import Window, check_channels, extents, ordered
+from autotune.topi.nn.window import Window, arrange, check_channels, extents
 from autotune.topi.types import OneOrTwo
 
 
@@ -73,13 +73,13 @@ def _convolve(
     def body(*index: Expr) -> Expr:
         at = dict(zip(layout, index, strict=True))
         own = {"C": te.indexdiv(at["C"], multiplier), "M": te.indexmod(at["C"], multiplier)}
-        image = padded(*ordered(layout, {**at, **window.places(at, element), **own}))
-        weight = kernel(*ordered(kernel_layout, {**element, **own}))
+        image = padded(*arrange(layout, {**at, **window.places(at, element), **own}))
+        weight = kernel(*arrange(kernel_layout, {**element, **own}))
         over = [element["H"], element["W"]]
         return te.sum(image.astype(dtype) * weight.astype(dtype), axis=over)
 
-    names = ordered(layout, {"N": "b", "C": "c", "H": "i", "W": "j"})
+    names = arrange(layout, {"N": "b", "C": "c", "H": "i", "W": "j"})
     result: Tensor = te.compute(
-        ordered(layout, out), body, "DepthwiseConv2d", what, varargs_names=names
+        arrange(layout, out), body, "DepthwiseConv2d", what, varargs_names=names
     )
     return result

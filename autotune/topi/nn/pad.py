@@ -54,10 +54,10 @@ def pad(
     for side, given in (("pad_before", before), ("pad_after", after)):
         if len(given) != data.ndim:
             asks("pad").refuse(side, f"{data.ndim} paddings, one for each dimension", given)
-    return padded(data, before, after, pad_value, name, axis_names(data.ndim, "i"))
+    return pad_axes(data, before, after, pad_value, name, axis_names(data.ndim, "i"))
 
 
-def padded(
+def pad_axes(
     data: Tensor,
     before: Sequence[int],
     after: Sequence[int],

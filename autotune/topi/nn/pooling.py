@@ -10,7 +10,7 @@ from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import asks, flag, pair, takes
 from autotune.topi.nn.pad import Padding
-from autotune.topi.nn.window import Slide, Window, extents, ordered
+from autotune.topi.nn.window import Slide, Window, arrange, extents
 from autotune.topi.types import OneOrTwo
 from autotune.topi.utils import axis_names
 
@@ -51,7 +51,7 @@ def pool2d(
     if any(slide.before or slide.after for slide in window.slides.values()):
         outside = te.min_value(data.dtype) if pool_type == "max" else 0
         padded = window.pad(data, layout, "pad_temp", outside, axes="ax")
-    shape = ordered(layout, {**images, **window.output("pool2d", images)})
+    shape = arrange(layout, {**images, **window.output("pool2d", images)})
     pooled = _pooled(padded, layout, window, shape, pool_type, "pool")
     if pool_type == "max":
         return pooled
@@ -97,7 +97,7 @@ def adaptive_pool(
         asks("adaptive_pool").refuse("output_size", expected, output_size)
     steps = {axis: images[axis] // wanted[axis] for axis in "HW"}
     window = Window({axis: Slide(step, step, 1, 0, 0) for axis, step in steps.items()})
-    shape = ordered(layout, {**images, **wanted})
+    shape = arrange(layout, {**images, **wanted})
     pooled = _pooled(data, layout, window, shape, pool_type, "adaptive_pool")
     if pool_type == "max":
         return pooled
@@ -134,7 +134,7 @@ def _pooled(
     def body(*i: Expr) -> Expr:
         at = dict(zip(layout, i, strict=True))
         read = {**at, **window.places(at, element)}
-        return reducer(padded(*ordered(layout, read)), axis=list(element.values()))
+        return reducer(padded(*arrange(layout, read)), axis=list(element.values()))
 
     result: Tensor = te.compute(
         shape, body, f"{kind}_{name}", f"{kind}_{name}", varargs_names=_NAMES

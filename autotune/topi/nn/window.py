@@ -2,7 +2,7 @@
 
 A layout names the axes of a tensor by letters: of images N the image, C its channel, H its row and
 W its column; of filters O the output and I the input channel. What belongs to an axis (its extent,
-an index, a reduction axis) is kept under its letter; `ordered` puts it where a tensor has it.
+an index, a reduction axis) is kept under its letter; `arrange` puts it where a tensor has it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from autotune.ir import Expr
 from autotune.ir.base import Operand
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, pair
-from autotune.topi.nn.pad import Padding, get_pad_tuple, padded
+from autotune.topi.nn.pad import Padding, get_pad_tuple, pad_axes
 from autotune.topi.types import OneOrTwo
 from autotune.topi.utils import axis_names, static_shape
 
@@ -29,7 +29,7 @@ def extents(what: str, name: str, tensor: Tensor, layout: str) -> dict[str, int]
     return dict(zip(layout, static_shape(what, name, tensor, len(layout)), strict=True))
 
 
-def ordered(layout: str, values: Mapping[str, T]) -> list[T]:
+def arrange(layout: str, values: Mapping[str, T]) -> list[T]:
     """Return what stands under each letter of a layout; other letters are left out."""
     return [values[letter] for letter in layout]
 
@@ -95,7 +95,7 @@ class Window:
         """
         before = [self.slides[a].before if a in self.slides else 0 for a in layout]
         after = [self.slides[a].after if a in self.slides else 0 for a in layout]
-        return padded(data, before, after, value, name, axis_names(data.ndim, axes))
+        return pad_axes(data, before, after, value, name, axis_names(data.ndim, axes))
 
     def rounded_up(self) -> Window:
         """Let windows reach beyond the padding, so that every element is in one."""
