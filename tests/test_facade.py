@@ -30,3 +30,9 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_importing_the_package_loads_nothing_heavy(heavy):
     code = f"import autotune, sys; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("heavy", ["scipy", "xgboost"])
+def test_importing_the_auto_scheduler_loads_no_library_of_models(heavy):
+    code = f"import autotune.auto_scheduler, sys; sys.exit({heavy!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

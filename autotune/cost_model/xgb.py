@@ -1,4 +1,4 @@
-"""Gradient boosted trees: the one place that imports xgboost.
+"""Gradient boosted trees: the one place that imports xgboost, when the first trees are fitted.
 
 Only `train`, `DMatrix` and `predict` are used, with parameters that mean the same in xgboost 1.7,
 2.x and 3.x; no callbacks, no early stopping, no ranking labels beyond 0..31.
@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import xgboost
 
 from autotune.errors import TunerError
 
@@ -86,6 +85,8 @@ class Trees:
         Raises:
             TunerError: an unknown loss.
         """
+        import xgboost
+
         if loss not in _OBJECTIVE:
             raise TunerError(f"loss must be one of reg, rank, rank-binary; got {loss!r}")
         settings = settings or TreeSettings()
@@ -111,6 +112,8 @@ class Trees:
 
 
 def _matrix(rows: Rows, labels: Float | None, threads: int | None) -> Any:
+    import xgboost
+
     return xgboost.DMatrix(np.ascontiguousarray(rows), label=labels, nthread=threads or -1)
 
 

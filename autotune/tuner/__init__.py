@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from autotune.tuner import callback
 from autotune.tuner.annealing_tuner import SimulatedAnnealingTuner
 from autotune.tuner.ask_tell import AskTellTuner
-from autotune.tuner.auto_tuner import AutoTuner
-from autotune.tuner.droplet_tuner import DropletTuner
 from autotune.tuner.ga_tuner import GATuner
 from autotune.tuner.index_based_tuner import GridSearchTuner, RandomTuner
 from autotune.tuner.model_based_tuner import CostModel, ModelBasedTuner, ModelOptimizer
@@ -19,8 +17,12 @@ from autotune.tuner.strategy import Strategy
 from autotune.tuner.tuner import Tuner
 from autotune.tuner.watchers import Callback
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel
-from autotune.tuner.xgboost_tuner import XGBTuner
 from autotune.utils.names import lent
+
+if TYPE_CHECKING:
+    from autotune.tuner.auto_tuner import AutoTuner
+    from autotune.tuner.droplet_tuner import DropletTuner
+    from autotune.tuner.xgboost_tuner import XGBTuner
 
 __all__ = [
     "AskTellTuner",
@@ -48,5 +50,12 @@ __all__ = [
     "callback",
 ]
 
+# Loaded when first used: they import scipy, which takes half a second.
+_HOMES = {
+    "AutoTuner": "autotune.tuner.auto_tuner:AutoTuner",
+    "DropletTuner": "autotune.tuner.droplet_tuner:DropletTuner",
+    "XGBTuner": "autotune.tuner.xgboost_tuner:XGBTuner",
+}
+
 if not TYPE_CHECKING:
-    __getattr__ = lent(__name__, "gridsearch_tuner metric")
+    __getattr__ = lent(__name__, "gridsearch_tuner metric", _HOMES)

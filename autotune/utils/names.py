@@ -40,7 +40,9 @@ def lazy(
     return find
 
 
-def lent(module: str, names: str) -> Callable[[str], object]:
+def lent(
+    module: str, names: str, homes: Mapping[str, str] | None = None
+) -> Callable[[str], object]:
     """Return the ``__getattr__`` of a folder: names that AutoTVM has for it and we have elsewhere.
 
     They keep ``import autotune as autotvm`` whole; `autotune.tvm` is imported when one is used.
@@ -48,9 +50,10 @@ def lent(module: str, names: str) -> Callable[[str], object]:
     Args:
         module: the full name of the folder's package.
         names: AutoTVM's, separated by spaces.
+        homes: the folder's own names that are loaded when first used, as `lazy` takes them.
     """
     wing = module.replace("autotune", "autotune.tvm.autotvm", 1)
-    return lazy(module, {name: f"{wing}:{name}" for name in names.split()})
+    return lazy(module, {name: f"{wing}:{name}" for name in names.split()} | dict(homes or {}))
 
 
 def missing(module: str, name: str, gone: Mapping[str, str]) -> AttributeError:
