@@ -49,7 +49,8 @@ DOORS = {
 # Folders that are imported through their face: what others may use stands in `__init__`. Workers
 # start without running that of the folders below these, so there modules are imported themselves.
 FACES = {
-    "auto_scheduler", "cost_model", "driver", "features", "graph", "lowering", "network",
+    "auto_scheduler", "cost_model", "dashboard", "driver", "features", "graph", "interchange",
+    "lowering", "network", "report", "target", "workload",
 }  # fmt: skip
 ROW_OF = {name: i for i, row in enumerate(ROWS) for name in row}
 

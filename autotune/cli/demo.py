@@ -26,8 +26,7 @@ from autotune.measure.run.race_rounds import race_rounds
 from autotune.record import apply_history_best
 from autotune.runtime import Module, Timing, random_inputs
 from autotune.runtime.timing import Sampler, TimeOptions
-from autotune.target import Target
-from autotune.target.query import cuda_device
+from autotune.target import Target, cuda_device
 from autotune.task import ApplyConfig, FallbackConfigEntity, Task, create
 from autotune.tuner import AutoTuner, TuneResult, callback
 from autotune.tuner.result import BETWEEN_RUNS

@@ -6,8 +6,7 @@ import platform
 
 import click
 
-from autotune.target import Target
-from autotune.target.query import cuda_device, cuda_device_count
+from autotune.target import Target, cuda_device, cuda_device_count
 
 
 @click.command()

@@ -31,7 +31,7 @@ from autotune.record.tools import pick_best, split_workload
 from autotune.tuner.result import default_of, title
 from autotune.utils.quantities import microseconds
 from autotune.utils.visible import visible
-from autotune.workload.candidate import key_to_json
+from autotune.workload import key_to_json
 
 # Longest text of an error and of all knobs in a table.
 ERROR_WIDTH, KNOBS_WIDTH = 90, 100

@@ -52,9 +52,7 @@ def serve(
     that the source of the winner can be shown. Only this machine can open the page, unless --host
     says otherwise; then the link that is printed holds a token, without which nobody can.
     """
-    from autotune.dashboard.guard import Guard, is_local, new_token
-    from autotune.dashboard.model import Model
-    from autotune.dashboard.server import run
+    from autotune.dashboard import Guard, Model, is_local, new_token, run
 
     files = [path for path in paths if path.suffix == ".py"]
     logs = [path for path in paths if path not in files]

@@ -1,7 +1,32 @@
 """The live page: what logs hold as data for charts, a server of it, and the page itself."""
 
+from typing import TYPE_CHECKING
+
+from autotune.dashboard.guard import Guard, is_local, new_token
+from autotune.dashboard.lines import LineReader, choices_of, name_of
 from autotune.dashboard.model import Model, snapshot
 from autotune.dashboard.page import assets, one_file
 from autotune.dashboard.view import View
+from autotune.utils.names import lazy
 
-__all__ = ["Model", "View", "assets", "one_file", "snapshot"]
+if TYPE_CHECKING:
+    from autotune.dashboard.server import run
+
+__all__ = [
+    "Guard",
+    "LineReader",
+    "Model",
+    "View",
+    "assets",
+    "choices_of",
+    "is_local",
+    "name_of",
+    "new_token",
+    "one_file",
+    "run",
+    "snapshot",
+]
+
+if not TYPE_CHECKING:
+    # Loaded when first used: a page in one file needs no web server.
+    __getattr__ = lazy(__name__, {"run": "autotune.dashboard.server:run"})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeGuard, TypeVar
 
 from autotune.measure.evidence import NAMES, NOTHING, Evidence, Race, Raced
-from autotune.workload.candidate import key_from_json, key_to_json
+from autotune.workload import key_from_json, key_to_json
 
 Value = TypeVar("Value")
 

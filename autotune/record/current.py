@@ -25,8 +25,7 @@ from autotune.target import Target
 from autotune.task import Task
 from autotune.task.refusals import OLDER, Refusal, ignored
 from autotune.task.template import TASK_TABLE
-from autotune.workload import Candidate, Workload
-from autotune.workload.graph import RecordedGraph
+from autotune.workload import Candidate, RecordedGraph, Workload
 
 logger = logging.getLogger("autotvm")
 

@@ -14,8 +14,7 @@ from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput
 from autotune.record.fields import target_of
 from autotune.task import ConfigEntity, Task
-from autotune.workload import ScheduleSteps
-from autotune.workload.graph import Graph, RecordedGraph
+from autotune.workload import Graph, RecordedGraph, ScheduleSteps
 
 # Most characters of a name or key in a row.
 _LONGEST = 1000

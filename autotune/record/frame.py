@@ -11,8 +11,7 @@ from autotune.errors import RecordError
 from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult, Pair
 from autotune.record.reader import load_from_file
 from autotune.task import ConfigEntity
-from autotune.workload import Candidate
-from autotune.workload.candidate import key_to_json
+from autotune.workload import Candidate, key_to_json
 
 Source = str | os.PathLike[str] | Iterable[Pair]
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from autotune.dashboard.lines import choices_of, name_of
+from autotune.dashboard import choices_of, name_of
 from autotune.measure.types import MeasureResult, Pair
 from autotune.record import best_of
 from autotune.runtime.timing import median_interval

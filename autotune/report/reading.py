@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotune.dashboard.lines import LineReader, name_of
+from autotune.dashboard import LineReader, name_of
 from autotune.errors import RecordError
 from autotune.measure.types import Pair
 from autotune.record.reader import open_log

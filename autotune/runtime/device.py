@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from autotune.errors import DeviceError
-from autotune.target import Target
+from autotune.target import Target, cuda_device_count, processors
 from autotune.target.backends import Facts, of_device
-from autotune.target.backends.host import processors
-from autotune.target.query import cuda_device_count
 from autotune.utils.check import Check
 
 # Scripts ask of any kind that TVM has whether there is one; only the first two ever exist here.

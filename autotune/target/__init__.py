@@ -1,7 +1,19 @@
 """What a kernel is built for: a target string, and the limits of the device behind it."""
 
 from autotune.target.backends import Backend, Language
+from autotune.target.backends.host import processors
 from autotune.target.limits import Limits
+from autotune.target.query import cuda_device, cuda_device_count
 from autotune.target.target import Kind, Target, cuda
 
-__all__ = ["Backend", "Kind", "Language", "Limits", "Target", "cuda"]
+__all__ = [
+    "Backend",
+    "Kind",
+    "Language",
+    "Limits",
+    "Target",
+    "cuda",
+    "cuda_device",
+    "cuda_device_count",
+    "processors",
+]

@@ -21,8 +21,7 @@ from autotune.measure import (
 from autotune.measure.final.race import race
 from autotune.measure.run.timing import CLOSE, costs_of, evidence_of
 from autotune.measure.types import Pair
-from autotune.workload import Workload
-from autotune.workload.candidate import key_order
+from autotune.workload import Workload, key_order
 
 _ROUNDS = range(12, 61)
 _BUDGET_S = 5.0

@@ -1,7 +1,7 @@
 """What is tuned, and what is tried of it: the two types that measuring, records and races know."""
 
-from autotune.workload.candidate import Candidate
-from autotune.workload.graph import GraphWorkload, ScheduleSteps
+from autotune.workload.candidate import Candidate, key_from_json, key_order, key_to_json
+from autotune.workload.graph import Graph, GraphWorkload, RecordedGraph, ScheduleSteps
 from autotune.workload.realisation import (
     NO_REFERENCE,
     Called,
@@ -17,10 +17,15 @@ __all__ = [
     "Called",
     "Candidate",
     "Computed",
+    "Graph",
     "GraphWorkload",
     "NoReference",
     "Realisation",
+    "RecordedGraph",
     "Reference",
     "ScheduleSteps",
     "Workload",
+    "key_from_json",
+    "key_order",
+    "key_to_json",
 ]

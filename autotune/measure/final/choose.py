@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autotune.errors import MeasureError
-from autotune.workload.candidate import key_order
+from autotune.workload import key_order
 
 # Candidates this near to the fastest are equal. Up to the second bound the widest gap parts them:
 # where candidates lie close together, noise decides on which side of a fixed bound they fall, and

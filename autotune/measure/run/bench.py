@@ -14,7 +14,7 @@ from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.values import read_values
 from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions
 from autotune.runtime.arrays.inspector import Inspector
-from autotune.target.query import cuda_device
+from autotune.target import cuda_device
 
 # Part of the memory of a device that arguments of workloads which have no trial now may take.
 _HOST_PART, _DEVICE_PART = 8, 4

@@ -21,7 +21,7 @@ from typing import Any
 from autotune.errors import DeviceError
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device
-from autotune.target.query import cuda_device_count
+from autotune.target import cuda_device_count
 
 _missing = ""
 try:

@@ -22,7 +22,7 @@ from autotune.runtime.nvidia.driver import activated, driver
 from autotune.runtime.nvidia.graph import Graph
 from autotune.runtime.nvidia.nvml import read_clocks
 from autotune.runtime.timing import Clocks, TimeOptions
-from autotune.target.query import cuda_device
+from autotune.target import cuda_device
 
 # Static and dynamic shared memory of a block that needs no permission.
 _FREE_SHARED_BYTES = 48 * 1024
