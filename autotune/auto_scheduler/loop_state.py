@@ -8,9 +8,9 @@ Idea and names: Ansor (Zheng et al., OSDI 2020), https://arxiv.org/abs/2006.0676
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from autotune.auto_scheduler.attach_map import AttachMap, made_room
 from autotune.auto_scheduler.compute_graph import ComputeGraph
@@ -20,15 +20,18 @@ from autotune.auto_scheduler.replay import Replay
 from autotune.auto_scheduler.state_text import state_text
 from autotune.te.tensor import Operation
 
+# How the fields of a step are read from a row, in their order; each raises ValueError.
+Readers = tuple[Callable[[object], Any], ...]
 # tag -> class, filled by the subclasses of `TransformStep` themselves.
 STEPS: dict[str, type[TransformStep]] = {}
 
 
 @dataclass(frozen=True)
 class TransformStep:
-    """Base of all steps; ``tag`` names the class in records."""
+    """Base of all steps; ``tag`` names the class in records, ``reads`` its fields."""
 
     tag: ClassVar[str] = ""
+    reads: ClassVar[Readers] = ()
     # Whether the step adds a stage, so that later stages get other numbers.
     adds_stage: ClassVar[bool] = False
     stage_id: int
@@ -52,7 +55,9 @@ class TransformStep:
     @classmethod
     def from_row(cls, values: Sequence[object]) -> TransformStep:
         """Return the step of a row without its tag; a ValueError says what is ill-formed."""
-        raise NotImplementedError
+        if len(values) != len(cls.reads):
+            raise ValueError(f"number of values: expected {len(cls.reads)}, got {len(values)}")
+        return cls(*[read(value) for read, value in zip(cls.reads, values, strict=True)])
 
     def __str__(self) -> str:
         return f"{type(self).__name__}{tuple(self.to_row()[1:])}"

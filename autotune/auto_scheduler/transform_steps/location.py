@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from autotune.auto_scheduler.attach_map import attach_stage, detach_stage, hanging
-from autotune.auto_scheduler.loop_state import StateObject, TransformStep
+from autotune.auto_scheduler.loop_state import Readers, StateObject, TransformStep
 from autotune.auto_scheduler.loops import ComputeAtKind, Stage
 from autotune.auto_scheduler.refusal import refuse
 from autotune.auto_scheduler.replay import Replay
@@ -26,6 +25,7 @@ class ComputeAtStep(TransformStep):
     """A stage is computed inside a loop of a stage that reads it."""
 
     tag: ClassVar[str] = "CA"
+    reads: ClassVar[Readers] = (whole, whole, whole)
     target_stage_id: int
     target_iter_id: int
 
@@ -45,18 +45,13 @@ class ComputeAtStep(TransformStep):
         """Attach the stage."""
         on.compute_at(self.stage_id, self.target_stage_id, self.target_iter_id)
 
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> ComputeAtStep:
-        """Return the step of a row."""
-        stage, target, loop = values
-        return cls(whole(stage), whole(target), whole(loop))
-
 
 @dataclass(frozen=True)
 class ComputeInlineStep(TransformStep):
     """A stage is computed where it is read, element by element."""
 
     tag: ClassVar[str] = "CI"
+    reads: ClassVar[Readers] = (whole,)
 
     def apply(self, state: StateObject) -> StateObject:
         """Inline the stage, at whose loops nothing may hang."""
@@ -72,18 +67,13 @@ class ComputeInlineStep(TransformStep):
         """Inline the stage."""
         on.compute_inline(self.stage_id)
 
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> ComputeInlineStep:
-        """Return the step of a row."""
-        (stage,) = values
-        return cls(whole(stage))
-
 
 @dataclass(frozen=True)
 class ComputeRootStep(TransformStep):
     """A stage is computed in loops of its own."""
 
     tag: ClassVar[str] = "CR"
+    reads: ClassVar[Readers] = (whole,)
 
     def apply(self, state: StateObject) -> StateObject:
         """Detach the stage."""
@@ -94,9 +84,3 @@ class ComputeRootStep(TransformStep):
     def replay(self, on: Replay) -> None:
         """Detach the stage."""
         on.compute_root(self.stage_id)
-
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> ComputeRootStep:
-        """Return the step of a row."""
-        (stage,) = values
-        return cls(whole(stage))

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import ClassVar
 
 from autotune.auto_scheduler.attach_map import detach_stage, hanging_at, move_attached
-from autotune.auto_scheduler.loop_state import StateObject, TransformStep
+from autotune.auto_scheduler.loop_state import Readers, StateObject, TransformStep
 from autotune.auto_scheduler.loops import (
     Annotation,
     Iterator,
@@ -18,7 +18,7 @@ from autotune.auto_scheduler.loops import (
 )
 from autotune.auto_scheduler.refusal import refuse
 from autotune.auto_scheduler.replay import Replay
-from autotune.auto_scheduler.transform_steps.rows import text, whole, wholes
+from autotune.auto_scheduler.transform_steps.rows import positive, text, whole, wholes
 
 UNROLL = "auto_unroll_max_step"
 SKIP_REGION = "debug_skip_region"
@@ -26,11 +26,17 @@ SKIP_REGION = "debug_skip_region"
 _DIGITS = 9
 
 
+def _annotation(value: object) -> Annotation:
+    """Return a field that has to be the number of an annotation."""
+    return Annotation(whole(value))
+
+
 @dataclass(frozen=True)
 class AnnotationStep(TransformStep):
     """It was said how a loop is carried out: unrolled, vectorized, parallel, bound to a thread."""
 
     tag: ClassVar[str] = "AN"
+    reads: ClassVar[Readers] = (whole, whole, _annotation)
     iter_id: int
     annotation: Annotation
 
@@ -50,18 +56,13 @@ class AnnotationStep(TransformStep):
         """Mark the axis."""
         on.annotate(self.stage_id, self.iter_id, self.annotation)
 
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> AnnotationStep:
-        """Return the step of a row."""
-        stage, loop, annotation = values
-        return cls(whole(stage), whole(loop), Annotation(whole(annotation)))
-
 
 @dataclass(frozen=True)
 class FuseStep(TransformStep):
     """Neighbouring loops became one; of no loops came one of a single iteration."""
 
     tag: ClassVar[str] = "FU"
+    reads: ClassVar[Readers] = (whole, wholes)
     fused_ids: tuple[int, ...]
 
     def apply(self, state: StateObject) -> StateObject:
@@ -94,12 +95,6 @@ class FuseStep(TransformStep):
         """Fuse the axes."""
         on.fuse(self.stage_id, self.fused_ids)
 
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> FuseStep:
-        """Return the step of a row."""
-        stage, loops = values
-        return cls(whole(stage), wholes(loops))
-
 
 def fuse_iterators(loops: Sequence[Iterator]) -> Iterator:
     """Return the loop that fusing loops gives."""
@@ -119,6 +114,7 @@ class ReorderStep(TransformStep):
     """The loops were put in another order: ``after_ids`` are the old places in the new order."""
 
     tag: ClassVar[str] = "RE"
+    reads: ClassVar[Readers] = (whole, wholes)
     after_ids: tuple[int, ...]
 
     def apply(self, state: StateObject) -> StateObject:
@@ -138,18 +134,13 @@ class ReorderStep(TransformStep):
         """Reorder the axes."""
         on.reorder(self.stage_id, self.after_ids)
 
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> ReorderStep:
-        """Return the step of a row."""
-        stage, loops = values
-        return cls(whole(stage), wholes(loops))
-
 
 @dataclass(frozen=True)
 class PragmaStep(TransformStep):
     """A stage got a hint: ``auto_unroll_max_step$N``, or ``debug_skip_region``."""
 
     tag: ClassVar[str] = "PR"
+    reads: ClassVar[Readers] = (whole, whole, text)
     iter_id: int
     pragma_type: str
 
@@ -182,18 +173,13 @@ class PragmaStep(TransformStep):
         else:
             raise refuse(self, f"expected {UNROLL}$<number> or {SKIP_REGION}")
 
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> PragmaStep:
-        """Return the step of a row."""
-        stage, loop, pragma = values
-        return cls(whole(stage), whole(loop), text(pragma))
-
 
 @dataclass(frozen=True)
 class StorageAlignStep(TransformStep):
     """The stride of a dimension became ``offset`` modulo ``factor``."""
 
     tag: ClassVar[str] = "SA"
+    reads: ClassVar[Readers] = (whole, whole, positive, whole)
     iter_id: int
     factor: int
     offset: int
@@ -208,9 +194,3 @@ class StorageAlignStep(TransformStep):
     def replay(self, on: Replay) -> None:
         """Align the dimension."""
         on.storage_align(self.stage_id, self.iter_id, self.factor, self.offset)
-
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> StorageAlignStep:
-        """Return the step of a row."""
-        stage, loop, factor, offset = values
-        return cls(whole(stage), whole(loop), whole(factor, 1), whole(offset))

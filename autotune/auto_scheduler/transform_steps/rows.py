@@ -45,11 +45,26 @@ def whole(value: object, least: int = 0) -> int:
     return value
 
 
+def positive(value: object) -> int:
+    """Return a field that has to be an int of at least 1."""
+    return whole(value, 1)
+
+
+def flag(value: object) -> bool:
+    """Return a field that has to be 0 or more, as a truth value."""
+    return bool(whole(value))
+
+
 def wholes(values: object, least: int = 0) -> tuple[int, ...]:
     """Return a field that has to be a list of ints."""
     if not isinstance(values, (list, tuple)):
         raise ValueError(f"expected a list of ints, got {_shown(values)}")
     return tuple(whole(value, least) for value in values)
+
+
+def positives(values: object) -> tuple[int, ...]:
+    """Return a field that has to be a list of ints of at least 1."""
+    return wholes(values, 1)
 
 
 def text(value: object) -> str:

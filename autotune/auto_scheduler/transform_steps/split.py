@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from autotune.auto_scheduler.attach_map import move_attached
-from autotune.auto_scheduler.loop_state import StateObject, TransformStep
+from autotune.auto_scheduler.loop_state import Readers, StateObject, TransformStep
 from autotune.auto_scheduler.loops import Iterator, IterRange, plain
 from autotune.auto_scheduler.refusal import refuse
 from autotune.auto_scheduler.replay import Replay
-from autotune.auto_scheduler.transform_steps.rows import whole, wholes
+from autotune.auto_scheduler.transform_steps.rows import flag, positive, positives, whole, wholes
 from autotune.errors import RecordError
 from autotune.te.intrinsics import ceildiv
 from autotune.utils.math import ceil_div, product
@@ -35,6 +35,7 @@ class SplitStep(TransformStep):
     """
 
     tag: ClassVar[str] = "SP"
+    reads: ClassVar[Readers] = (whole, whole, whole, positives, flag)
     iter_id: int
     extent: int
     lengths: Lengths
@@ -56,18 +57,6 @@ class SplitStep(TransformStep):
             raise RecordError(f"a split of undecided lengths {self.lengths} has no record")
         return super().to_row()
 
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> SplitStep:
-        """Return the step of a row."""
-        stage, loop, extent, lengths, inner_to_outer = values
-        return cls(
-            whole(stage),
-            whole(loop),
-            whole(extent),
-            wholes(lengths, 1),
-            bool(whole(inner_to_outer)),
-        )
-
     def __str__(self) -> str:
         fields = (self.stage_id, self.iter_id, self.extent, self.lengths, self.inner_to_outer)
         return f"SplitStep{fields}"
@@ -78,6 +67,7 @@ class FollowSplitStep(TransformStep):
     """A loop was split in ``n_split + 1`` loops by the first lengths of an earlier split."""
 
     tag: ClassVar[str] = "FSP"
+    reads: ClassVar[Readers] = (whole, whole, whole, positive)
     iter_id: int
     src_step_id: int
     n_split: int
@@ -99,12 +89,6 @@ class FollowSplitStep(TransformStep):
         """Split the axis."""
         on.split(self.stage_id, self.iter_id, require_lengths(self, self.lengths(on.steps)), True)
 
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> FollowSplitStep:
-        """Return the step of a row."""
-        stage, loop, source, n_split = values
-        return cls(whole(stage), whole(loop), whole(source), whole(n_split, 1))
-
 
 @dataclass(frozen=True)
 class FollowFusedSplitStep(TransformStep):
@@ -115,6 +99,7 @@ class FollowFusedSplitStep(TransformStep):
     """
 
     tag: ClassVar[str] = "FFSP"
+    reads: ClassVar[Readers] = (whole, whole, wholes, whole, flag)
     iter_id: int
     src_step_ids: tuple[int, ...]
     level: int
@@ -137,14 +122,6 @@ class FollowFusedSplitStep(TransformStep):
         """Split the axis."""
         lengths = require_lengths(self, (self.length(on.steps),))
         on.split(self.stage_id, self.iter_id, lengths, self.factor_or_nparts)
-
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> FollowFusedSplitStep:
-        """Return the step of a row."""
-        stage, loop, sources, level, by_factor = values
-        return cls(
-            whole(stage), whole(loop), wholes(sources), whole(level), bool(whole(by_factor))
-        )
 
 
 def _source(step: TransformStep, steps: Sequence[object], number: int) -> SplitStep:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from autotune.auto_scheduler.loop_state import StateObject, TransformStep
+from autotune.auto_scheduler.loop_state import Readers, StateObject, TransformStep
 from autotune.auto_scheduler.loops import IterKind, stage_of
 from autotune.auto_scheduler.refusal import refuse
 from autotune.auto_scheduler.replay import Replay
@@ -19,6 +18,7 @@ class CacheReadStep(TransformStep):
     """Some stages read a copy of a stage's result; the copy is the stage after it."""
 
     tag: ClassVar[str] = "CHR"
+    reads: ClassVar[Readers] = (whole, text, wholes)
     adds_stage: ClassVar[bool] = True
     scope_name: str
     reader_stage_ids: tuple[int, ...]
@@ -36,18 +36,13 @@ class CacheReadStep(TransformStep):
         """Insert the copy."""
         on.cache_read(self.stage_id, self.scope_name, self.reader_stage_ids)
 
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> CacheReadStep:
-        """Return the step of a row."""
-        stage, scope, readers = values
-        return cls(whole(stage), text(scope), wholes(readers))
-
 
 @dataclass(frozen=True)
 class CacheWriteStep(TransformStep):
     """A stage computes in a cache, which takes its number, and copies from that."""
 
     tag: ClassVar[str] = "CHW"
+    reads: ClassVar[Readers] = (whole, text)
     adds_stage: ClassVar[bool] = True
     scope_name: str
 
@@ -63,12 +58,6 @@ class CacheWriteStep(TransformStep):
         """Insert the cache."""
         on.cache_write(self.stage_id, self.scope_name)
 
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> CacheWriteStep:
-        """Return the step of a row."""
-        stage, scope = values
-        return cls(whole(stage), text(scope))
-
 
 @dataclass(frozen=True)
 class RfactorStep(TransformStep):
@@ -78,6 +67,7 @@ class RfactorStep(TransformStep):
     """
 
     tag: ClassVar[str] = "RF"
+    reads: ClassVar[Readers] = (whole, whole, whole)
     adds_stage: ClassVar[bool] = True
     iter_id: int
     factor_iter_id: int
@@ -96,9 +86,3 @@ class RfactorStep(TransformStep):
     def replay(self, on: Replay) -> None:
         """Factor the reduction."""
         on.rfactor(self.stage_id, self.iter_id, self.factor_iter_id)
-
-    @classmethod
-    def from_row(cls, values: Sequence[object]) -> RfactorStep:
-        """Return the step of a row."""
-        stage, loop, place = values
-        return cls(whole(stage), whole(loop), whole(place))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -25,6 +25,8 @@ from autotune.utils.check import Check, is_whole
 Matrix = list[list[Fraction]]
 # Strides, padding and dilation.
 Moves = tuple[OneOrTwo, Padding, OneOrTwo]
+# Of filters, for tiles of a size.
+Transform = Callable[[Tensor, int], Tensor]
 # Sizes of filters and of tiles: beyond them the transforms lose too many digits.
 SIZES = (2, 8)
 _TILE, _KERNEL = integer(1, 8), integer(*SIZES)
@@ -139,13 +141,18 @@ def winograd_transform_matrices(
     )
 
 
+def check_square(what: str, kernel: Tensor, rows: int, columns: int) -> None:
+    """Refuse filters whose windows Winograd's matrices do not exist for."""
+    if rows != columns or not is_whole(rows, *SIZES):
+        asks(what).refuse("kernel", "square filters of 2x2 to 8x8", kernel)
+
+
 @takes(tile_size=_TILE)
 def conv2d_winograd_weight_transform(kernel: Tensor, tile_size: int) -> Tensor:
     """Transform filters [out, in, k, k] to [alpha, alpha, out, in] ahead of time."""
     what = "conv2d_winograd_weight_transform"
     co, ci, kh, kw = static_shape(what, "kernel", kernel, 4)
-    if kh != kw or not is_whole(kh, *SIZES):
-        asks(what).refuse("kernel", "square filters of 2x2 to 8x8", kernel)
+    check_square(what, kernel, kh, kw)
     alpha = tile_size + kh - 1
     _, _, g = winograd_transform_matrices(tile_size, kh, kernel.dtype)
     r_kh = te.reduce_axis((0, kh), name="r_kh")
@@ -230,6 +237,35 @@ def tiles_of(
     return Tiles(images["N"], out, rows, columns, size, alpha, co, (top, left), after)
 
 
+def tiled(
+    what: str, data: Tensor, layout: str, kernel: Tensor, transform: Transform | None, size: int,
+    moves: Moves,
+) -> tuple[Tiles, Tensor, Tensor]:  # fmt: skip
+    """Return the tiles of a convolution, the data that they read, and the transformed filters.
+
+    Args:
+        what: the operator, for messages.
+        data: images of a layout, such as NCHW.
+        layout: the letters of the axes of ``data``.
+        kernel: the filters.
+        transform: makes [alpha, alpha, out, in] of them; None if they are that already.
+        size: rows, and columns, of a tile.
+        moves: strides, padding and dilation.
+
+    Raises:
+        ExpressionError: as of `tiles_of`.
+    """
+    images = extents(what, "data", data, layout)
+    tensor(asks(what), "kernel", kernel)
+    weight = transform(kernel, size) if transform else kernel
+    tiles = tiles_of(what, images, kernel, weight, size, moves)
+    before, after = (
+        [dict(zip("HW", side, strict=True)).get(letter, 0) for letter in layout]
+        for side in (tiles.before, tiles.after)
+    )
+    return tiles, pad(data, before, after, name="data_pad"), weight
+
+
 @takes(out_dtype=dtype_or_none, pre_computed=flag, tile_size=_TILE)
 def conv2d_winograd_nchw(
     data: Tensor,
@@ -255,12 +291,10 @@ def conv2d_winograd_nchw(
         tile_size: outputs of one tile in each direction.
     """
     what = "conv2d_winograd_nchw"
-    images = extents(what, "data", data, "NCHW")
-    tensor(asks(what), "kernel", kernel)
-    weight = kernel if pre_computed else conv2d_winograd_weight_transform(kernel, tile_size)
-    tiles = tiles_of(what, images, kernel, weight, tile_size, (stride, padding, dilation))
+    transform = None if pre_computed else conv2d_winograd_weight_transform
+    moves = stride, padding, dilation
+    tiles, padded, weight = tiled(what, data, "NCHW", kernel, transform, tile_size, moves)
     dtype = out_dtype or data.dtype
-    padded = pad(data, [0, 0, *tiles.before], [0, 0, *tiles.after], name="data_pad")
     a, b, _ = winograd_transform_matrices(tile_size, tiles.kernel, dtype)
     product = _product(_packed(padded, b, tiles), weight, tiles, dtype)
     inverse = _inverse(product, a, tiles)

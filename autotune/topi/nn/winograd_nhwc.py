@@ -5,13 +5,11 @@ from __future__ import annotations
 from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
-from autotune.topi.arguments import asks, dtype_or_none, flag, integer, takes, tensor
-from autotune.topi.nn.pad import Padding, pad
-from autotune.topi.nn.window import extents
-from autotune.topi.nn.winograd import SIZES, Tiles, tiles_of, winograd_transform_matrices
+from autotune.topi.arguments import dtype_or_none, flag, integer, takes
+from autotune.topi.nn.pad import Padding
+from autotune.topi.nn.winograd import Tiles, check_square, tiled, winograd_transform_matrices
 from autotune.topi.types import OneOrTwo
 from autotune.topi.utils import static_shape
-from autotune.utils.check import is_whole
 
 _WHAT = "conv2d_winograd_nhwc"
 # Names of axes that index constant matrices: the auto-scheduler unrolls them.
@@ -42,14 +40,12 @@ def conv2d_winograd_nhwc(
         pre_computed: whether the filters are transformed already.
         tile_size: outputs of one tile in each direction.
     """
-    images = extents(_WHAT, "data", data, "NHWC")
-    tensor(asks(_WHAT), "kernel", kernel)
-    weight = kernel if pre_computed else _transformed(kernel, tile_size)
-    tiles = tiles_of(_WHAT, images, kernel, weight, tile_size, (stride, padding, dilation))
-    padded = pad(data, [0, *tiles.before, 0], [0, *tiles.after, 0], name="data_pad")
+    transform = None if pre_computed else _transformed
+    moves = stride, padding, dilation
+    tiles, padded, weight = tiled(_WHAT, data, "NHWC", kernel, transform, tile_size, moves)
     dtype = out_dtype or data.dtype
     a, b, _ = winograd_transform_matrices(tile_size, tiles.kernel, dtype)
-    product = _product(_packed(padded, b, tiles, images["C"]), weight, tiles, dtype)
+    product = _product(_packed(padded, b, tiles), weight, tiles, dtype)
     inverse = _inverse(product, a, tiles)
     result: Tensor = te.compute(
         (tiles.batch, tiles.out["H"], tiles.out["W"], tiles.channels),
@@ -79,8 +75,7 @@ def _index(tiles: Tiles, n: Expr, h: Expr, w: Expr) -> Expr:
 def _transformed(kernel: Tensor, tile_size: int) -> Tensor:
     """Transform filters [k, k, in, out]."""
     kh, kw, ci, co = static_shape(_WHAT, "kernel", kernel, 4)
-    if kh != kw or not is_whole(kh, *SIZES):
-        asks(_WHAT).refuse("kernel", "square filters of 2x2 to 8x8", kernel)
+    check_square(_WHAT, kernel, kh, kw)
     alpha = tile_size + kh - 1
     _, _, g = winograd_transform_matrices(tile_size, kh, kernel.dtype)
     r_kh, r_kw = te.reduce_axis((0, kh), "r_kh"), te.reduce_axis((0, kw), "r_kw")
@@ -94,7 +89,7 @@ def _transformed(kernel: Tensor, tile_size: int) -> Tensor:
     return result
 
 
-def _packed(padded: Tensor, b: Tensor, tiles: Tiles, channels: int) -> Tensor:
+def _packed(padded: Tensor, b: Tensor, tiles: Tiles) -> Tensor:
     """Transform the tiles of the data."""
     alpha = b.shape[0]
 
@@ -102,7 +97,7 @@ def _packed(padded: Tensor, b: Tensor, tiles: Tiles, channels: int) -> Tensor:
         n, row, column = _corner(tiles, p)
         return padded[n, row + eps, column + nu, ci]
 
-    shape = (alpha, alpha, tiles.number, channels)
+    shape = (alpha, alpha, tiles.number, padded.shape[3])
     tile = te.compute(shape, element, name="input_tile")
     r_a, r_b = te.reduce_axis((0, alpha), "r_a"), te.reduce_axis((0, alpha), "r_b")
     result: Tensor = te.compute(
