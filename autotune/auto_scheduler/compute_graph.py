@@ -31,7 +31,7 @@ class ComputeGraph:
             self.ops = linked_ops(compute)
             self.tensors = _arguments(self.ops)
             return
-        self.tensors = _checked(compute)
+        self.tensors = _check(compute)
         self.ops = tuple(post_order(outputs_of(self.tensors)))
         unread = [each.name for each in self.tensors if each.op not in self.ops]
         if unread:
@@ -85,7 +85,7 @@ def _arguments(ops: Iterable[Operation]) -> tuple[Tensor, ...]:
     return tuple(tensor for op in (*inputs, *outputs) for tensor in op.outputs)
 
 
-def _checked(tensors: object) -> tuple[Tensor, ...]:
+def _check(tensors: object) -> tuple[Tensor, ...]:
     given = tuple(tensors) if isinstance(tensors, (list, tuple)) else (tensors,)
     for each in given:
         if not isinstance(each, Tensor):

@@ -49,14 +49,14 @@ def linked_ops(
     wanted = names or [stage.op.name for stage in schedule.stages]
     renamed = axes or {}
     for stage, name in zip(schedule.stages, wanted, strict=True):
-        new = _linked(stage.op, current)
+        new = _link(stage.op, current)
         if name != new.name or stage.op in renamed:
-            new = _renamed(new, name, renamed.get(stage.op))
+            new = _rename(new, name, renamed.get(stage.op))
         current.latest[stage.op] = new
     return tuple(current.latest.values())
 
 
-def _linked(op: Operation, current: _Current) -> Operation:
+def _link(op: Operation, current: _Current) -> Operation:
     if not isinstance(op, ComputeOp):
         return op
     body = current.rewrite_all(op.body)
@@ -65,7 +65,7 @@ def _linked(op: Operation, current: _Current) -> Operation:
     return ComputeOp(op.name, op.tag, op.attrs, op.axis, share_sources(body))
 
 
-def _renamed(op: Operation, name: str, axes: Sequence[str] | None) -> Operation:
+def _rename(op: Operation, name: str, axes: Sequence[str] | None) -> Operation:
     if not isinstance(op, ComputeOp):
         tensor = op.outputs[0]
         return PlaceholderOp(name, tensor.shape, tensor.dtype)

@@ -28,7 +28,7 @@ def ops_after(dag: ComputeGraph, steps: Sequence[TransformStep]) -> Ops:
     found = _known.setdefault(dag, {})
     key = tuple(needed)
     if key not in found:
-        found[key] = _found(dag, needed)
+        found[key] = _find(dag, needed)
     return found[key]
 
 
@@ -51,7 +51,7 @@ def _shapes(step: TransformStep, factored: TransformStep) -> bool:
     return step.tag in ("SP", "FU", "RE") and step.stage_id == factored.stage_id
 
 
-def _found(dag: ComputeGraph, steps: Sequence[TransformStep]) -> Ops:
+def _find(dag: ComputeGraph, steps: Sequence[TransformStep]) -> Ops:
     replay = Replay(dag)
     for step in steps:
         replay.take(step)

@@ -107,7 +107,7 @@ def make_workload_key(func: str | Function, args: Sequence[object]) -> str:
 
 def decode_workload_key_to_func_args(workload_key: str) -> tuple[str, list[object]]:
     """Return the name and the arguments of a registered function from a key."""
-    name, args = _parsed(workload_key)
+    name, args = _parse(workload_key)
     if name not in WORKLOAD_FUNC_REGISTRY:
         raise _unknown(name)
     return name, [_argument(each) for each in args]
@@ -119,7 +119,7 @@ def workload_args(workload_key: str) -> list[object]:
     Raises:
         TemplateError: it is no key.
     """
-    return [] if workload_key in WORKLOAD_FUNC_REGISTRY else _parsed(workload_key)[1]
+    return [] if workload_key in WORKLOAD_FUNC_REGISTRY else _parse(workload_key)[1]
 
 
 def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
@@ -164,7 +164,7 @@ def is_registered(workload_key: str) -> bool:
 
 def workload_func_name(workload_key: str) -> str:
     """Return the first part of a key: the name of a function, or the hash of a graph."""
-    return _parsed(workload_key)[0]
+    return _parse(workload_key)[0]
 
 
 def serialize_workload_registry_entry(
@@ -209,7 +209,7 @@ def _name_of(function: Function) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-def _parsed(workload_key: object) -> tuple[str, list[object]]:
+def _parse(workload_key: object) -> tuple[str, list[object]]:
     """Return the first part of a key, and its arguments."""
     try:
         parsed = json.loads(workload_key) if isinstance(workload_key, str | bytes) else None

@@ -117,7 +117,7 @@ def run(target: Target, trials: int, log: Path, seed: int) -> Comparison:
         DEFAULT: default,
         TUNED: tuned,
     }
-    timings, note = _compared(kernels, target, inputs)
+    timings, note = _compare(kernels, target, inputs)
     return Comparison(result, timings, error, note)
 
 
@@ -142,7 +142,7 @@ def _verify(module: Module, inputs: Sequence[Array], reference: Callable[..., Ar
     return error
 
 
-def _compared(
+def _compare(
     kernels: Mapping[str, Module], target: Target, inputs: Sequence[Array]
 ) -> tuple[dict[str, Timing], str]:
     """Time all side by side, as trials are timed; return the timings and what disturbed them."""

@@ -42,7 +42,7 @@ def filler_name(kernel: Kernel) -> str:
 def packed_calls(kernel: Kernel) -> str:
     """Return the text of these functions, to be put behind that of a C kernel."""
     first = {one.entry: one for one in reversed(kernel.calls)}
-    calls = _STRICT + "".join(_packed(kernel, one) for one in first.values())
+    calls = _STRICT + "".join(_pack(kernel, one) for one in first.values())
     if not kernel.constants:
         return calls
     return calls + constants_filler(kernel, "_Static_assert")
@@ -71,7 +71,7 @@ def constants_filler(kernel: Kernel, static_assert: str) -> str:
     )
 
 
-def _packed(kernel: Kernel, one: KernelCall) -> str:
+def _pack(kernel: Kernel, one: KernelCall) -> str:
     values = ", ".join(_value(i, a) for i, a in enumerate(kernel.parameters(one)))
     return (
         f'\n#line 1 "autotune: the arguments of {one.entry}"\n'

@@ -124,7 +124,7 @@ class _KernelPrinter:
         head = self.dialect.entry.format(
             threads=threads,
             name=self.entry,
-            params=_joined([self._parameter(b) for b in self.kernel.params]),
+            params=_join([self._parameter(b) for b in self.kernel.params]),
         )
         lines = [*self._shared_arrays(), *self._thread_indices(), *self.body.lines]
         return "\n".join([head, *lines, "}", ""])
@@ -163,7 +163,7 @@ class _KernelPrinter:
 
     def _shared_arrays(self) -> Iterator[str]:
         """Yield declarations of shared arrays: static, or carved out of one dynamic array."""
-        sizes = [_aligned(elements_of(b) * item_bytes(b.dtype)) for b in self.body.shared]
+        sizes = [_align(elements_of(b) * item_bytes(b.dtype)) for b in self.body.shared]
         if sum(sizes) > _STATIC_SHARED_BYTES:
             yield from self._dynamic_arrays(sizes)
             return
@@ -187,7 +187,7 @@ class _KernelPrinter:
             self.dynamic_bytes += size
 
 
-def _joined(params: list[str]) -> str:
+def _join(params: list[str]) -> str:
     """Join parameters in one line, or each in its own if they are many."""
     line = ", ".join(params)
     if len(line) <= _LINE:
@@ -195,5 +195,5 @@ def _joined(params: list[str]) -> str:
     return "\n" + ",\n".join(f"{INDENT * 2}{param}" for param in params)
 
 
-def _aligned(size: int) -> int:
+def _align(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT

@@ -76,7 +76,7 @@ def importance(
     variance = float(((right - right.mean()) ** 2).mean()) or 1.0
     worse, start = [], 0
     for group in groups:
-        worse.append(_shuffled(trees, test, right, start, group.shape[1], rng) - error)
+        worse.append(_shuffle(trees, test, right, start, group.shape[1], rng) - error)
         start += group.shape[1]
     explained = 1 - error / variance
     if explained < LEAST_EXPLAINED:
@@ -109,7 +109,7 @@ def _sizes(label: str, code: int) -> list[float]:
     return [float(one) for one in values[:_SIZES]] if values and plain else [float(code)]
 
 
-def _shuffled(
+def _shuffle(
     trees: Any, rows: npt.NDArray[np.float32], right: Float, start: int, width: int,
     rng: np.random.Generator,
 ) -> float:  # fmt: skip

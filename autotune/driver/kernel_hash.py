@@ -130,7 +130,7 @@ def _source(code: CodeType) -> str:
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename)
     try:
-        tree = _parsed("".join(lines))
+        tree = _parse("".join(lines))
     except (SyntaxError, ValueError, RecursionError):
         return ""
     kinds = (ast.Lambda,) if code.co_name == "<lambda>" else (ast.FunctionDef,)
@@ -142,7 +142,7 @@ def _source(code: CodeType) -> str:
     return "; ".join(found)
 
 
-def _parsed(text: str) -> ast.Module:
+def _parse(text: str) -> ast.Module:
     """Parse a text, one at a time: Python 3.11 adds up the depths of trees in all threads.
 
     It then raises a SystemError, as it does when a thread of someone else parses meanwhile.

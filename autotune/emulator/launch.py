@@ -54,11 +54,11 @@ class EmulatedKernel:
         for space in self.kernel.workspace:
             buffers[space.name] = GuardedBuffer(space.bytes, 0 if space.zero else 0xFF)
         if constants := [buffers[a.name].address for a in self.kernel.constants]:
-            self._library[filler_name(self.kernel)](_packed(constants))
+            self._library[filler_name(self.kernel)](_pack(constants))
         self._library.autotune_emulation(order, int(checked))
         for one in self.calls:
             addresses = [buffers[name].address for name in one.args]
-            self._library[packed_name(one.entry)](_packed(addresses))
+            self._library[packed_name(one.entry)](_pack(addresses))
             fault = self._library.autotune_fault()
             if fault:
                 text = fault.decode("utf-8", "replace")
@@ -82,7 +82,7 @@ class EmulatedKernel:
                 )
 
 
-def _packed(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
+def _pack(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * len(addresses))(*addresses)
 
 

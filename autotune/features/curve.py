@@ -35,7 +35,7 @@ def curves_of(nest: LoopNest, sample_n: int) -> dict[str, FloatTable]:
     downs = table.attributes(take_log=False)[:, 2]
     chosen = _innermost(table)
     points = np.arange(sample_n, dtype=np.float64)
-    return {raw: _sampled(table, downs, name, points) for raw, name in sorted(chosen.items())}
+    return {raw: _sample(table, downs, name, points) for raw, name in sorted(chosen.items())}
 
 
 def _innermost(table: ItervarTable) -> dict[str, str]:
@@ -55,7 +55,7 @@ def _raw(access: str) -> str:
     return access.rpartition("_")[0].partition(".")[0]
 
 
-def _sampled(table: ItervarTable, downs: FloatTable, name: str, points: FloatTable) -> FloatTable:
+def _sample(table: ItervarTable, downs: FloatTable, name: str, points: FloatTable) -> FloatTable:
     seen = [(t[name], d) for t, d in zip(table.touches, downs, strict=True) if name in t]
     numbers = {
         "count": [touch[2] for touch, _ in seen],

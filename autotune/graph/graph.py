@@ -141,7 +141,7 @@ def run_values(
     outputs: Sequence[Value], known: Mapping[Value, Array], dtype: str | None
 ) -> tuple[Array, ...]:
     """Compute some values in numpy, given those of variables; see `Graph.run`."""
-    wide = {value: _widened(array, dtype) for value, array in known.items()}
+    wide = {value: _widen(array, dtype) for value, array in known.items()}
     left = _counts(outputs)
 
     def read(value: Value) -> Array:
@@ -149,7 +149,7 @@ def run_values(
             return wide[value]
         if not isinstance(value, Constant):
             raise GraphError(f"run: {value} has no numbers; bind it, or pass them")
-        return _widened(value.array, dtype)
+        return _widen(value.array, dtype)
 
     for node in _post_order(outputs):
         arrays = [read(value) for value in node.inputs]
@@ -179,7 +179,7 @@ def _counts(outputs: Sequence[Value]) -> dict[Value, int]:
     return left
 
 
-def _widened(array: Array, dtype: str | None) -> Array:
+def _widen(array: Array, dtype: str | None) -> Array:
     numbers = np.asarray(array)
     kind = numbers.dtype.kind
     return numbers.astype(dtype, copy=False) if dtype and kind not in "iub" else numbers

@@ -59,7 +59,7 @@ def read_kernel_tuner(path: LogPath) -> Trials:
         ForeignFileError: it cannot be read, or is no such cache.
     """
     where = log_path(path)
-    data, problems = _parsed(read_text(where), where)
+    data, problems = _parse(read_text(where), where)
     found = trials_of(data, where)
     return replace(found, problems=[*problems, *found.problems])
 
@@ -137,7 +137,7 @@ def _failure(entry: Mapping[str, Any]) -> tuple[MeasureErrorNo, str]:
     return MeasureErrorNo.NO_ERROR, ""
 
 
-def _parsed(text: str, where: Path) -> tuple[Any, list[str]]:
+def _parse(text: str, where: Path) -> tuple[Any, list[str]]:
     """Return the data of a cache, closing what a run that did not end left open."""
     try:
         return parse(text, where), []

@@ -97,7 +97,7 @@ def element_kind(source: str, variable: str, flags: Sequence[str] = ()) -> str:
         before = text[: found.start()]
         # Others are variables of a function that have the same name.
         if "__constant__" in words or before.count("{") == before.count("}"):
-            kinds.add(_kind([w for w in _expanded(words, names) if w not in _STORAGE]))
+            kinds.add(_kind([w for w in _expand(words, names) if w not in _STORAGE]))
     return kinds.pop() if len(kinds) == 1 else ""
 
 
@@ -161,13 +161,13 @@ def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
     *kind, name = words or [""]
     if not name.isidentifier() or name in _TYPES or not set(kind) - _QUALIFIERS:
         kind, name = words, ""
-    kind = _expanded(kind, names)
+    kind = _expand(kind, names)
     rest = [word for word in kind if word not in _QUALIFIERS]
     sure = all(word in _KNOWN for word in rest)
     return Parameter(name, ADDRESS if extents else _kind(rest), shown, sure)
 
 
-def _expanded(words: list[str], names: Mapping[str, str]) -> list[str]:
+def _expand(words: list[str], names: Mapping[str, str]) -> list[str]:
     for _ in range(8):
         longer = [w for word in words for w in _WORDS.findall(names.get(word, word))]
         if longer == words:

@@ -66,7 +66,7 @@ class Homes:
             _check_size(buffer)
             return Home(buffer, None, _aligned_strides(self.simplifier, extents, {}))
         strides = _aligned_strides(self.simplifier, extents, plan.stage.alignments)
-        size = expr_of(self.simplifier, _spanned(self.simplifier, extents, strides))
+        size = expr_of(self.simplifier, _span(self.simplifier, extents, strides))
         if not isinstance(size, int) and self.gpu:
             raise LoweringError(
                 f"{tensor.name}: {size} elements of it are needed at a time inside a kernel; "
@@ -156,7 +156,7 @@ def _aligned_strides(
     return tuple(reversed(strides))
 
 
-def _spanned(simplifier: Simplifier, shape: Sequence[Extent], strides: Sequence[Extent]) -> Extent:
+def _span(simplifier: Simplifier, shape: Sequence[Extent], strides: Sequence[Extent]) -> Extent:
     """Return how many elements a buffer spans."""
     if not shape:
         return 1

@@ -55,10 +55,10 @@ class Uses:
             parts.append(Used(frozenset(), frozenset((node.src,))))
         if len(parts) == 1 and not loops:
             return parts[0]
-        return _joined(parts, loops)
+        return _join(parts, loops)
 
 
-def _joined(parts: Iterable[Used], loops: bool) -> Used:
+def _join(parts: Iterable[Used], loops: bool) -> Used:
     parts = list(parts)
     return Used(
         frozenset[Var]().union(*[part.vars for part in parts]),

@@ -175,7 +175,7 @@ def _units(
         value = inputs[index]
         if not isinstance(value, Constant):  # known in another function of this structure
             return [_natural(function, function, RULE)]
-        inputs[index] = _prepared(value, op, prepared)
+        inputs[index] = _prepare(value, op, prepared)
     operands = [inputs[index] for index in offer.operands]
     parts = function.cut(offer.nodes)
     if parts is None:
@@ -190,7 +190,7 @@ def _natural(function: Function, whole: Function, choice: Choice) -> Unit:
     return Unit(function, whole, choice, (*function.inputs, *function.outputs))
 
 
-def _prepared(
+def _prepare(
     value: Constant, op: Operator, known: dict[tuple[Constant, Operator], Constant]
 ) -> Constant:
     if (value, op) not in known:

@@ -115,12 +115,12 @@ def compile_plan(
         GraphError: functions failed to compile; all of them are listed.
     """
     make = partial(_module, target=target, kernel_for=kernel_for, known=known or {})
-    modules = _compiled(plan.kernels, make, progress, jobs or os.cpu_count() or 1)
+    modules = _compile(plan.kernels, make, progress, jobs or os.cpu_count() or 1)
     plan = fit_plan(plan, [module.kernel for module in modules])
     return CompiledNetwork(plan, tuple(modules), target)
 
 
-def _compiled(
+def _compile(
     units: Sequence[Unit],
     make: Callable[[Unit], Module],
     progress: Progress | None,

@@ -104,7 +104,7 @@ def load_network(path: str | os.PathLike[str]) -> CompiledNetwork:
     """
     file = Check(GraphError, "load_module").path("path", path)
     try:
-        return _loaded(file)
+        return _load(file)
     except (OSError, zipfile.BadZipFile, zlib.error, ArithmeticError, AttributeError, EOFError,
             LookupError, RuntimeError, TypeError, ValueError) as error:  # fmt: skip
         raise GraphError(
@@ -112,7 +112,7 @@ def load_network(path: str | os.PathLike[str]) -> CompiledNetwork:
         ) from error
 
 
-def _loaded(path: str) -> CompiledNetwork:
+def _load(path: str) -> CompiledNetwork:
     with (
         zipfile.ZipFile(path) as archive,
         tempfile.TemporaryDirectory(prefix="autotune-load-") as folder,

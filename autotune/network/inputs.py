@@ -39,7 +39,7 @@ def set_input(name: str, own: NDArray, given: object, said: bool = False) -> boo
     if values.dtype == wanted or kind not in _ORDER or values.shape != own.shape or bits:
         own.copyfrom(values)
         return False
-    own.copyfrom(_converted(name, values, wanted))
+    own.copyfrom(_convert(name, values, wanted))
     if not said:
         _log.warning(
             "input %r: values of dtype %s were converted to %s", name, values.dtype, own.dtype
@@ -51,7 +51,7 @@ def _kind(dtype: np.dtype[np.generic]) -> str:
     return "f" if dtype == ml_dtypes.bfloat16 else dtype.kind
 
 
-def _converted(name: str, values: Array, wanted: np.dtype[np.generic]) -> Array:
+def _convert(name: str, values: Array, wanted: np.dtype[np.generic]) -> Array:
     """Return values in another dtype, rounded at most."""
     if _ORDER[_kind(values.dtype)] > _ORDER[_kind(wanted)]:
         loss = f"of dtype {wanted}, or of one that has no more values"

@@ -103,7 +103,7 @@ def origin(value: Value, aliases: Mapping[Value, Value]) -> Value:
     return value
 
 
-def _aligned(size: int) -> int:
+def _align(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
@@ -117,7 +117,7 @@ def _lives(
             if root in outside:
                 continue
             first = found[root].first if root in found else step
-            found[root] = _Life(root, _aligned(root.type.bytes), first, step)
+            found[root] = _Life(root, _align(root.type.bytes), first, step)
     return found
 
 

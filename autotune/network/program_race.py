@@ -80,12 +80,12 @@ def race(
             samples[at].append(seconds_of_functions(instances[at]))
     names = names_of_functions(instances[0])
     return [
-        _decided(signature, names.get(signature, ""), field, samples)
+        _decide(signature, names.get(signature, ""), field, samples)
         for signature, field in finalists.items()
     ]
 
 
-def _decided(
+def _decide(
     signature: str,
     name: str,
     field: Sequence[Choice],

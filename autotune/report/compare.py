@@ -127,7 +127,7 @@ def compare(before: Iterable[Pair], after: Iterable[Pair]) -> list[Compared]:
         _records_of(found, pair).before.append(pair)
     for pair in after:
         _records_of(found, pair).after.append(pair)
-    return [_compared(target, one) for (target, _, _), one in found.items()]
+    return [_compare(target, one) for (target, _, _), one in found.items()]
 
 
 def _records_of(found: dict[tuple[str, str, str], _Records], pair: Pair) -> _Records:
@@ -137,7 +137,7 @@ def _records_of(found: dict[tuple[str, str, str], _Records], pair: Pair) -> _Rec
     return found.setdefault((str(inp.target), name.kind, name.key), _Records(*own))
 
 
-def _compared(target: str, records: _Records) -> Compared:
+def _compare(target: str, records: _Records) -> Compared:
     old, new = _side(records.before), _side(records.after)
     return Compared(records.name, records.args, target, old, new, _verdict(records, old, new))
 

@@ -274,14 +274,14 @@ def _parse(text: str) -> tuple[str, dict[str, object]]:
     if not words:
         raise TargetError("target: expected a kind such as 'cuda' or 'llvm', got an empty string")
     attrs = {}
-    for word in _joined(words[1:]):
+    for word in _join(words[1:]):
         key, _, value = word.lstrip("-").partition("=")
         # TVM renamed -target to -mtriple; its logs hold both.
         attrs["mtriple" if key == "target" else key] = _option_value(value)
     return words[0], attrs
 
 
-def _joined(words: list[str]) -> list[str]:
+def _join(words: list[str]) -> list[str]:
     """Join ``-mattr=+a -b`` style values: a word without a leading dash belongs to the last."""
     joined: list[str] = []
     for word in words:

@@ -38,7 +38,7 @@ class Component:
     """
 
     def __init__(self, constraints: Sequence[Constraint], dims: Sequence[int]) -> None:
-        self.knobs, self._classes, members = _joined(constraints)
+        self.knobs, self._classes, members = _join(constraints)
         self._shape = [len(m) for m in members]
         # How many of the first axes are fixed in a slice.
         self._fixed = next(n for n in count() if product(self._shape[n:]) <= SLICE_LIMIT)
@@ -158,12 +158,12 @@ def group_by_knobs(
 
 def _joinable(constraints: Sequence[Constraint], dims: Sequence[int], limit: int) -> bool:
     """Return whether these constraints can be one component."""
-    knobs, _, members = _joined(constraints)
+    knobs, _, members = _join(constraints)
     cells = product(len(m) for m in members)
     return cells <= limit and product(dims[k] for k in knobs) < WEIGHT_LIMIT
 
 
-def _joined(constraints: Sequence[Constraint]) -> tuple[list[int], list[IntArray], list[IntArray]]:
+def _join(constraints: Sequence[Constraint]) -> tuple[list[int], list[IntArray], list[IntArray]]:
     """Return the knobs, their common classes, and a member of each class; most classes first."""
     codes: dict[int, list[IntArray]] = {}
     for constraint in constraints:

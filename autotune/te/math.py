@@ -32,7 +32,7 @@ def _float(name: str, x: Argument) -> Expr:
     return Call(name, (_to_float(_argument(name, x)),))
 
 
-def _rounded(name: str, x: Argument) -> Expr:
+def _round(name: str, x: Argument) -> Expr:
     expr = _argument(name, x)
     return Call(name, (expr,)) if is_float(expr.dtype) else expr
 
@@ -149,27 +149,27 @@ def erf(x: Argument) -> Expr:
 
 def floor(x: Argument) -> Expr:
     """Return ``x`` rounded towards minus infinity."""
-    return _rounded("floor", x)
+    return _round("floor", x)
 
 
 def ceil(x: Argument) -> Expr:
     """Return ``x`` rounded towards plus infinity."""
-    return _rounded("ceil", x)
+    return _round("ceil", x)
 
 
 def trunc(x: Argument) -> Expr:
     """Return ``x`` rounded towards zero."""
-    return _rounded("trunc", x)
+    return _round("trunc", x)
 
 
 def round(x: Argument) -> Expr:
     """Return ``x`` rounded to the nearest integer, halves away from zero."""
-    return _rounded("round", x)
+    return _round("round", x)
 
 
 def nearbyint(x: Argument) -> Expr:
     """Return ``x`` rounded to the nearest integer, halves to even."""
-    return _rounded("nearbyint", x)
+    return _round("nearbyint", x)
 
 
 def isnan(x: Argument) -> Expr:

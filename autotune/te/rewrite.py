@@ -252,10 +252,10 @@ def _factor_body(
     count = range(len(sources))
     if axes:
         return tuple([Reduce(first.combiner, sources, axes, condition, i) for i in count])
-    return tuple([_guarded(first, condition, sources[i], i) for i in count])
+    return tuple([_guard(first, condition, sources[i], i) for i in count])
 
 
-def _guarded(reduce: Reduce, condition: Expr, source: Expr, index: int) -> Expr:
+def _guard(reduce: Reduce, condition: Expr, source: Expr, index: int) -> Expr:
     """Return the one value that is left to reduce, or the identity where there is none."""
     return if_then_else(condition, source, reduce.combiner.identity[index])
 

@@ -19,7 +19,7 @@ Axis = int | Sequence[int] | None
 _taken = takes(data=tensor, keepdims=flag)
 
 
-def _reduced(
+def _reduce(
     what: str,
     data: Tensor,
     axis: Axis,
@@ -46,7 +46,7 @@ def _reduced(
 def _reduction(
     what: str, data: Tensor, axis: Axis, keepdims: bool, reducer: Callable[..., object]
 ) -> Tensor:
-    result: Tensor = _reduced(
+    result: Tensor = _reduce(
         what,
         data,
         axis,
@@ -127,7 +127,7 @@ def _index_of(
         return reducer((index, data(*full)), axis=axes)
 
     name = f"{data.name}_red_temp"
-    both = _reduced(what, data, axis, keepdims, value, name, tag.COMM_REDUCE_IDX)
+    both = _reduce(what, data, axis, keepdims, value, name, tag.COMM_REDUCE_IDX)
     result: Tensor = te.compute(
         both[0].shape,
         lambda *i: both[0](*i),

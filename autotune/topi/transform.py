@@ -67,7 +67,7 @@ def _order(ndim: int, axes: Sequence[int] | None) -> list[int]:
     return order
 
 
-def _unravelled(index: Expr, shape: Sequence[int]) -> list[Expr]:
+def _unravel(index: Expr, shape: Sequence[int]) -> list[Expr]:
     """Return the indices of the element at a row-major offset."""
     result: list[Expr] = []
     for axis, extent in enumerate(reversed(shape)):
@@ -77,7 +77,7 @@ def _unravelled(index: Expr, shape: Sequence[int]) -> list[Expr]:
     return result[::-1]
 
 
-def _ravelled(indices: Sequence[Expr], shape: Sequence[int]) -> Expr:
+def _ravel(indices: Sequence[Expr], shape: Sequence[int]) -> Expr:
     offset: Expr | int = 0
     for index, extent in zip(indices, shape, strict=True):
         offset = offset * extent + index
@@ -93,7 +93,7 @@ def reshape(a: Tensor, newshape: Sequence[int]) -> Tensor:
         new[new.index(-1)] = product(old) // max(-product(new), 1)
     if product(old) != product(new) or min([*new, 1]) < 1:
         check.refuse("newshape", f"extents of {product(old)} elements, as {a} has", newshape)
-    return _moved(new, lambda *i: a(*_unravelled(_ravelled(i, new), old)), "T_reshape")
+    return _moved(new, lambda *i: a(*_unravel(_ravel(i, new), old)), "T_reshape")
 
 
 @takes(a=tensor, num_newaxis=integer(0))

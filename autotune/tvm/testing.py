@@ -94,11 +94,11 @@ def parametrize_targets(*args: Any) -> Any:
         def test_multiply(target, dev): ...
     """
     if len(args) == 1 and callable(args[0]):
-        return _parametrized([name for name, _ in enabled_targets()])(args[0])
-    return _parametrized(list(args) or [name for name, _ in enabled_targets()])
+        return _parametrize([name for name, _ in enabled_targets()])(args[0])
+    return _parametrize(list(args) or [name for name, _ in enabled_targets()])
 
 
-def _parametrized(targets: list[str]) -> Decorator:
+def _parametrize(targets: list[str]) -> Decorator:
     import pytest
 
     cases = []

@@ -64,11 +64,11 @@ def with_parts(sketch: StateObject) -> list[StateObject]:
     several = sum(isinstance(step, RfactorStep) for step in steps) > 1
     for place, step in enumerate(steps):
         following = steps[place + 1] if place + 1 < len(steps) else None
-        done = [new for state in done for new in _taken(state, step, following, several)]
+        done = [new for state in done for new in _take(state, step, following, several)]
     return done
 
 
-def _taken(
+def _take(
     state: StateObject, step: TransformStep, following: TransformStep | None, several: bool
 ) -> Iterable[StateObject]:
     """Take a step, with each length that is to be decided; extents are noted as they are now."""

@@ -13,7 +13,7 @@ from autotune.auto_scheduler.replay import Replay
 from autotune.auto_scheduler.transform_steps.rows import whole
 
 
-def _placed(stage: Stage, kind: ComputeAtKind) -> Stage:
+def _place(stage: Stage, kind: ComputeAtKind) -> Stage:
     """Return a stage computed elsewhere, where other ranges of its loops will be needed."""
     return replace(
         stage, compute_at=kind, iters=tuple([replace(each, range=None) for each in stage.iters])
@@ -39,7 +39,7 @@ class ComputeAtStep(TransformStep):
         attach = attach_stage(
             state.attach, self.stage_id, self.target_stage_id, self.target_iter_id
         )
-        return state.with_stage(self, _placed(stage, ComputeAtKind.ITER), attach=attach)
+        return state.with_stage(self, _place(stage, ComputeAtKind.ITER), attach=attach)
 
     def replay(self, on: Replay) -> None:
         """Attach the stage."""
@@ -79,7 +79,7 @@ class ComputeRootStep(TransformStep):
         """Detach the stage."""
         stage = state.compute_stage(self)
         attach = detach_stage(state.attach, self.stage_id)
-        return state.with_stage(self, _placed(stage, ComputeAtKind.ROOT), attach=attach)
+        return state.with_stage(self, _place(stage, ComputeAtKind.ROOT), attach=attach)
 
     def replay(self, on: Replay) -> None:
         """Detach the stage."""

@@ -13,10 +13,10 @@ def fold_constant(graph: Graph) -> Graph:
     Nothing is computed yet: the numbers are made when they are first asked for, in float64 by the
     operators' references, and rounded once.
     """
-    return graph.rewrite(_folded)
+    return graph.rewrite(_fold)
 
 
-def _folded(node: Node, inputs: tuple[Value, ...]) -> list[Value] | None:
+def _fold(node: Node, inputs: tuple[Value, ...]) -> list[Value] | None:
     constants = [value for value in inputs if isinstance(value, Constant)]
     if len(constants) < len(inputs):
         return None

@@ -193,12 +193,12 @@ def fold_scale_forward(graph: Graph) -> Graph:
                 scales[result] = found[1]
                 return inputs[node.inputs.index(found[0])]
             return None
-        return _carried(node, inputs, message, scales)
+        return _carry(node, inputs, message, scales)
 
     return graph.rewrite(fold)
 
 
-def _carried(
+def _carry(
     node: Node, inputs: tuple[Value, ...], message: Message | None, scales: dict[Value, Constant]
 ) -> Value | None:
     """Rebuild a node that reads what lacks its scale; note whether its own result lacks it."""

@@ -20,7 +20,7 @@ def mismatch(name: str, got: Array, expected: Expected) -> str | None:
     """Describe how ``got`` differs from what was expected, or return None if it does not."""
     if got.shape != expected.values.shape:
         return f"{name}: shape {got.shape}, the reference has {expected.values.shape}"
-    found = _found(got, expected)
+    found = _find(got, expected)
     basis = f" {expected.basis}" if expected.basis else ""
     if found.wrong:
         place = ", ".join(str(int(i)) for i in np.unravel_index(found.at, got.shape))
@@ -59,7 +59,7 @@ class _Found:
     root_mean_square: float
 
 
-def _found(got: Array, expected: Expected) -> _Found:
+def _find(got: Array, expected: Expected) -> _Found:
     left, right = _plain(got), _plain(expected.values)
     bounds = None if expected.bounds is None else np.ravel(expected.bounds)
     wrong = at = counted = 0

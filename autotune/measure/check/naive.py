@@ -115,7 +115,7 @@ def _run(
     kernel = reference.kernel
     folder = folder / "reference"
     try:
-        built, given = _prepared(kernel, inputs, folder)
+        built, given = _prepare(kernel, inputs, folder)
     except (AutotuneError, OSError) as error:
         raise MeasureError(f"the plain loops cannot be built: {error}") from error
     outputs = tuple(str(folder / f"{a.name}.npy") for a in kernel.outputs)
@@ -126,7 +126,7 @@ def _run(
     return [read_values(path, a.dtype) for path, a in zip(outputs, kernel.outputs, strict=True)]
 
 
-def _prepared(
+def _prepare(
     kernel: Kernel, inputs: Sequence[str], folder: Path
 ) -> tuple[BuildOutput, tuple[str, ...]]:
     """Compile, and write the inputs as the loops read them.
@@ -139,7 +139,7 @@ def _prepared(
         try:
             built = compile_kernel(kernel, Target("c"), timeout_s=_TIMEOUT_S, out_dir=folder)
             pairs = zip(inputs, kernel.inputs, strict=True)
-            return built, tuple(_widened(p, a.dtype, folder / f"{a.name}.npy") for p, a in pairs)
+            return built, tuple(_widen(p, a.dtype, folder / f"{a.name}.npy") for p, a in pairs)
         except (CompilerCrashed, OSError) as error:
             if _is_final(case, error):
                 raise MeasureError(case.verdict(str(error))) from error
@@ -153,7 +153,7 @@ def _is_final(case: Case, error: CompilerCrashed | OSError) -> bool:
     return case.killed() if error.killed else case.struck()
 
 
-def _widened(path: str, dtype: str, place: Path) -> str:
+def _widen(path: str, dtype: str, place: Path) -> str:
     """Return a file with the same values in the dtype that the loops read."""
     values = np.load(path, mmap_mode="r", allow_pickle=False)
     if values.dtype.kind == "V":

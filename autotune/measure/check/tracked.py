@@ -98,8 +98,8 @@ class Tracked(NDArrayOperatorsMixin):
         plain = any(isinstance(one, np.ndarray) for one in _flat(args))
         if plain or len({one.dtype for one in found}) != 1:
             raise NotTracked(f"{function.__name__} of several kinds")
-        value = function(*_mapped(args, lambda one: one.value), **options)
-        error = function(*_mapped(args, lambda one: one.error), **options)
+        value = function(*_map(args, lambda one: one.value), **options)
+        error = function(*_map(args, lambda one: one.error), **options)
         return found[0]._with(value, error)
 
     def _with(self, value: object, error: object, dtype: npt.DTypeLike | None = None) -> Tracked:
@@ -149,7 +149,7 @@ class Tracked(NDArrayOperatorsMixin):
         value = np.sum(self.value, **over)
         terms = self.size // max(1, np.size(value))
         squares = np.sqrt(np.sum(np.square(self.value), **over))
-        made = _summed(self, value, np.sum(self.error, **over), squares, terms)
+        made = _sum(self, value, np.sum(self.error, **over), squares, terms)
         odd = np.any(~np.isfinite(self.value), **over) & np.all(np.isfinite(self.error), **over)
         return self._with(made.value, np.where(odd & ~np.isfinite(value), 0.0, made.error))
 
@@ -175,7 +175,7 @@ class Tracked(NDArrayOperatorsMixin):
         return made
 
 
-def _summed(like: Tracked, value: Any, error: Any, squares: Any, terms: int) -> Tracked:
+def _sum(like: Tracked, value: Any, error: Any, squares: Any, terms: int) -> Tracked:
     """A sum of terms with these errors; ``squares`` is the root of their sum of squares."""
     name = like.dtype.name
     kept = like.work.sums or ("float32" if name in SHORT else name)
@@ -207,7 +207,7 @@ def _together(values: Sequence[Any]) -> list[Tracked]:
     return made
 
 
-def _added(apply: Any) -> Callable[[Tracked, Tracked], Tracked]:
+def _add(apply: Any) -> Callable[[Tracked, Tracked], Tracked]:
     return lambda a, b: a._with(apply(a.value, b.value), a.error + b.error)._rounded()
 
 
@@ -285,7 +285,7 @@ def _matmul(a: Tracked, b: Tracked) -> Tracked:
     error = unit("float32" if a.dtype.name in SHORT else a.dtype.name) * math.sqrt(terms) * squares
     if a.error.any() or b.error.any():
         error = error + np.abs(a.value) @ b.error + a.error @ np.abs(b.value)
-    return _summed(a, value, error, squares, terms)
+    return _sum(a, value, error, squares, terms)
 
 
 def _einsum(subscripts: object, *operands: object, **options: object) -> Tracked:
@@ -309,7 +309,7 @@ def _einsum(subscripts: object, *operands: object, **options: object) -> Tracked
     error = unit("float32" if a.dtype.name in SHORT else a.dtype.name) * math.sqrt(terms) * squares
     if a.error.any() or b.error.any():
         error = error + of(np.abs(a.value), b.error) + of(a.error, np.abs(b.value))
-    return _summed(a, of(a.value, b.value), error, squares, terms)
+    return _sum(a, of(a.value, b.value), error, squares, terms)
 
 
 def _pad(array: Tracked, pad_width: Any, mode: str = "constant", **options: Any) -> Tracked:
@@ -328,7 +328,7 @@ def _where(condition: Any, a: Any, b: Any) -> Tracked:
     )
 
 
-def _compared(ufunc: Any) -> Callable[[Tracked, Tracked], Any]:
+def _compare(ufunc: Any) -> Callable[[Tracked, Tracked], Any]:
     def rule(a: Tracked, b: Tracked) -> Any:
         both = a.error + b.error
         if np.any((both > 0) & (np.abs(a.value - b.value) <= both)):
@@ -344,16 +344,16 @@ def _flat(args: object) -> list[object]:
     return [args]
 
 
-def _mapped(args: object, part: Callable[[Tracked], Any]) -> Any:
+def _map(args: object, part: Callable[[Tracked], Any]) -> Any:
     if isinstance(args, list | tuple):
-        return type(args)([_mapped(one, part) for one in args])
+        return type(args)([_map(one, part) for one in args])
     return part(args) if isinstance(args, Tracked) else args
 
 
 _REDUCED = {np.add: "sum", np.maximum: "max", np.minimum: "min"}
 _UFUNCS: dict[object, Callable[..., object]] = {
-    np.add: _added(np.add),
-    np.subtract: _added(np.subtract),
+    np.add: _add(np.add),
+    np.subtract: _add(np.subtract),
     np.multiply: _multiply,
     np.divide: _divide,
     np.matmul: _matmul,
@@ -376,7 +376,7 @@ _UFUNCS: dict[object, Callable[..., object]] = {
     np.sin: _wave("sin", np.sin),
     np.cos: _wave("cos", np.cos),
     **{
-        one: _compared(one)
+        one: _compare(one)
         for one in (np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal)
     },
 }  # fmt: skip

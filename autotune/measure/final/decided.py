@@ -77,11 +77,11 @@ def _drawn(heats: Heats, apart: bool, rng: np.random.Generator) -> Floats:
     if not apart:
         groups = [[tuple(chain(*samples)) for samples in zip(*groups, strict=True)]]
     heat = rng.integers(len(groups), size=(DRAWS, len(groups)))
-    rows = [_resampled([group[i] for group in groups], heat, rng) for i in range(len(groups[0]))]
+    rows = [_resample([group[i] for group in groups], heat, rng) for i in range(len(groups[0]))]
     return np.stack(rows, axis=1)
 
 
-def _resampled(
+def _resample(
     groups: Sequence[Sequence[float]], heat: npt.NDArray[np.int64], rng: np.random.Generator
 ) -> Floats:
     """Return median, low and high of each draw of one candidate's samples."""

@@ -101,7 +101,7 @@ def race(
     check = Check(MeasureError, "race")
     check.whole("rounds", rounds, least=1)
     check.number("risk", risk, least=0, most=1)
-    pairs = _built(measure_inputs, measure_option)
+    pairs = _build(measure_inputs, measure_option)
     place, starters = _starters(pairs)
     runner: Runner = measure_option["runner"]
     on_host = runs_on_host(target_of(measure_inputs[0].task))
@@ -111,8 +111,8 @@ def race(
     for made, share in enumerate(shares, 1):
         for timed, device in zip(heats, devices, strict=True):
             timed.append(runner.race(starters, share, least_s, device))
-        timings = [_placed(timed, place) for timed in heats]
-        candidates = _joined(pairs, timings)
+        timings = [_place(timed, place) for timed in heats]
+        candidates = _join(pairs, timings)
         look = Look(heats, place, apart=on_host)
         if (
             risk
@@ -131,7 +131,7 @@ def race(
     )
 
 
-def _built(inputs: Sequence[MeasureInput], measure_option: Mapping[str, Any]) -> list[BuiltTrial]:
+def _build(inputs: Sequence[MeasureInput], measure_option: Mapping[str, Any]) -> list[BuiltTrial]:
     """Build the finalists; return those that could be built."""
     builder: Builder = measure_option["builder"]
     runner: Runner = measure_option["runner"]
@@ -163,7 +163,7 @@ def _looks(heats: int, on_host: bool) -> Sequence[int]:
     return [made for made in _HOST_LOOKS if made < heats]
 
 
-def _placed(heats: Sequence[Sequence[Timing]], place: Sequence[int]) -> list[Timing]:
+def _place(heats: Sequence[Sequence[Timing]], place: Sequence[int]) -> list[Timing]:
     """Return what all heats on one device say of each finalist."""
     together = [_together(timings) for timings in zip(*heats, strict=True)]
     return [together[i] for i in place]
@@ -195,7 +195,7 @@ def _together(heats: Sequence[Timing]) -> Timing:
     return summarize(samples, heats[0].number, input_sets=heats[0].input_sets)
 
 
-def _joined(pairs: Sequence[BuiltTrial], timings: Sequence[Sequence[Timing]]) -> list[Finalist]:
+def _join(pairs: Sequence[BuiltTrial], timings: Sequence[Sequence[Timing]]) -> list[Finalist]:
     """Join what all devices say: each counts by its own ratios, by the clock of the first."""
     best = [min(t.median for t in one) for one in timings]
     scales = [best[0] / one for one in best]

@@ -96,7 +96,7 @@ class LocalRunner(Runner):
         check.flag("use_graph", bool(use_graph) if use_graph is None else use_graph)
         if ref_input is not None:
             check.sequence("ref_input", ref_input, "a list of arrays")
-        self.devices = _chosen([device] if devices is None else devices)
+        self.devices = _choose([device] if devices is None else devices)
         super().__init__(timeout, len(self.devices))
         self.ref_input = ref_input
         self.seed = seed
@@ -228,7 +228,7 @@ def _fine(timing: TimingPolicy | None, **given: Any) -> TimingPolicy:
     )
 
 
-def _chosen(devices: object) -> tuple[int, ...]:
+def _choose(devices: object) -> tuple[int, ...]:
     """Return the devices asked for as plain numbers."""
     if isinstance(devices, str) or not isinstance(devices, Iterable):
         raise MeasureError(f"LocalRunner: devices must be a list of numbers, got {devices!r}")

@@ -84,7 +84,7 @@ def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
 
         def trial(speak: Speak, job: Job = job) -> dict[str, object]:
             _limit_memory(greeting.memory_bytes)
-            return to_json(_guarded(bench, job, speak))
+            return to_json(_guard(bench, job, speak))
 
         _prepare(bench, job)
         try:
@@ -112,7 +112,7 @@ def _serve_here(port: Port, bench: Bench, greeting: Greeting) -> None:
         """Nothing on the host disturbs what a GPU times."""
 
     while True:
-        reply = _guarded(bench, port.receive(), speak)
+        reply = _guard(bench, port.receive(), speak)
         if isinstance(reply, Failed) and reply.error_no != MeasureErrorNo.WRONG_ANSWER:
             reply = replace(reply, leaving=not _healthy(bench))
         port.send(to_json(reply))
@@ -130,7 +130,7 @@ def _healthy(bench: Bench) -> bool:
     return True
 
 
-def _guarded(bench: Bench, job: Job, speak: Speak) -> Reply:
+def _guard(bench: Bench, job: Job, speak: Speak) -> Reply:
     try:
         return run_job(bench, job, speak)
     except Exception as error:  # a process border: the parent turns it into a failed trial

@@ -62,7 +62,7 @@ def bind(kernel: Kernel, values: Sequence[object], device: Device) -> Bound:
         if isinstance(argument, Scalar):
             arrays.append(_number(where, argument, value))
             continue
-        found = _found(where, argument, value)
+        found = _find(where, argument, value)
         _check(where, argument, found)
         ready, copy_back = _brought(where, argument, found, device)
         arrays.append(ready)
@@ -80,7 +80,7 @@ def _number(where: str, argument: Scalar, value: object) -> NDArray:
     return array(np.array(scalar_value(where, argument.dtype, plain), numpy_dtype(argument.dtype)))
 
 
-def _found(where: str, argument: Argument, value: object) -> NDArray | HostArray:
+def _find(where: str, argument: Argument, value: object) -> NDArray | HostArray:
     """Return the value as an array of ours or of numpy, without copying."""
     if isinstance(value, (NDArray, np.ndarray)):
         return value
@@ -114,7 +114,7 @@ def _brought(
     """Return the array to pass and, where it is a copy that is written, how to copy it back."""
     if isinstance(found, np.ndarray):
         if device.kind == "cpu" and found.flags.c_contiguous:
-            found = _wrapped(found, argument)
+            found = _wrap(found, argument)
         else:
             return _staged_host(argument, found, device)
     if found.device.kind == "cuda" and found.device != device:
@@ -138,6 +138,6 @@ def _staged_host(
     return staged, lambda: np.copyto(values, staged.numpy())
 
 
-def _wrapped(values: HostArray, argument: Argument) -> NDArray:
+def _wrap(values: HostArray, argument: Argument) -> NDArray:
     block = Block(values.ctypes.data, values.nbytes, values)
     return NDArray(cpu(), argument.shape, argument.dtype, block)

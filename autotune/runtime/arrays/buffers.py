@@ -85,7 +85,7 @@ class Buffers:
         """Return the array of an argument in the first set, whose guards are looked at."""
         if argument.role == "in":
             return array(value, home(argument, self.device))
-        one, guarded = _guarded(argument, self.device)
+        one, guarded = _guard(argument, self.device)
         guarded.before.fill_bytes(GUARD)
         guarded.after.fill_bytes(GUARD)
         self.guards.append(guarded)
@@ -95,7 +95,7 @@ class Buffers:
         """Return the array of an argument in another set; its guards protect its neighbours."""
         if argument.role == "in":
             return one.copyto(one.device)
-        copy, _ = _guarded(argument, self.device)
+        copy, _ = _guard(argument, self.device)
         return copy if argument.role == "out" else copy.copyfrom(one)
 
     def _adopt(self, arrays: tuple[NDArray, ...]) -> None:
@@ -198,7 +198,7 @@ def home(argument: Argument, device: Device) -> Device:
     return cpu() if isinstance(argument, Scalar) else device
 
 
-def _guarded(argument: Argument, device: Device) -> tuple[NDArray, Guarded]:
+def _guard(argument: Argument, device: Device) -> tuple[NDArray, Guarded]:
     """Return an array for what a kernel writes, between guards."""
     size = argument.bytes
     rest = GUARD_BYTES + -size % ALIGNMENT

@@ -33,7 +33,7 @@ def run_nvrtc(request: dict[str, Any], timeout_s: float) -> Completed:
     Raises:
         OSError: no child could be started.
     """
-    while (kept := _taken()) is not None:
+    while (kept := _take()) is not None:
         try:
             return _asked(kept, request, timeout_s)
         except ChildDied:
@@ -45,7 +45,7 @@ def run_nvrtc(request: dict[str, Any], timeout_s: float) -> Completed:
         return Completed(died_of if died_of < 0 else -signal.SIGABRT, str(error))
 
 
-def _taken() -> Child | None:
+def _take() -> Child | None:
     try:
         return _idle.pop()
     except IndexError:
@@ -67,7 +67,7 @@ def _asked(child: Child, request: dict[str, object], timeout_s: float) -> Comple
 
 
 def _close_idle() -> None:
-    while (child := _taken()) is not None:
+    while (child := _take()) is not None:
         child.close()
 
 

@@ -18,7 +18,7 @@ def main(port: Port) -> None:
     """Serve requests; the parent's end is noticed in the middle of a compilation as well."""
     port.watch()
     while True:
-        port.send(_compiled(port.receive()))
+        port.send(_compile(port.receive()))
 
 
 @functools.cache
@@ -31,7 +31,7 @@ def _library(path: Path) -> ctypes.CDLL:
     return nvrtc
 
 
-def _compiled(request: dict[str, Any]) -> dict[str, Any]:
+def _compile(request: dict[str, Any]) -> dict[str, Any]:
     """Compile one kernel and return the reply."""
     nvrtc = _library(Path(request["library"]))
     names = [name.encode() for name in request["headers"]]
@@ -51,16 +51,16 @@ def _compiled(request: dict[str, Any]) -> dict[str, Any]:
         status = nvrtc.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*options)
         )
-        log = _fetched(nvrtc, program, "ProgramLog").rstrip(b"\0").decode("utf-8", "replace")
+        log = _fetch(nvrtc, program, "ProgramLog").rstrip(b"\0").decode("utf-8", "replace")
     if status:
         log += f"nvrtc: {nvrtc.nvrtcGetErrorString(status).decode()}\n"
     else:
-        Path(request["out"]).write_bytes(_fetched(nvrtc, program, "CUBIN"))
+        Path(request["out"]).write_bytes(_fetch(nvrtc, program, "CUBIN"))
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     return {"status": int(bool(status)), "log": log}
 
 
-def _fetched(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
+def _fetch(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
     """Return the log or the cubin: each has a call for its size and one for its bytes."""
     size = ctypes.c_size_t()
     getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))

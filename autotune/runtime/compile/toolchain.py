@@ -86,7 +86,7 @@ def _host_toolchain(cxx: bool, asked: str | None, search_path: str) -> Toolchain
     for command in commands:
         path = shutil.which(command[0], path=search_path)
         if path:
-            return _probed((path, *command[1:]), cxx)
+            return _probe((path, *command[1:]), cxx)
     if asked:
         raise CompilerMissing(
             f"{variable}={asked}: there is no such program on PATH; set {variable} to a "
@@ -136,7 +136,7 @@ def host_cpu() -> str:
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 
-def _probed(command: tuple[str, ...], cxx: bool) -> Toolchain:
+def _probe(command: tuple[str, ...], cxx: bool) -> Toolchain:
     version = _version(command)
     return Toolchain(command, version, _flags(command, "c++" if cxx else "c", version))
 

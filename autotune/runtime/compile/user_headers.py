@@ -55,12 +55,12 @@ def user_headers(source: str, flags: tuple[str, ...]) -> list[tuple[str, str]]:
     A name is looked for in every folder, not only in the first that has it, and beside the file
     that includes it: a header that starts to hide another is noticed as well.
     """
-    folders, named = _searched((*flags, *environment.compiler_flags()))
+    folders, named = _search((*flags, *environment.compiler_flags()))
     folders += environment.include_folders()
-    return sorted(_found(source, folders, named).items())
+    return sorted(_find(source, folders, named).items())
 
 
-def _found(source: str, folders: list[str], named: list[str]) -> dict[str, str]:
+def _find(source: str, folders: list[str], named: list[str]) -> dict[str, str]:
     """Return path and digest of what a source includes, and of what is read before it."""
     # The source itself has no folder: it is compiled in one that is empty but for it.
     pending = [(name, "/") for name in (*named, *_included(source.encode()))]
@@ -88,10 +88,10 @@ def header_contents(source: str, flags: tuple[str, ...]) -> tuple[list[str], lis
     flags = anchor_paths(flags)
     parts = parse_flags(flags, (*_FOLDERS, *_FILES))
     others = [word for one in parts if one.name not in (*_FOLDERS, *_FILES) for word in one.words]
-    return sorted(set(_found(source, *_searched(flags)).values())), others
+    return sorted(set(_find(source, *_search(flags)).values())), others
 
 
-def _searched(flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
+def _search(flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Return the folders that flags name, and the files that they have read."""
     folders: list[str] = []
     files: list[str] = []

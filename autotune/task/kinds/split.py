@@ -269,7 +269,7 @@ def _sizes(length: int, num_outputs: int, policy: str, max_factor: int, tails: b
     products = np.ones(1, dtype=np.int64)
     columns: list[IntTable] = []  # innermost first
     for _ in range(num_outputs - 1):
-        rows, chosen = _extended(products, factors, length, tails)
+        rows, chosen = _extend(products, factors, length, tails)
         columns = [*(done[rows] for done in columns), chosen]
         products = products[rows] * chosen
     rest = np.full(len(products), -1, dtype=np.int64)
@@ -278,7 +278,7 @@ def _sizes(length: int, num_outputs: int, policy: str, max_factor: int, tails: b
     return table
 
 
-def _extended(
+def _extend(
     products: IntTable, factors: IntTable, length: int, tails: bool
 ) -> tuple[IntTable, IntTable]:
     """Return which product is extended by which factor, in order."""

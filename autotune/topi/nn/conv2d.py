@@ -148,8 +148,8 @@ def _convolve(
     """Convolve in any layout that has one for the filters in `FILTERS`."""
     images = extents(what, "data", data, layout)
     filters = extents(what, "kernel", kernel, FILTERS[layout])
-    group_in = _divided(what, images["C"], groups)
-    group_out = _divided(what, filters["O"], groups)
+    group_in = _divide(what, images["C"], groups)
+    group_out = _divide(what, filters["O"], groups)
     check_channels(what, group_in, filters["I"])
     window = Window.of(what, filters, stride, padding, dilation)
     out = {**images, **window.output(what, images), "C": filters["O"]}
@@ -171,7 +171,7 @@ def _convolve(
     return result
 
 
-def _divided(what: str, channels: int, groups: int) -> int:
+def _divide(what: str, channels: int, groups: int) -> int:
     """Return the channels of one group.
 
     Raises:
