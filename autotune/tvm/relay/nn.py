@@ -100,14 +100,15 @@ def conv2d_transpose(
     out_dtype: str = "",
 ) -> Value:
     """Spread images by filters [in, out, height, width]."""
-    check_values("nn.conv2d_transpose", data=data, weight=weight)
-    _plain("nn.conv2d_transpose", data, data_layout, out_layout, out_dtype)
-    steps, sides, holes = _windows("nn.conv2d_transpose", strides, padding, dilation)
-    more = whole_numbers("nn.conv2d_transpose", "output_padding", output_padding)
+    op = ops.Conv2dTranspose.name
+    check_values(op, data=data, weight=weight)
+    _plain(op, data, data_layout, out_layout, out_dtype)
+    steps, sides, holes = _windows(op, strides, padding, dilation)
+    more = whole_numbers(op, "output_padding", output_padding)
     unsupported = data_layout != "NCHW" or kernel_layout not in ("IOHW", "OIHW") or groups != 1
     if unsupported or set(holes) != {1}:
         raise GraphError(
-            "nn.conv2d_transpose: expected layouts NCHW and IOHW, one group and dilation 1, got "
+            f"{op}: expected layouts NCHW and IOHW, one group and dilation 1, got "
             f"{data_layout}, {kernel_layout}, groups={groups}, dilation={dilation}"
         )
     return apply(ops.Conv2dTranspose(steps, sides, more), data, weight)
@@ -254,6 +255,15 @@ def upsampling(
     return apply(ops.Upsampling(int(scale_h), layout), data)
 
 
+def _pooled(
+    op: str, data: Value, size: Numbers, ceil_mode: bool, *moves: Numbers
+) -> list[tuple[int, ...]]:
+    """Return the size of windows, and how they move: strides, padding and dilation."""
+    check_values(op, data=data)
+    Check(GraphError, op).flag("ceil_mode", ceil_mode)
+    return [whole_numbers(op, "pool_size", size), *_windows(op, *moves)]
+
+
 def max_pool2d(
     data: Value,
     pool_size: Numbers = 1,
@@ -265,10 +275,7 @@ def max_pool2d(
     ceil_mode: bool = False,
 ) -> Value:
     """Take the maximum of windows."""
-    check_values("nn.max_pool2d", data=data)
-    Check(GraphError, "nn.max_pool2d").flag("ceil_mode", ceil_mode)
-    a = whole_numbers("nn.max_pool2d", "pool_size", pool_size)
-    b, c, d = _windows("nn.max_pool2d", strides, padding, dilation)
+    a, b, c, d = _pooled("nn.max_pool2d", data, pool_size, ceil_mode, strides, padding, dilation)
     return apply(ops.MaxPool2d(a, b, c, d, layout, ceil_mode), data)
 
 
@@ -284,10 +291,7 @@ def avg_pool2d(
     count_include_pad: bool = False,
 ) -> Value:
     """Take the average of windows."""
-    check_values("nn.avg_pool2d", data=data)
-    Check(GraphError, "nn.avg_pool2d").flag("ceil_mode", ceil_mode)
-    a = whole_numbers("nn.avg_pool2d", "pool_size", pool_size)
-    b, c, d = _windows("nn.avg_pool2d", strides, padding, dilation)
+    a, b, c, d = _pooled("nn.avg_pool2d", data, pool_size, ceil_mode, strides, padding, dilation)
     return apply(ops.AvgPool2d(a, b, c, d, layout, ceil_mode, count_include_pad), data)
 
 
