@@ -178,7 +178,7 @@ def name_of():
 def arm(*history, round_s=1.0, exhausted=False):
     seconds = history[-1] if history else math.inf
     return SimpleNamespace(
-        history=list(history), seconds=seconds, round_s=round_s, exhausted=exhausted
+        best_by_round=list(history), seconds=seconds, round_s=round_s, exhausted=exhausted
     )
 
 
