@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from inspect import signature
 
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Operator, Value
@@ -122,9 +123,10 @@ def _of_function(
 ) -> FunctionOffer:
     place: dict[Value, int] = {value: i for i, value in enumerate(function.graph.inputs)}
     task = create(offer.template, offer.args, target)
-    known = [task.workload, *offer.aliases]
+    known = _spellings(task)
     if alone is not None and alone.template == offer.template:
-        known.insert(1, Task(alone.template, alone.args, target).workload)
+        known += _spellings(Task(alone.template, alone.args, target))
+    known += offer.aliases
     return FunctionOffer(
         task,
         nodes,
@@ -132,6 +134,17 @@ def _of_function(
         tuple((place[value], op) for value, op in offer.prepared.items()),
         tuple(dict.fromkeys(known)),
     )
+
+
+def _spellings(task: Task) -> list[tuple[object, ...]]:
+    """Return the workload of a task, and those of scripts that leave out what has its default."""
+    parameters = list(signature(task.func).parameters.values())
+    args = task.args
+    found = [task.workload]
+    while len(parameters) >= len(args) > 0 and parameters[len(args) - 1].default == args[-1]:
+        args = args[:-1]
+        found.append(Task(task.name, args, task.target).workload)
+    return found
 
 
 def _check_offer(offer: Offer, layer: Layer) -> None:

@@ -1,5 +1,6 @@
 """Networks built with the logs of templates: this project's, and those that TVM published."""
 
+import json
 from pathlib import Path
 
 import autotune.templates
@@ -18,6 +19,12 @@ from autotune.tvm.contrib import graph_executor
 from autotune.tvm.relay import testing
 from tests.graph.networks import bound, drawn, inputs_of
 
+ROW = {
+    "input": ["llvm", "conv2d_nchw.cpu", [1, 10, 10, 6, 4, 3, 3, [1, 1], [1, 1]], {}],
+    "result": [[1.5e-05], 0, 0.06, 1795306234.8],
+    "version": 0.2,
+    "tvm_version": "0.12.0",
+}
 TOPHUB = Path("tests/data/logs/tophub_cuda_v0.10.log")
 
 
@@ -27,6 +34,21 @@ def layer():
     x = relay.nn.conv2d(data, weight, channels=6, kernel_size=(3, 3), padding=(1, 1))
     x = relay.nn.relu(relay.nn.bias_add(x, bias))
     return testing.create_workload(relay.nn.batch_flatten(x))
+
+
+def test_a_record_that_leaves_out_defaults_serves_a_layer_with_more_behind_it(tmp_path):
+    """Scripts make tasks without the arguments that say what follows: no bias, no ReLU."""
+    name, args = ROW["input"][1], (1, 10, 10, 6, 4, 3, 3, (1, 1), (1, 1))
+    task = autotune.create(name, args, "llvm")
+    other = task.config_space.get(250)
+    assert other.key != task.default().key
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps(ROW | {"config": other.to_json_dict()}) + "\n")
+    module, params = layer()
+    with autotvm.apply_history_best(str(log)), tvm_transform.PassContext(opt_level=3):
+        library = relay.build_module.build(module, target="llvm", params=params)
+    (unit,) = library.network.plan.kernels
+    assert unit.choice.candidate.key == other.key
 
 
 def test_the_loop_of_tvms_page_tunes_picks_and_builds(tmp_path):
