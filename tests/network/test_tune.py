@@ -107,7 +107,7 @@ def test_lines_cut_short_and_choices_that_no_longer_hold_cost_a_warning(tuned, t
     text = tuned.log.read_text()
     for old, new in (
         ('"kernel": "', '"kernel": "0'),
-        ('"candidate": {', '"candidate": 5, "x": {'),
+        ('"candidate": ', '"candidate": 5, "x": '),
     ):
         other = tmp_path / f"{len(new)}.log"
         other.write_text(text.replace(old, new) + '{"i": [["cut')
