@@ -48,6 +48,12 @@ class Arm:
         return best[1].seconds if best is not None else math.inf
 
     @property
+    def floor_s(self) -> float:
+        """Seconds at the device's ceiling, by the record of the best; 0 where that is unknown."""
+        best = self.run.scoreboard.best
+        return best[1].seconds * (best[1].evidence.roofline or 0.0) if best is not None else 0.0
+
+    @property
     def trials(self) -> int:
         """Trials so far, those of earlier runs included."""
         return self.run.measured
@@ -71,18 +77,21 @@ class Tuned:
         function: one of those that share a kernel.
         calls: how many do.
         arms: the ways.
-        floor_s: seconds that no kernel can beat; 0 where that is unknown.
     """
 
     function: Function
     calls: int
     arms: list[Arm]
-    floor_s: float = 0.0
 
     @property
     def seconds(self) -> float:
         """Seconds of the best kernel of any way; infinite where there is none yet."""
         return min((arm.seconds for arm in self.arms), default=math.inf)
+
+    @property
+    def floor_s(self) -> float:
+        """Seconds that no kernel of the best way can beat; 0 where that is unknown."""
+        return min(self.arms, key=lambda arm: arm.seconds).floor_s if self.arms else 0.0
 
     @property
     def trials(self) -> int:

@@ -19,6 +19,7 @@ from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import History, compile_network, tune_network
 from autotune.network.allocation import gain_per_second, next_arm
+from autotune.network.arms import Arm, Tuned
 from autotune.network.choice import RULE, choose_untuned
 from autotune.network.history_choice import choice_from_json, choice_to_json
 from autotune.network.program_race import race
@@ -211,6 +212,17 @@ def test_what_no_kernel_can_beat_and_what_is_exhausted_gets_nothing():
     done = function(arm(1.0, 1.0), floor_s=0.9)
     assert gain_per_second(done, done.arms[0]) == 0
     assert next_arm([done, function(arm(1.0, exhausted=True))]) is None
+
+
+def test_the_floor_of_a_function_is_that_of_its_best_way_by_its_record():
+    def way(seconds, roofline):
+        best = SimpleNamespace(seconds=seconds, evidence=SimpleNamespace(roofline=roofline))
+        return Arm("way", SimpleNamespace(scoreboard=SimpleNamespace(best=(None, best))))
+
+    tuned = Tuned(SimpleNamespace(flop=1.0), 1, [way(2.0, 0.4), way(1.0, 0.9)])
+    assert tuned.floor_s == 0.9
+    assert gain_per_second(tuned, tuned.arms[0]) == 0
+    assert Tuned(None, 1, [way(1.0, None)]).floor_s == 0.0
 
 
 # ---- the race
