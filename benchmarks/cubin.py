@@ -20,7 +20,8 @@ def build(kernel: Any, folder: str, arch: str) -> tuple[Path | None, str]:
     """Compile to a cubin; a failure is the compiler's text."""
     path = Path(tempfile.mkdtemp(dir=folder)) / "kernel.cu"
     path.write_text(kernel.source, "utf-8")
-    flags = kernel.flags or (f"-arch={arch}",)
+    named = any(flag.startswith("-arch") for flag in kernel.flags)
+    flags = kernel.flags if named else (f"-arch={arch}", *kernel.flags)
     command = ["nvcc", "-cubin", *flags, "-O3", str(path), "-o", str(path) + "bin"]
     done = subprocess.run(command, capture_output=True, text=True)
     return (None, done.stderr) if done.returncode else (Path(str(path) + "bin"), "")
