@@ -14,7 +14,7 @@ PICKS = 3
 Named = Iterator[tuple[str, Callable[[], Any]]]
 
 
-def conv_rivals(tensors: list[Any], stride: int, padding: int) -> Named:
+def conv_rivals(tensors: list[Any], stride: int, padding: int, groups: int = 1) -> Named:
     """Yield a convolution in each layout, several times as benchmark mode picks it.
 
     Each is to be captured before the next is asked for.
@@ -24,16 +24,45 @@ def conv_rivals(tensors: list[Any], stride: int, padding: int) -> Named:
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.benchmark_limit = 0  # try all that cuDNN offers, not the first ten
-    data, weight = tensors[:2]
-    layouts = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
-    for name, layout in layouts.items():
-        a, b = (t.contiguous(memory_format=layout) for t in (data, weight))
+    for name, (a, b) in _in_both_layouts(*tensors[:2]):
         for pick in range(PICKS):
             _forget_pick()
             yield (
                 f"cuDNN {name} {pick}",
-                lambda a=a, b=b: torch.nn.functional.conv2d(a, b, None, stride, padding),
+                lambda a=a, b=b: torch.nn.functional.conv2d(
+                    a, b, None, stride, padding, groups=groups
+                ),
             )
+
+
+def depthwise_rivals(tensors: list[Any], layout: str, stride: int, padding: int) -> Named:
+    """Yield a depthwise convolution as `conv_rivals` does; the tensors are in ``layout``."""
+    data, weight = tensors[:2]
+    if layout == "NHWC":
+        data, weight = data.permute(0, 3, 1, 2), weight.permute(2, 3, 0, 1)
+    channels, multiplier, *taps = weight.shape
+    filters = weight.reshape(channels * multiplier, 1, *taps)
+    return conv_rivals([data, filters], stride, padding, groups=channels)
+
+
+def pool_rivals(
+    tensors: list[Any], layout: str, kind: str, size: int, stride: int, padding: int
+) -> Named:
+    """Yield pooling in each layout; the tensors are in ``layout``."""
+    import torch
+
+    images = tensors[0] if layout == "NCHW" else tensors[0].permute(0, 3, 1, 2)
+    pool = getattr(torch.nn.functional, f"{kind}_pool2d")
+    for name, (a,) in _in_both_layouts(images):
+        yield f"PyTorch {name}", lambda a=a: pool(a, size, stride, padding)
+
+
+def _in_both_layouts(*tensors: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    import torch
+
+    layouts = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
+    for name, layout in layouts.items():
+        yield name, tuple(t.contiguous(memory_format=layout) for t in tensors)
 
 
 def matmul_rivals(tensors: list[Any]) -> Named:

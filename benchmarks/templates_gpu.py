@@ -1,4 +1,4 @@
-"""Search the CUDA source templates on a GPU and compare with cuDNN and cuBLAS in the same run.
+"""Search the CUDA source templates on a GPU; compare with cuDNN, cuBLAS and PyTorch in one run.
 
     python -m benchmarks.templates_gpu [--only conv] [--configs 120] [--rounds 3] [--out r.json]
 
@@ -21,10 +21,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,8 @@ from benchmarks.cubin import (  # noqa: E402
     graph_microseconds,
     race,
 )
-from benchmarks.rivals import Named, conv_rivals, matmul_rivals, softmax_rivals  # noqa: E402
+from benchmarks.template_workloads import Choice, Workload, workloads  # noqa: E402
 
-Choice = dict[str, int]
 # How many of the fastest are timed again beside the library.
 FINALISTS = 3
 
@@ -59,86 +57,6 @@ def make_templates_importable() -> None:
         )
         module = importlib.util.module_from_spec(spec)
         sys.modules["autotune.templates"] = autotune.templates = module
-
-
-@dataclass(frozen=True)
-class Workload:
-    """One shape of one template: how to draw, render and rival it."""
-
-    name: str
-    candidates: dict[str, list[int]]
-    violation: Callable[[Choice], str | None]
-    estimate: Callable[[Choice], float]
-    kernel: Callable[[Choice], Any]
-    default: Callable[[], Choice]
-    rivals: Callable[[list[Any]], Named]
-    flop: int
-    bytes: int
-
-
-CONVS = {
-    "conv 512->512 k3 s1 7x7": (1, 7, 7, 512, 512, 3, 3, 1, 1),
-    "conv 3->64 k7 s2 224": (1, 224, 224, 64, 3, 7, 7, 2, 3),
-    "conv 64->64 k3 s1 56": (1, 56, 56, 64, 64, 3, 3, 1, 1),
-    "conv 64->128 k3 s2 56": (1, 56, 56, 128, 64, 3, 3, 2, 1),
-    "conv 64->128 k1 s2 56": (1, 56, 56, 128, 64, 1, 1, 2, 0),
-    "conv 128->128 k3 s1 28": (1, 28, 28, 128, 128, 3, 3, 1, 1),
-    "conv 128->256 k3 s2 28": (1, 28, 28, 256, 128, 3, 3, 2, 1),
-    "conv 128->256 k1 s2 28": (1, 28, 28, 256, 128, 1, 1, 2, 0),
-    "conv 256->256 k3 s1 14": (1, 14, 14, 256, 256, 3, 3, 1, 1),
-    "conv 256->512 k3 s2 14": (1, 14, 14, 512, 256, 3, 3, 2, 1),
-    "conv 256->512 k1 s2 14": (1, 14, 14, 512, 256, 1, 1, 2, 0),
-    "conv 128->128 k3 s1 28 batch 16": (16, 28, 28, 128, 128, 3, 3, 1, 1),
-    "conv 512->512 k3 s1 7x7 batch 16": (16, 7, 7, 512, 512, 3, 3, 1, 1),
-}
-GEMMS = {
-    "gemm 512": (512, 512, 512),
-    "gemm 1024": (1024, 1024, 1024),
-    "gemm 2048": (2048, 2048, 2048),
-    "gemm 4096": (4096, 4096, 4096),
-    "gemm 1x4096x4096": (1, 4096, 4096),
-    "gemm 16x4096x4096": (16, 4096, 4096),
-    "gemm 1x1000x512": (1, 1000, 512),
-}
-HALF_GEMMS = {
-    "fp16 gemm 1024": (1024, 1024, 1024, "float16"),
-    "fp16 gemm 2048": (2048, 2048, 2048, "float16"),
-    "fp16 gemm 4096": (4096, 4096, 4096, "float16"),
-    "fp16 gemm 16x4096x4096": (16, 4096, 4096, "float16"),
-    "fp16 gemm 512x512x8192": (512, 512, 8192, "float16"),
-}
-SOFTMAXES = {"softmax 4096x4096": (4096, 4096), "softmax 64x1000": (64, 1000)}
-
-
-def workloads() -> Iterator[Workload]:
-    from autotune.templates import conv2d_cuda, gemm_cuda, gemm_half, softmax_cuda
-    from autotune.templates.conv2d_shape import Conv2d
-    from autotune.templates.gemm_shape import Gemm
-    from autotune.templates.softmax_shape import Softmax
-
-    from autotune.target import Target
-
-    target = Target("cuda")
-
-    def workload(name: str, of: Any, shape: Any, rival: Any) -> Workload:
-        estimate = getattr(of, "estimate", lambda *_: 0.0)
-        return Workload(
-            name, of.candidates(shape), lambda c: of.violation(shape, c, target),
-            lambda c: estimate(shape, c, target), partial(of.kernel, shape),
-            partial(of.default_choice, shape, target), rival, shape.flop,
-            shape.bytes,
-        )  # fmt: skip
-
-    for name, (*sizes, stride, padding) in CONVS.items():
-        shape = Conv2d(*sizes, (stride, stride), (padding, padding), False, False)
-        rival = partial(conv_rivals, stride=stride, padding=padding)
-        yield workload(name, conv2d_cuda, shape, rival)
-    for name, sizes in GEMMS.items():
-        yield workload(name, gemm_cuda, Gemm(*sizes), matmul_rivals)
-    for name, sizes in HALF_GEMMS.items():
-        yield workload(name, gemm_half, Gemm(*sizes), matmul_rivals)
-    for name, sizes in SOFTMAXES.items():
-        yield workload(name, softmax_cuda, Softmax(*sizes), softmax_rivals)
 
 
 class Bench:
@@ -321,7 +239,7 @@ def _shown(time: Time) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="part of a workload's name")
+    parser.add_argument("--only", default=[""], nargs="*", help="parts of workloads' names")
     parser.add_argument("--configs", type=int, default=120, help="of the first round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
@@ -335,7 +253,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("RESULT " + json.dumps(result))
         return 0
     results = []
-    for name in (n for n in every if options.only in n):
+    for name in (n for n in every if any(part in n for part in options.only)):
         command = [sys.executable, __file__, "--child", name, "--configs", str(options.configs)]
         command += ["--rounds", str(options.rounds), "--seed", str(options.seed)]
         done = subprocess.run(command, capture_output=True, text=True)

@@ -1,10 +1,11 @@
 """The ready-made template library; importing it registers its tasks.
 
 Hand-written kernels with knobs, for CUDA and the CPU: ``conv2d_nchw``, ``gemm_nn``, ``softmax``
-(``.cuda`` and ``.cpu``). The same and more as tensor expressions, under ``te/``: ``conv2d_nchw``,
-``depthwise_conv2d_nchw``, ``gemm``, ``dense``, ``softmax``.
+(``.cuda`` and ``.cpu``); ``depthwise_conv2d``, ``pool2d`` (``.cuda``). The same and more as tensor
+expressions, under ``te/``: ``conv2d_nchw``, ``depthwise_conv2d_nchw``, ``gemm``, ``dense``,
+``softmax``.
 """
 
-from . import source, te_conv2d, te_gemm, te_softmax
+from . import source, source_windows, te_conv2d, te_gemm, te_softmax
 
-__all__ = ["source", "te_conv2d", "te_gemm", "te_softmax"]
+__all__ = ["source", "source_windows", "te_conv2d", "te_gemm", "te_softmax"]

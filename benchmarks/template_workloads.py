@@ -1,0 +1,142 @@
+"""What `benchmarks.templates_gpu` runs: shapes of every CUDA source template, and rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from benchmarks.rivals import (
+    Named,
+    conv_rivals,
+    depthwise_rivals,
+    matmul_rivals,
+    pool_rivals,
+    softmax_rivals,
+)
+
+Choice = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One shape of one template: how to draw, render and rival it."""
+
+    name: str
+    candidates: dict[str, list[int]]
+    violation: Callable[[Choice], str | None]
+    estimate: Callable[[Choice], float]
+    kernel: Callable[[Choice], Any]
+    default: Callable[[], Choice]
+    rivals: Callable[[list[Any]], Named]
+    flop: int
+    bytes: int
+
+
+CONVS = {
+    "conv 512->512 k3 s1 7x7": (1, 7, 7, 512, 512, 3, 3, 1, 1),
+    "conv 3->64 k7 s2 224": (1, 224, 224, 64, 3, 7, 7, 2, 3),
+    "conv 64->64 k3 s1 56": (1, 56, 56, 64, 64, 3, 3, 1, 1),
+    "conv 64->128 k3 s2 56": (1, 56, 56, 128, 64, 3, 3, 2, 1),
+    "conv 64->128 k1 s2 56": (1, 56, 56, 128, 64, 1, 1, 2, 0),
+    "conv 128->128 k3 s1 28": (1, 28, 28, 128, 128, 3, 3, 1, 1),
+    "conv 128->256 k3 s2 28": (1, 28, 28, 256, 128, 3, 3, 2, 1),
+    "conv 128->256 k1 s2 28": (1, 28, 28, 256, 128, 1, 1, 2, 0),
+    "conv 256->256 k3 s1 14": (1, 14, 14, 256, 256, 3, 3, 1, 1),
+    "conv 256->512 k3 s2 14": (1, 14, 14, 512, 256, 3, 3, 2, 1),
+    "conv 256->512 k1 s2 14": (1, 14, 14, 512, 256, 1, 1, 2, 0),
+    "conv 128->128 k3 s1 28 batch 16": (16, 28, 28, 128, 128, 3, 3, 1, 1),
+    "conv 512->512 k3 s1 7x7 batch 16": (16, 7, 7, 512, 512, 3, 3, 1, 1),
+}
+# Channels, extent and stride of the depthwise layers of MobileNet-V2.
+DEPTHWISE = (
+    (32, 112, 1), (96, 112, 2), (144, 56, 1), (144, 56, 2), (192, 28, 1), (192, 28, 2),
+    (384, 14, 1), (576, 14, 1), (576, 14, 2), (960, 7, 1),
+)  # fmt: skip
+POOLS = {
+    "pool max k3 s2 64x112": ("max", 64, 112, 3, 2, 1),
+    "pool avg k2 s2 256x56": ("avg", 256, 56, 2, 2, 0),
+}
+GEMMS = {
+    "gemm 512": (512, 512, 512),
+    "gemm 1024": (1024, 1024, 1024),
+    "gemm 2048": (2048, 2048, 2048),
+    "gemm 4096": (4096, 4096, 4096),
+    "gemm 1x4096x4096": (1, 4096, 4096),
+    "gemm 16x4096x4096": (16, 4096, 4096),
+    "gemm 1x1000x512": (1, 1000, 512),
+}
+HALF_GEMMS = {
+    "fp16 gemm 1024": (1024, 1024, 1024, "float16"),
+    "fp16 gemm 2048": (2048, 2048, 2048, "float16"),
+    "fp16 gemm 4096": (4096, 4096, 4096, "float16"),
+    "fp16 gemm 16x4096x4096": (16, 4096, 4096, "float16"),
+    "fp16 gemm 512x512x8192": (512, 512, 8192, "float16"),
+}
+SOFTMAXES = {"softmax 4096x4096": (4096, 4096), "softmax 64x1000": (64, 1000)}
+
+
+def _workload(name: str, of: Any, shape: Any, rival: Callable[[list[Any]], Named]) -> Workload:
+    from autotune.target import Target
+
+    target, estimate = Target("cuda"), getattr(of, "estimate", lambda *_: 0.0)
+    return Workload(
+        name, of.candidates(shape), lambda c: of.violation(shape, c, target),
+        lambda c: estimate(shape, c, target), partial(of.kernel, shape),
+        partial(of.default_choice, shape, target), rival, shape.flop, shape.bytes,
+    )  # fmt: skip
+
+
+def workloads() -> Iterator[Workload]:
+    """Yield all, by the kinds of their templates."""
+    for kind in (_convolutions, _windows, _products, _rows):
+        yield from kind()
+
+
+def _convolutions() -> Iterator[Workload]:
+    from autotune.templates import conv2d_cuda
+    from autotune.templates.conv2d_shape import Conv2d
+
+    for name, (*sizes, stride, padding) in CONVS.items():
+        shape = Conv2d(*sizes, (stride, stride), (padding, padding), False, False)
+        rival = partial(conv_rivals, stride=stride, padding=padding)
+        yield _workload(name, conv2d_cuda, shape, rival)
+
+
+def _windows() -> Iterator[Workload]:
+    from autotune.templates import window_cuda
+    from autotune.templates.window_shape import Depthwise, Pool, Window
+
+    for layout in ("NCHW", "NHWC"):
+        for channels, extent, stride in DEPTHWISE:
+            window = Window((3, 3), (stride, stride), (1, 1, 1, 1))
+            shape: Any = Depthwise(1, extent, extent, channels, window, layout)
+            name = f"depthwise {channels}x{extent} s{stride} {layout}"
+            rival = partial(depthwise_rivals, layout=layout, stride=stride, padding=1)
+            yield _workload(name, window_cuda, shape, rival)
+        for name, (kind, channels, extent, size, stride, padding) in POOLS.items():
+            window = Window((size, size), (stride, stride), (padding,) * 4)
+            shape = Pool(1, extent, extent, channels, window, layout, kind)
+            rival = partial(
+                pool_rivals, layout=layout, kind=kind, size=size, stride=stride, padding=padding
+            )
+            yield _workload(f"{name} {layout}", window_cuda, shape, rival)
+
+
+def _products() -> Iterator[Workload]:
+    from autotune.templates import gemm_cuda, gemm_half
+    from autotune.templates.gemm_shape import Gemm
+
+    for name, sizes in GEMMS.items():
+        yield _workload(name, gemm_cuda, Gemm(*sizes), matmul_rivals)
+    for name, sizes in HALF_GEMMS.items():
+        yield _workload(name, gemm_half, Gemm(*sizes), matmul_rivals)
+
+
+def _rows() -> Iterator[Workload]:
+    from autotune.templates import softmax_cuda
+    from autotune.templates.softmax_shape import Softmax
+
+    for name, sizes in SOFTMAXES.items():
+        yield _workload(name, softmax_cuda, Softmax(*sizes), softmax_rivals)

@@ -1,0 +1,104 @@
+"""What follows a sum in kernels: bias, residual, scale and shift, and an activation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune import arg
+from autotune.errors import TemplateError
+from autotune.kernel import Argument
+
+from .common import Array
+
+# Names of activations; kernels get the place in this list.
+ACTIVATIONS = ("none", "relu", "relu6", "silu", "gelu")
+
+
+def activated(x: Array, activation: str) -> Array:
+    """Return ``x`` after an activation."""
+    result: Array
+    match activation:
+        case "relu":
+            result = np.maximum(x, 0)
+        case "relu6":
+            result = np.clip(x, 0, 6)
+        case "silu":
+            result = x / (1 + np.exp(-x))
+        case "gelu":
+            result = x * _normal_cdf(x)
+        case _:
+            result = x
+    return result
+
+
+def _normal_cdf(x: Array) -> Array:
+    from scipy.special import ndtr  # scipy takes half a second to load
+
+    result: Array = ndtr(x)
+    return result
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """``activation((sum + bias + residual) * scale + shift)``, each part only if asked for.
+
+    Attributes:
+        bias: whether a number a channel is added.
+        residual: whether an array of the output's shape is added.
+        affine: whether a scale and a shift, one number a channel each, follow.
+        activation: one of `ACTIVATIONS`.
+    """
+
+    bias: bool = False
+    residual: bool = False
+    affine: bool = False
+    activation: str = "none"
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise TemplateError(
+                f"activation must be one of {', '.join(ACTIVATIONS)}, got {self.activation!r}"
+            )
+
+    def arguments(self, channels: int, result: tuple[int, ...]) -> list[Argument]:
+        """Return those of bias, residual, scale and shift that are there."""
+        return [
+            *([arg("bias", (channels,))] if self.bias else []),
+            *([arg("residual", result)] if self.residual else []),
+            *([arg(name, (channels,)) for name in ("scale", "shift")] if self.affine else []),
+        ]
+
+    def elements(self, channels: int, outputs: int) -> int:
+        """Return how many numbers the arguments have."""
+        return channels * (self.bias + 2 * self.affine) + outputs * self.residual
+
+    def names(self, stand_in: str) -> list[str]:
+        """Return all four parameters of kernels; what is never read is another array."""
+        asked = {"bias": self.bias, "residual": self.residual}
+        asked |= {"scale": self.affine, "shift": self.affine}
+        return [name if there else stand_in for name, there in asked.items()]
+
+    def defines(self) -> dict[str, int]:
+        """Return what ``epilogue.h`` is parameterised by."""
+        return {
+            "bias": self.bias,
+            "residual": self.residual,
+            "affine": self.affine,
+            "activation": ACTIVATIONS.index(self.activation),
+        }
+
+    def apply(self, sums: Array, others: tuple[Array, ...], channel: int) -> Array:
+        """Return what becomes of ``sums``; ``channel`` is the axis of their channels."""
+        rest = list(others)
+        shape = [1] * sums.ndim
+        shape[channel] = -1
+        if self.bias:
+            sums = sums + rest.pop(0).reshape(shape)
+        if self.residual:
+            sums = sums + rest.pop(0)
+        if self.affine:
+            scale, shift = (each.reshape(shape) for each in rest)
+            sums = sums * scale + shift
+        return activated(sums, self.activation)

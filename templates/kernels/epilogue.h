@@ -1,0 +1,44 @@
+// What follows a sum: activation((sum + bias + residual) * scale + shift), each part where it was
+// asked for by BIAS, RESIDUAL, AFFINE and ACTIVATION. Bias, scale and shift have a number a channel, the
+// residual is as large as the output.
+struct Rest {
+  const float *bias, *residual, *scale, *shift;
+};
+
+__device__ __forceinline__ float activated(float x) {
+#if ACTIVATION == 1  // relu
+  return fmaxf(x, 0.0f);
+#elif ACTIVATION == 2  // relu6
+  return fminf(fmaxf(x, 0.0f), 6.0f);
+#elif ACTIVATION == 3  // silu
+  return x / (1.0f + expf(-x));
+#elif ACTIVATION == 4  // gelu
+  return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
+#else
+  return x;
+#endif
+}
+
+// Finishes FLOATS neighbours of the output from `at` on; those of `channel`, where STEP is 0, or of the
+// channels from there on, where it is 1.
+template <int STEP, int FLOATS>
+__device__ __forceinline__ void finish(
+    float (&sums)[FLOATS], const Rest& rest, int channel, int at) {
+#if RESIDUAL
+  float others[FLOATS];
+  load_vector<FLOATS>(others, rest.residual + at);
+#endif
+#pragma unroll
+  for (int v = 0; v < FLOATS; ++v) {
+#if BIAS
+    sums[v] += rest.bias[channel + STEP * v];
+#endif
+#if RESIDUAL
+    sums[v] += others[v];
+#endif
+#if AFFINE
+    sums[v] = fmaf(sums[v], rest.scale[channel + STEP * v], rest.shift[channel + STEP * v]);
+#endif
+    sums[v] = activated(sums[v]);
+  }
+}

@@ -1,0 +1,157 @@
+// One number for each window of each channel of images, float32: a weighted sum (depthwise
+// convolution), the maximum or the average (pooling).
+//
+// A thread computes LINES x PIXELS windows side by side, of one channel in NCHW and of C_VEC
+// neighbouring ones in NHWC. It reads each input row of theirs once, in vectors of X_VEC columns or
+// C_VEC channels, and uses it for all windows the row is part of; what neighbouring threads read as
+// well comes from the cache.
+constexpr int CO = CI * MULTIPLIER;
+constexpr int WINDOW = (PIXELS - 1) * SX + (KW - 1) * DX + 1;
+constexpr int IN_LINES = (LINES - 1) * SY + (KH - 1) * DY + 1;
+// A window begins LEAD columns after a multiple of X_VEC.
+constexpr int LEAD = (X_VEC - PX % X_VEC) % X_VEC;
+constexpr int READ = (LEAD + WINDOW + X_VEC - 1) / X_VEC * X_VEC;
+constexpr int TILE_C = CHANNELS * C_VEC, TILE_X = COLUMNS * PIXELS, TILE_Y = ROWS * LINES;
+constexpr int TILES_C = (CO + TILE_C - 1) / TILE_C;
+constexpr int TILES_X = (OW + TILE_X - 1) / TILE_X;
+constexpr int TILES_Y = (OH + TILE_Y - 1) / TILE_Y;
+constexpr int OUT_VEC = NHWC ? C_VEC : O_VEC;
+
+#if OPERATION == 1  // maximum; a number that is none is the largest
+#define NOTHING __int_as_float(0xff800000)
+__device__ __forceinline__ float joined(float a, float b) { return b > a || b != b ? b : a; }
+#else
+#define NOTHING 0.0f
+#endif
+
+// Reads a row of the windows from column `x` on, NOTHING where it lies outside of the image.
+__device__ __forceinline__ void load_row(
+    float (&to)[READ][C_VEC], const float* __restrict__ image, int y, int x, int channel) {
+  const bool inside = y >= 0 && y < IH;
+#pragma unroll
+  for (int i = 0; i < READ; i += X_VEC) {
+    const bool valid = inside && x + i >= 0 && x + i < IW;
+#if NHWC
+    const float* const from = image + (y * IW + x + i) * CI;
+#pragma unroll
+    for (int c = 0; c < C_VEC; ++c) to[i][c] = NOTHING;
+    if (valid) {
+      if (MULTIPLIER == 1) {
+        load_vector<C_VEC>(to[i], from + channel);
+      } else {
+#pragma unroll
+        for (int c = 0; c < C_VEC; ++c) to[i][c] = from[(channel + c) / MULTIPLIER];
+      }
+    }
+#else
+    float columns[X_VEC];
+#pragma unroll
+    for (int v = 0; v < X_VEC; ++v) columns[v] = NOTHING;
+    if (valid)
+      load_vector<X_VEC>(columns, image + (channel / MULTIPLIER * IH + y) * IW + x + i);
+#pragma unroll
+    for (int v = 0; v < X_VEC; ++v) to[i + v][0] = columns[v];
+#endif
+  }
+}
+
+// How many of the SIZE elements of a window that begins at `first` lie in an image of that extent.
+template <int SIZE, int STEP>
+__device__ __forceinline__ int within(int first, int extent) {
+  int count = 0;
+#pragma unroll
+  for (int k = 0; k < SIZE; ++k) count += first + k * STEP >= 0 && first + k * STEP < extent;
+  return count;
+}
+
+__device__ __forceinline__ void accumulate(
+    float (&sum)[C_VEC], const float (&values)[C_VEC], const float (&weights)[C_VEC]) {
+#pragma unroll
+  for (int c = 0; c < C_VEC; ++c) {
+#if OPERATION == 0
+    sum[c] = fmaf(weights[c], values[c], sum[c]);
+#elif OPERATION == 1
+    sum[c] = joined(sum[c], values[c]);
+#else
+    sum[c] += values[c];
+#endif
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) windows(
+    const float* __restrict__ data, const float* __restrict__ weight,
+    const float* __restrict__ bias, const float* __restrict__ residual,
+    const float* __restrict__ scale, const float* __restrict__ shift, float* __restrict__ out) {
+  const Rest rest = {bias, residual, scale, shift};
+  const int tid = threadIdx.x, tile = blockIdx.x;
+#if NHWC  // neighbouring threads have neighbouring channels
+  const int lane = tid % CHANNELS, column = tid / CHANNELS % COLUMNS, row = tid / CHANNELS / COLUMNS;
+  const int tile_c = tile % TILES_C, tile_x = tile / TILES_C % TILES_X;
+  const int tile_y = tile / TILES_C / TILES_X % TILES_Y, n = tile / TILES_C / TILES_X / TILES_Y;
+#else  // neighbouring columns
+  const int column = tid % COLUMNS, row = tid / COLUMNS % ROWS, lane = tid / COLUMNS / ROWS;
+  const int tile_x = tile % TILES_X, tile_y = tile / TILES_X % TILES_Y;
+  const int tile_c = tile / TILES_X / TILES_Y % TILES_C, n = tile / TILES_X / TILES_Y / TILES_C;
+#endif
+  const int co = tile_c * TILE_C + lane * C_VEC;
+  const int ox = tile_x * TILE_X + column * PIXELS, oy = tile_y * TILE_Y + row * LINES;
+  if (co >= CO || ox >= OW || oy >= OH) return;
+  const float* const image = data + n * (CI * IH * IW);
+  const int x0 = ox * SX - PX, y0 = oy * SY - PY;
+
+  float taps[KH * KW][C_VEC];
+#if OPERATION == 0
+#pragma unroll
+  for (int t = 0; t < KH * KW; ++t)
+    load_vector<C_VEC>(taps[t], weight + (NHWC ? t * CO + co : co * (KH * KW) + t));
+#endif
+
+  float sum[LINES][PIXELS][C_VEC];
+#pragma unroll
+  for (int l = 0; l < LINES; ++l)
+#pragma unroll
+    for (int p = 0; p < PIXELS; ++p)
+#pragma unroll
+      for (int c = 0; c < C_VEC; ++c) sum[l][p][c] = NOTHING;
+
+#pragma unroll
+  for (int i = 0; i < IN_LINES; ++i) {
+    float line[READ][C_VEC];
+    load_row(line, image, y0 + i, x0 - LEAD, co);
+#pragma unroll
+    for (int l = 0; l < LINES; ++l) {
+      const int ky = (i - l * SY) / DY;
+      if (i < l * SY || (i - l * SY) % DY != 0 || ky >= KH) continue;
+#pragma unroll
+      for (int kx = 0; kx < KW; ++kx)
+#pragma unroll
+        for (int p = 0; p < PIXELS; ++p)
+          accumulate(sum[l][p], line[LEAD + p * SX + kx * DX], taps[ky * KW + kx]);
+    }
+  }
+
+#pragma unroll
+  for (int l = 0; l < LINES; ++l) {
+    if (oy + l >= OH) break;
+#if OPERATION == 2
+    const int high = COUNT_PADDING ? KH : within<KH, DY>(y0 + l * SY, IH);
+#pragma unroll
+    for (int p = 0; p < PIXELS; ++p) {
+      const int wide = COUNT_PADDING ? KW : within<KW, DX>(x0 + p * SX, IW);
+#pragma unroll
+      for (int c = 0; c < C_VEC; ++c) sum[l][p][c] /= high * wide > 0 ? high * wide : 1;
+    }
+#endif
+#pragma unroll
+    for (int p = 0; p < PIXELS; p += OUT_VEC / C_VEC) {
+      if (ox + p >= OW) continue;
+      float values[OUT_VEC];
+#pragma unroll
+      for (int v = 0; v < OUT_VEC; ++v) values[v] = sum[l][p + v / C_VEC][v % C_VEC];
+      const int at = NHWC ? ((n * OH + oy + l) * OW + ox + p) * CO + co
+                          : ((n * CO + co) * OH + oy + l) * OW + ox + p;
+      finish<NHWC>(values, rest, co, at);
+      store_vector<OUT_VEC>(out + at, values);
+    }
+  }
+}

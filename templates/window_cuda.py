@@ -1,0 +1,146 @@
+"""Depthwise convolution and pooling for CUDA: each thread some windows side by side.
+
+Such layers move little and compute less: MobileNet's take 1 to 5 microseconds, of which launching
+is a part. There is no shared memory and no barrier: a thread reads the rows of its windows once,
+all of them before it waits for the first, and neighbours find what they share in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from autotune import SourceKernel, Target, call
+
+from . import common
+from .window_shape import KINDS, Depthwise, Pool
+
+Shape = Depthwise | Pool
+
+
+class WindowTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    shared_bytes = 0
+
+    def __init__(self, shape: Shape, choice: Mapping[str, int]) -> None:
+        c, (sy, sx), (ry, rx) = choice, shape.window.stride, shape.window.reach
+        nhwc = shape.layout == "NHWC"
+        self.shape, self.choice = shape, choice
+        self.c_vec = c["vec"] if nhwc else 1
+        self.x_vec = 1 if nhwc else c["vec"]
+        self.threads = c["channels"] * c["columns"] * c["rows"]
+        self.tile_c = c["channels"] * self.c_vec
+        self.tile_x, self.tile_y = c["columns"] * c["pixels"], c["rows"] * c["lines"]
+        self.in_lines = (c["lines"] - 1) * sy + ry
+        across = (c["pixels"] - 1) * sx + rx
+        self.reads = common.ceil_div(across + self.x_vec - 1, self.x_vec)
+        self.read = self.reads * self.x_vec * self.c_vec
+        self.sums = c["lines"] * c["pixels"] * self.c_vec
+        self.blocks = (
+            shape.n
+            * common.ceil_div(shape.co, self.tile_c)
+            * common.ceil_div(shape.ow, self.tile_x)
+            * common.ceil_div(shape.oh, self.tile_y)
+        )
+
+    @property
+    def weights(self) -> int:
+        """Filter elements that a thread reads."""
+        return self.shape.window.taps * self.c_vec if isinstance(self.shape, Depthwise) else 0
+
+    @property
+    def registers(self) -> int:
+        """Estimate of the registers of a thread: sums, filters, two rows, and addresses."""
+        return self.sums + self.weights + 2 * self.read + 24
+
+    @property
+    def unrolled(self) -> int:
+        """Operations that are written out in a row."""
+        return self.sums * self.shape.window.taps
+
+    def defines(self) -> Mapping[str, int]:
+        """Return everything the kernel text is parameterised by."""
+        s, c, w = self.shape, self.choice, self.shape.window
+        kind = s.kind if isinstance(s, Pool) else "depthwise"
+        return common.defines(
+            batch=s.n, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, ci=s.channels, multiplier=s.multiplier,
+            kh=w.size[0], kw=w.size[1], sy=w.stride[0], sx=w.stride[1],
+            py=w.padding[0], px=w.padding[1], dy=w.dilation[0], dx=w.dilation[1],
+            nhwc=s.layout == "NHWC", operation=KINDS.index(kind),
+            count_padding=isinstance(s, Pool) and s.count_padding,
+            threads=self.threads, channels=c["channels"], columns=c["columns"], rows=c["rows"],
+            pixels=c["pixels"], lines=c["lines"], c_vec=self.c_vec, x_vec=self.x_vec,
+            o_vec=common.widest(s.ow, c["pixels"]), **s.epilogue.defines(),
+        )  # fmt: skip
+
+    def kernel(self) -> SourceKernel:
+        """Return the kernel of this tiling."""
+        s = self.shape
+        weight = "weight" if isinstance(s, Depthwise) else "data"
+        names = ["data", weight, *s.epilogue.names("data"), "out"]
+        calls = [call("windows", names, self.blocks, self.threads)]
+        return common.cuda_kernel(s, ["epilogue.h", "window.cu"], self.defines(), calls)
+
+
+def candidates(shape: Shape) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    tiles = (1, 2, 4, 7, 8, 14, 16, 28, 32)
+    nhwc = shape.layout == "NHWC"
+    across = shape.co if nhwc else shape.w
+    return {
+        "pixels": common.up_to(shape.ow, (1, 2, 4, 7, 8)),
+        "lines": common.up_to(shape.oh, (1, 2, 4, 7, 8)),
+        "columns": common.up_to(shape.ow, tiles),
+        "rows": common.up_to(shape.oh, tiles),
+        "channels": common.up_to(shape.co, (1, 2, 4, 8, 16, 32, 64, 128)),
+        "vec": [v for v in (1, 2, 4) if across % v == 0],
+    }
+
+
+def violation(shape: Shape, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    tiling, c = WindowTiling(shape, choice), choice
+    nhwc = shape.layout == "NHWC"
+    step = c["pixels"] * shape.window.stride[1]
+    rules = [
+        *common.limit_rules(tiling, target.limits),
+        (tiling.threads < min(32, shape.outputs), "too few threads"),
+        ((not nhwc) & (step % c["vec"] > 0), "windows that begin between vectors"),
+        (tiling.tile_x >= shape.ow + common.larger(c["pixels"], c["columns"]), "columns beyond"),
+        (tiling.tile_y >= shape.oh + common.larger(c["lines"], c["rows"]), "rows beyond"),
+        (tiling.tile_c >= 2 * shape.co, "channels beyond the output"),
+        (tiling.unrolled > 2048, "too long when unrolled"),
+    ]
+    return common.first_broken(rules)
+
+
+def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: reads, arithmetic, and waiting for both."""
+    tiling, c = WindowTiling(shape, choice), choice
+    occupied = common.occupancy(target, tiling.blocks, tiling.threads, tiling.registers, 0)
+    warps = max(occupied.together * common.ceil_div(tiling.threads, 32) / 4, 1.0)
+    reads = tiling.in_lines * tiling.reads * (c["vec"] if tiling.c_vec > 1 else 1)
+    # Lanes that read far apart occupy the cache once for each 128 bytes they touch.
+    apart = 1.0
+    if shape.layout == "NCHW":
+        apart = min(c["pixels"] * shape.window.stride[1], 8) / c["vec"]
+    elif c["channels"] * c["vec"] < 32:
+        apart = min(32 / (c["channels"] * c["vec"]), 8)
+    work = 2 * reads * max(apart, 1.0) + tiling.weights / 2 + tiling.unrolled + 6 * tiling.sums
+    return occupied.waves * (700 + (work + 60) * warps)
+
+
+def default_choice(shape: Shape, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    return common.best_drawn(
+        candidates(shape),
+        5000,
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    return WindowTiling(shape, choice).kernel()

@@ -1,0 +1,54 @@
+"""Drawn configurations of CUDA templates, run in the emulator and compared with references."""
+
+import numpy as np
+
+from autotune.emulator import run_emulated
+from autotune.task import create
+
+
+def drawn(task, count, fits=lambda kernel: True, sample=400):
+    """Draw configurations until `count` of them fit."""
+    space, rng = task.config_space, np.random.default_rng(0)
+    kernels = (task.instantiate(space.get(i)) for i in space.sample(sample, rng))
+    return [k for k in kernels if fits(k.kernel(task.target.language))][:count]
+
+
+def few_threads(kernel):
+    """Return whether the emulator runs a kernel quickly."""
+    return all(call.launch.threads <= 256 for call in kernel.calls)
+
+
+def arrays_of(source, make=None):
+    """Return random inputs, and outputs full of what no kernel computes."""
+    rng = np.random.default_rng(1)
+    given = make or {}
+    return [
+        given[a.name](rng, a)
+        if a.name in given
+        else rng.standard_normal(a.shape).astype(a.dtype)
+        if a.role == "in"
+        else np.full(a.shape, np.nan if a.dtype.startswith(("f", "b")) else -1, a.dtype)
+        for a in source.args
+    ]
+
+
+def check_emulated(name, args, count=1, make=None, rtol=1e-4, fits=few_threads):
+    """Run `count` configurations of a task and compare each with float64."""
+    sources = drawn(create(name, args, "cuda -emulate"), count, fits, sample=60 + 10 * count)
+    assert sources
+    for source in sources:
+        arrays = arrays_of(source, make)
+        run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+        inputs = [
+            a.astype(np.float64) if a.dtype.kind in "fV" else a
+            for a, x in zip(arrays, source.args, strict=True)
+            if x.role == "in"
+        ]
+        wanted = source.reference(*inputs)
+        np.testing.assert_allclose(
+            arrays[-1].astype(np.float64),
+            wanted,
+            rtol=rtol,
+            atol=rtol / 10,
+            err_msg=str(source.defines),
+        )

@@ -1,0 +1,101 @@
+"""Depthwise convolution and pooling compute what their references do, which are torch-like."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates import window_cuda
+from autotune.templates.window_shape import Depthwise, Pool, Window
+
+from autotune.emulator import run_emulated
+from autotune.errors import TemplateError
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+from autotune.topi import testing
+from tests.templates.emulated import check_emulated, drawn
+
+# Extents, multiplier, filter, stride, padding, bias, activation, residual, affine, dilation.
+DEPTHWISE = {
+    "bias-relu6": (2, 9, 8, 6, 1, 3, 3, 1, 1, True, "relu6"),
+    "all-that-follows": (
+        1, 9, 8, 4, 2, 3, 5, (2, 1), (1, 2, 0, 1), True, "silu", True, True, (1, 2)
+    ),
+    "stride-2": (1, 12, 16, 8, 1, 3, 3, 2, 1),
+}  # fmt: skip
+POOLS = {
+    "max": ("max", 2, 9, 12, 4, 3, 2, 1),
+    "uneven-average": ("avg", 1, 9, 12, 4, 3, 2, (0, 1, 2, 1)),
+    "average-of-all": ("avg", 1, 9, 12, 4, (2, 3), 1, 1, 2, True),
+}
+MOBILENET = [(1, 112, 112, 96, 1, 3, 3, 2, 1), (1, 7, 7, 960, 1, 3, 3, 1, 1, True, "relu6")]
+
+
+def laid_out(args, layout, before):
+    """Fill in defaults up to the layout, which comes last."""
+    defaults = (1, 0, False, "none", False, False, 1) if before == 14 else (1, 0, 1, False)
+    given = len(args) - (before - len(defaults))
+    return (*args, *defaults[given:], layout)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("name", DEPTHWISE)
+def test_depthwise_kernels_match_their_reference_in_the_emulator(name, layout):
+    check_emulated("depthwise_conv2d.cuda", laid_out(DEPTHWISE[name], layout, 14))
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("name", POOLS)
+def test_pooling_kernels_match_their_reference_in_the_emulator(name, layout):
+    check_emulated("pool2d.cuda", laid_out(POOLS[name], layout, 10))
+
+
+def test_the_reference_of_depthwise_convolutions_is_that_of_the_operator():
+    rng = np.random.default_rng(0)
+    data, weight = rng.normal(size=(2, 5, 9, 8)), rng.normal(size=(5, 2, 3, 3))
+    shape = Depthwise(2, 9, 8, 5, Window((3, 3), (2, 2), (1, 1, 1, 1)), filters=2)
+    wanted = testing.depthwise_conv2d_python_nchw(data, weight, 2, 1)
+    np.testing.assert_allclose(shape.reference()(data, weight), wanted)
+    nhwc = Depthwise(2, 9, 8, 5, Window((3, 3), (2, 2), (1, 1, 1, 1)), "NHWC", filters=2)
+    out = nhwc.reference()(data.transpose(0, 2, 3, 1), weight.transpose(2, 3, 0, 1))
+    np.testing.assert_allclose(out.transpose(0, 3, 1, 2), wanted)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("target", ["cuda -arch=sm_90", "cuda -arch=sm_75"])
+@pytest.mark.parametrize("args", MOBILENET)
+def test_configurations_of_mobilenets_layers_fit_the_device(args, target, layout):
+    task = create("depthwise_conv2d.cuda", laid_out(args, layout, 14), target)
+    sources = [*drawn(task, 20, sample=20), task.instantiate(task.default())]
+    assert all(launch_violation(s.kernel("cuda"), Target(target).limits) is None for s in sources)
+
+
+def test_a_window_that_lies_outside_of_the_image_averages_nothing():
+    window = Window((1, 1), (1, 1), (1, 1, 1, 1))
+    out = Pool(1, 2, 2, 1, window, kind="avg").reference()(np.ones((1, 1, 2, 2)))
+    assert out[0, 0].tolist() == [[0, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+
+
+def test_the_maximum_of_a_window_with_a_nan_is_that():
+    shape = Pool(1, 1, 4, 1, Window((1, 2)))
+    data, out = np.array([[[[1, np.nan, 2, 3]]]], np.float32), np.zeros((1, 1, 1, 3), np.float32)
+    choice = {"pixels": 1, "lines": 1, "columns": 2, "rows": 1, "channels": 1, "vec": 1}
+    run_emulated(window_cuda.kernel(shape, choice).kernel("cuda"), [data, out], orders=(0,))
+    for result in (shape.reference()(data), out):
+        assert np.isnan(result[0, 0, 0]).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        ("depthwise_conv2d", (1, 4, 4, 8, 1, 7, 7), "7x7 filter does not fit into the 4x4 image"),
+        ("depthwise_conv2d", (1, 4, 4, 8, 0, 3, 3), "must be at least 1"),
+        ("depthwise_conv2d", (1, 4, 4, 8, 1, 3, 3, 1, (1, 1, 1)), "padding must be an int"),
+        ("depthwise_conv2d", (1, 4, 4, 8, 1, 3, 3, 1, 1, True, "tanh"), "activation must be one"),
+        ("pool2d", ("min", 1, 4, 4, 8, 2), "kind must be max or avg"),
+        ("pool2d", ("max", 1, 4, 4, 8, 2, 1, 0, 1, False, "CHWN"), "layout must be NCHW or NHWC"),
+        ("pool2d", ("max", 2**14, 512, 512, 8, 3), "kernels index up to"),
+    ],
+)  # fmt: skip
+def test_a_shape_that_cannot_be_is_an_error_that_says_so(name, args, message):
+    with pytest.raises(TemplateError, match=message):
+        create(f"{name}.cuda", args, "cuda")
