@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,9 +25,11 @@ import numpy as np
 
 from autotune.errors import CompileError, KernelError
 from autotune.kernel import Kernel
+from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.compile.toolchain import host_cpu
 from autotune.runtime.device import Device
+from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
 from autotune.runtime.nvidia.driver import driver_version
 from autotune.runtime.roofline_kernels import RooflineKernels
@@ -36,8 +39,12 @@ from autotune.target.backends import part
 from autotune.utils import environment
 from autotune.utils.files import read_own, write_atomically
 
-# Many short samples, of which the least counts: some fall between what else the machine does.
-_OPTIONS = TimeOptions(number=1, repeat=25, min_repeat_ms=1, input_sets=1)
+# Short samples, of which the least counts: some fall between what else the machine does. More are
+# taken until so many come so near the least that it was no luck, and clocks had time to rise.
+_OPTIONS = TimeOptions(number=1, repeat=5, min_repeat_ms=1, input_sets=1)
+_MOST_ROUNDS = 5
+_AGREEING, _WITHIN = 3, 1.02
+_LEAST_S = 0.02
 _VERSION = 2
 
 
@@ -193,5 +200,16 @@ def _least_s(kernel: Kernel, target: Target, device: Device, plan: Sequence[int]
     with tempfile.TemporaryDirectory(prefix="autotune-roofline-") as folder:
         output = compile_kernel(kernel, target, timeout_s=300, out_dir=Path(folder))
         with load(output.artifact, kernel, device) as executable:
-            buffers = executable.allocate(inputs)
-            return min(executable.time(buffers, _OPTIONS).samples_s)
+            return _least_of_rounds(executable, executable.allocate(inputs))
+
+
+def _least_of_rounds(executable: Executable, buffers: Buffers) -> float:
+    """Return the least seconds of one run, once several samples agree on it."""
+    samples: list[float] = []
+    began = time.perf_counter()
+    for _ in range(_MOST_ROUNDS):
+        samples += executable.time(buffers, _OPTIONS).samples_s
+        near = sum(one <= _WITHIN * min(samples) for one in samples)
+        if near >= _AGREEING and time.perf_counter() - began >= _LEAST_S:
+            break
+    return min(samples)

@@ -2,19 +2,15 @@
 
 import json
 import random
-import signal
-import subprocess
-import sys
-import textwrap
 import time
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.forked import Script, forkserver_with
+
 KILLS = {"in turn": 14, "in batches": 8}
-SPACE = 160
+SPACE = 80
 # New records after which a run is killed; 0 kills while the workers start.
 MOMENTS = (0, 1, 1, 2, 3, 5)
 # What ended so shortly before a kill may not have reached the log on a busy machine.
@@ -50,7 +46,7 @@ SCRIPT = """
                 return built
             late = Future()
             give = lambda: late.set_result(built.result())
-            threading.Timer(0.5, give).start()
+            threading.Timer(0.3, give).start()
             return late
 
     class Runner(LocalRunner):
@@ -79,23 +75,22 @@ SCRIPT = """
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _forkserver():
+    with forkserver_with(["tests.tuner.doubles"]):
+        yield
+
+
 class Runs:
     """Starts the same run over and over; knows its log and what was measured when."""
 
     def __init__(self, folder, script, *arguments):
         self.log, self.ended = folder / "log.json", folder / "ended"
-        self.command = [sys.executable, "-c", textwrap.dedent(script), str(self.log)]
-        self.command += [str(self.ended), *map(str, arguments)]
+        self.script, self.arguments = script, list(arguments)
         self.killed_at = []
 
     def start(self):
-        return subprocess.Popen(
-            self.command,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        return Script(self.script, self.log, self.ended, *self.arguments)
 
     def finish(self):
         with self.start() as run:
@@ -103,7 +98,7 @@ class Runs:
 
     def kill(self, run):
         self.killed_at.append(time.time())
-        run.send_signal(signal.SIGKILL)
+        run.kill()
 
     @property
     def rows(self):
@@ -201,7 +196,7 @@ def test_a_run_killed_while_it_waits_has_logged_all_that_ended(tmp_path, where, 
             time.sleep(0.01)
         runs.kill(run)
     assert sorted(runs.indices())[: len(logged)] == logged
-    runs.command[-1] = "-1"
+    runs.arguments[-1] = -1
     runs.finish()
     assert sorted(runs.indices()) == list(range(32))
     measured = map(int, runs.ended.read_text().split())

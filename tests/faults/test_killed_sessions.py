@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tests.faults.test_killed_runs import Runs
+from tests.faults.test_killed_runs import Runs, _forkserver  # noqa: F401 - a fixture
 
 SPACE, TURN = 12, 4
 KILLS = 3

@@ -1,5 +1,7 @@
 import json
+import time
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -67,6 +69,37 @@ def test_the_cpu_is_measured_once_and_remembered(monkeypatch, tmp_path):
     rates = [rate for _, rate in measured.bandwidths]
     assert rates == sorted(rates, reverse=True)
     assert rates[0] > rates[-1]
+
+
+class Noisy:
+    """An executable whose samples are given, and that sleeps as long as it is told to."""
+
+    def __init__(self, *samples, sleep_s=0.03):
+        self.left, self.sleep_s = list(samples), sleep_s
+
+    def time(self, buffers, options):
+        time.sleep(self.sleep_s)
+        taken, self.left = self.left[: options.repeat], self.left[options.repeat :]
+        return SimpleNamespace(samples_s=taken)
+
+
+@pytest.mark.parametrize(
+    ("samples", "unused"),
+    [
+        ([2.0, 1.0, 1.01, 1.02, 3.0] + [9.0] * 20, 20),  # three agree at once
+        ([2.0, 1.0, 1.5, 1.6, 1.7, 1.01, 1.02, 2.0, 2.0, 2.0] + [9.0] * 15, 15),
+        ([1.0] + [2.0] * 24, 0),  # the least was luck, or all others were disturbed
+    ],
+)
+def test_samples_are_taken_until_several_agree_on_the_least(samples, unused):
+    kernel = Noisy(*samples)
+    assert roofline._least_of_rounds(kernel, None) == 1.0
+    assert len(kernel.left) == unused
+
+
+def test_a_device_has_time_to_raise_its_clocks():
+    kernel = Noisy(*[2.0] * 10, *[1.0] * 15, sleep_s=0.007)
+    assert roofline._least_of_rounds(kernel, None) == 1.0
 
 
 def test_rates_are_work_over_time(monkeypatch, tmp_path):

@@ -137,7 +137,7 @@ def test_convolution_tutorial(tmp_path):
     args = (N, H, W, CO, CI, KH, KW, strides, padding)
     task = autotvm.task.create("tests/conv2d_no_batching", args=args, target="cuda -emulate")
     log = tmp_path / "conv2d.log"
-    best = tuned(task, log, 20, logging.getLogger("autotvm"))
+    best = tuned(task, log, 8, logging.getLogger("autotvm"))
 
     dispatch_context = autotvm.apply_history_best(str(log))
     best_config = dispatch_context.query(task.target, task.workload)
@@ -159,7 +159,7 @@ def test_matmul_tutorial(tmp_path):
     N, L, M = 64, 48, 32
     task = autotvm.task.create("tests/matmul", args=(N, L, M, "float32"), target="llvm")
     log = tmp_path / "matmul.log"
-    tuned(task, log, 10, logging.getLogger("autotvm"))
+    tuned(task, log, 8, logging.getLogger("autotvm"))
     with autotvm.apply_history_best(str(log)), tvm.target.Target("llvm"):
         s, arg_bufs = matmul(N, L, M, "float32")
         func = tvm.build(s, arg_bufs)
