@@ -1,27 +1,34 @@
 """What the auto-scheduler finds in so many trials, and what its search costs by part.
 
     python -m benchmarks.auto_scheduler --trials 64 --seeds 0 1 2     # needs a GPU
+    python -m benchmarks.auto_scheduler --trials 64 --library --out found   # and PyTorch
     python -m benchmarks.auto_scheduler --costs                       # needs none
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 taskset -c 0 \\
         python -m benchmarks.auto_scheduler --target llvm --cases gemm512 gemm1024 --trials 64
 
-Times are those of the final race of each run. On a CPU the winner and numpy's BLAS then take turns
-in one process, and the least CPU time of each is shown: with one thread, as above, other work on
-the machine disturbs it little. Costs are CPU seconds of one core: making programs of a graph,
-closed forms of 10,000 rows, proposing 64 candidates, learning from them, and lowering one of them.
+Times are those of the final race of each run. With ``--library`` the winner is also built by nvcc
+and timed in turns with what PyTorch calls, as `benchmarks.templates_gpu` does it: CUDA graphs,
+arrays resident in L2. ``--out`` is a folder for the CUDA text of each winner and for
+``results.jsonl``. On a CPU the winner and numpy's BLAS take turns in one process, and the least
+CPU time of each is shown: with one thread, as above, other work on the machine disturbs it little.
+Costs are CPU seconds of one core: making programs of a graph, closed forms of 10,000 rows,
+proposing 64 candidates, learning from them, and lowering one of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import autotune
-from autotune import te, topi
 from autotune.auto_scheduler import (
     ComputeDAG,
     LocalBuilder,
@@ -31,57 +38,105 @@ from autotune.auto_scheduler import (
     XGBModel,
 )
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of
+from benchmarks.cubin import Loaded, Replays, build, race
+from benchmarks.scheduler_cases import CASES, FIRST
 
 
-def of(operator: Callable[..., Any], *shapes: tuple[int, ...]) -> list[te.Tensor]:
-    inputs = [te.placeholder(shape, name=f"x{i}") for i, shape in enumerate(shapes)]
-    return [*inputs, operator(*inputs)]
+class Trials:
+    """Notes what the trials of a run were: failures with their first messages, what was used."""
+
+    def __init__(self) -> None:
+        self.failures: Counter[str] = Counter()
+        self.messages: dict[str, str] = {}
+        self.resources: dict[str, dict[str, Any]] = {}
+        self.curve: list[float] = []
+
+    def __call__(self, policy: object, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+        """Note some trials."""
+        del policy
+        for inp, result in zip(inputs, results, strict=True):
+            best = self.curve[-1] if self.curve else float("inf")
+            self.curve.append(min(best, result.seconds if result.ok else best))
+            if not result.ok:
+                self.failures[result.error_no.name] += 1
+                self.messages.setdefault(result.error_no.name, result.error_msg[-400:])
+            elif result.evidence is not None and result.evidence.resources:
+                self.resources[inp.config.key] = dict(result.evidence.resources)
 
 
-def layer(channels: int, size: int, filters: int, kernel: int) -> list[te.Tensor]:
-    def convolve(x: te.Tensor, w: te.Tensor, b: te.Tensor) -> te.Tensor:
-        return topi.nn.relu(topi.nn.conv2d_nchw(x, w, 1, kernel // 2) + b)
-
-    shapes = (1, channels, size, size), (filters, channels, kernel, kernel), (1, filters, 1, 1)
-    return of(convolve, *shapes)
-
-
-def nhwc(x: te.Tensor, w: te.Tensor) -> te.Tensor:
-    return topi.nn.relu(topi.nn.conv2d_nhwc(x, w, 1, 1))
-
-
-def depthwise(x: te.Tensor, w: te.Tensor) -> te.Tensor:
-    return topi.nn.depthwise_conv2d_nchw(x, w, 1, 1)
-
-
-CASES: dict[str, Callable[[], list[te.Tensor]]] = {
-    "tutorial": lambda: layer(512, 7, 512, 3),
-    "conv64": lambda: layer(64, 56, 64, 3),
-    "conv128_nhwc": lambda: of(nhwc, (1, 28, 28, 128), (3, 3, 128, 128)),
-    "conv1x1": lambda: layer(256, 56, 64, 1),
-    "depthwise144": lambda: of(depthwise, (1, 144, 56, 56), (144, 1, 3, 3)),
-    "softmax4096": lambda: of(topi.nn.softmax, (4096, 4096)),
-    "gemm512": lambda: of(topi.matmul, (512, 512), (512, 512)),
-    "gemm1024": lambda: of(topi.matmul, (1024, 1024), (1024, 1024)),
-    "gemm2048": lambda: of(topi.matmul, (2048, 2048), (2048, 2048)),
-    "gemm16": lambda: of(topi.matmul, (16, 4096), (4096, 4096)),
-}
-
-
-def tuned(name: str, target: str, trials: int, seed: int) -> None:
+def tuned(name: str, options: argparse.Namespace, seed: int) -> None:
     """Tune one case and print what was found."""
-    task = SearchTask(compute_dag=ComputeDAG(CASES[name]()), target=target, desc=name)
+    graph = ComputeDAG(CASES[name].tensors())
+    task = SearchTask(compute_dag=graph, target=options.target, desc=name)
     policy = SketchPolicy(task, XGBModel(), seed=seed)
     on_gpu = task.target.backend.on_gpu
     builder = LocalBuilder(compiler="nvrtc") if on_gpu else LocalBuilder()
-    started = time.perf_counter()
-    task.tune(TuningOptions(trials, builder=builder, verbose=0), policy)
+    trials, started = Trials(), time.perf_counter()
+    how = TuningOptions(options.trials, builder=builder, verbose=0, measure_callbacks=[trials])
+    task.tune(how, policy)
     wall_s = time.perf_counter() - started
     seconds = policy.result.seconds if policy.result else float("inf")
-    print(f"{name:14} seed {seed}: {seconds * 1e6:8.1f} us after {trials} trials, {wall_s:.1f} s")
+    row: dict[str, Any] = {"name": name, "seed": seed, "us": seconds * 1e6, "wall_s": wall_s}
+    row |= {"trials": len(trials.curve), "failures": dict(trials.failures)}
+    row["curve_us"] = [round(each * 1e6, 2) for each in trials.curve]
+    if policy.best is not None:
+        row |= trials.resources.get(policy.best[0].key, {})
+        if on_gpu and options.library:
+            row |= beside_library(name, task, policy.best[0])
+    report(row)
+    for kind, text in trials.messages.items():
+        print(f"    {kind} {trials.failures[kind]}: {text.strip().splitlines()[-1:]}")
+    if options.out is not None and policy.best is not None:
+        keep(options.out, row, task, policy.best[0])
     if not on_gpu and policy.best is not None:
         against_peers(name, task, policy.best[0])
+
+
+def report(row: dict[str, Any]) -> None:
+    """Print one line of what was found."""
+    at_64 = row["curve_us"][min(63, row["trials"] - 1)] if row["trials"] else float("inf")
+    line = f"{row['name']:22} seed {row['seed']}: {row['us']:8.2f} us after {row['trials']} trials"
+    line += f" ({at_64:.2f} after 64), {row['wall_s']:.1f} s, {sum(row['failures'].values())} fail"
+    line += f", {row.get('registers', 0)} regs, {row.get('shared_bytes', 0)} B shared"
+    if "library_us" in row:
+        ratio = row["library_us"] / row["beside_us"]
+        line += f" | {row['library']} {row['library_us']:.2f}, beside it {row['beside_us']:.2f}"
+        line += f": {ratio:.2f}x"
+    print(line, flush=True)
+
+
+def keep(folder: Path, row: dict[str, Any], task: SearchTask, best: RecordedState) -> None:
+    """Write the row and the text of the winner to a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "results.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    if task.target.backend.on_gpu:
+        text = cuda_text(task, best)
+        (folder / f"{row['name']}_{row['seed']}.cu").write_text(text, "utf-8")
+
+
+def beside_library(name: str, task: SearchTask, best: RecordedState) -> dict[str, Any]:
+    """Time the winner in turns with what PyTorch calls for the same; both times in us."""
+    import torch
+
+    kernel = kernel_of(task.realise(best).what, task.target)
+    rng = np.random.default_rng(0)
+    arrays = {}
+    for each in kernel.args:
+        values = rng.standard_normal(each.shape).astype(each.dtype)
+        arrays[each.name] = torch.from_numpy(values).cuda()
+    extra = {each.name: torch.empty(each.shape, device="cuda") for each in kernel.workspace}
+    library = {label: Replays(call) for label, call in CASES[name].library(list(arrays.values()))}
+    major, minor = torch.cuda.get_device_capability()
+    with tempfile.TemporaryDirectory() as folder:
+        cubin, log = build(kernel, folder, f"sm_{major}{minor}")
+        if cubin is None:
+            raise RuntimeError(f"{name}: nvcc does not build what was measured: {log}")
+        ours = Replays(Loaded(kernel, cubin, arrays | extra).run)
+        theirs, mine = race([library, {"autotune": ours}], rounds=20)
+    return {"library": theirs.name, "library_us": theirs.median, "beside_us": mine.median}
 
 
 def against_peers(name: str, task: SearchTask, best: RecordedState, rounds: int = 15) -> None:
@@ -104,7 +159,7 @@ def against_peers(name: str, task: SearchTask, best: RecordedState, rounds: int 
 
 def costs(name: str) -> None:
     """Print the CPU seconds of each part of a search."""
-    task = SearchTask(compute_dag=ComputeDAG(CASES[name]()), target="cuda -arch=sm_90")
+    task = SearchTask(compute_dag=ComputeDAG(CASES[name].tensors()), target="cuda -arch=sm_90")
     policy = SketchPolicy(task, XGBModel(), seed=0)
     proposer, programs_s = timed(lambda: policy.proposer)
     forms = proposer.arms[0].forms
@@ -131,18 +186,23 @@ def timed(action: Callable[[], Any]) -> tuple[Any, float]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--cases", nargs="+", choices=[*CASES, "all"], default=list(FIRST))
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--target", default="cuda")
+    parser.add_argument("--library", action="store_true", help="compare with PyTorch on the GPU")
+    parser.add_argument("--out", type=Path, help="folder for what was found")
     parser.add_argument("--costs", action="store_true", help="measure the search, not kernels")
     options = parser.parse_args(argv)
-    for name in options.cases:
+    for name in CASES if "all" in options.cases else options.cases:
         if options.costs:
             costs(name)
             continue
         for seed in options.seeds:
-            tuned(name, options.target, options.trials, seed)
+            try:
+                tuned(name, options, seed)
+            except Exception as error:  # one case must not take the others with it
+                print(f"{name:22} seed {seed}: {type(error).__name__}: {error}", flush=True)
 
 
 if __name__ == "__main__":

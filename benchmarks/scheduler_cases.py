@@ -1,0 +1,218 @@
+"""Workloads of the auto-scheduler: definitions, and what PyTorch calls for the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from autotune import te, topi
+from benchmarks.rivals import Named
+
+Tensors = list[te.Tensor]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One workload.
+
+    Attributes:
+        tensors: makes its graph: inputs, then the output.
+        library: yields what PyTorch calls, given arrays of the inputs and of the output.
+    """
+
+    tensors: Callable[[], Tensors]
+    library: Callable[[list[Any]], Named]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A square convolution of batch 1: sizes, and whether bias and ReLU follow."""
+
+    channels: int
+    size: int
+    filters: int
+    kernel: int
+    stride: int = 1
+    bias: bool = False
+    relu: bool = False
+    nhwc: bool = False
+
+    @property
+    def padding(self) -> int:
+        """Rows and columns of zeros around the data."""
+        return self.kernel // 2
+
+    def graph(self) -> Tensors:
+        """Return the inputs and the output."""
+        c, s, f, k = self.channels, self.size, self.filters, self.kernel
+        shapes = [(1, s, s, c), (k, k, c, f)] if self.nhwc else [(1, c, s, s), (f, c, k, k)]
+        shapes += [(1, f, 1, 1)] if self.bias else []
+        return of(self.compute, *shapes)
+
+    def compute(self, data: te.Tensor, weight: te.Tensor, *bias: te.Tensor) -> te.Tensor:
+        """Return the output of some inputs."""
+        convolve = topi.nn.conv2d_nhwc if self.nhwc else topi.nn.conv2d_nchw
+        out = convolve(data, weight, self.stride, self.padding)
+        for each in bias:
+            out = out + each
+        return topi.nn.relu(out) if self.relu else out
+
+    def library(self, arrays: list[Any]) -> Named:
+        """Yield cuDNN in both layouts, fused with what follows where PyTorch offers that."""
+        import torch
+
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.benchmark_limit = 0
+        data, weight = arrays[:2]
+        if self.nhwc:
+            data, weight = data.permute(0, 3, 1, 2), weight.permute(3, 2, 0, 1)
+        bias = arrays[2].reshape(-1) if self.bias else None
+        layouts = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
+        for name, layout in layouts.items():
+            a, b = (each.contiguous(memory_format=layout) for each in (data, weight))
+            yield f"cuDNN {name}", partial(self._separate, a, b, bias)
+            if self.relu:
+                yield f"cuDNN {name} fused", partial(self._fused, a, b, bias)
+
+    def _separate(self, data: Any, weight: Any, bias: Any) -> Any:
+        import torch
+
+        out = torch.nn.functional.conv2d(data, weight, bias, self.stride, self.padding)
+        return torch.relu_(out) if self.relu else out
+
+    def _fused(self, data: Any, weight: Any, bias: Any) -> Any:
+        import torch
+
+        pair = [self.stride] * 2, [self.padding] * 2, [1, 1]
+        return torch.cudnn_convolution_relu(data, weight, bias, *pair, 1)
+
+
+def of(operator: Callable[..., te.Tensor], *shapes: tuple[int, ...], dtype: str = "float32"
+       ) -> Tensors:  # fmt: skip
+    """Return the inputs of some shapes, and what an operator makes of them."""
+    inputs = [te.placeholder(shape, dtype, f"x{i}") for i, shape in enumerate(shapes)]
+    return [*inputs, operator(*inputs)]
+
+
+def layer_norm(x: te.Tensor, gamma: te.Tensor, beta: te.Tensor) -> te.Tensor:
+    """Normalise the rows of a matrix."""
+    rows, width = (int(n) for n in x.shape)
+    k = te.reduce_axis((0, width), "k")
+    total = te.compute((rows,), lambda i: te.sum(x[i, k], axis=k), "total")
+    l = te.reduce_axis((0, width), "l")  # noqa: E741
+    squares = te.compute((rows,), lambda i: te.sum(x[i, l] * x[i, l], axis=l), "squares")
+
+    def value(i: Any, j: Any) -> Any:
+        mean = total[i] * (1.0 / width)
+        variance = squares[i] * (1.0 / width) - mean * mean
+        return (x[i, j] - mean) * te.rsqrt(variance + 1e-5) * gamma[j] + beta[j]
+
+    return te.compute((rows, width), value, "layer_norm")
+
+
+def convolution(*sizes: int, **rest: bool) -> Case:
+    """Return the case of a layer."""
+    layer = Layer(*sizes, **rest)
+    return Case(layer.graph, layer.library)
+
+
+def product(m: int, n: int, k: int) -> Case:
+    """Return the case of a matrix product."""
+    return Case(lambda: of(topi.matmul, (m, k), (k, n)), _matmul)
+
+
+def _matmul(arrays: list[Any]) -> Named:
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    yield "cuBLAS", lambda: torch.matmul(arrays[0], arrays[1], out=arrays[-1])
+
+
+def _batch_matmul(arrays: list[Any]) -> Named:
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    other = arrays[1].transpose(1, 2)
+    yield "cuBLAS", lambda: torch.bmm(arrays[0], other, out=arrays[-1])
+
+
+def _of_torch(call: Callable[..., Any]) -> Callable[[list[Any]], Named]:
+    def library(arrays: list[Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+        import torch
+
+        yield "PyTorch", lambda: call(torch, *arrays[:-1])
+
+    return library
+
+
+def _depthwise(x: te.Tensor, w: te.Tensor) -> te.Tensor:
+    return topi.nn.depthwise_conv2d_nchw(x, w, 1, 1)
+
+
+def _depthwise_library(arrays: list[Any]) -> Named:
+    import torch
+
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    data, weight = arrays[:2]
+    for name, layout in (
+        ("NCHW", torch.contiguous_format),
+        ("channels_last", torch.channels_last),
+    ):
+        a, b = (each.contiguous(memory_format=layout) for each in (data, weight))
+        yield (
+            f"cuDNN {name}",
+            partial(torch.nn.functional.conv2d, a, b, None, 1, 1, 1, data.shape[1]),
+        )
+
+
+def _pool(x: te.Tensor) -> te.Tensor:
+    return topi.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max")
+
+
+# The convolutions of ResNet-18, batch 1: channels, size, filters, kernel, stride.
+RESNET18 = (
+    (3, 224, 64, 7, 2), (64, 56, 64, 3, 1), (64, 56, 128, 3, 2), (64, 56, 128, 1, 2),
+    (128, 28, 128, 3, 1), (128, 28, 256, 3, 2), (128, 28, 256, 1, 2), (256, 14, 256, 3, 1),
+    (256, 14, 512, 3, 2), (256, 14, 512, 1, 2), (512, 7, 512, 3, 1),
+)  # fmt: skip
+
+CASES: dict[str, Case] = {
+    "tutorial": convolution(512, 7, 512, 3, bias=True, relu=True),
+    "conv64": convolution(64, 56, 64, 3, bias=True, relu=True),
+    "conv128_nhwc": convolution(128, 28, 128, 3, relu=True, nhwc=True),
+    "conv1x1": convolution(256, 56, 64, 1, bias=True, relu=True),
+    "depthwise144": Case(
+        lambda: of(_depthwise, (1, 144, 56, 56), (144, 1, 3, 3)), _depthwise_library
+    ),
+    "softmax4096": Case(
+        lambda: of(topi.nn.softmax, (4096, 4096)), _of_torch(lambda t, x: t.softmax(x, 1))
+    ),
+    "gemm512": product(512, 512, 512),
+    "gemm1024": product(1024, 1024, 1024),
+    "gemm2048": product(2048, 2048, 2048),
+    "gemm16": product(16, 4096, 4096),
+    "batch_matmul": Case(
+        lambda: of(topi.batch_matmul, (12, 512, 64), (12, 512, 64)), _batch_matmul
+    ),
+    "layer_norm": Case(
+        lambda: of(layer_norm, (4096, 1024), (1024,), (1024,)),
+        _of_torch(lambda t, x, g, b: t.nn.functional.layer_norm(x, (1024,), g, b, 1e-5)),
+    ),
+    "transpose": Case(
+        lambda: of(topi.transpose, (4096, 4096)), _of_torch(lambda t, x: x.t().contiguous())
+    ),
+    "max_pool": Case(
+        lambda: of(_pool, (1, 64, 112, 112)),
+        _of_torch(lambda t, x: t.nn.functional.max_pool2d(x, 3, 2, 1)),
+    ),
+}
+for _nhwc in (False, True):
+    for _c, _s, _f, _k, _stride in RESNET18:
+        _name = f"r18_{_c}_{_s}_{_f}_{_k}_{_stride}" + ("_nhwc" if _nhwc else "")
+        CASES[_name] = convolution(_c, _s, _f, _k, _stride, nhwc=_nhwc)
+# Those for which the project promises figures; the rest are layers of ResNet-18.
+FIRST = tuple(name for name in CASES if not name.startswith("r18"))
