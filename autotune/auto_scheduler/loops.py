@@ -128,10 +128,14 @@ class Iterator:
 
 @dataclass(frozen=True)
 class StageAttributes:
-    """Hints of a stage: `auto_unroll_max_step` in statements, `storage_offset` in elements."""
+    """Hints of a stage: `auto_unroll_max_step` in statements, `storage_offset` in elements.
+
+    `pipeline` is the number of buffers of the copies that hang at it (see `PragmaStep`).
+    """
 
     auto_unroll_max_step: int = 0
     storage_offset: int = 0
+    pipeline: int = 0
 
 
 @dataclass(frozen=True, eq=False)

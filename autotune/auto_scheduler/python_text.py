@@ -125,6 +125,13 @@ class _Text(Replay):
             shown = "" if value is None else f", {value}"
             self.stage_call(stage_id, f'pragma({name}, "{key}"{shown})')
 
+    def copy_ahead(self, stage_id: int, buffers: int) -> None:
+        """Fill a shared stage ahead of its use."""
+        super().copy_ahead(stage_id, buffers)
+        if buffers:
+            call = "double_buffer()" if buffers == 1 else f"async_copy({buffers})"
+            self.stage_call(stage_id, call)
+
     def storage_align(self, stage_id: int, iter_id: int, factor: int, offset: int) -> None:
         """Pad what is inside a dimension."""
         super().storage_align(stage_id, iter_id, factor, offset)

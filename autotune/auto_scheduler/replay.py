@@ -126,6 +126,22 @@ class Replay:
         if iter_id < len(self.axes[stage_id]):
             self.schedule.stages[stage_id].pragma(self.axes[stage_id][iter_id], key, value)
 
+    def pipeline(self, stage_id: int, iter_id: int, buffers: int) -> None:
+        """Make the copies in shared memory that hang at an axis ahead of their use."""
+        parent, axis = self.schedule.stages[stage_id], self.axes[stage_id][iter_id]
+        for at, stage in enumerate(self.schedule.stages):
+            hangs = stage.attachment is not None and stage.attachment == (parent, axis)
+            if hangs and stage.scope == "shared":
+                self.copy_ahead(at, buffers)
+
+    def copy_ahead(self, stage_id: int, buffers: int) -> None:
+        """Fill a shared stage in several buffers, or through registers where there is one."""
+        stage = self.schedule.stages[stage_id]
+        if buffers == 1:
+            stage.double_buffer()
+        elif buffers:
+            stage.async_copy(buffers)
+
     def storage_align(self, stage_id: int, iter_id: int, factor: int, offset: int) -> None:
         """Pad what is inside a dimension."""
         stage = self.schedule.stages[stage_id]

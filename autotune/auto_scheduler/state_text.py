@@ -39,6 +39,8 @@ def _stage_lines(
         lines.append(f"{pad}{stage.name} auto_unroll: {stage.attrs.auto_unroll_max_step}")
     if stage.attrs.storage_offset:
         lines.append(f"{pad}{stage.name} storage_offset: {stage.attrs.storage_offset}")
+    if stage.attrs.pipeline:
+        lines.append(f"{pad}{stage.name} software_pipeline: {stage.attrs.pipeline}")
     for i, loop in enumerate(stage.iters):
         if loop.extent != 1:
             known = "(None)" if loop.range is None else str(loop.range)

@@ -17,8 +17,8 @@ from autotune.auto_scheduler import (
     SketchPolicy,
     XGBModel,
 )
-from autotune.auto_scheduler.search.columns_gpu import Levels, shape_of, traffic_of
 from autotune.auto_scheduler.search.factors import divisors, factorings, primes
+from autotune.auto_scheduler.search.forms_gpu import StageForms
 from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
@@ -86,16 +86,10 @@ def test_closed_forms_say_what_lowering_finds(name):
             kernel = kernel_of(task.realise(each.program.candidate(row)).what, task.target)
             assert launch_violation(kernel, task.target.limits) is None
             for tiled, call in zip(each.tiled, kernel.calls, strict=False):
-                levels = Levels(tiled, rows)
-                shape = shape_of(tiled, levels)
-                traffic = [traffic_of(one, rows, levels, shape) for one in tiled.inputs]
-                shared = sum(
-                    one.elements[i] * source.item
-                    for one, source in zip(traffic, tiled.inputs, strict=True)
-                )
-                assert math.prod(call.launch.block) == shape.threads[i]
-                assert math.prod(call.launch.grid) == shape.blocks[i]
-                assert shared_bytes(kernel.source, call) == shared
+                stage = StageForms(tiled, rows, each.model)
+                assert math.prod(call.launch.block) == stage.shape.threads[i]
+                assert math.prod(call.launch.grid) == stage.shape.blocks[i]
+                assert shared_bytes(kernel.source, call) == stage.shared_bytes[i]
 
 
 def shared_bytes(source, call):

@@ -13,7 +13,13 @@ from itertools import pairwise
 from autotune.auto_scheduler.access import AccessAnalyzer
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.loop_state import StateObject, plain_state
-from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, IterKind, Stage
+from autotune.auto_scheduler.loops import (
+    Annotation,
+    ComputeAtKind,
+    Iterator,
+    IterKind,
+    Stage,
+)
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.steps import Annotator, splits_of
 from autotune.auto_scheduler.transform_steps import AnnotationStep, SplitStep
@@ -21,6 +27,8 @@ from autotune.te.relation import extent_of
 
 UNROLL_LIMITS = (0, 16, 64, 512, 1024)
 VECTOR_LENGTHS = (1, 2, 4)
+# Buffers of the copies in shared memory: none ahead, two through registers, asynchronous ones.
+PIPELINES = (0, 1, 2, 3, 4)
 THREADS = (32, 64, 128, 256, 512, 1024)
 _NO_SPLIT = "auto_scheduler_no_split_at_inner"
 _ALWAYS_UNROLL = "auto_scheduler_always_unroll_inner"
@@ -44,6 +52,7 @@ def gpu_program(sketch: StateObject, params: HardwareParams, innermost: int = 64
         _bind(work, stage_id, roots, params)
     for stage_id in range(len(sketch.stages)):
         _unroll(work, stage_id)
+        _pipeline(work, stage_id)
     return work.program()
 
 
@@ -180,6 +189,33 @@ def _unroll_inner(work: Annotator, stage_id: int, stage: Stage, names: Set[str])
         if base in left and loop.annotation is Annotation.NONE:
             left.discard(base)
             work.annotate(stage_id, i, Annotation.UNROLL)
+
+
+def _pipeline(work: Annotator, stage_id: int) -> None:
+    """Leave open how far ahead of their use the copies of a stage's tiles are made.
+
+    The loops over chunks of reductions become one before: all but the first few chunks are then
+    copied while others are in use.
+    """
+    places = [
+        loop
+        for copy, (target, loop) in work.state.attach.items()
+        if target == stage_id and work.stage(copy).name.endswith(".shared")
+    ]
+    if not places:
+        return
+    loops = work.stage(stage_id).iters
+    first = last = max(places)
+    while first and _is_plain_reduction(loops[first - 1]) and first - 1 not in places:
+        first -= 1
+    if not _is_plain_reduction(loops[last]):
+        return
+    work.fuse(stage_id, first, last - first + 1)
+    work.pipeline(stage_id, first, PIPELINES)
+
+
+def _is_plain_reduction(loop: Iterator) -> bool:
+    return loop.iter_kind is IterKind.REDUCTION and loop.annotation is Annotation.NONE
 
 
 def _reduces_across_threads(state: StateObject, stage_id: int) -> bool:

@@ -54,6 +54,7 @@ class Traffic:
         sectors: units of 32 bytes that one chunk reads from memory.
         loads: elements that one thread reads for one step of the reduction.
         conflict: threads of a warp that meet in one bank.
+        held: elements that one thread copies.
     """
 
     elements: Column
@@ -61,6 +62,7 @@ class Traffic:
     sectors: Column
     loads: Column
     conflict: Column
+    held: Column
 
 
 class Levels:
@@ -195,6 +197,7 @@ def traffic_of(source: TileInput, rows: Rows, levels: Levels, shape: Shape) -> T
         sectors=sectors,
         loads=_product(per_thread, levels),
         conflict=_conflict(source, levels, extents),
+        held=np.ceil(elements / shape.threads),
     )
 
 

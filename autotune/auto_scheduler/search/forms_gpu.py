@@ -37,6 +37,10 @@ _MOST_DEPTH = 256
 _COPY = 8.0
 # Statements that may be written out before instructions come too slowly.
 _MOST_CODE = 192.0
+# Bytes at whose multiples the buffers of a pipeline begin.
+_SLOT = 16.0
+# Cycles until all threads know that a chunk has come that was asked for long ago.
+_ARRIVAL = 60.0
 # Cycles that a step of a reduction waits where it is not unrolled.
 _LOOP_LATENCY = 25.0
 
@@ -74,7 +78,7 @@ class GpuForms:
         slowest = np.zeros((len(rows), _STAGE))
         longest = np.full(len(rows), -1.0)
         for tiled in self.tiled:
-            stage = _Stage(tiled, rows, self.model)
+            stage = StageForms(tiled, rows, self.model)
             feasible &= stage.feasible
             seconds = seconds + stage.seconds
             slower = stage.seconds > longest
@@ -88,7 +92,7 @@ class GpuForms:
         return Forms(feasible, np.where(feasible, seconds, np.inf), features.astype(np.float32))
 
     def repair(self, rows: Rows) -> Rows:
-        """Return rows whose copies are no wider than what they copy allows."""
+        """Return rows whose copies are no wider than what they copy allows, nor made too early."""
         rows = rows.copy()
         for tiled in self.tiled:
             levels = Levels(tiled, rows)
@@ -98,13 +102,17 @@ class GpuForms:
                 inner = footprint(each, levels, slice(None), slice(None))[-1].astype(np.int64)
                 most = np.gcd(np.gcd(inner, each.shape[-1]), max(16 // each.item, 1))
                 rows[:, each.vector] = np.minimum(rows[:, each.vector], most)
+            if tiled.pipeline is not None:
+                chunks = shape_of(tiled, levels).chunks.astype(np.int64)
+                most = np.where(chunks > 1, chunks, 0)
+                rows[:, tiled.pipeline] = np.minimum(rows[:, tiled.pipeline], most)
         return rows
 
     def feasible(self, rows: Rows) -> Mask:
         """Return which rows keep the limits of the device."""
         fits = np.ones(len(rows), bool)
         for tiled in self.tiled:
-            fits &= _Stage(tiled, rows, self.model).feasible
+            fits &= StageForms(tiled, rows, self.model).feasible
         return fits
 
     def limits(self) -> Limits:
@@ -131,7 +139,7 @@ class GpuForms:
     @cached_property
     def _choices(self) -> list[int]:
         """Columns of choices that no tiled stage shows."""
-        shown = {each.unroll for each in self.tiled}
+        shown = {column for each in self.tiled for column in (each.unroll, each.pipeline)}
         shown |= {one.vector for each in self.tiled for one in each.inputs}
         starts = [
             self.program.columns[slot.step].start
@@ -141,7 +149,7 @@ class GpuForms:
         return [start for start in starts if start not in shown]
 
 
-class _Stage:
+class StageForms:
     """The closed forms of one tiled stage."""
 
     def __init__(self, tiled: Tiled, rows: Rows, model: GpuModel) -> None:
@@ -176,8 +184,22 @@ class _Stage:
             size = np.full(len(self.rows), float(each.item))
             for extent in extents:
                 size = size * extent
-            sizes.append(size)
+            aligned = np.ceil(size / _SLOT) * _SLOT
+            several = np.where(self.buffers == 1, 2.0, self.buffers)
+            sizes.append(np.where(self.buffers > 0, several * aligned, size))
         return self._total(sizes)
+
+    @cached_property
+    def buffers(self) -> Column:
+        """Buffers of the copies in shared memory, as `PragmaStep.pipeline` counts them."""
+        if self.tiled.pipeline is None:
+            return np.zeros(len(self.rows))
+        return self.rows[:, self.tiled.pipeline].astype(np.float64)
+
+    @cached_property
+    def ahead(self) -> Column:
+        """Chunks that are on their way while one is in use."""
+        return np.where(self.buffers == 1, 1.0, np.maximum(self.buffers - 1, 0.0))
 
     def _total(self, columns: list[Column]) -> Column:
         result = np.zeros(len(self.rows))
@@ -208,7 +230,12 @@ class _Stage:
     def registers(self) -> Column:
         """Registers of a thread, estimated."""
         loads = self._total([each.loads for each in self.traffic])
-        return np.minimum(_BASE_REGISTERS + self.shape.accumulators + loads, _MOST_REGISTERS)
+        held = np.where(
+            self.buffers == 1, self._total([each.held for _, each in self.copied]), 0.0
+        )
+        return np.minimum(
+            _BASE_REGISTERS + self.shape.accumulators + loads + held, _MOST_REGISTERS
+        )
 
     @cached_property
     def resident(self) -> Column:
@@ -269,7 +296,9 @@ class _Stage:
         throughput = together * warps * issued / model.schedulers
         waiting = np.where(self.unrolled > 0, 4.0, _LOOP_LATENCY)
         serial = shape.depth * (np.maximum(shape.accumulators, 4.0) + loads + waiting)
-        chain = model.latency + serial + copies * _COPY
+        alone = serial + copies * _COPY
+        late = np.maximum(alone + _ARRIVAL, (model.latency + alone) / np.maximum(self.ahead, 1.0))
+        chain = np.where(self.ahead > 0, late, model.latency + alone)
         moved = self._total([each.sectors * 32.0 for _, each in self.copied])
         memory = together * moved / model.l2_bytes_per_cycle
         chunk = np.maximum(np.maximum(throughput, memory), chain)
@@ -289,7 +318,7 @@ class _Stage:
             shape.depth, shape.inner, shape.run, self.shared_bytes, self.registers,
             self.resident, self.waves, self.unrolled, self.code, unroll, shape.threads % 32,
             shape.blocks / sms, shape.blocks % sms, shape.threads * self.resident,
-            self.seconds * 1e9,
+            self.seconds * 1e9, self.buffers,
         ]  # fmt: skip
         for each, traffic in [*zip(self.tiled.inputs, self.traffic, strict=True)][:3]:
             width = none if each.vector is None else self.rows[:, each.vector]
@@ -308,5 +337,5 @@ def _lengths(axes: list[Column], most: int, levels: int, none: Column) -> list[C
 
 
 # Columns of one tiled stage, and of a program.
-_STAGE = 20 + 3 * 6 + 4 * 2 + 6 * 4
+_STAGE = 21 + 3 * 6 + 4 * 2 + 6 * 4
 FEATURES = _STAGE + 6

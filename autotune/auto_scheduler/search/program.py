@@ -18,7 +18,7 @@ from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search.factors import factorings
 from autotune.auto_scheduler.transform_steps import PragmaStep, SplitStep, TransformStep
-from autotune.auto_scheduler.transform_steps.loops import UNROLL
+from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL
 
 Rows = npt.NDArray[np.int64]
 
@@ -103,12 +103,12 @@ class Program:
         for slot in self.slots:
             values = [int(value) for value in row[self.columns[slot.step]]]
             steps[slot.step] = _filled(steps[slot.step], values)
-        return RecordedState(tuple(steps))
+        return RecordedState(tuple([step for step in steps if not _is_nothing(step)]))
 
     def row_of(self, steps: Sequence[TransformStep]) -> list[int] | None:
         """Return the row that gives these steps, or None where no row does."""
-        own = self.state.transform_steps
-        if len(steps) != len(own):
+        steps = _whole(steps, self.state.transform_steps)
+        if len(steps) != len(self.state.transform_steps):
             return None
         row: list[int] = []
         for slot in self.slots:
@@ -117,21 +117,40 @@ class Program:
                 return None
             row += values
         made = self.candidate(row).transform_steps
-        return row if _alike(made, steps) else None
+        return row if _alike(made, [step for step in steps if not _is_nothing(step)]) else None
 
 
 def _filled(step: TransformStep, values: list[int]) -> TransformStep:
     if isinstance(step, SplitStep):
         return replace(step, lengths=tuple(values))
     assert isinstance(step, PragmaStep)
-    return replace(step, pragma_type=f"{UNROLL}${values[0]}")
+    key = UNROLL if step.pipeline is None else PIPELINE
+    return replace(step, pragma_type=f"{key}${values[0]}")
+
+
+def _is_nothing(step: TransformStep) -> bool:
+    """Whether a step says nothing: records are clearer without, and TVM can replay them."""
+    return isinstance(step, PragmaStep) and step.pipeline == 0
+
+
+def _whole(steps: Sequence[TransformStep], own: Sequence[TransformStep]) -> list[TransformStep]:
+    """Return steps with those put back that a candidate leaves out as they say nothing."""
+    found = list(steps)
+    for place, step in enumerate(own):
+        if not isinstance(step, PragmaStep) or step.pipeline is None:
+            continue
+        there = found[place] if place < len(found) else None
+        if not isinstance(there, PragmaStep) or there.pipeline is None:
+            found.insert(place, replace(step, pragma_type=f"{PIPELINE}$0"))
+    return found
 
 
 def _numbers(step: TransformStep) -> list[int] | None:
     if isinstance(step, SplitStep):
         return [int(length) for length in step.lengths if length is not None]
-    if isinstance(step, PragmaStep) and step.unroll is not None:
-        return [step.unroll]
+    if isinstance(step, PragmaStep):
+        number = step.unroll if step.pipeline is None else step.pipeline
+        return None if number is None else [number]
     return None
 
 

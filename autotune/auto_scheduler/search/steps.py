@@ -17,6 +17,7 @@ from autotune.auto_scheduler.transform_steps import (
     SplitStep,
     TransformStep,
 )
+from autotune.auto_scheduler.transform_steps.loops import PIPELINE
 
 
 class Annotator:
@@ -86,6 +87,10 @@ class Annotator:
     def unroll_limit(self, stage_id: int, values: Sequence[int]) -> None:
         """Leave open how far a stage is unrolled."""
         self.choose(PragmaStep(stage_id, 0, f"auto_unroll_max_step${values[0]}"), values)
+
+    def pipeline(self, stage_id: int, iter_id: int, values: Sequence[int]) -> None:
+        """Leave open how far ahead the copies that hang at a loop are made."""
+        self.choose(PragmaStep(stage_id, iter_id, f"{PIPELINE}${values[0]}"), values)
 
     def outer_spatial(self, stage_id: int) -> int:
         """Return how many leading loops of a stage can be fused.

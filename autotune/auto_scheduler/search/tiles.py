@@ -17,6 +17,8 @@ from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.annotate_gpu import spatial_splits
 from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.steps import splits_of
+from autotune.auto_scheduler.transform_steps import PragmaStep
+from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL
 from autotune.ir import Add, Expr, IntImm, IterVar, Mul, Sub, Var
 from autotune.ir.dtype import bits_of
 from autotune.te.relation import extent_of
@@ -95,6 +97,7 @@ class Tiled:
         inputs: what it reads.
         item: bytes of an element of the result.
         unroll: column of the limit of unrolling; None if there is none.
+        pipeline: column of the number of buffers of its copies; None if it has one of each.
         apart: whether another stage takes its results from it, tile by tile.
     """
 
@@ -105,6 +108,7 @@ class Tiled:
     item: int
     unroll: int | None
     apart: bool = False
+    pipeline: int | None = None
 
 
 def tiled_stages(program: Program) -> list[Tiled]:
@@ -130,7 +134,8 @@ def _tiled(program: Program, stage_id: int) -> Tiled:
     inputs = tuple(_input(program, op, source, reads) for source, reads in reads_of(op).items())
     return Tiled(
         stage_id, data, reductions, inputs, bits_of(op.outputs[0].dtype) // 8,
-        _unroll_column(program, stage_id), stage_id in state.attach,
+        _hint_column(program, stage_id, UNROLL), stage_id in state.attach,
+        _hint_column(program, stage_id, PIPELINE),
     )  # fmt: skip
 
 
@@ -175,11 +180,13 @@ def _vector_column(program: Program, source: Operation) -> int | None:
     return None if columns is None else int(columns.start)
 
 
-def _unroll_column(program: Program, stage_id: int) -> int | None:
+def _hint_column(program: Program, stage_id: int, key: str) -> int | None:
+    """Return the column of a hint with a number."""
     for slot in program.slots:
         step = program.state.transform_steps[slot.step]
-        if step.tag == "PR" and step.stage_id == stage_id:
-            return int(program.columns[slot.step].start)
+        if isinstance(step, PragmaStep) and step.stage_id == stage_id:
+            if step.pragma_type.startswith(f"{key}$"):
+                return int(program.columns[slot.step].start)
     return None
 
 

@@ -19,11 +19,15 @@ from autotune.auto_scheduler.loops import (
 from autotune.auto_scheduler.refusal import refuse
 from autotune.auto_scheduler.replay import Replay
 from autotune.auto_scheduler.transform_steps.rows import positive, text, whole, wholes
+from autotune.errors import ScheduleError
 
 UNROLL = "auto_unroll_max_step"
+PIPELINE = "software_pipeline"
 SKIP_REGION = "debug_skip_region"
 # Of an unroll limit: more than that is no number of statements.
 _DIGITS = 9
+# More buffers than this leave no room for what is in them.
+MOST_BUFFERS = 16
 
 
 def _annotation(value: object) -> Annotation:
@@ -137,7 +141,12 @@ class ReorderStep(TransformStep):
 
 @dataclass(frozen=True)
 class PragmaStep(TransformStep):
-    """A stage got a hint: ``auto_unroll_max_step$N``, or ``debug_skip_region``."""
+    """A stage got a hint: ``auto_unroll_max_step$N``, ``software_pipeline$N``, or to be skipped.
+
+    ``software_pipeline`` is ours, TVM knows none: the copies in shared memory that hang at a loop
+    are made ahead of their use, by asynchronous copies in N buffers, or, with N of 1, through
+    registers in two. Without the step, as with N of 0, they are not.
+    """
 
     tag: ClassVar[str] = "PR"
     reads: ClassVar[Readers] = (whole, whole, text)
@@ -147,20 +156,32 @@ class PragmaStep(TransformStep):
     @property
     def unroll(self) -> int | None:
         """The most statements to unroll to; None if the hint is another one."""
+        return self._number(UNROLL)
+
+    @property
+    def pipeline(self) -> int | None:
+        """How many buffers copies are made in; None if the hint is another one."""
+        return self._number(PIPELINE)
+
+    def _number(self, wanted: str) -> int | None:
         key, _, value = self.pragma_type.partition("$")
-        if key != UNROLL:
+        if key != wanted:
             return None
         known = value.isdecimal() and value.isascii() and len(value) <= _DIGITS
         return int(value) if known else None
 
     def apply(self, state: StateObject) -> StateObject:
-        """Set the hint; an unroll limit is one of the stage, so the loop does not matter."""
+        """Set the hint; those with a number are of the stage, so the loop does not matter."""
         stage = state.compute_stage(self)
         if self.pragma_type == SKIP_REGION:
             return state.taken(self, attach=detach_stage(state.attach, self.stage_id))
-        if self.unroll is None:
-            raise refuse(self, f"expected {UNROLL}$<number> or {SKIP_REGION}")
-        attrs = replace(stage.attrs, auto_unroll_max_step=self.unroll)
+        if self.unroll is not None:
+            attrs = replace(stage.attrs, auto_unroll_max_step=self.unroll)
+        elif self.pipeline is not None and self.pipeline <= MOST_BUFFERS:
+            state.loop(self, stage, self.iter_id)
+            attrs = replace(stage.attrs, pipeline=self.pipeline)
+        else:
+            raise self._unknown()
         return state.with_stage(self, replace(stage, attrs=attrs))
 
     def replay(self, on: Replay) -> None:
@@ -170,8 +191,17 @@ class PragmaStep(TransformStep):
         elif self.unroll is not None:
             on.pragma(self.stage_id, self.iter_id, UNROLL, self.unroll)
             on.pragma(self.stage_id, self.iter_id, "unroll_explicit", True)
+        elif self.pipeline is not None and self.pipeline <= MOST_BUFFERS:
+            on.pipeline(self.stage_id, self.iter_id, self.pipeline)
         else:
-            raise refuse(self, f"expected {UNROLL}$<number> or {SKIP_REGION}")
+            raise self._unknown()
+
+    def _unknown(self) -> ScheduleError:
+        return refuse(
+            self,
+            f"expected {UNROLL}$<number>, {PIPELINE}$<number up to {MOST_BUFFERS}> or "
+            f"{SKIP_REGION}",
+        )
 
 
 @dataclass(frozen=True)
