@@ -8,9 +8,10 @@
 
 Times are those of the final race of each run. With ``--library`` the winner is also built by nvcc
 and timed in turns with what PyTorch calls, as `benchmarks.templates_gpu` does it: CUDA graphs,
-arrays resident in L2. ``--out`` is a folder for the CUDA text of each winner and for
-``results.jsonl``. On a CPU the winner and numpy's BLAS take turns in one process, and the least
-CPU time of each is shown: with one thread, as above, other work on the machine disturbs it little.
+arrays resident in L2. ``--out`` is a folder for the records of all trials, the CUDA text of each
+winner and ``results.jsonl``; ``--without pipelines`` tells what a structure brings. On a CPU the
+winner and numpy's BLAS take turns in one process, and the least CPU time of each is shown: with
+one thread, as above, other work on the machine disturbs it little.
 Costs are CPU seconds of one core: making programs of a graph, closed forms of 10,000 rows,
 proposing 64 candidates, learning from them, and lowering one of them.
 """
@@ -22,7 +23,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,24 @@ import autotune
 from autotune.auto_scheduler import (
     ComputeDAG,
     LocalBuilder,
+    RecordToFile,
     SearchTask,
     SketchPolicy,
     TuningOptions,
     XGBModel,
 )
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search import annotate_gpu
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of
 from benchmarks.cubin import Loaded, Replays, build, race
 from benchmarks.scheduler_cases import CASES, FIRST
+
+# Structures that a search can be denied: the list of choices, and what is left of it.
+ABLATIONS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "pipelines": ("PIPELINES", (0,)),
+    "vectors": ("VECTOR_LENGTHS", (1,)),
+}
 
 
 class Trials:
@@ -74,7 +83,11 @@ def tuned(name: str, options: argparse.Namespace, seed: int) -> None:
     on_gpu = task.target.backend.on_gpu
     builder = LocalBuilder(compiler="nvrtc") if on_gpu else LocalBuilder()
     trials, started = Trials(), time.perf_counter()
-    how = TuningOptions(options.trials, builder=builder, verbose=0, measure_callbacks=[trials])
+    callbacks: list[Any] = [trials]
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        callbacks.append(RecordToFile(str(options.out / f"{name}_{seed}.json")))
+    how = TuningOptions(options.trials, builder=builder, verbose=0, measure_callbacks=callbacks)
     task.tune(how, policy)
     wall_s = time.perf_counter() - started
     seconds = policy.result.seconds if policy.result else float("inf")
@@ -109,12 +122,22 @@ def report(row: dict[str, Any]) -> None:
 
 def keep(folder: Path, row: dict[str, Any], task: SearchTask, best: RecordedState) -> None:
     """Write the row and the text of the winner to a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
     with (folder / "results.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
     if task.target.backend.on_gpu:
         text = cuda_text(task, best)
         (folder / f"{row['name']}_{row['seed']}.cu").write_text(text, "utf-8")
+
+
+def captured(calls: Iterable[tuple[str, Callable[[], Any]]]) -> dict[str, Replays]:
+    """Capture what a library offers; what this version of it does not have is left out."""
+    found = {}
+    for label, call in calls:
+        try:
+            found[label] = Replays(call)
+        except RuntimeError as error:
+            print(f"    {label}: {str(error).splitlines()[0]}")
+    return found
 
 
 def beside_library(name: str, task: SearchTask, best: RecordedState) -> dict[str, Any]:
@@ -192,8 +215,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--target", default="cuda")
     parser.add_argument("--library", action="store_true", help="compare with PyTorch on the GPU")
     parser.add_argument("--out", type=Path, help="folder for what was found")
+    parser.add_argument("--without", nargs="+", choices=ABLATIONS, default=[])
     parser.add_argument("--costs", action="store_true", help="measure the search, not kernels")
     options = parser.parse_args(argv)
+    for structure in options.without:
+        setattr(annotate_gpu, *ABLATIONS[structure])
     for name in CASES if "all" in options.cases else options.cases:
         if options.costs:
             costs(name)

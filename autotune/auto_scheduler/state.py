@@ -200,7 +200,7 @@ class State:
         return self._annotate(stage, iterator, Annotation.VECTORIZE)
 
     def pragma(self, stage: StageKey, iterator: Iterator, pragma_type: str) -> None:
-        """Give a hint: ``auto_unroll_max_step$64``, ``software_pipeline$3``, ``debug_skip_region``."""
+        """Give a hint, such as ``auto_unroll_max_step$64``; see `PragmaStep`."""
         at, loop = self._loop(stage, iterator)
         check = Check(ScheduleError, "State.pragma")
         hint = check.text("pragma_type", pragma_type, "auto_unroll_max_step$64")

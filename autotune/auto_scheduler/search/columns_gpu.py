@@ -17,6 +17,8 @@ from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileI
 
 _WARP = 32.0
 _SECTOR = 32.0
+# Bytes of the widest access.
+_VECTOR = 16
 
 
 @dataclass(frozen=True)
@@ -51,18 +53,35 @@ class Traffic:
     Attributes:
         elements: in shared memory, of one chunk.
         copies: elements that one thread copies, divided by how many it copies at once.
+        regular: whether the copies of a thread are a constant distance apart.
         sectors: units of 32 bytes that one chunk reads from memory.
         loads: elements that one thread reads for one step of the reduction.
+        width: neighbours among them that one instruction reads.
+        distinct: threads of a warp that read different elements.
         conflict: threads of a warp that meet in one bank.
         held: elements that one thread copies.
     """
 
     elements: Column
     copies: Column
+    regular: Column
     sectors: Column
     loads: Column
+    width: Column
+    distinct: Column
     conflict: Column
     held: Column
+
+    @property
+    def reads(self) -> Column:
+        """Instructions by which a thread reads what it needs for one step."""
+        return self.loads / self.width
+
+    @property
+    def wavefronts(self) -> Column:
+        """Times that shared memory answers them, 32 words each; for one warp."""
+        words = np.maximum(self.distinct * self.width / _WARP, 1.0)
+        return self.reads * words * self.conflict
 
 
 class Levels:
@@ -191,14 +210,32 @@ def traffic_of(source: TileInput, rows: Rows, levels: Levels, shape: Shape) -> T
             strict=True,
         )
     ]
+    wide = _width(source, levels, extents)
+    distinct, conflict = _banks(source, levels, extents, wide)
     return Traffic(
         elements=elements,
         copies=np.ceil(elements / (shape.threads * width)),
+        regular=_regular(extents, shape.threads * width),
         sectors=sectors,
         loads=_product(per_thread, levels),
-        conflict=_conflict(source, levels, extents),
+        width=wide,
+        distinct=distinct,
+        conflict=conflict,
         held=np.ceil(elements / shape.threads),
     )
+
+
+def _regular(extents: list[Column], step: Column) -> Column:
+    """Return whether elements of a tile that are ``step`` apart are so in memory, 0 or 1.
+
+    Otherwise each copy of a thread needs divisions of its own to find its place.
+    """
+    regular = np.ones(len(step), bool)
+    inside = np.ones(len(step))
+    for extent in reversed(extents[1:]):
+        inside = inside * extent
+        regular &= (step % inside == 0) | (inside % step == 0)
+    return regular.astype(np.float64)
 
 
 def contiguous(source: TileInput, levels: Levels, extents: list[Column]) -> Column:
@@ -210,31 +247,51 @@ def contiguous(source: TileInput, levels: Levels, extents: list[Column]) -> Colu
     return run
 
 
-def _conflict(source: TileInput, levels: Levels, extents: list[Column]) -> Column:
-    """Estimate how many threads of a warp read one bank at different addresses.
+def _width(source: TileInput, levels: Levels, extents: list[Column]) -> Column:
+    """Return how many neighbours of a tile one instruction reads: what a thread uses together.
 
-    It looks at the innermost data axis that has more than one thread, and at the stride with which
-    its threads step through the tile in shared memory.
+    They are counted by one axis, a data axis or, where the steps are written out, a reduction; and
+    the rows of the tile have to begin where such vectors do.
     """
-    stride = np.zeros(levels.count)
-    threads = levels.one()
+    most = max(_VECTOR // source.item, 1)
+    factors = source.indices[0][-1] if source.indices and source.indices[0] else None
+    if factors is None or sum(factor != 0 for factor in factors) != 1:
+        return levels.one()
+    axis = next(i for i, factor in enumerate(factors) if factor)
+    if abs(factors[axis]) != 1:
+        return levels.one()
+    data = axis < len(levels.data)
+    run = levels.span(axis, slice(2, None), slice(1, None) if not data else slice(0, 0))
+    inner = extents[-1].astype(np.int64)
+    return np.gcd(np.gcd(run.astype(np.int64), inner), most).astype(np.float64)
+
+
+def _banks(
+    source: TileInput, levels: Levels, extents: list[Column], width: Column
+) -> tuple[Column, Column]:
+    """Return how many threads of a warp read different elements, and how many meet in a bank.
+
+    The second looks at the innermost data axis by whose threads the element depends.
+    """
     pitch = [levels.one()]
     for extent in reversed(extents[1:]):
         pitch.append(pitch[-1] * extent)
     pitch.reverse()
+    lanes, distinct, conflict = np.full(levels.count, _WARP), levels.one(), levels.one()
     for index in range(len(levels.data) - 1, -1, -1):
         lengths = levels.data[index]
         step = np.zeros(levels.count)
-        for dimension in range(len(source.shape)):
-            factors = source.indices[0][dimension]
+        for dimension, factors in enumerate(source.indices[0]):
             if factors is not None and factors[index]:
                 step = step + abs(factors[index]) * lengths[2:].prod(axis=0) * pitch[dimension]
-        first = (threads == 1) & (lengths[1] > 1)
-        stride = np.where(first, step, stride)
-        threads = np.where(first, lengths[1], threads)
-    lanes = np.minimum(threads, _WARP)
-    shared = np.gcd(np.maximum(stride, 1).astype(np.int64), 32).astype(np.float64)
-    return np.where(stride > 0, np.minimum(shared, lanes), 1.0)
+        here = np.minimum(lengths[1], lanes)
+        vectors = np.maximum(step / width, 1).astype(np.int64)
+        meeting = np.gcd(vectors, (_WARP / width).astype(np.int64)).astype(np.float64)
+        first = (distinct == 1) & (step > 0) & (here > 1)
+        conflict = np.where(first, np.minimum(meeting, here), conflict)
+        distinct = np.where(step > 0, distinct * here, distinct)
+        lanes = np.maximum(lanes / here, 1.0)
+    return distinct, conflict
 
 
 def _product(columns: list[Column], levels: Levels) -> Column:

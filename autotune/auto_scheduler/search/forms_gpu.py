@@ -35,6 +35,8 @@ _MOST_ACCUMULATORS = 128
 _MOST_DEPTH = 256
 # Instructions for copying one element or vector: address, guard, load, store.
 _COPY = 8.0
+# The same where each copy has to find its place by divisions.
+_COPY_APART = 20.0
 # Statements that may be written out before instructions come too slowly.
 _MOST_CODE = 192.0
 # Bytes at whose multiples the buffers of a pipeline begin.
@@ -286,21 +288,26 @@ class StageForms:
         """A draft of the time of the kernel."""
         shape, model = self.shape, self.model
         warps = np.ceil(shape.threads / 32)
-        reads = self._total([each.loads * each.conflict for each in self.traffic])
-        loads = self._total([each.loads for each in self.traffic])
+        reads = self._total([each.reads for each in self.traffic])
         fused = shape.accumulators * shape.depth
         loop = np.where(self.unrolled > 0, 0.3, 2.0) * shape.depth
-        copies = self._total([each.copies for _, each in self.copied])
-        issued = fused + reads * shape.depth + loop + copies * _COPY + 30.0
+        costs = [np.where(each.regular > 0, _COPY, _COPY_APART) for _, each in self.copied]
+        copying = self._total(
+            [cost * each.copies for cost, (_, each) in zip(costs, self.copied, strict=True)]
+        )
+        issued = fused + reads * shape.depth + loop + copying + 30.0
         together = np.minimum(self.resident, np.ceil(shape.blocks / model.sms))
         throughput = together * warps * issued / model.schedulers
+        answered = self._total([each.wavefronts for each in self.traffic]) * shape.depth
         waiting = np.where(self.unrolled > 0, 4.0, _LOOP_LATENCY)
-        serial = shape.depth * (np.maximum(shape.accumulators, 4.0) + loads + waiting)
-        alone = serial + copies * _COPY
+        serial = shape.depth * (np.maximum(shape.accumulators, 4.0) + reads + waiting)
+        alone = np.maximum(serial, warps * issued / model.schedulers) + copying
         late = np.maximum(alone + _ARRIVAL, (model.latency + alone) / np.maximum(self.ahead, 1.0))
         chain = np.where(self.ahead > 0, late, model.latency + alone)
         moved = self._total([each.sectors * 32.0 for _, each in self.copied])
-        memory = together * moved / model.l2_bytes_per_cycle
+        memory = np.maximum(
+            together * moved / model.l2_bytes_per_cycle, together * warps * answered
+        )
         chunk = np.maximum(np.maximum(throughput, memory), chain)
         written = shape.accumulators * warps * together * (32.0 / np.minimum(shape.run, 32.0))
         bloat = np.maximum(self.code / _MOST_CODE, 1.0) ** 1.5
@@ -322,9 +329,9 @@ class StageForms:
         ]  # fmt: skip
         for each, traffic in [*zip(self.tiled.inputs, self.traffic, strict=True)][:3]:
             width = none if each.vector is None else self.rows[:, each.vector]
-            columns += [traffic.elements, traffic.copies, traffic.sectors, traffic.loads]
-            columns += [traffic.conflict, width]
-        columns += [none] * (6 * max(0, 3 - len(self.traffic)))
+            columns += [traffic.elements, traffic.copies, traffic.sectors, traffic.reads]
+            columns += [traffic.conflict, width, traffic.width, traffic.regular]
+        columns += [none] * (8 * max(0, 3 - len(self.traffic)))
         columns += _lengths(self.levels.reductions, 4, 2, none)
         columns += _lengths(self.levels.data[::-1], 6, 4, none)
         return [np.where(np.isfinite(each), each, 0.0) for each in columns]
@@ -337,5 +344,5 @@ def _lengths(axes: list[Column], most: int, levels: int, none: Column) -> list[C
 
 
 # Columns of one tiled stage, and of a program.
-_STAGE = 21 + 3 * 6 + 4 * 2 + 6 * 4
+_STAGE = 21 + 3 * 8 + 4 * 2 + 6 * 4
 FEATURES = _STAGE + 6

@@ -184,9 +184,10 @@ def _hint_column(program: Program, stage_id: int, key: str) -> int | None:
     """Return the column of a hint with a number."""
     for slot in program.slots:
         step = program.state.transform_steps[slot.step]
-        if isinstance(step, PragmaStep) and step.stage_id == stage_id:
-            if step.pragma_type.startswith(f"{key}$"):
-                return int(program.columns[slot.step].start)
+        if not isinstance(step, PragmaStep) or step.stage_id != stage_id:
+            continue
+        if step.pragma_type.startswith(f"{key}$"):
+            return int(program.columns[slot.step].start)
     return None
 
 
