@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.hardware_params import HardwareParams
@@ -50,6 +51,21 @@ class RecordedTask:
     def target(self) -> Target:
         """The target."""
         return target_of(self.target_text)
+
+    @property
+    def key(self) -> str:
+        """The key of the graph and its arguments."""
+        return self.workload_key
+
+    @property
+    def name(self) -> str:
+        """The name of the function that makes the graph, or the hash of the graph."""
+        return str(_parts(self.workload_key)[0])
+
+    @property
+    def args(self) -> tuple[object, ...]:
+        """What the function is called with, or the shapes of the graph's tensors."""
+        return tuple(_parts(self.workload_key)[1:])
 
     @property
     def target_host(self) -> Target | None:
@@ -108,6 +124,16 @@ class RecordedTask:
             layout_rewrite_option=None if option is None else LayoutRewriteOption(option),
             task_inputs=list(self.task_input_names),
         )
+
+
+def _parts(key: str) -> list[Any]:
+    """Returns name and arguments of a key; a key that is no JSON list is its own name."""
+    try:
+        parts = json.loads(key)
+    except (ValueError, RecursionError):
+        return [key]
+    named = isinstance(parts, list) and parts and isinstance(parts[0], str)
+    return parts if named else [key]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ Versions v0.2 to v0.5 have fewer fields of the task. What we know beyond that st
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 
 from autotune.auto_scheduler.hardware_params import HardwareParams
@@ -44,6 +45,13 @@ NOTE = "# with "
 # The key there of `SearchProblem.graph_hash`.
 GRAPH_HASH = "graph_hash"
 _WORDS = 200
+# AutoTVM's lines may have the same keys, in any order; what stands under "i" begins otherwise.
+_STATE = re.compile(r'"i"\s*:\s*\[\s*\[')
+
+
+def holds_state(line: str) -> bool:
+    """Returns whether a line is a record of the auto-scheduler, and not one of a template."""
+    return '"input"' not in line and _STATE.search(line) is not None
 
 
 def encode(inp: MeasureInput, result: MeasureResult) -> str:
@@ -63,6 +71,14 @@ def encode_race(inp: MeasureInput, result: MeasureResult) -> str:
     """Returns the line of a final race: a comment to TVM's reader, with all we know in one."""
     extra = json.dumps(_known(inp, result), default=str)
     return f"{RACE_NOTE}{encode(inp, result)[:-1]}, {extra[1:-1]}}}"
+
+
+def encode_lines(inp: MeasureInput, result: MeasureResult) -> str:
+    """Returns the whole lines of a record, with its note before it, or of a final race."""
+    if result.evidence.race is not None:
+        return encode_race(inp, result) + "\n"
+    note = encode_note(inp, result)
+    return f"{note}\n{encode(inp, result)}\n" if note else encode(inp, result) + "\n"
 
 
 def encode_note(inp: MeasureInput, result: MeasureResult) -> str:

@@ -23,9 +23,8 @@ from autotune.cli.log_output import (
 from autotune.cli.log_plot import plot
 from autotune.cli.modules import import_templates
 from autotune.cli.tables import Table, say
-from autotune.driver import kernel_of
+from autotune.dashboard import ALL_LINES, source_of
 from autotune.measure.types import MeasureErrorNo
-from autotune.record.current import differs, task_refusal
 from autotune.record.tools import compact as compact_log
 from autotune.record.tools import pick_best, split_workload
 from autotune.tuner.result import default_of, title
@@ -60,6 +59,7 @@ def show(paths: tuple[Path, ...], task: str | None, form: str, top: int, limit: 
     if form:
         best = [one.row for group in logs.groups for one in group.fastest(top)]
         print_rows(best if top else [_summary(group) for group in logs.groups], form)
+        _say_problems(logs)
         return
     names = ", ".join(map(str, paths))
     say(f"{names}: {len(logs.trials)} trials of {len(logs.groups)} workloads\n")
@@ -76,8 +76,8 @@ def _summary(group: Group) -> Row:
     best = group.best
     good = [one for one in group.trials if one.result.ok]
     return {
-        "task": group.workload[0],
-        "args": list(group.workload[1:]),
+        "task": group.task.name,
+        "args": group.args,
         "target": group.target,
         "trials": len(group.trials),
         "good": len(good),
@@ -128,8 +128,13 @@ def _say_what_is_wrong(logs: Logs) -> None:
             counts[shorten(f"{kind} {line}".strip(), ERROR_WIDTH)] += 1
     for text, count in counts.most_common():
         say(f"{count:6} failed: {text}")
+    _say_problems(logs)
+
+
+def _say_problems(logs: Logs) -> None:
+    """Say what could not be read, where it does not mix with rows for a program."""
     for problem in logs.problems:
-        say(problem)
+        say(problem, err=True)
 
 
 @log.command()
@@ -166,15 +171,15 @@ def best(
     if form:
         rows = [{**one.row, **({"source": _source(one)[0]} if source else {})} for one in found]
         print_rows(rows, form)
+        _say_problems(logs)
         return
     for one in found:
         say(_described(one))
         if source:
             text, why = _source(one)
             say(f"\n{text.rstrip()}\n" if text else f"  source   not shown: {why}")
-    for problem in logs.problems:
-        say(problem)
-    if not found:
+    _say_problems(logs)
+    if not found and not logs.problems:
         say(f"no trial of {task or 'any task'} succeeded")
 
 
@@ -197,16 +202,7 @@ def _described(entry: Entry) -> str:
 
 def _source(entry: Entry) -> tuple[str, str]:
     """Return the text of the kernel of a record; or nothing, and why."""
-    refused = task_refusal(entry.inp.task)
-    if refused is not None:
-        return "", refused.why
-    try:
-        made = entry.inp.task.realise(entry.inp.config).what
-        if differs(entry.inp.config, entry.result, made, entry.inp.target) is not None:
-            return "", "the template makes another kernel now than the one that was measured"
-        return kernel_of(made, entry.inp.target).source, ""
-    except Exception as error:  # the template is the user's: whatever it raises is told
-        return "", str(error) or type(error).__name__
+    return source_of((entry.inp, entry.result))
 
 
 @log.command()
@@ -214,7 +210,7 @@ def _source(entry: Entry) -> tuple[str, str]:
 @click.argument("out", type=LOG)
 def pick(path: Path, out: Path) -> None:
     """Write the best record of each workload of PATH to OUT; what OUT holds competes."""
-    say(f"{pick_best(path, out)} best records in {out}")
+    say(f"{pick_best(path, out, ALL_LINES)} best records in {out}")
 
 
 @log.command()
@@ -222,7 +218,7 @@ def pick(path: Path, out: Path) -> None:
 @click.option("--clean/--all", default=True, help="Drop repeated configurations, or keep them.")
 def split(path: Path, clean: bool) -> None:
     """Write each workload of PATH to a file of its own, PATH.NNN.wkl."""
-    for made in split_workload(path, clean):
+    for made in split_workload(path, clean, ALL_LINES):
         say(str(made))
 
 
@@ -231,5 +227,5 @@ def split(path: Path, clean: bool) -> None:
 @click.option("--out", type=LOG, help="Where to write; by default PATH is replaced.")
 def compact(path: Path, out: Path | None) -> None:
     """Drop unreadable lines, and all but the last record of each configuration."""
-    kept, dropped = compact_log(path, out)
+    kept, dropped = compact_log(path, out, ALL_LINES)
     say(f"{kept} records kept, {dropped} lines dropped")

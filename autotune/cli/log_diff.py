@@ -68,8 +68,8 @@ def diff(
     else:
         say(_table(rows))
         _say_all(rows)
-        for text in filter(None, [problem, other]):
-            say(text)
+    for text in filter(None, [problem, other]):
+        say(text, err=True)
     for one in failed:
         say(f"regression: {_named(one)} on {one.target}: {_why(one)}", err=True)
     for one in missing:

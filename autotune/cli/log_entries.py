@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotune import workload as tuning
+from autotune.dashboard import ALL_LINES, name_of
+from autotune.dashboard import choices_of as named_choices
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.best import best_of, is_race
 from autotune.record.frame import KNOB, choices_of, row_of
-from autotune.record.reader import RACE_NOTE, LogReader, open_log
-from autotune.task import Task
-from autotune.task.workload import Workload
+from autotune.record.reader import RACE_NOTE, open_log
+from autotune.report import is_of
+from autotune.task import ConfigEntity, Task
 
 # Longest text of arguments in a table.
 _ARGS_WIDTH = 60
@@ -43,8 +44,11 @@ class Entry:
 
     @property
     def knobs(self) -> dict[str, Any]:
-        """The choices, as they stand in the log."""
-        return choices_of(self.inp.config)
+        """The choices, as they stand in the log; of the auto-scheduler those that have a name."""
+        config = self.inp.config
+        if isinstance(config, ConfigEntity):
+            return choices_of(config)
+        return {name: value for name, _, value in named_choices(config)}
 
     @property
     def row(self) -> dict[str, Any]:
@@ -53,7 +57,7 @@ class Entry:
         knobs = {key: value for key, value in row.items() if not key.startswith(KNOB)}
         return {
             **knobs,
-            "config": self.knobs,
+            "config": choices_of(self.inp.config),
             "raced": is_race(self.result),
             "log": str(self.path),
             "line": self.line,
@@ -65,13 +69,24 @@ class Group:
     """The records of one workload on one target, in order."""
 
     target: str
-    workload: Workload
     entries: Sequence[Entry]
+
+    @property
+    def task(self) -> Any:
+        """The workload, as the first record has it."""
+        return self.entries[0].inp.task
+
+    @property
+    def args(self) -> list[Any]:
+        """What tells it from others of its name."""
+        return list(getattr(self.task, "args", (self.task.key,)))
 
     @property
     def title(self) -> str:
         """The workload on one line."""
-        return f"{self.workload[0]} {shorten(str(self.workload[1:]))}"
+        if isinstance(self.task, Task):
+            return f"{self.task.name} {shorten(str(self.task.args))}"
+        return shorten(name_of(self.task).title)
 
     @property
     def trials(self) -> list[Entry]:
@@ -136,24 +151,21 @@ def read_logs(paths: Sequence[Path], task: str | None = None) -> Logs:
     Raises:
         LogMissingError: one cannot be opened.
     """
-    groups: dict[tuple[str, Workload], list[Entry]] = {}
+    groups: dict[tuple[str, str, str], list[Entry]] = {}
     problems: list[str] = []
     for path in paths:
         with open_log(path) as file:
             lines = _Counted(file)
-            reader = LogReader(lines, str(path), quiet=True, races=True)
+            reader = ALL_LINES.reader(lines, str(path), quiet=True)
             for inp, result in reader:
-                if task in (None, inp.task.name):
+                if is_of(inp.task, task):
                     again = lines.text.startswith(RACE_NOTE)
                     entry = Entry(inp, result, path, lines.number, again)
-                    groups.setdefault((str(inp.target), _title(inp.task)), []).append(entry)
+                    name = name_of(inp.task)
+                    key = str(inp.target), name.kind, name.key
+                    groups.setdefault(key, []).append(entry)
         problems += filter(None, [reader.report()])
-    return Logs([Group(*key, entries) for key, entries in groups.items()], problems)
-
-
-def _title(workload: tuning.Workload) -> Workload:
-    """Return the name of a workload and what tells it from others of that name."""
-    return workload.workload if isinstance(workload, Task) else (workload.name, workload.key)
+    return Logs([Group(key[0], entries) for key, entries in groups.items()], problems)
 
 
 def shorten(text: str, width: int = _ARGS_WIDTH) -> str:

@@ -3,16 +3,18 @@
 from typing import TYPE_CHECKING
 
 from autotune.dashboard.guard import Guard, is_local, new_token
-from autotune.dashboard.lines import LineReader, choices_of, name_of
+from autotune.dashboard.lines import ALL_LINES, LineReader, choices_of, name_of
 from autotune.dashboard.model import Model, snapshot
 from autotune.dashboard.page import assets, one_file
 from autotune.dashboard.view import View
+from autotune.dashboard.winner import source_of
 from autotune.utils.names import lazy
 
 if TYPE_CHECKING:
     from autotune.dashboard.server import run
 
 __all__ = [
+    "ALL_LINES",
     "Guard",
     "LineReader",
     "Model",
@@ -25,6 +27,7 @@ __all__ = [
     "one_file",
     "run",
     "snapshot",
+    "source_of",
 ]
 
 if not TYPE_CHECKING:

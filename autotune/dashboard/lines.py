@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from autotune.auto_scheduler import RecordedState, RecordedTask, record_codec
-from autotune.measure.types import MeasureInput, MeasureResult
-from autotune.record import RACE_NOTE
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
+from autotune.record import RACE_NOTE, encode
 from autotune.record.codec import Decoder
-from autotune.record.reader import protocol_of
+from autotune.record.reader import NETWORK_NOTE, protocol_of
+from autotune.record.tools import Lines
 from autotune.task import ConfigEntity, Task
 from autotune.workload import Candidate, Workload
 
-_SCHEDULED = '{"i"'
 _LONGEST_TITLE = 200
 
 
@@ -63,11 +64,31 @@ class LineReader:
         note, self._note = self._note, text if text.startswith(record_codec.NOTE) else ""
         line = text.removeprefix("\ufeff").removeprefix(RACE_NOTE)
         race = len(line) != len(text) and RACE_NOTE in text[: len(RACE_NOTE) + 1]
-        if line.startswith(_SCHEDULED):
+        if record_codec.holds_state(line):
             pair: Any = record_codec.decode(line, note)
         else:
             pair = self._decoder.decode(line, protocol_of(line))
         return None if pair is None else LogEntry(pair[0], pair[1], race)
+
+
+def _decode(races: bool) -> Callable[[str], Pair | None]:
+    reader = LineReader()
+
+    def decode(text: str) -> Pair | None:
+        one = reader.read(text)
+        return None if one is None or (one.race and not races) else (one.inp, one.result)
+
+    return decode
+
+
+def _encoded(inp: Any, result: MeasureResult) -> str:
+    if isinstance(inp.task, RecordedTask):
+        return record_codec.encode_lines(inp, result)
+    return encode(inp, result) + "\n"
+
+
+# Records of templates and of the auto-scheduler, and what was chosen for networks.
+ALL_LINES = Lines(_decode, _encoded, lambda line: line.startswith(NETWORK_NOTE))
 
 
 def name_of(task: Workload | RecordedTask) -> Name:

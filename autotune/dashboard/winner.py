@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from autotune.auto_scheduler import RecordedTask, SearchTask
 from autotune.dashboard.numbers import real, reals
 from autotune.dashboard.runs import Run
 from autotune.driver import kernel_of
@@ -12,7 +13,6 @@ from autotune.measure.evidence import Race
 from autotune.measure.types import Pair
 from autotune.record.current import differs, task_refusal
 from autotune.record.frame import choices_of
-from autotune.task import Task
 
 # The text of the kernel of a record, or nothing and why.
 SourceOf = Callable[[Pair], tuple[str, str]]
@@ -76,16 +76,18 @@ def _race(race: Race) -> dict[str, Any]:
 def source_of(pair: Pair) -> tuple[str, str]:
     """Return the text of the kernel of a record; or nothing, and why.
 
-    The template is run in this process, with arguments that are numbers and names only.
+    The template, or the function of the workload, is run in this process, with arguments that are
+    numbers and names only.
     """
     inp, result = pair
-    if not isinstance(inp.task, Task):
-        return "", "the log holds the steps of its schedule, not the computes they are applied to"
-    refused = task_refusal(inp.task)
+    task: Any = inp.task
+    refused = task_refusal(task)
     if refused is not None:
         return "", refused.why
     try:
-        made = inp.task.realise(inp.config).what
+        if isinstance(task, RecordedTask):
+            task = task.recovered(SearchTask)
+        made = task.realise(inp.config).what
         if differs(inp.config, result, made, inp.target) is not None:
             return "", "the template makes another kernel now than the one that was measured"
         return kernel_of(made, inp.target).source, ""

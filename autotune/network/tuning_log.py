@@ -18,14 +18,11 @@ from autotune.auto_scheduler import record_codec
 from autotune.errors import RecordError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.record.paths import LogPath, log_path
-from autotune.record.reader import RACE_NOTE, LogReader, open_log
+from autotune.record.reader import NETWORK_NOTE, RACE_NOTE, LogReader, open_log
 from autotune.record.writer import LogWriter
 from autotune.utils.check import Check
 
 logger = logging.getLogger("autotune")
-
-NETWORK_NOTE = "# network "
-_STATE = '{"i"'
 
 
 @dataclass
@@ -69,7 +66,7 @@ class NetworkLog:
             text = line.removeprefix(RACE_NOTE)
             if line.startswith(NETWORK_NOTE):
                 self._note(line)
-            elif text.startswith(_STATE):
+            elif not text.startswith("#") and record_codec.holds_state(text):
                 self._state(text, note)
             elif text.strip() and not text.startswith("#"):
                 templates.append(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,8 @@ logger = logging.getLogger("autotvm")
 
 # What a line begins with that holds the winner of a final race: a comment to AutoTVM's reader.
 RACE_NOTE = "# race "
+# And one that says what was chosen for a network: a comment to every reader of records.
+NETWORK_NOTE = "# network "
 # Unreadable lines named one by one in a warning.
 NAMED = 3
 # Lines of a file read at a time.
@@ -54,6 +56,8 @@ class LogReader(Iterable[Pair]):
         races: whether the winners of final races are given as well, which were trials before.
         ahead: how many lines may be read before the first of their records is asked for; more
             than one only where lines need not be waited for. Many at a time are read faster.
+        decode: reads one line, for logs that hold more than records of templates; what begins a
+            race is not taken off before. By default `Decoder.decode`.
 
     Attributes:
         problems: the unreadable lines met so far.
@@ -66,8 +70,10 @@ class LogReader(Iterable[Pair]):
         quiet: bool = False,
         races: bool = False,
         ahead: int = 1,
+        decode: Callable[[str], Pair | None] | None = None,
     ) -> None:
         self._ahead = ahead
+        self._decode = decode
         self._quiet = quiet
         self._races = races
         self._lines = lines
@@ -76,19 +82,28 @@ class LogReader(Iterable[Pair]):
         self._read = 0
 
     def __iter__(self) -> Iterator[Pair]:
-        decoder, numbered = Decoder(), enumerate(self._lines, start=1)
+        numbered = enumerate(self._lines, start=1)
+        decode = self._decode or self._of_templates(Decoder())
         while lines := list(islice(numbered, self._ahead)):
-            yield from self._decoded(decoder, lines)
+            yield from self._decoded(decode, lines)
         if self.problems and not self._quiet:
             logger.warning(self.report())
 
-    @collection_paused()
-    def _decoded(self, decoder: Decoder, lines: Sequence[tuple[int, str]]) -> list[Pair]:
-        pairs = []
-        for number, text in lines:
+    def _of_templates(self, decoder: Decoder) -> Callable[[str], Pair | None]:
+        def decode(text: str) -> Pair | None:
             line = text.removeprefix(RACE_NOTE) if self._races else text
+            return decoder.decode(line, protocol_of(line))
+
+        return decode
+
+    @collection_paused()
+    def _decoded(
+        self, decode: Callable[[str], Pair | None], lines: Sequence[tuple[int, str]]
+    ) -> list[Pair]:
+        pairs = []
+        for number, line in lines:
             try:
-                pair = decoder.decode(line, protocol_of(line))
+                pair = decode(line)
             except RecordError as error:
                 # Only the last line of a file has no newline.
                 self.problems.append(Problem(number, str(error), torn=not line.endswith("\n")))

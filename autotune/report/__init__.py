@@ -3,7 +3,7 @@
 from autotune.report.compare import Compared, Side, compare, overall
 from autotune.report.figures import PANELS, draw
 from autotune.report.html_report import html_comparison, html_report
-from autotune.report.reading import read_records
+from autotune.report.reading import is_of, read_records
 
 __all__ = [
     "PANELS",
@@ -13,6 +13,7 @@ __all__ = [
     "draw",
     "html_comparison",
     "html_report",
+    "is_of",
     "overall",
     "read_records",
 ]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from autotune.dashboard import LineReader, name_of
-from autotune.errors import RecordError
+from autotune.dashboard import ALL_LINES, name_of
 from autotune.measure.types import Pair
 from autotune.record.reader import open_log
-
-# Most characters of a reason that is shown.
-_LONGEST = 200
 
 
 def read_records(path: Path, task: str | None = None) -> tuple[list[Pair], str]:
@@ -23,19 +20,12 @@ def read_records(path: Path, task: str | None = None) -> tuple[list[Pair], str]:
     Raises:
         LogMissingError: it cannot be opened.
     """
-    reader, pairs, wrong = LineReader(), [], []
     with open_log(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                trial = reader.read(line)
-            except RecordError as error:
-                wrong.append(f"line {number}: {str(error)[:_LONGEST]}")
-                continue
-            if trial is not None and _wanted(trial.inp.task, task):
-                pairs.append((trial.inp, trial.result))
-    report = f"log {path}: {len(wrong)} lines could not be read ({wrong[0]})" if wrong else ""
-    return pairs, report
+        reader = ALL_LINES.reader(file, str(path), quiet=True)
+        pairs = [pair for pair in reader if is_of(pair[0].task, task)]
+    return pairs, reader.report()
 
 
-def _wanted(of: object, task: str | None) -> bool:
-    return task is None or task in (getattr(of, "name", None), name_of(of).title)  # type: ignore[arg-type]
+def is_of(of: Any, task: str | None) -> bool:
+    """Return whether a record is of a task, by its name or title; of any where none is given."""
+    return task is None or task in (getattr(of, "name", None), name_of(of).title)

@@ -60,7 +60,7 @@ def run(*args):
 
 def rows(done):
     assert done.exit_code == 0, done.output
-    return json.loads(done.output)
+    return json.loads(done.stdout)
 
 
 def test_show_counts_trials_and_gives_the_time_that_is_replayed(logs):
@@ -112,7 +112,7 @@ def test_the_best_configurations_are_ranked_and_each_is_named_once(logs):
 
 def test_csv_is_for_spreadsheets(logs):
     done = run("show", "--csv", "--top", 9, logs[0])
-    table = list(csv.DictReader(io.StringIO(done.output)))
+    table = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [row["index"] for row in table] == ["1", "0", "2", "0"]
     assert json.loads(table[1]["config"]) == {"k": 1, "t": [-1, 8]}
     assert float(table[0]["seconds"]) == pytest.approx(1.2e-6)
