@@ -79,7 +79,7 @@ class ConvTiling:
         return common.defines(
             batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
             sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1],
-            bias=s.bias, relu=s.relu, threads=self.threads, ci_per_split=self.per_split,
+            bias=s.bias, residual=s.residual, affine=s.affine, relu=s.relu, threads=self.threads, ci_per_split=self.per_split,
             channels=c["channels"], groups=c["groups"], pixels=c["pixels"], columns=c["columns"],
             rows=c["rows"], slices=c["slices"], split=c["split"], step=c["step"],
             stages=c["stages"], unroll=c["taps"] > 0, vec=max(c["taps"], 1),
@@ -92,11 +92,13 @@ class ConvTiling:
     def kernel(self) -> SourceKernel:
         """Return the kernel of this tiling."""
         s, c = self.shape, self.choice
-        # Without a bias the parameter is never read; the filters stand in for it.
-        names = ["data", "weight", "bias" if s.bias else "weight", "out"]
+        # What there is none of is never read; the filters stand in for it.
+        here = {each.name for each in s.arguments()}
+        rest = ["bias", "residual", "scale", "shift"]
+        names = ["data", "weight", *(each if each in here else "weight" for each in rest), "out"]
         two = c["split"] > 1 and not c["cluster"]
         out_size = s.outputs
-        main = [*names[:3], "partial" if two else "out"]
+        main = [*names[:-1], "partial" if two else "out"]
         calls = [call("conv2d_nchw", main, self.tiles, self.threads, self.shared_bytes)]
         if two:
             blocks = common.ceil_div(out_size, 128 * common.widest(out_size))

@@ -29,31 +29,21 @@ def _given(*operands: Any) -> tuple[Any, ...]:
     return tuple(each for each in operands if each is not None)
 
 
-@implements("nn.conv2d", "cpu")
-def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
-    """Offer the C kernel for whole convolutions with all that may follow."""
-    shape, rest = _plain_conv2d(layer), layer.epilogue
-    if shape is None or layer.op.groups != 1:  # type: ignore[attr-defined]
-        return None
-    if (rest.scale is None) != (rest.shift is None):
-        return None
-    args: tuple[Any, ...] = (*shape, rest.bias is not None, rest.relu)
-    if rest.residual is not None or rest.scale is not None:
-        args = (*args, rest.residual is not None, rest.scale is not None)
-    operands = _given(*layer.inputs, rest.bias, rest.residual, rest.scale, rest.shift)
-    return Offer("conv2d_nchw.cpu", args, operands)
+def _conv2d_nchw(template: str) -> Callable[[Layer], Offer | None]:
+    def conv2d(layer: Layer) -> Offer | None:
+        """Offer the hand-written kernel for whole convolutions with all that may follow."""
+        shape, rest = _plain_conv2d(layer), layer.epilogue
+        if shape is None or layer.op.groups != 1:  # type: ignore[attr-defined]
+            return None
+        if (rest.scale is None) != (rest.shift is None):
+            return None
+        args: tuple[Any, ...] = (*shape, rest.bias is not None, rest.relu)
+        if rest.residual is not None or rest.scale is not None:
+            args = (*args, rest.residual is not None, rest.scale is not None)
+        operands = _given(*layer.inputs, rest.bias, rest.residual, rest.scale, rest.shift)
+        return Offer(template, args, operands)
 
-
-@implements("nn.conv2d", "cuda")
-def conv2d_nchw_cuda(layer: Layer) -> Offer | None:
-    """Offer the CUDA kernel for whole convolutions with bias and ReLU."""
-    shape, rest = _plain_conv2d(layer), layer.epilogue
-    if shape is None or layer.op.groups != 1:  # type: ignore[attr-defined]
-        return None
-    if rest.residual is not None or rest.scale is not None:
-        return None
-    args = (*shape, rest.bias is not None, rest.relu)
-    return Offer("conv2d_nchw.cuda", args, _given(*layer.inputs, rest.bias))
+    return conv2d
 
 
 def _in_tvm(name: str, layer: Layer) -> tuple[Any, ...]:
@@ -132,6 +122,7 @@ def _softmax(template: str) -> Callable[[Layer], Offer | None]:
 
 
 for _kind in ("cpu", "cuda"):
+    implements("nn.conv2d", _kind)(_conv2d_nchw(f"conv2d_nchw.{_kind}"))
     implements("nn.conv2d", _kind)(_depthwise(f"te/depthwise_conv2d_nchw.{_kind}"))
     implements("nn.conv2d", _kind)(_te_conv2d(f"te/conv2d_nchw.{_kind}"))
     implements("nn.dense", _kind)(_gemm(f"gemm_nn.{_kind}"))

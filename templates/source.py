@@ -86,12 +86,17 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
 def conv2d_nchw_cuda(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
+    residual: bool = False, affine: bool = False,
 ) -> SourceKernel:  # fmt: skip
     """Convolve ``n`` images of ``ci`` channels, h x w, by ``co`` filters kh x kw, float32 NCHW.
 
-    The function takes data, weight, bias (one value a channel, when asked for) and out.
+    The function takes data, weight, bias (one value a channel, when asked for) and out. Before
+    out it takes, when asked for, a residual, which is added, and a scale and a shift (one value a
+    channel), by which the sum is multiplied and increased before the ReLU.
     """
-    shape = Conv2d(n, h, w, co, ci, kh, kw, pair(stride), pair(padding), bias, relu)
+    shape = Conv2d(
+        n, h, w, co, ci, kh, kw, pair(stride), pair(padding), bias, relu, residual, affine
+    )
     return tunable(conv2d_cuda, shape, "cuda")
 
 
@@ -101,11 +106,7 @@ def conv2d_nchw_cpu(
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
     residual: bool = False, affine: bool = False,
 ) -> SourceKernel:  # fmt: skip
-    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU.
-
-    After the bias it takes, when asked for, a residual, which is added, and a scale and a shift
-    (one value a channel), by which the sum is multiplied and increased before the ReLU.
-    """
+    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU."""
     shape = Conv2d(
         n, h, w, co, ci, kh, kw, pair(stride), pair(padding), bias, relu, residual, affine
     )

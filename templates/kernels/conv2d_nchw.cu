@@ -23,9 +23,20 @@ constexpr int W_FLOATS = TILE_CO * W_PITCH;
 constexpr int TILES_X = (OW + TILE_OX - 1) / TILE_OX;
 constexpr int TILES_Y = (OH + ROWS - 1) / ROWS;
 
-__device__ __forceinline__ float finish(float sum, const float* bias, int co) {
+// What follows the sum of channel `co` that lies at `at` in the output.
+struct Rest {
+  const float *bias, *residual, *scale, *shift;
+};
+
+__device__ __forceinline__ float finish(float sum, const Rest& rest, int co, int at) {
 #if BIAS
-  sum += bias[co];
+  sum += rest.bias[co];
+#endif
+#if RESIDUAL
+  sum += __ldg(rest.residual + at);
+#endif
+#if AFFINE
+  sum = fmaf(sum, rest.scale[co], rest.shift[co]);
 #endif
 #if RELU
   sum = fmaxf(sum, 0.0f);
@@ -145,7 +156,9 @@ __device__ __forceinline__ float sum_slices(const float* partial, int i) {
 
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
     const float* __restrict__ data, const float* __restrict__ weight,
-    const float* __restrict__ bias, float* __restrict__ out) {
+    const float* __restrict__ bias, const float* __restrict__ residual,
+    const float* __restrict__ scale, const float* __restrict__ shift, float* __restrict__ out) {
+  const Rest rest = {bias, residual, scale, shift};
   extern __shared__ float4 shared_memory[];
   float* const xs = reinterpret_cast<float*>(shared_memory);
   float* const ws = xs + STAGES * X_FLOATS;
@@ -227,11 +240,11 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
     if (co >= CO || oy >= OH || ox >= OW) continue;
     const int at = ((n * CO + co) * OH + oy) * OW + ox;
 #if CLUSTER
-    out[at] = finish(cluster_sum<SPLIT>(partial + i), bias, co);
+    out[at] = finish(cluster_sum<SPLIT>(partial + i), rest, co, at);
 #elif SPLIT > 1
     out[blockIdx.z * (BATCH * CO * OH * OW) + at] = sum_slices(partial, i);
 #else
-    out[at] = finish(sum_slices(partial, i), bias, co);
+    out[at] = finish(sum_slices(partial, i), rest, co, at);
 #endif
   }
 #if CLUSTER
@@ -242,14 +255,17 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
 #if SPLIT > 1 && !CLUSTER
 // Adds up the ranges of input channels; `partial` is what the first kernel wrote.
 extern "C" __global__ void __launch_bounds__(128) conv2d_nchw_reduce(
-    const float* __restrict__ partial, const float* __restrict__ bias, float* __restrict__ out) {
+    const float* __restrict__ partial, const float* __restrict__ bias,
+    const float* __restrict__ residual, const float* __restrict__ scale,
+    const float* __restrict__ shift, float* __restrict__ out) {
+  const Rest rest = {bias, residual, scale, shift};
   constexpr int SIZE = BATCH * CO * OH * OW;
   const int i = (blockIdx.x * 128 + threadIdx.x) * R_VEC;
   if (i >= SIZE) return;
   float total[R_VEC];
   add_parts<SPLIT>(total, partial + i, SIZE);
 #pragma unroll
-  for (int v = 0; v < R_VEC; ++v) total[v] = finish(total[v], bias, (i + v) / (OH * OW) % CO);
+  for (int v = 0; v < R_VEC; ++v) total[v] = finish(total[v], rest, (i + v) / (OH * OW) % CO, i + v);
   store_vector<R_VEC>(out + i, total);
 }
 #endif

@@ -94,7 +94,8 @@ def test_a_residual_is_added_to_all_pixels_whatever_their_number(image):
 @pytest.mark.parametrize(
     ("template", "epilogue", "kinds"),
     [
-        ("conv2d_nchw.cuda", "bias-residual-relu", ["template", "rule"]),
+        ("conv2d_nchw.cuda", "bias-residual-relu", ["template"]),
+        ("conv2d_nchw.cuda", "residual-affine-relu", ["template"]),
         ("te/conv2d_nchw.cuda", "residual", ["template", "rule"]),
     ],
 )

@@ -23,6 +23,8 @@ SMALL = [
     ("conv2d_nchw", (2, 5, 7, 6, 5, 3, 3, (1, 1), (1, 1), True, True), 4),
     ("conv2d_nchw", (1, 9, 8, 5, 3, 5, 3, (2, 2), (2, 1)), 3),
     ("conv2d_nchw", (1, 7, 6, 3, 6, 1, 1, 2, 0, True), 3),
+    ("conv2d_nchw", (2, 5, 6, 4, 8, 3, 3, 1, 1, True, True, True, True), 4),
+    ("conv2d_nchw", (1, 5, 5, 3, 8, 1, 1, 1, 0, False, False, True, False), 2),
     ("gemm_nn", (13, 20, 17), 3),
     ("gemm_nn", (1, 36, 32), 2),
     ("gemm_nn", (9, 7, 12), 2),
