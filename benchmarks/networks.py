@@ -1,12 +1,16 @@
-"""Whole networks on a CPU against PyTorch: whether they are right, and how long they take.
+"""Whole networks against PyTorch: whether they are right, and how long they take.
 
     python -m benchmarks.networks                            # right? all of them, untuned
     python -m benchmarks.networks --time resnet-18           # and timed
     python -m benchmarks.networks --time resnet-18 --tune 300 --log r18.log
+    python -m benchmarks.networks --check --target cuda --time resnet-18 --tune 180 --log r18.log
 
 Parameters are drawn so that folding shows: scales of both signs, means and shifts that are not 0.
-Errors are norms of differences to PyTorch in float64. Times are CPU time of the process and, in
-turns with PyTorch eager in float32, wall time; both use all cores. PyTorch must be installed.
+Errors are norms of differences to PyTorch in float64. On a CPU times are CPU time of the process
+and, in turns with PyTorch, wall time; both use all cores. On a GPU they are times of CUDA graphs
+in turns: ours, and PyTorch's of the network as it is and after our passes (batch norms folded), in
+NCHW and channels_last, with cuDNN's choice by measuring, in strict float32. PyTorch must be
+installed.
 """
 
 from __future__ import annotations
@@ -20,23 +24,33 @@ from typing import Any
 import numpy as np
 
 from autotune.graph import Graph
-from autotune.network import History, compile_network, report, tune_network
+from autotune.network import (
+    CompiledNetwork,
+    History,
+    NetworkInstance,
+    compile_network,
+    report,
+    tune_network,
+)
+from autotune.network.choice import by_rule
+from autotune.network.compile import simplify_graph
+from autotune.target import Target
 from autotune.tvm.relay import testing
 from benchmarks.torch_graph import TorchGraph
 
-NETWORKS: dict[str, Callable[[], Any]] = {
-    "resnet-18": lambda: testing.resnet.get_workload(num_layers=18),
-    "resnet-50": lambda: testing.resnet.get_workload(num_layers=50),
-    "mobilenet": lambda: testing.mobilenet.get_workload(),
-    "squeezenet_v1.1": lambda: testing.squeezenet.get_workload(version="1.1"),
-    "inception_v3": lambda: testing.inception_v3.get_workload(),
-    "vgg-16": lambda: testing.vgg.get_workload(1, num_layers=16),
+NETWORKS: dict[str, Callable[[int], Any]] = {
+    "resnet-18": lambda n: testing.resnet.get_workload(n, num_layers=18),
+    "resnet-50": lambda n: testing.resnet.get_workload(n, num_layers=50),
+    "mobilenet": lambda n: testing.mobilenet.get_workload(n),
+    "squeezenet_v1.1": lambda n: testing.squeezenet.get_workload(n, version="1.1"),
+    "inception_v3": lambda n: testing.inception_v3.get_workload(n),
+    "vgg-16": lambda n: testing.vgg.get_workload(n, num_layers=16),
 }
 
 
-def bound(name: str, seed: int = 0) -> Graph:
+def bound(name: str, seed: int = 0, batch: int = 1) -> Graph:
     """Return a network with drawn parameters."""
-    module, params = NETWORKS[name]()
+    module, params = NETWORKS[name](batch)
     rng = np.random.default_rng(seed)
     drawn = {}
     for key, value in params.items():
@@ -52,54 +66,95 @@ def bound(name: str, seed: int = 0) -> Graph:
     return graph
 
 
-def check(name: str, torch: Any) -> None:
-    """Print how far an untuned network is from PyTorch in float64."""
-    graph = bound(name)
-    data = np.random.default_rng(1).normal(size=graph.inputs[0].shape).astype("float32")
-    begun = time.monotonic()
-    instance = compile_network(graph, "llvm").instance()
-    (got,) = instance(data)
-    first_s = time.monotonic() - begun
+def input_of(graph: Graph) -> np.ndarray[Any, Any]:
+    """Return numbers for the network's input."""
+    return np.random.default_rng(1).normal(size=graph.inputs[0].shape).astype("float32")
+
+
+def exact_of(graph: Graph, torch: Any) -> np.ndarray[Any, Any]:
+    """Return what PyTorch computes in float64."""
     exact = TorchGraph(graph, torch, torch.float64)
     with torch.no_grad():
-        want = exact(exact.tensor(data))[0].numpy()
-    error = np.linalg.norm(got.numpy() - want) / np.linalg.norm(want)
+        found: np.ndarray[Any, Any] = exact(exact.tensor(input_of(graph)))[0].numpy()
+    return found
+
+
+def error_of(instance: NetworkInstance, data: np.ndarray[Any, Any], want: Any) -> float:
+    """Run a network; return how far it is from what is wanted, in the 2-norm."""
+    (got,) = instance(data)
+    return float(np.linalg.norm(got.numpy() - want) / np.linalg.norm(want))
+
+
+def check(name: str, torch: Any, target: Target) -> None:
+    """Print how far an untuned network is from PyTorch in float64."""
+    graph = bound(name)
+    begun = time.monotonic()
+    instance = compile_network(graph, target).instance()
+    instance(input_of(graph))
+    first_s = time.monotonic() - begun
+    error = error_of(instance, input_of(graph), exact_of(graph, torch))
     print(f"{name:16} error {error:.1e}, first output after {first_s:.1f} s", flush=True)
 
 
-def timed(name: str, torch: Any, tune_s: float, log: str, rounds: int) -> None:
-    """Print the times of a network, untuned, tuned and by PyTorch, in turns."""
-    graph = bound(name)
-    data = np.random.default_rng(1).normal(size=graph.inputs[0].shape).astype("float32")
-    networks = {"untuned": compile_network(graph, "llvm")}
+def networks_of(
+    graph: Graph, target: Target, tune_s: float, log: str
+) -> dict[str, CompiledNetwork]:
+    """Return the network compiled in several ways, by their names."""
+    found = {}
+    if target.backend.on_gpu:
+        found["by rule"] = compile_network(graph, target, choose=by_rule)
+    begun = time.monotonic()
+    found["untuned"] = compile_network(graph, target)
+    print(f"untuned: compiled in {time.monotonic() - begun:.1f} s", flush=True)
     if tune_s:
-        networks["tuned"] = tune_network(graph, None, "llvm", budget_s=tune_s, log=log)
+        begun = time.monotonic()
+        found["tuned"] = tune_network(graph, None, target, budget_s=tune_s, log=log)
+        print(f"tuned: {time.monotonic() - begun:.1f} s with its race", flush=True)
     elif log:
-        networks["tuned"] = compile_network(graph, "llvm", choose=History(log).choose)
-    runs: dict[str, Callable[[], object]] = {}
-    for key, network in networks.items():
-        instance = network.instance()
-        instance(data)
-        runs[key] = instance.run
-        print(f"\n{name}, {key}\n{report(instance, floors=False)}\n", flush=True)
+        found["tuned"] = compile_network(graph, target, choose=History(log).choose)
+    return found
+
+
+def timed(name: str, torch: Any, target: Target, options: argparse.Namespace) -> None:
+    """Print the times of a network, untuned, tuned and by PyTorch, in turns."""
+    graph = bound(name, batch=options.batch)
+    data, want = input_of(graph), exact_of(graph, torch)
+    instances = {}
+    log = options.log.replace("{}", name)
+    for key, network in networks_of(graph, target, options.tune, log).items():
+        instances[key] = network.instance()
+        error = error_of(instances[key], data, want)
+        print(f"\n{name}, {key}: error {error:.1e}")
+        print(f"{report(instances[key], floors=target.backend.on_gpu)}\n", flush=True)
+    head = f"{name} batch {options.batch}"
+    with torch.no_grad():
+        if target.backend.on_gpu:
+            _time_on_gpu(head, graph, instances, torch, options.rounds)
+        else:
+            _time_on_cpu(head, graph, instances, torch, options.rounds)
+
+
+def _time_on_cpu(
+    head: str, graph: Graph, instances: dict[str, NetworkInstance], torch: Any, rounds: int
+) -> None:
+    runs: dict[str, Callable[[], object]] = {key: one.run for key, one in instances.items()}
     peer = TorchGraph(graph, torch, torch.float32)
-    tensor = peer.tensor(data)
+    tensor = peer.tensor(input_of(graph))
     runs["torch"] = lambda: peer(tensor)
     frozen = _optimised(peer, tensor, torch)
     runs["torch, traced and frozen"] = lambda: frozen(tensor)
     wall: dict[str, list[float]] = {key: [] for key in runs}
     cpu: dict[str, list[float]] = {key: [] for key in runs}
-    with torch.no_grad():
-        for _ in range(rounds):
-            for key, run in runs.items():
-                run()
-                begun, spent = time.perf_counter(), time.process_time()
-                run()
-                cpu[key].append(time.process_time() - spent)
-                wall[key].append(time.perf_counter() - begun)
+    for _ in range(rounds):
+        for key, run in runs.items():
+            run()
+            begun, spent = time.perf_counter(), time.process_time()
+            run()
+            cpu[key].append(time.process_time() - spent)
+            wall[key].append(time.perf_counter() - begun)
     for key in runs:
         print(
-            f"{name} {key:26} wall {statistics.median(wall[key]) * 1e3:8.2f} ms (least "
+            f"{head} {key:26} wall {statistics.median(wall[key]) * 1e3:8.2f} ms (least "
             f"{min(wall[key]) * 1e3:.2f}), CPU {statistics.median(cpu[key]) * 1e3:8.2f} ms"
         )
 
@@ -111,9 +166,64 @@ def _optimised(peer: TorchGraph, tensor: Any, torch: Any) -> Any:
         def forward(self, x: Any) -> Any:
             return peer(x)[0]
 
-    with torch.no_grad():
-        traced = torch.jit.trace(Module().eval(), tensor)
-        return torch.jit.optimize_for_inference(torch.jit.freeze(traced))
+    traced = torch.jit.trace(Module().eval(), tensor)
+    return torch.jit.optimize_for_inference(torch.jit.freeze(traced))
+
+
+# Runs in one sample on a GPU.
+_RUNS = 20
+
+
+def _time_on_gpu(
+    head: str, graph: Graph, instances: dict[str, NetworkInstance], torch: Any, rounds: int
+) -> None:
+    samples: dict[str, Callable[[], float]] = {}
+    for key, instance in instances.items():
+        sampler = instance.program.sampler()
+        samples[key] = lambda s=sampler: s.sample(_RUNS) / _RUNS  # type: ignore[misc]
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    for passes, one in (("", graph), (", batch norms folded", simplify_graph(graph))):
+        for last in (False, True):
+            layout = "channels_last" if last else "NCHW"
+            sample = _torch_graph(one, torch, last)
+            samples[f"CUDA graph of torch, {layout}{passes}"] = sample
+    times: dict[str, list[float]] = {key: [] for key in samples}
+    for number in range(rounds + 1):
+        for key, sample in samples.items():
+            seconds = sample()
+            if number:  # the first one warms up
+                times[key].append(seconds)
+    for key, taken in times.items():
+        low, middle, high = (1e6 * f(taken) for f in (min, statistics.median, max))
+        print(f"{head} {key:48} {middle:8.1f} us ({low:.1f} to {high:.1f})", flush=True)
+
+
+def _torch_graph(graph: Graph, torch: Any, channels_last: bool) -> Callable[[], float]:
+    """Return what replays PyTorch's CUDA graph of a network, and returns the seconds of a run."""
+    peer = TorchGraph(graph, torch, torch.float32, "cuda", channels_last)
+    tensor = peer.tensor(input_of(graph))
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            peer(tensor)
+        stream.synchronize()
+        replayed = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(replayed, stream=stream):
+            kept = peer(tensor)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def sample() -> float:
+        with torch.cuda.stream(stream):
+            start.record()
+            for _ in range(_RUNS):
+                replayed.replay()
+            end.record()
+            end.synchronize()
+        assert kept
+        return float(start.elapsed_time(end)) * 1e-3 / _RUNS
+
+    return sample
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -121,16 +231,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--check", nargs="*", choices=[*NETWORKS], help="networks; all by default")
     parser.add_argument("--time", nargs="*", choices=[*NETWORKS], default=[])
+    parser.add_argument("--target", default="llvm")
+    parser.add_argument("--batch", type=int, default=1, help="of what is timed")
     parser.add_argument("--tune", type=float, default=0.0, metavar="SECONDS")
-    parser.add_argument("--log", default="", help="of tuning")
+    parser.add_argument("--log", default="", help="of tuning; {} in it becomes the network's name")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args(argv)
     import torch
 
-    for name in NETWORKS if options.check is None and not options.time else options.check or ():
-        check(name, torch)
+    target = Target(options.target)
+    if options.check is not None or not options.time:
+        for name in options.check or NETWORKS:
+            check(name, torch, target)
     for name in options.time:
-        timed(name, torch, options.tune, options.log or f"{name}.log", options.rounds)
+        timed(name, torch, target, options)
 
 
 if __name__ == "__main__":

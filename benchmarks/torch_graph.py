@@ -19,12 +19,23 @@ class TorchGraph:
         graph: in NCHW.
         torch: the module.
         dtype: of all numbers with a fraction, such as ``torch.float64``.
+        device: where they lie.
+        channels_last: whether images and filters lie in memory as NHWC.
     """
 
-    def __init__(self, graph: Graph, torch: Any, dtype: Any) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        torch: Any,
+        dtype: Any,
+        device: str = "cpu",
+        channels_last: bool = False,
+    ) -> None:
         self._graph = graph
         self._torch = torch
         self._dtype = dtype
+        self._device = device
+        self._channels_last = channels_last
         self._known: dict[Value, Any] = {
             value: self.tensor(value.array)
             for node in graph.nodes
@@ -33,8 +44,11 @@ class TorchGraph:
         }
 
     def tensor(self, array: Any) -> Any:
-        """Return numbers as a tensor of the dtype of the graph."""
-        return self._torch.from_numpy(np.array(array)).to(self._dtype)
+        """Return numbers as a tensor of the dtype of the graph, where it is computed."""
+        made = self._torch.from_numpy(np.array(array)).to(self._device, self._dtype)
+        if self._channels_last and made.ndim == 4:
+            made = made.to(memory_format=self._torch.channels_last)
+        return made
 
     def __call__(self, *tensors: Any) -> list[Any]:
         """Return the outputs."""
@@ -49,6 +63,7 @@ class TorchGraph:
         simple: dict[str, Callable[..., Any]] = {
             "nn.relu": torch.relu,
             "add": torch.add,
+            "multiply": torch.mul,
             "concatenate": lambda *parts: torch.cat(parts, op.along),  # type: ignore[attr-defined]
             "nn.dense": f.linear,
             "nn.batch_flatten": lambda a: a.flatten(1),

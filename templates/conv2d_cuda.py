@@ -79,7 +79,8 @@ class ConvTiling:
         return common.defines(
             batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
             sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1],
-            bias=s.bias, residual=s.residual, affine=s.affine, relu=s.relu, threads=self.threads, ci_per_split=self.per_split,
+            bias=s.bias, residual=s.residual, affine=s.affine, relu=s.relu,
+            threads=self.threads, ci_per_split=self.per_split,
             channels=c["channels"], groups=c["groups"], pixels=c["pixels"], columns=c["columns"],
             rows=c["rows"], slices=c["slices"], split=c["split"], step=c["step"],
             stages=c["stages"], unroll=c["taps"] > 0, vec=max(c["taps"], 1),

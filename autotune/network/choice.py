@@ -10,6 +10,7 @@ from autotune.errors import AutotuneError
 from autotune.graph import Constant, Node, Operator, Pattern, Value
 from autotune.graph.fuse import Function
 from autotune.graph.passes import folded
+from autotune.kernel import SourceKernel
 from autotune.network.implementations import FunctionOffer, offers_of
 from autotune.target import Target
 from autotune.task import ConfigEntity, DispatchContext
@@ -95,16 +96,19 @@ class Unit:
 def choose_untuned(function: Function, target: Target) -> Choice:
     """Return how a function is computed before anything was tuned.
 
-    On a CPU that is the default configuration of the first template that computes it. Functions
-    of no template, and all on a GPU, are scheduled by rule.
+    That is the default configuration of the first template that computes it; on a GPU, of the
+    first hand-written one, whose default follows from the shape and the device. Functions of no
+    template are scheduled by rule.
     """
-    if target.backend.on_gpu:
-        return RULE
     for offer in offers_of(function, target):
         candidate = offer.task.default()
-        if candidate is not None:
+        if candidate is not None and (not target.backend.on_gpu or _by_hand(offer, candidate)):
             return Choice("template", offer.task, candidate, offer)
     return RULE
+
+
+def _by_hand(offer: FunctionOffer, candidate: ConfigEntity) -> bool:
+    return isinstance(offer.task.realise(candidate).what, SourceKernel)
 
 
 def by_dispatch(context: DispatchContext) -> Chooser:

@@ -15,6 +15,8 @@ from autotune.errors import DeviceError
 
 # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may go on using the device meanwhile.
 _THREAD_LOCAL = 1
+# CU_EVENT_RECORD_EXTERNAL: while a stream is captured the event becomes a node of the graph.
+_EXTERNAL = 1
 
 
 class Graph:
@@ -49,6 +51,43 @@ class Graph:
     def launch(self) -> None:
         """Queue all of it on the stream."""
         _call("cuGraphLaunch", self._exec, self._stream)
+
+
+class GraphEvent:
+    """A mark of time that a graph makes whenever it comes by.
+
+    Raises:
+        DeviceError: there is no memory for it.
+    """
+
+    def __init__(self) -> None:
+        self._event = ctypes.c_void_p()
+        weakref.finalize(self, _destroy_event, self._event)
+        _call("cuEventCreate", ctypes.byref(self._event), ctypes.c_uint(0))
+
+    def record(self, stream: Any) -> None:
+        """Queue it on a stream that is being captured.
+
+        Raises:
+            DeviceError: it cannot be queued.
+        """
+        handle = ctypes.c_void_p(stream.handle)
+        _call("cuEventRecordWithFlags", self._event, handle, ctypes.c_uint(_EXTERNAL))
+
+    def seconds_till(self, later: GraphEvent) -> float:
+        """Return the seconds to another event; both have happened.
+
+        Raises:
+            DeviceError: one of them has not.
+        """
+        found = ctypes.c_float()
+        _call("cuEventElapsedTime", ctypes.byref(found), self._event, later._event)
+        return found.value * 1e-3
+
+
+def _destroy_event(handle: ctypes.c_void_p) -> None:
+    if handle.value:
+        _driver().cuEventDestroy_v2(handle)
 
 
 def _destroy(handle: ctypes.c_void_p) -> None:

@@ -10,7 +10,7 @@ from autotune.errors import DeviceError
 from autotune.runtime.device import Device
 from autotune.runtime.nvidia.driver import activated, driver
 from autotune.runtime.nvidia.executable import CudaExecutable
-from autotune.runtime.nvidia.graph import Graph
+from autotune.runtime.nvidia.graph import Graph, GraphEvent
 from autotune.runtime.nvidia.nvml import read_clocks
 from autotune.runtime.program import Program, ProgramStep
 from autotune.runtime.timing import Clocks
@@ -45,6 +45,7 @@ class CudaProgram(Program):
                     executable.queue(addresses, step.workspaces)
 
             self._graph = Graph(self.stream, queue) if self.steps else None
+        self._timed: tuple[Graph, list[GraphEvent]] | None = None
 
     def queue(self) -> None:
         """Queue one run on the program's stream. A context is current."""
@@ -62,16 +63,34 @@ class CudaProgram(Program):
             self.stream.synchronize()
 
     def step_seconds(self) -> list[float]:
-        """Run all steps once, one by one; return the seconds of each, its launch included."""
+        """Run all steps once; return the seconds of each, from the end of the one before it.
+
+        They are timed within a graph, so that no launch of the host stands between them.
+        """
+        if not self.steps:
+            return []
         with activated(self.device.index):
-            events = [driver.Event() for _ in range(len(self._queued) + 1)]
+            if self._timed is None:
+                self._timed = self._timed_graph()
+            graph, events = self._timed
+            graph.launch()
+            self.stream.synchronize()
+            return [a.seconds_till(b) for a, b in itertools.pairwise(events)]
+
+    def _timed_graph(self) -> tuple[Graph, list[GraphEvent]]:
+        """Return the graph with an event before the first step and after each."""
+        events = [GraphEvent() for _ in range(len(self._queued) + 1)]
+
+        def queue() -> None:
             events[0].record(self.stream)
             for (executable, addresses, step), end in zip(self._queued, events[1:], strict=True):
                 executable.stream = self.stream
                 executable.queue(addresses, step.workspaces)
                 end.record(self.stream)
-            self.stream.synchronize()
-            return [float(a.time_till(b)) * 1e-3 for a, b in itertools.pairwise(events)]
+
+        graph = Graph(self.stream, queue)
+        graph.launch()  # the first launch uploads it
+        return graph, events
 
     def sampler(self) -> CudaProgramSampler:
         """Return what times whole runs."""
