@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from autotune.network.arms import Arm, Tuned
@@ -13,15 +14,19 @@ _PAST, _WINDOW = 0.2, 3
 _AT_FLOOR = 1.15
 # Of a way that seems beaten: the part of its gain that is believed in nevertheless.
 _BEATEN = 0.02
+# Of a way that was not tried for a function: how much better than elsewhere it may turn out, how
+# much slower than the best one counts at most, and seconds that stand for no time at all.
+_UNTRIED, _HOPELESS, _SOON = 0.7, 100.0, 1e-6
 
 
 def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
     """Return what to tune next, or None where nothing is left to try.
 
-    First every function gets a kernel, the largest first; then each way a first look, those of
-    what takes longest first. From then on a round goes where the network gains most per second,
-    as in Ansor's scheduler of tasks (Zheng et al., OSDI 2020, section 6), with a function's gain
-    counted from the best of all its ways.
+    First every function gets a kernel, the largest first. From then on a round goes where the
+    network gains most per second, as in Ansor's scheduler of tasks (Zheng et al., OSDI 2020,
+    section 6), with a function's gain counted from the best of all its ways. What a way that was
+    not tried yet takes, and how long its first round lasts, is judged by what it did for other
+    functions; a way that was tried for none comes first.
     """
     open_to = [(t, arm) for t in functions for arm in t.arms if not arm.exhausted]
     if not open_to:
@@ -29,11 +34,45 @@ def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
     without = [(t, arm) for t, arm in open_to if math.isinf(t.seconds) and not arm.best_by_round]
     if without:
         return max(without, key=lambda pair: pair[0].calls * pair[0].function.flop)
-    fresh = [(t, arm) for t, arm in open_to if not arm.best_by_round and not _done(t)]
-    if fresh:
-        return max(fresh, key=lambda pair: pair[0].calls * _finite(pair[0].seconds))
-    best = max(open_to, key=lambda pair: gain_per_second(*pair))
-    return best if gain_per_second(*best) > 0 else None
+    habits = _habits(functions)
+
+    def gain(pair: tuple[Tuned, Arm]) -> float:
+        tuned, arm = pair
+        return gain_per_second(tuned, arm) if arm.best_by_round else _hope(tuned, arm, habits)
+
+    best = max(open_to, key=gain)
+    return best if gain(best) > 0 else None
+
+
+def _habits(functions: Sequence[Tuned]) -> dict[str, tuple[float, float]]:
+    """Return of each way its time against the best of any, and the seconds of its first round.
+
+    Both are means over the functions that it was tried for, the first a geometric one.
+    """
+    ratios: dict[str, list[float]] = {}
+    rounds: dict[str, list[float]] = {}
+    for tuned in functions:
+        for arm in tuned.arms:
+            if arm.best_by_round:
+                ratio = arm.seconds / tuned.seconds if math.isfinite(arm.seconds) else _HOPELESS
+                ratios.setdefault(arm.name, []).append(math.log(min(ratio, _HOPELESS)))
+                rounds.setdefault(arm.name, []).append(_round_s(arm))
+    return {
+        name: (math.exp(statistics.fmean(logs)), statistics.fmean(rounds[name]))
+        for name, logs in ratios.items()
+    }
+
+
+def _hope(tuned: Tuned, arm: Arm, habits: dict[str, tuple[float, float]]) -> float:
+    """Return what a second of the first round of an arm may bring."""
+    if _done(tuned):
+        return 0.0
+    total = tuned.calls * _finite(tuned.seconds)
+    if arm.name not in habits:
+        return total / _SOON
+    ratio, round_s = habits[arm.name]
+    # As with later rounds, the second half of what can be gained is thought to come with time.
+    return total * max(1 - _UNTRIED * ratio, _BEATEN) / round_s
 
 
 def gain_per_second(tuned: Tuned, arm: Arm) -> float:

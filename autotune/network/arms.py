@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.auto_scheduler import RecordToFile, SketchPolicy, SketchTuner
+from autotune.errors import AutotuneError
 from autotune.graph.fuse import Function
 from autotune.measure import MeasureInput, Session
 from autotune.network.history_choice import search_task
-from autotune.network.implementations import offers_of
+from autotune.network.implementations import FunctionOffer, offers_of
 from autotune.network.tuning_log import NetworkLog
 from autotune.target import Target
 from autotune.tuner import callback
@@ -22,6 +24,8 @@ from autotune.workload import Workload
 
 # The budget is in seconds: this many trials are never made.
 _NO_END = 1 << 30
+# The best of a relative that are tried before each round.
+_BORROWED = 4
 
 
 @dataclass(eq=False)
@@ -31,12 +35,17 @@ class Arm:
     Attributes:
         name: of the template, or of the auto-scheduler.
         run: its trials; what they found.
+        relatives: arms of other functions whose candidates are of the same knobs, such as those
+            of a layer with another epilogue: each tries what was best of the others.
+        offer: what the template does of the function; None for the auto-scheduler.
         round_s: seconds that its last rounds took, a moving average; infinite before the first.
         best_by_round: seconds of its best after each round.
     """
 
     name: str
     run: Run
+    offer: FunctionOffer | None = None
+    relatives: list[Arm] = field(default_factory=list)
     round_s: float = math.inf
     best_by_round: list[float] = field(default_factory=list)
     exhausted: bool = False
@@ -61,12 +70,26 @@ class Arm:
     def advance(self, session: Session, trials: int, clock: Callable[[], float]) -> int:
         """Measure some more, and return how many were made."""
         begun = clock()
+        self._suggest()
         made = self.run.advance(session, trials)
         took = clock() - begun
         self.round_s = took if math.isinf(self.round_s) else (self.round_s + took) / 2
         self.best_by_round.append(self.seconds)
         self.exhausted = not made
         return len(made)
+
+    def _suggest(self) -> None:
+        """Let what a template takes untuned be tried first, and what is best of the relatives."""
+        if self.offer is None:
+            return
+        task = self.offer.task
+        default = None if self.best_by_round else task.default()
+        found = [default] if default is not None else []
+        for other in self.relatives:
+            for candidate in other.run.best_candidates(_BORROWED):
+                with suppress(AutotuneError):  # the other function allows what this one does not
+                    found.append(task.own(candidate))
+        self.run.suggest(found)
 
 
 @dataclass(eq=False)
@@ -109,10 +132,25 @@ def tuned_functions(
         if not function.is_free and function.has_reduction:
             calls[function.signature] = calls.get(function.signature, 0) + 1
             first.setdefault(function.signature, function)
-    return [
+    tuned = [
         Tuned(function, calls[signature], _arms(function, target, log, seed))
         for signature, function in first.items()
     ]
+    _relate([arm for each in tuned for arm in each.arms])
+    return tuned
+
+
+def _relate(arms: Sequence[Arm]) -> None:
+    """Tell arms of those whose templates compute the same but for what follows the operator."""
+    families: dict[tuple[object, ...], list[Arm]] = {}
+    for arm in arms:
+        for workload in dict.fromkeys(arm.offer.known_as if arm.offer else ()):
+            families.setdefault(workload, []).append(arm)
+    for family in families.values():
+        for arm in family:
+            arm.relatives += [
+                each for each in family if each is not arm and each not in arm.relatives
+            ]
 
 
 def _arms(function: Function, target: Target, log: NetworkLog, seed: int | None) -> list[Arm]:
@@ -121,7 +159,7 @@ def _arms(function: Function, target: Target, log: NetworkLog, seed: int | None)
         tuner = AutoTuner(offer.task, seed)
         run = tuner.new_run(Stop(_NO_END), [callback.log_to_file(log.path)])
         _resume(run, offer.task, log.templates)
-        arms.append(Arm(offer.task.name, run))
+        arms.append(Arm(offer.task.name, run, offer))
     task = search_task(function, target)
     sketch = SketchTuner(SketchPolicy(task, seed=seed, verbose=0))
     run = sketch.new_run(Stop(_NO_END), [RecordToFile(log.path)])

@@ -33,7 +33,8 @@ logger = logging.getLogger("autotune")
 
 # Part of the time that is kept for compiling finalists and for their race.
 _FOR_THE_RACE = 0.15
-# Trials of the first round of a way, and of later ones.
+# Least trials of the first round of a way, and of later ones; where more fit into the pipeline of
+# who builds and runs, half of that and all of it, or its processes would wait for one another.
 _FIRST_ROUND, _ROUND = 4, 8
 # Finalists of each way of a function, and of a function in all.
 _OF_EACH_WAY, _FINALISTS = 2, 4
@@ -199,7 +200,7 @@ class _Tuning:
                 return
             one, arm = found
             try:
-                arm.advance(session, _ROUND if arm.best_by_round else _FIRST_ROUND, time.monotonic)
+                arm.advance(session, _trials(arm, session.capacity), time.monotonic)
             except RecordError:
                 raise  # the log cannot be written: trials would be lost
             except AutotuneError as error:
@@ -281,6 +282,13 @@ class _Tuning:
 
     def _log(self, raced: Raced) -> None:
         write_note(self.log.path, {"network": self.name, **raced.note(self.target)})
+
+
+def _trials(arm: Arm, capacity: int) -> int:
+    """Return how many trials the next round of an arm makes."""
+    if arm.best_by_round:
+        return max(_ROUND, capacity)
+    return max(_FIRST_ROUND, capacity // 2)
 
 
 def _modules_of(units: tuple[Unit, ...], network: CompiledNetwork) -> dict[str, Module]:

@@ -29,7 +29,7 @@ from autotune.tuner.stop import Progress, Stop
 from autotune.tuner.strategy import Strategy
 from autotune.tuner.watchers import Watchers
 from autotune.utils.interrupts import interrupts_deferred
-from autotune.workload import Workload
+from autotune.workload import Candidate, Workload
 
 logger = logging.getLogger("autotvm")
 
@@ -95,6 +95,7 @@ class Run:
         self._again = self.scoreboard.cut_off
         self._screening = Screening(strategy, self.scoreboard, active=not stop.count_invalid)
         self._good: list[Pair] = []
+        self._tried: set[str] = set()
         # Keys that a race has put behind its winner.
         self._decided: set[str] = set()
         self._default: Pair | None = None
@@ -155,6 +156,19 @@ class Run:
             left = self._cut_off(line)
         self._learn(line, left)
         return fed + left
+
+    def suggest(self, candidates: Sequence[Candidate]) -> None:
+        """Let candidates be tried next, before the strategy proposes; those tried are left out."""
+        known = {one.key for one in self._again} | self._tried
+        for one in candidates:
+            if one.key not in known:
+                known.add(one.key)
+                self._again.append(one)
+
+    def best_candidates(self, most: int) -> list[Candidate]:
+        """Return the fastest candidates so far, the best first."""
+        best = sorted(self._good, key=lambda pair: (pair[1].seconds, pair[0].key))
+        return [inp.config for inp, _ in best[:most]]
 
     def finish(self, session: Session) -> TuneResult:
         """Let the best trials race, and say what was found."""
@@ -290,6 +304,7 @@ class Run:
 
     def _keep(self, pairs: Sequence[Pair]) -> None:
         for inp, res in pairs:
+            self._tried.add(inp.key)
             self.scoreboard.note(self.measured, inp, res)
             if res.ok:
                 self._good.append((inp, res))

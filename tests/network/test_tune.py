@@ -17,9 +17,10 @@ from autotune.auto_scheduler import RecordReader
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
+from autotune.measure import Session
 from autotune.network import History, compile_network, tune_network
 from autotune.network.allocation import gain_per_second, next_arm
-from autotune.network.arms import Arm, Tuned
+from autotune.network.arms import Arm, Tuned, tuned_functions
 from autotune.network.choice import RULE, choose_untuned
 from autotune.network.history_choice import choice_from_json, choice_to_json
 from autotune.network.program_race import race
@@ -176,11 +177,12 @@ def name_of():
 # ---- which way is next
 
 
-def arm(*history, round_s=1.0, exhausted=False):
+def arm(*history, round_s=1.0, exhausted=False, name="template"):
     seconds = history[-1] if history else math.inf
     return SimpleNamespace(
-        best_by_round=list(history), seconds=seconds, round_s=round_s, exhausted=exhausted
-    )
+        best_by_round=list(history), seconds=seconds, round_s=round_s, exhausted=exhausted,
+        name=name,
+    )  # fmt: skip
 
 
 def function(*arms, calls=1, flop=1.0, floor_s=0.0):
@@ -191,7 +193,8 @@ def function(*arms, calls=1, flop=1.0, floor_s=0.0):
 
 
 def test_every_function_gets_a_kernel_before_any_gets_a_second_look():
-    known, open_, larger = function(arm(1.0), arm()), function(arm()), function(arm(), flop=9)
+    known = function(arm(1.0), arm(name="search"))
+    open_, larger = function(arm()), function(arm(), flop=9)
     assert next_arm([known, open_, larger])[0] is larger
     assert next_arm([known, open_])[0] is open_
     assert next_arm([known])[1] is known.arms[1]
@@ -206,6 +209,50 @@ def test_time_goes_where_the_network_gains_most_for_it():
     assert next_arm([beaten])[1] is beaten.arms[0]
     stuck = function(arm(*[0.5] * 200), arm(2.0, 1.0))
     assert next_arm([stuck])[1] is stuck.arms[1]
+
+
+def test_a_way_is_judged_by_what_it_did_for_other_functions():
+    def tried(best, other, round_s):
+        return function(arm(best), arm(other, name="search", round_s=round_s))
+
+    new = function(arm(1.0), arm(name="search"))
+    slower, equal = tried(1.0, 5.0, 9.0), tried(1.0, 1.0, 1.0)
+    # It was five times slower elsewhere, and slow to try: the template gets the next round.
+    assert next_arm([slower, new])[1].name == "template"
+    # It was as good, so that a first look promises as much as any later round of the template.
+    assert next_arm([equal, function(arm(*[1.0] * 9), arm(name="search"), calls=9)])[1].name == (
+        "search"
+    )
+    # What failed everywhere is not tried for all functions first.
+    assert next_arm([tried(1.0, math.inf, 1.0), new])[1].name == "template"
+
+
+def test_relatives_try_what_is_best_of_each_other_and_the_default_first(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def constant(*shape):
+        return Constant.of(rng.normal(size=shape).astype("float32"))
+
+    data = Variable(TensorType((1, 8, 6, 6)), "data")
+    x = apply(ops.Relu(), apply(ops.Conv2d(padding=(1,)), data, constant(8, 8, 3, 3)))
+    y = apply(ops.Conv2d(padding=(1,)), x, constant(8, 8, 3, 3))
+    graph = Graph.of(apply(ops.Add(), y, constant(8, 1, 1)))
+    first, second = tuned_functions(partition(graph), CPU, NetworkLog.read(tmp_path / "l"), 0)
+    one, two = first.arms[0], second.arms[0]
+    assert two in one.relatives
+    assert one in two.relatives
+    assert not set(one.relatives) & {first.arms[-1], second.arms[-1]}
+    with Session() as session:
+        one.advance(session, 3, time.monotonic)
+        assert one.run.best_candidates(9)
+        two.advance(session, 2, time.monotonic)
+    tried = [inp.config for inp, _ in NetworkLog.read(tmp_path / "l").templates]
+    mine = [each.key for each in tried[:3]]
+    assert tried[0].key == one.offer.task.default().key
+    borrowed = one.run.best_candidates(1)[0].key
+    assert borrowed in mine
+    assert borrowed in {each.key for each in tried[3:]}
+    assert len({each.key for each in tried[3:]}) == 2
 
 
 def test_what_no_kernel_can_beat_and_what_is_exhausted_gets_nothing():
