@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from autotune.errors import AutotuneError
 from autotune.graph import Graph
 from autotune.network import (
     CompiledNetwork,
@@ -125,7 +126,10 @@ def timed(name: str, torch: Any, target: Target, options: argparse.Namespace) ->
         instances[key] = network.instance()
         error = error_of(instances[key], data, want)
         print(f"\n{name}, {key}: error {error:.1e}")
-        print(f"{report(instances[key], floors=target.backend.on_gpu)}\n", flush=True)
+        try:
+            print(f"{report(instances[key], floors=target.backend.on_gpu)}\n", flush=True)
+        except AutotuneError as error:
+            print(f"no report: {error}\n", flush=True)
     head = f"{name} batch {options.batch}"
     with torch.no_grad():
         if target.backend.on_gpu:

@@ -239,6 +239,11 @@ class _Tuning:
         except KeyboardInterrupt:
             logger.warning("interrupted in the race; the fastest trials are used")
             modules = {}
+        except RecordError:
+            raise
+        except AutotuneError as error:
+            logger.warning("no race: %s; the fastest trials are used", error)
+            modules = {}
         plan = plan_network(self.graph, target=self.target, choose=History(self.log.path).choose)
         return compile_plan(plan, self.target, known=modules)
 

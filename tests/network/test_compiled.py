@@ -35,6 +35,19 @@ def test_a_network_is_right_on_the_emulated_gpu_untuned():
         assert relative(one, want) < 1e-5
 
 
+def test_a_kernel_of_a_network_may_work_in_place_on_the_emulated_gpu():
+    data = Variable(TensorType((1, 8)), "data")
+    weight = Constant.of(np.eye(8, dtype="float32"))
+    x = apply(ops.Dense(), data, weight)
+    y = apply(ops.Dense(), apply(ops.Relu(), apply(ops.Relu(), x)), weight)
+    graph = Graph.of(y)
+    arrays = inputs_of(graph)
+    network = compile_network(graph, "cuda -emulate", opt_level=0, jobs=2)
+    assert any(step.places[0].same_memory(step.places[-1]) for step in network.plan.steps)
+    (got,) = network.instance()(*arrays)
+    assert relative(got.numpy(), graph.run(*arrays)[0]) < 1e-5
+
+
 @pytest.mark.parametrize(
     "pipeline", [passes.RELAY_CPU, passes.RELAY_TEMPLATES], ids=lambda p: p.name
 )

@@ -215,6 +215,16 @@ struct Request {
   uint64_t shared_bytes;
 };
 
+// An input whose memory is also that of a written argument: the kernel works in place.
+EMULATOR_RAW static bool in_place(const Request& request, int input) {
+  const uint64_t bytes = request.about[input].bytes;
+  for (int i = 0; i < request.arg_count; ++i)
+    if (request.about[i].written && request.args[i] == request.args[input] &&
+        request.about[i].bytes == bytes)
+      return true;
+  return false;
+}
+
 EMULATOR_RAW static void prepare(const Request& request, void (*enter)()) {
   gridDim = request.grid, blockDim = request.block;
   random_state = 0x9E3779B97F4A7C15ull * (static_cast<uint64_t>(options.order) + 1);
@@ -223,7 +233,8 @@ EMULATOR_RAW static void prepare(const Request& request, void (*enter)()) {
   for (int i = 0; i < range_count; ++i) {
     uintptr_t begin = reinterpret_cast<uintptr_t>(request.args[i]);
     const Argument& about = request.about[i];
-    ranges[i] = {about.name, begin, begin + about.bytes, about.written, about.item_bytes, nullptr};
+    const bool written = about.written || in_place(request, i);
+    ranges[i] = {about.name, begin, begin + about.bytes, written, about.item_bytes, nullptr};
   }
   find_library();
   dynamic_begin = reinterpret_cast<uintptr_t>(dynamic_shared);
