@@ -190,8 +190,12 @@ def _time_on_gpu(
     for passes, one in (("", graph), (", batch norms folded", simplify_graph(graph))):
         for last in (False, True):
             layout = "channels_last" if last else "NCHW"
-            sample = _torch_graph(one, torch, last)
-            samples[f"CUDA graph of torch, {layout}{passes}"] = sample
+            try:
+                sample = _torch_graph(one, torch, last)
+            except RuntimeError as error:
+                print(f"torch, {layout}{passes}: {error}", flush=True)
+            else:
+                samples[f"CUDA graph of torch, {layout}{passes}"] = sample
     times: dict[str, list[float]] = {key: [] for key in samples}
     for number in range(rounds + 1):
         for key, sample in samples.items():
