@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 # With room for one plan only, cuDNN is benchmarked anew when another convolution came between.
@@ -78,6 +78,34 @@ def softmax_rivals(tensors: list[Any]) -> Named:
     import torch
 
     yield "PyTorch", lambda: torch.softmax(tensors[0], dim=1)
+
+
+def row_rivals(tensors: list[Any], operation: str) -> Named:
+    """Yield a map of rows: PyTorch's own, and its compiler's where that is better."""
+    import torch
+
+    data, *parameters = tensors[:-1]
+    functional, columns = torch.nn.functional, tensors[0].shape[-1:]
+    run = {
+        "softmax": lambda: torch.softmax(data, 1),
+        "log_softmax": lambda: torch.log_softmax(data, 1),
+        "layer_norm": lambda: functional.layer_norm(data, columns, *parameters, 1e-5),
+        "rms_norm": lambda: functional.rms_norm(data, columns, *parameters, 1e-5),
+    }[operation]
+    yield "PyTorch", run
+
+
+def reduce_rivals(tensors: list[Any], name: str) -> Named:
+    """Yield PyTorch's reduction, or cumulative sum, along the second axis."""
+    import torch
+
+    reduce = getattr(torch, name)
+    yield "PyTorch", lambda: reduce(tensors[0], 1)
+
+
+def transpose_rivals(tensors: list[Any], axes: Sequence[int]) -> Named:
+    """Yield PyTorch's copy of an array with other axes."""
+    yield "PyTorch", lambda: tensors[0].permute(*axes).contiguous()
 
 
 def _forget_pick() -> None:

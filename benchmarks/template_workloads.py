@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +13,10 @@ from benchmarks.rivals import (
     depthwise_rivals,
     matmul_rivals,
     pool_rivals,
+    reduce_rivals,
+    row_rivals,
     softmax_rivals,
+    transpose_rivals,
 )
 
 Choice = dict[str, int]
@@ -75,6 +78,20 @@ HALF_GEMMS = {
     "fp16 gemm 512x512x8192": (512, 512, 8192, "float16"),
 }
 SOFTMAXES = {"softmax 4096x4096": (4096, 4096), "softmax 64x1000": (64, 1000)}
+# By operation: its shapes, of rows and columns; reductions have an extent behind them.
+MAPS = {
+    "softmax": [(4096, 4096), (64, 1000)],
+    "log_softmax": [(4096, 4096)],
+    "layer_norm": [(4096, 4096), (197, 768)],
+    "rms_norm": [(4096, 4096)],
+}
+REDUCTIONS = {
+    "sum": [(4096, 4096, 1), (1, 4096, 4096), (1, 16777216, 1)],
+    "argmax": [(4096, 4096, 1), (1, 4096, 4096)],
+    "mean": [(1280, 49, 1)],
+}
+SCANS = [(4096, 4096), (64, 1000)]
+TRANSPOSES = [((4096, 4096), (1, 0)), ((12, 197, 64), (1, 0, 2)), ((1, 256, 56, 56), (0, 2, 3, 1))]
 
 
 def _workload(name: str, of: Any, shape: Any, rival: Callable[[list[Any]], Named]) -> Workload:
@@ -90,7 +107,7 @@ def _workload(name: str, of: Any, shape: Any, rival: Callable[[list[Any]], Named
 
 def workloads() -> Iterator[Workload]:
     """Yield all, by the kinds of their templates."""
-    for kind in (_convolutions, _windows, _products, _rows):
+    for kind in (_convolutions, _windows, _products, _rows, _moves):
         yield from kind()
 
 
@@ -135,8 +152,38 @@ def _products() -> Iterator[Workload]:
 
 
 def _rows() -> Iterator[Workload]:
-    from autotune.templates import softmax_cuda
+    from autotune.templates import reduce_cuda, rows_cuda, softmax_cuda
+    from autotune.templates.rows_shape import Reduction, Rows
     from autotune.templates.softmax_shape import Softmax
 
     for name, sizes in SOFTMAXES.items():
         yield _workload(name, softmax_cuda, Softmax(*sizes), softmax_rivals)
+    for operation, every in MAPS.items():
+        for size in every:
+            gain, shift = operation.endswith("norm"), operation == "layer_norm"
+            shape: Any = Rows(operation, *size, "float32", 1e-5, gain, shift)
+            rival: Any = partial(row_rivals, operation=operation)
+            yield _workload(f"rows {operation} {_by(size)}", rows_cuda, shape, rival)
+    for operation, reductions in REDUCTIONS.items():
+        for extents in reductions:
+            shape, rival = Reduction(operation, *extents), partial(reduce_rivals, name=operation)
+            yield _workload(f"reduce {operation} {_by(extents)}", reduce_cuda, shape, rival)
+
+
+def _moves() -> Iterator[Workload]:
+    from autotune.templates import scan_cuda, transpose_cuda
+    from autotune.templates.transpose_shape import Transpose
+
+    for size in SCANS:
+        shape = scan_cuda.Scan(*size)
+        yield _workload(
+            f"cumsum {_by(size)}", scan_cuda, shape, partial(reduce_rivals, name="cumsum")
+        )
+    for extents, axes in TRANSPOSES:
+        name = f"transpose {_by(extents)} {_by(axes)}"
+        rival = partial(transpose_rivals, axes=axes)
+        yield _workload(name, transpose_cuda, Transpose(extents, axes), rival)
+
+
+def _by(extents: Sequence[int]) -> str:
+    return "x".join(str(each) for each in extents)

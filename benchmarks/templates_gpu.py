@@ -151,7 +151,8 @@ class Bench:
         import torch
 
         loaded = self.load(kernel, cubin)
-        self.arrays[self.output].fill_(float("nan"))
+        out = self.arrays[self.output]
+        out.fill_(float("nan") if out.is_floating_point() else -1)
         loaded.run()
         torch.cuda.synchronize()
         error = float((self.arrays[self.output].double() - self.wanted).abs().max())
@@ -237,6 +238,26 @@ def _shown(time: Time) -> str:
     return f"{time.median:8.2f} us ({time.low:.2f} to {time.high:.2f})"
 
 
+def _here(workload: Workload, options: argparse.Namespace) -> dict[str, Any] | str:
+    """Return the result of a workload, or why there is none."""
+    try:
+        return run_one(workload, options.configs, options.rounds, options.seed)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _apart(name: str, options: argparse.Namespace) -> dict[str, Any] | str:
+    """Return the result of a workload in a process of its own, or what that said at its end."""
+    command = [sys.executable, __file__, "--child", name, "--configs", str(options.configs)]
+    command += ["--rounds", str(options.rounds), "--seed", str(options.seed)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = [x for x in done.stdout.splitlines() if x.startswith("RESULT ")]
+    if not lines:
+        return done.stderr or done.stdout
+    result: dict[str, Any] = json.loads(lines[0][7:])
+    return result
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=[""], nargs="*", help="parts of workloads' names")
@@ -244,6 +265,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument(
+        "--one-process",
+        action="store_true",
+        help="faster, but a faulty kernel costs all that follow",
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     make_templates_importable()
@@ -254,14 +280,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     results = []
     for name in (n for n in every if any(part in n for part in options.only)):
-        command = [sys.executable, __file__, "--child", name, "--configs", str(options.configs)]
-        command += ["--rounds", str(options.rounds), "--seed", str(options.seed)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        lines = [x for x in done.stdout.splitlines() if x.startswith("RESULT ")]
-        if not lines:
-            print(f"{name}: failed\n{(done.stderr or done.stdout)[-800:]}", flush=True)
+        result = _here(every[name], options) if options.one_process else _apart(name, options)
+        if isinstance(result, str):
+            print(f"{name}: failed\n{result[-800:]}", flush=True)
             continue
-        results.append(json.loads(lines[0][7:]))
+        results.append(result)
         report(results[-1])
         if options.out:
             options.out.parent.mkdir(parents=True, exist_ok=True)

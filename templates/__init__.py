@@ -6,6 +6,6 @@ expressions, under ``te/``: ``conv2d_nchw``, ``depthwise_conv2d_nchw``, ``gemm``
 ``softmax``.
 """
 
-from . import source, source_windows, te_conv2d, te_gemm, te_softmax
+from . import source, source_rows, source_windows, te_conv2d, te_gemm, te_softmax
 
-__all__ = ["source", "source_windows", "te_conv2d", "te_gemm", "te_softmax"]
+__all__ = ["source", "source_rows", "source_windows", "te_conv2d", "te_gemm", "te_softmax"]

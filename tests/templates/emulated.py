@@ -1,5 +1,6 @@
 """Drawn configurations of CUDA templates, run in the emulator and compared with references."""
 
+import ml_dtypes
 import numpy as np
 
 from autotune.emulator import run_emulated
@@ -22,14 +23,18 @@ def arrays_of(source, make=None):
     """Return random inputs, and outputs full of what no kernel computes."""
     rng = np.random.default_rng(1)
     given = make or {}
-    return [
-        given[a.name](rng, a)
-        if a.name in given
-        else rng.standard_normal(a.shape).astype(a.dtype)
-        if a.role == "in"
-        else np.full(a.shape, np.nan if a.dtype.startswith(("f", "b")) else -1, a.dtype)
-        for a in source.args
-    ]
+
+    def array_of(a):
+        if a.name in given:
+            return given[a.name](rng, a)
+        dtype = np.dtype(getattr(ml_dtypes, a.dtype, a.dtype))
+        if a.role == "in":
+            return (rng.standard_normal(a.shape) * (100 if dtype.kind in "iu" else 1)).astype(
+                dtype
+            )
+        return np.full(a.shape, -1 if dtype.kind in "iu" else np.nan, dtype)
+
+    return [array_of(a) for a in source.args]
 
 
 def check_emulated(name, args, count=1, make=None, rtol=1e-4, fits=few_threads):

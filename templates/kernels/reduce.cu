@@ -1,0 +1,131 @@
+// Reductions (`reducers.h`) of an array [OUTER, DEPTH, INNER] along its middle. Each of SPLIT ranges of
+// the middle is a block's; with more than one their states meet in `partial`.
+#define OUTPUTS (OUTER * INNER)
+typedef REDUCER::State State;
+#if PLACE
+typedef int Result;
+__device__ __forceinline__ void put(Result* out, State state) { *out = REDUCER::value(state); }
+#else
+typedef Element Result;
+__device__ __forceinline__ void put(Result* out, State state) {
+  const float value[1] = {REDUCER::value(state)};
+  store_elements<1>(out, value);
+}
+#endif
+
+// Writes what became of an output: its result, or its state so far.
+__device__ __forceinline__ void write_state(Result* out, float* partial, int output, State state) {
+#if SPLIT > 1
+#pragma unroll
+  for (int w = 0; w < Words<State>::EACH; ++w)
+    partial[(w * SPLIT + blockIdx.y) * OUTPUTS + output] = reinterpret_cast<const float*>(&state)[w];
+#else
+  put(out + output, state);
+#endif
+}
+
+#if INNER == 1
+// A block takes ROWS rows, each by THREADS threads.
+extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
+    const Element* __restrict__ data, Result* __restrict__ out, float* __restrict__ partial) {
+  constexpr int WARPS = THREADS / 32, SWEEP = THREADS * VEC;
+  __shared__ State warp_states[ROWS][WARPS];
+  const int row = blockIdx.x * ROWS + threadIdx.y;
+  const bool active = row < OUTER;
+  const Element* const from = data + static_cast<size_t>(active ? row : 0) * DEPTH;
+  const int begin = blockIdx.y * PER_SPLIT;
+  const int end = begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
+  State states[UNROLL];
+#pragma unroll
+  for (int i = 0; i < UNROLL; ++i) states[i] = REDUCER::nothing();
+  int at = begin + threadIdx.x * VEC;
+#pragma unroll 1
+  for (; at + (UNROLL - 1) * SWEEP < end; at += UNROLL * SWEEP) {
+    float v[UNROLL][VEC];
+#pragma unroll
+    for (int i = 0; i < UNROLL; ++i) load_elements<VEC>(v[i], from + at + i * SWEEP);
+#pragma unroll
+    for (int i = 0; i < UNROLL; ++i)
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) REDUCER::add(states[i], v[i][j], at + i * SWEEP + j);
+  }
+#pragma unroll 1
+  for (; at < end; at += SWEEP) {
+    float v[VEC];
+    load_elements<VEC>(v, from + at);
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) REDUCER::add(states[0], v[j], at + j);
+  }
+#pragma unroll
+  for (int i = 1; i < UNROLL; ++i) states[0] = REDUCER::combine(states[0], states[i]);
+  const State state = over_warps<REDUCER, WARPS>(states[0], warp_states[threadIdx.y]);
+  if (active && threadIdx.x == 0) write_state(out, partial, row, state);
+}
+#else
+// A block takes THREADS vectors of neighbouring columns, each by ROWS threads.
+extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
+    const Element* __restrict__ data, Result* __restrict__ out, float* __restrict__ partial) {
+  constexpr int TILES = (INNER + THREADS * VEC - 1) / (THREADS * VEC);
+  __shared__ State others[ROWS > 1 ? ROWS : 1][THREADS * VEC];
+  const int outer = blockIdx.x / TILES;
+  const int column = (blockIdx.x % TILES * THREADS + threadIdx.x) * VEC;
+  const bool active = column < INNER;
+  const Element* const from =
+      data + static_cast<size_t>(outer) * DEPTH * INNER + (active ? column : 0);
+  const int begin = blockIdx.y * PER_SPLIT;
+  const int end = begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
+  State states[VEC];
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) states[j] = REDUCER::nothing();
+  int at = begin + threadIdx.y;
+#pragma unroll 1
+  for (; at + (UNROLL - 1) * ROWS < end; at += UNROLL * ROWS) {
+    float v[UNROLL][VEC];
+#pragma unroll
+    for (int i = 0; i < UNROLL; ++i)
+      load_elements<VEC>(v[i], from + static_cast<size_t>(at + i * ROWS) * INNER);
+#pragma unroll
+    for (int i = 0; i < UNROLL; ++i)
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) REDUCER::add(states[j], v[i][j], at + i * ROWS);
+  }
+#pragma unroll 1
+  for (; at < end; at += ROWS) {
+    float v[VEC];
+    load_elements<VEC>(v, from + static_cast<size_t>(at) * INNER);
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) REDUCER::add(states[j], v[j], at);
+  }
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) others[threadIdx.y][threadIdx.x * VEC + j] = states[j];
+  __syncthreads();
+#pragma unroll 1
+  for (int i = threadIdx.y * THREADS + threadIdx.x; i < THREADS * VEC; i += THREADS * ROWS) {
+    const int own = blockIdx.x % TILES * (THREADS * VEC) + i;
+    if (own >= INNER) break;
+    State state = others[0][i];
+#pragma unroll 4
+    for (int r = 1; r < ROWS; ++r) state = REDUCER::combine(state, others[r][i]);
+    write_state(out, partial, outer * INNER + own, state);
+  }
+}
+#endif
+
+#if SPLIT > 1
+// Combines the states of the ranges of each output.
+extern "C" __global__ void __launch_bounds__(128) reduce_join(
+    const float* __restrict__ partial, Result* __restrict__ out) {
+  const int output = blockIdx.x * 128 + threadIdx.x;
+  if (output >= OUTPUTS) return;
+  State state = REDUCER::nothing();
+#pragma unroll 8
+  for (int part = 0; part < SPLIT; ++part) {
+    State other;
+#pragma unroll
+    for (int w = 0; w < Words<State>::EACH; ++w)
+      reinterpret_cast<float*>(&other)[w] = partial[(w * SPLIT + part) * OUTPUTS + output];
+    state = REDUCER::combine(state, other);
+  }
+  put(out + output, state);
+}
+#endif

@@ -1,0 +1,118 @@
+// What is known of some elements of a row, and how two such become one: the state of a reduction. DEPTH
+// is how many elements a whole row has.
+//
+// A reducer has `nothing()`, the state of no elements; `add`, one element more; `combine`, of two
+// states; and `value`, the result. `index` is an element's place in its row.
+#define LOWEST __int_as_float(0xff800000)
+#define HIGHEST __int_as_float(0x7f800000)
+
+struct Sum {
+  struct State {
+    float sum;
+  };
+  static __device__ __forceinline__ State nothing() { return {0.0f}; }
+  static __device__ __forceinline__ void add(State& s, float v, int) { s.sum += v; }
+  static __device__ __forceinline__ State combine(State a, State b) { return {a.sum + b.sum}; }
+  static __device__ __forceinline__ float value(State s) { return s.sum; }
+};
+
+struct Mean : Sum {
+  static __device__ __forceinline__ float value(State s) { return s.sum * (1.0f / DEPTH); }
+};
+
+struct Product {
+  struct State {
+    float product;
+  };
+  static __device__ __forceinline__ State nothing() { return {1.0f}; }
+  static __device__ __forceinline__ void add(State& s, float v, int) { s.product *= v; }
+  static __device__ __forceinline__ State combine(State a, State b) {
+    return {a.product * b.product};
+  }
+  static __device__ __forceinline__ float value(State s) { return s.product; }
+};
+
+// The largest or smallest; one that is no number goes before all others, as in numpy.
+template <bool LARGEST>
+struct Extreme {
+  struct State {
+    float best;
+  };
+  static __device__ __forceinline__ bool better(float a, float b) {
+    return (LARGEST ? a > b : a < b) || a != a;
+  }
+  static __device__ __forceinline__ State nothing() { return {LARGEST ? LOWEST : HIGHEST}; }
+  static __device__ __forceinline__ void add(State& s, float v, int) {
+    s.best = better(v, s.best) ? v : s.best;
+  }
+  static __device__ __forceinline__ State combine(State a, State b) {
+    return {better(b.best, a.best) ? b.best : a.best};
+  }
+  static __device__ __forceinline__ float value(State s) { return s.best; }
+};
+
+// Where the largest or smallest is; of several the first.
+template <bool LARGEST>
+struct Place {
+  struct State {
+    float best;
+    int index;
+  };
+  static __device__ __forceinline__ State nothing() {
+    return {LARGEST ? LOWEST : HIGHEST, 0x7fffffff};
+  }
+  static __device__ __forceinline__ State combine(State a, State b) {
+    const bool a_none = a.best != a.best, b_none = b.best != b.best;
+    const bool equal = a.best == b.best || (a_none && b_none);
+    const bool better = !a_none && (b_none || (LARGEST ? b.best > a.best : b.best < a.best));
+    return (equal ? b.index < a.index : better) ? b : a;
+  }
+  static __device__ __forceinline__ void add(State& s, float v, int index) {
+    s = combine(s, State{v, index});
+  }
+  static __device__ __forceinline__ int value(State s) { return s.index; }
+};
+
+typedef Extreme<true> Maximum;
+typedef Extreme<false> Minimum;
+typedef Place<true> Argmax;
+typedef Place<false> Argmin;
+
+// States as words, for shuffles and arrays.
+template <class State>
+struct Words {
+  enum { EACH = sizeof(State) / sizeof(float) };
+};
+
+template <class State>
+__device__ __forceinline__ State shuffled(State state, int mask) {
+  State other;
+#pragma unroll
+  for (int w = 0; w < Words<State>::EACH; ++w)
+    reinterpret_cast<float*>(&other)[w] =
+        __shfl_xor_sync(0xffffffffu, reinterpret_cast<const float*>(&state)[w], mask);
+  return other;
+}
+
+// Combines the states of LANES neighbouring threads, a power of two; all of them get the result.
+template <class Reducer, int LANES>
+__device__ __forceinline__ typename Reducer::State over_lanes(typename Reducer::State state) {
+#pragma unroll
+  for (int mask = LANES / 2; mask > 0; mask /= 2)
+    state = Reducer::combine(state, shuffled(state, mask));
+  return state;
+}
+
+// Combines the states of one row's WARPS warps; every thread gets the result. `warp_states` is room
+// in shared memory for as many.
+template <class Reducer, int WARPS>
+__device__ __forceinline__ typename Reducer::State over_warps(
+    typename Reducer::State state, typename Reducer::State* warp_states) {
+  state = over_lanes<Reducer, 32>(state);
+  if (WARPS > 1) {
+    if (threadIdx.x % 32 == 0) warp_states[threadIdx.x / 32] = state;
+    __syncthreads();
+    state = over_lanes<Reducer, WARPS>(warp_states[threadIdx.x % WARPS]);
+  }
+  return state;
+}

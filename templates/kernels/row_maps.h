@@ -1,0 +1,143 @@
+// Maps of rows: a reducer whose result says what becomes of each element of its row.
+//
+// Besides what a reducer has, a map has `absorb`, which takes the elements that one thread holds at
+// once; `Final`, what the map needs of a whole row; and `map`, an element's new value. GAIN and SHIFT
+// say whether there are factors and summands, one a column, or one a channel.
+constexpr float LOG2E = 1.44269504088896341f;
+constexpr float LN2 = 0.69314718055994531f;
+
+struct Softmax {
+  struct State {
+    float top, sum;  // the sum of powers of what an element is less than `top`
+  };
+  struct Final {
+    float top, scale;
+  };
+  static __device__ __forceinline__ State nothing() { return {-3.402823466e+38f, 0.0f}; }
+  static __device__ __forceinline__ float power(float less) { return exp2f(less * LOG2E); }
+  static __device__ __forceinline__ State combine(State a, State b) {
+    const float top = fmaxf(a.top, b.top);
+    return {top, a.sum * power(a.top - top) + b.sum * power(b.top - top)};
+  }
+  template <int ITEMS>
+  static __device__ __forceinline__ void absorb(State& s, const float (&v)[ITEMS][VEC], int items) {
+    float top = s.top;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) top = fmaxf(top, i < items ? v[i][j] : top);
+    float sum = s.sum * power(s.top - top);
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+      if (i < items) {
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) sum += power(v[i][j] - top);
+      }
+    s = {top, sum};
+  }
+  static __device__ __forceinline__ Final final(State s) { return {s.top, 1.0f / s.sum}; }
+  static __device__ __forceinline__ float map(float v, Final f) {
+    return power(v - f.top) * f.scale;
+  }
+};
+
+struct LogSoftmax : Softmax {
+  static __device__ __forceinline__ Final final(State s) { return {s.top, log2f(s.sum) * LN2}; }
+  static __device__ __forceinline__ float map(float v, Final f) { return v - f.top - f.scale; }
+};
+
+// Mean and variance, combined without loss (Chan, Golub and LeVeque, 1979).
+struct LayerNorm {
+  struct State {
+    float count, mean, squares;  // the sum of squares of the distances from the mean
+  };
+  struct Final {
+    float mean, scale;
+  };
+  static __device__ __forceinline__ State nothing() { return {0.0f, 0.0f, 0.0f}; }
+  static __device__ __forceinline__ State combine(State a, State b) {
+    const float count = a.count + b.count, apart = b.mean - a.mean;
+    const float share = count > 0.0f ? __fdividef(b.count, count) : 0.0f;
+    return {count, fmaf(apart, share, a.mean),
+            a.squares + b.squares + apart * apart * a.count * share};
+  }
+  template <int ITEMS>
+  static __device__ __forceinline__ void absorb(State& s, const float (&v)[ITEMS][VEC], int items) {
+    float sum = 0.0f, squares = 0.0f;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+      if (i < items) {
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) sum += v[i][j];
+      }
+    const float count = static_cast<float>((items < ITEMS ? items : ITEMS) * VEC);
+    const float mean = count > 0.0f ? __fdividef(sum, count) : 0.0f;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+      if (i < items) {
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) squares = fmaf(v[i][j] - mean, v[i][j] - mean, squares);
+      }
+    s = combine(s, State{count, mean, squares});
+  }
+  static __device__ __forceinline__ Final final(State s) {
+    return {s.mean, rsqrtf(s.squares * (1.0f / DEPTH) + static_cast<float>(EPSILON))};
+  }
+  static __device__ __forceinline__ float map(float v, Final f) { return (v - f.mean) * f.scale; }
+};
+
+struct RmsNorm {
+  struct State {
+    float squares;
+  };
+  struct Final {
+    float scale;
+  };
+  static __device__ __forceinline__ State nothing() { return {0.0f}; }
+  static __device__ __forceinline__ State combine(State a, State b) {
+    return {a.squares + b.squares};
+  }
+  template <int ITEMS>
+  static __device__ __forceinline__ void absorb(State& s, const float (&v)[ITEMS][VEC], int items) {
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+      if (i < items) {
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) s.squares = fmaf(v[i][j], v[i][j], s.squares);
+      }
+  }
+  static __device__ __forceinline__ Final final(State s) {
+    return {rsqrtf(s.squares * (1.0f / DEPTH) + static_cast<float>(EPSILON))};
+  }
+  static __device__ __forceinline__ float map(float v, Final f) { return v * f.scale; }
+};
+
+// Multiplies VEC neighbours by their factors and adds their summands. Where channels have SPATIAL
+// elements each, a row has CHANNELS of them and every GROUPS-th row the same.
+__device__ __forceinline__ void gain_and_shift(
+    float (&v)[VEC], const Element* __restrict__ gain, const Element* __restrict__ shift, int row,
+    int column) {
+#if GAIN || SHIFT
+  float factors[VEC], summands[VEC];
+#if SPATIAL > 1
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) {
+    float one[1];
+    const int channel = row % GROUPS * CHANNELS + (column + j) / SPATIAL;
+    if (GAIN) load_elements<1>(one, gain + channel);
+    factors[j] = one[0];
+    if (SHIFT) load_elements<1>(one, shift + channel);
+    summands[j] = one[0];
+  }
+#else
+  const int channel = row % GROUPS * CHANNELS + column;
+  if (GAIN) load_elements<VEC>(factors, gain + channel);
+  if (SHIFT) load_elements<VEC>(summands, shift + channel);
+#endif
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) {
+    if (GAIN) v[j] *= factors[j];
+    if (SHIFT) v[j] += summands[j];
+  }
+#endif
+}

@@ -1,0 +1,60 @@
+// Maps of the rows of a matrix (`row_maps.h`). A block takes ROWS rows, each by THREADS threads. With
+// KEEP a row stays in registers between its one read and its one write; without, what a map needs is
+// found in one sweep, and a second sweep reads again.
+constexpr int WARPS = THREADS / 32;
+constexpr int SWEEP = THREADS * VEC;
+constexpr int ITEMS = KEEP ? (DEPTH + SWEEP - 1) / SWEEP : 4;
+
+// Reads what a thread holds of the columns from `begin` on; returns how many vectors there are.
+__device__ __forceinline__ int load_items(
+    float (&v)[ITEMS][VEC], const Element* __restrict__ from, int begin) {
+  const int left = DEPTH - begin - static_cast<int>(threadIdx.x) * VEC;
+  const int items = left > 0 ? (left + SWEEP - 1) / SWEEP : 0;
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i)
+    if (i < items) load_elements<VEC>(v[i], from + begin + i * SWEEP + threadIdx.x * VEC);
+  return items;
+}
+
+__device__ __forceinline__ void store_items(
+    Element* to, float (&v)[ITEMS][VEC], MAP::Final final, const Element* gain, const Element* shift,
+    int row, int begin, int items) {
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i)
+    if (i < items) {
+      const int column = begin + i * SWEEP + threadIdx.x * VEC;
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) v[i][j] = MAP::map(v[i][j], final);
+      gain_and_shift(v[i], gain, shift, row, column);
+      store_elements<VEC>(to + column, v[i]);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS * ROWS) rows(
+    const Element* __restrict__ data, const Element* __restrict__ gain,
+    const Element* __restrict__ shift, Element* __restrict__ out) {
+  __shared__ MAP::State warp_states[ROWS][WARPS];
+  const int row = blockIdx.x * ROWS + threadIdx.y;
+  const bool active = row < BATCH;
+  const Element* const from = data + static_cast<size_t>(active ? row : 0) * DEPTH;
+  Element* const to = out + static_cast<size_t>(active ? row : 0) * DEPTH;
+  float v[ITEMS][VEC];
+  MAP::State state = MAP::nothing();
+#if KEEP
+  const int items = load_items(v, from, 0);
+  MAP::absorb(state, v, items);
+  const MAP::Final final = MAP::final(over_warps<MAP, WARPS>(state, warp_states[threadIdx.y]));
+  if (active) store_items(to, v, final, gain, shift, row, 0, items);
+#else
+#pragma unroll 1
+  for (int begin = 0; begin < DEPTH; begin += ITEMS * SWEEP)
+    MAP::absorb(state, v, load_items(v, from, begin));
+  const MAP::Final final = MAP::final(over_warps<MAP, WARPS>(state, warp_states[threadIdx.y]));
+  if (!active) return;
+#pragma unroll 1
+  for (int begin = 0; begin < DEPTH; begin += ITEMS * SWEEP) {
+    const int items = load_items(v, from, begin);
+    store_items(to, v, final, gain, shift, row, begin, items);
+  }
+#endif
+}

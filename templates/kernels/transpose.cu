@@ -1,0 +1,82 @@
+// Permutes the axes of an array of elements of BYTES bytes.
+//
+// Where the last axis changes, each block takes a tile of the plane of two axes: COLUMNS long, along
+// which the input is contiguous, and ROWS long, along which the output is. A thread reads V x V elements
+// in vectors and turns them in registers. Then it writes them (not STAGED), or lays them into shared
+// memory, from where neighbouring threads write longer pieces; there the vectors of a row are exchanged
+// by the row's number, so that neither side meets a bank twice.
+#if BYTES == 1
+typedef unsigned char Element;
+#elif BYTES == 2
+typedef unsigned short Element;
+#elif BYTES == 4
+typedef unsigned Element;
+#else
+typedef unsigned long long Element;
+#endif
+
+struct alignas(BYTES* V) Vector {
+  Element at[V];
+};
+
+#if MOVED
+constexpr int TILE_X = LANES_X * V, TILE_Y = LANES_Y * V;
+constexpr int TILES_X = (COLUMNS + TILE_X - 1) / TILE_X, TILES_Y = (ROWS + TILE_Y - 1) / TILE_Y;
+constexpr int BANKS = 128 / (BYTES * V), MASK = (LANES_Y < BANKS ? LANES_Y : BANKS) - 1;
+
+extern "C" __global__ void __launch_bounds__(THREADS) transpose(
+    const Element* __restrict__ data, Element* __restrict__ out) {
+  const int plane = blockIdx.x / (TILES_X * TILES_Y);
+  const int tile_x = blockIdx.x % TILES_X, tile_y = blockIdx.x / TILES_X % TILES_Y;
+  const int tid = threadIdx.x, x = tid % LANES_X, y = tid / LANES_X;
+  const Element* const from = data + static_cast<size_t>(IN_OFFSET);
+  Element* const to = out + static_cast<size_t>(OUT_OFFSET);
+  const int column = tile_x * TILE_X + x * V, row = tile_y * TILE_Y + y * V;
+  const bool inside = column < COLUMNS && row < ROWS;
+  Vector read[V], turned[V];
+  if (inside) {
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+      read[i] = *reinterpret_cast<const Vector*>(
+          from + static_cast<size_t>(row + i) * IN_PITCH + column);
+#pragma unroll
+    for (int j = 0; j < V; ++j)
+#pragma unroll
+      for (int i = 0; i < V; ++i) turned[j].at[i] = read[i].at[j];
+  }
+#if STAGED
+  __shared__ Vector tile[TILE_X][LANES_Y];
+  if (inside) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) tile[x * V + j][y ^ (x & MASK)] = turned[j];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    const int c = (i * THREADS + tid) / LANES_Y, r = tid % LANES_Y;
+    const int at_column = tile_x * TILE_X + c, at_row = tile_y * TILE_Y + r * V;
+    if (at_column < COLUMNS && at_row < ROWS)
+      *reinterpret_cast<Vector*>(to + static_cast<size_t>(at_column) * OUT_PITCH + at_row) =
+          tile[c][r ^ (c / V & MASK)];
+  }
+#else
+  if (inside) {
+#pragma unroll
+    for (int j = 0; j < V; ++j)
+      *reinterpret_cast<Vector*>(to + static_cast<size_t>(column + j) * OUT_PITCH + row) =
+          turned[j];
+  }
+#endif
+}
+#else
+// The last axis stays: a thread copies vectors of it.
+extern "C" __global__ void __launch_bounds__(THREADS) transpose(
+    const Element* __restrict__ data, Element* __restrict__ out) {
+  constexpr int VECTORS = COLUMNS / V;
+  const size_t at = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int plane = static_cast<int>(at / VECTORS), column = static_cast<int>(at % VECTORS) * V;
+  if (plane >= BATCH) return;
+  *reinterpret_cast<Vector*>(out + static_cast<size_t>(OUT_OFFSET) + column) =
+      *reinterpret_cast<const Vector*>(data + static_cast<size_t>(IN_OFFSET) + column);
+}
+#endif

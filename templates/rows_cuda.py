@@ -1,0 +1,71 @@
+"""Maps of rows for CUDA - softmax, norms: one or several warps a row, one read and one write.
+
+The kernel is one, ``rows.cu``; what it computes is a map of ``row_maps.h``, of which it knows how
+the states of two parts of a row become one (as in online softmax, Milakov and Gimelshein, 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotune import SourceKernel, Target, call
+
+from . import common
+from .rows_shape import DTYPES, MAPS, Rows
+
+# Of a kept row a thread holds at most this many elements, the rest being addresses and sums.
+MOST_KEPT = 128
+# Vectors that a thread holds at once of a row that is not kept.
+SWEPT = 4
+
+
+def kernel(shape: Rows, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    knobs: dict[str, int | str] = {name.upper(): value for name, value in choice.items()}
+    knobs |= common.defines(
+        batch=shape.rows, depth=shape.columns, element=list(DTYPES).index(shape.dtype),
+        gain=shape.gain, shift=shape.shift, groups=shape.groups, channels=shape.row_channels,
+        spatial=shape.columns // shape.row_channels,
+    )  # fmt: skip
+    knobs |= {"EPSILON": repr(shape.epsilon), "MAP": MAPS[shape.operation]}
+    names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data", "out"]
+    blocks = common.ceil_div(shape.rows, choice["rows"])
+    calls = [call("rows", names, blocks, (choice["threads"], choice["rows"]))]
+    texts = ["elements.h", "reducers.h", "row_maps.h", "rows.cu"]
+    return common.cuda_kernel(shape, texts, knobs, calls)
+
+
+def candidates(shape: Rows) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    widest = 16 // shape.element_bytes
+    return {
+        "threads": [32, 64, 128, 256, 512, 1024],
+        "rows": [r for r in (1, 2, 4, 8, 16) if r < 2 * shape.rows],
+        "vec": [v for v in (1, 2, 4, 8) if shape.columns % v == 0 and v <= widest],
+        "keep": [0, 1],
+    }
+
+
+def violation(shape: Rows, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    limits, threads = target.limits, choice["threads"] * choice["rows"]
+    sweep = choice["threads"] * choice["vec"]
+    kept = common.ceil_div(shape.columns, sweep) * choice["vec"]
+    held = common.pick(choice["keep"], kept, SWEPT * choice["vec"])
+    rules = [
+        (threads > limits.threads_per_block, "too many threads"),
+        (held > MOST_KEPT, "a row too long to keep"),
+        ((held + 24) * threads > limits.registers, "too many registers"),
+        ((choice["threads"] > 32) & (sweep >= 2 * shape.columns), "threads beyond the row"),
+    ]
+    return common.first_broken(rules)
+
+
+def default_choice(shape: Rows, target: Target) -> dict[str, int]:
+    """Return a good guess: 16-byte reads, about eight elements a thread, the row kept."""
+    vec = max(candidates(shape)["vec"])
+    threads = 32
+    while threads < 1024 and threads * 2 * vec <= shape.columns // max(8 // vec, 1):
+        threads *= 2
+    choice = {"threads": threads, "rows": 1, "vec": vec, "keep": 1}
+    return choice if violation(shape, choice, target) is None else choice | {"keep": 0}

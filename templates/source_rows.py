@@ -1,0 +1,94 @@
+"""The source templates that move memory, registered: norms, reductions, sums, transposes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autotune import SourceKernel, template
+from autotune.errors import TemplateError
+
+from . import reduce_cuda, rows_cuda, scan_cuda, transpose_cuda
+from .rows_shape import Reduction, Rows
+from .scan_cuda import Scan
+from .source import tunable
+from .transpose_shape import Transpose
+
+
+@template("log_softmax.cuda")
+def log_softmax_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
+    """Logarithm of the softmax of each row of a matrix."""
+    return tunable(rows_cuda, Rows("log_softmax", rows, columns, dtype), "cuda")
+
+
+@template("layer_norm.cuda")
+def layer_norm_cuda(
+    rows: int, columns: int, epsilon: float = 1e-5, gain: bool = True, shift: bool = True,
+    dtype: str = "float32",
+) -> SourceKernel:  # fmt: skip
+    """Each row less its mean, over its standard deviation, times gain, plus shift.
+
+    The function takes data, those of gain and shift that are asked for (one number a column), and
+    out. ``epsilon`` is added to the variance.
+    """
+    shape = Rows("layer_norm", rows, columns, dtype, epsilon, gain, shift)
+    return tunable(rows_cuda, shape, "cuda")
+
+
+@template("rms_norm.cuda")
+def rms_norm_cuda(
+    rows: int, columns: int, epsilon: float = 1e-6, gain: bool = True, dtype: str = "float32"
+) -> SourceKernel:
+    """Each row over the root of the mean of its squares, times gain (one number a column)."""
+    shape = Rows("rms_norm", rows, columns, dtype, epsilon, gain)
+    return tunable(rows_cuda, shape, "cuda")
+
+
+@template("group_norm.cuda")
+def group_norm_cuda(
+    n: int, channels: int, spatial: int, groups: int, epsilon: float = 1e-5,
+    gain: bool = True, shift: bool = True, dtype: str = "float32",
+) -> SourceKernel:  # fmt: skip
+    """Normalise each group of channels of ``n`` images of ``spatial`` pixels, NCHW.
+
+    Data and out are seen as (n * groups, channels / groups * spatial); gain and shift have one
+    number a channel. With ``groups=channels`` that is instance norm.
+    """
+    if min(n, channels, spatial, groups) < 1 or channels % groups:
+        raise TemplateError(
+            f"group_norm: extents must be at least 1 and groups divide channels, "
+            f"got {(n, channels, spatial, groups)}"
+        )
+    each = channels // groups
+    shape = Rows(
+        "layer_norm", n * groups, each * spatial, dtype, epsilon, gain, shift, each, groups
+    )
+    return tunable(rows_cuda, shape, "cuda")
+
+
+@template("reduce.cuda")
+def reduce_cuda_rows(
+    operation: str, outer: int, depth: int, inner: int = 1, dtype: str = "float32"
+) -> SourceKernel:
+    """Reduce an array ``[outer, depth, inner]`` along its middle.
+
+    Rows of a matrix have ``inner=1``, columns ``outer=1``.
+
+    Args:
+        operation: ``"sum"``, ``"mean"``, ``"prod"``, ``"max"``, ``"min"``, ``"argmax"`` or
+            ``"argmin"``; places are int32, and of several equal ones the first.
+    """
+    return tunable(reduce_cuda, Reduction(operation, outer, depth, inner, dtype), "cuda")
+
+
+@template("cumsum.cuda")
+def cumsum_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
+    """Return the sums of the first 1, 2, ... elements of each row of a matrix."""
+    return tunable(scan_cuda, Scan(rows, columns, dtype), "cuda")
+
+
+@template("transpose.cuda")
+def transpose_cuda_any(
+    shape: Sequence[int], axes: Sequence[int], dtype: str = "float32"
+) -> SourceKernel:
+    """Permute an array: axis ``i`` of the result is axis ``axes[i]`` of the data, as in numpy."""
+    return tunable(transpose_cuda, Transpose(tuple(shape), tuple(axes), dtype), "cuda")

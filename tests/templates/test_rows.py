@@ -1,0 +1,125 @@
+"""Maps of rows, reductions, cumulative sums and transposes compute what their references do."""
+
+import itertools
+import math
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates import reduce_cuda, rows_cuda
+from autotune.templates.rows_shape import Reduction, Rows
+from autotune.templates.transpose_shape import merged
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.emulator import run_emulated
+from autotune.errors import TemplateError
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+from tests.templates.emulated import check_emulated, drawn
+
+MAPS = [
+    ("log_softmax", (5, 77), 1e-4),
+    ("layer_norm", (5, 260), 1e-4),
+    ("layer_norm", (3, 256, 1e-5, True, True, "float16"), 2e-2),
+    ("rms_norm", (3, 128), 1e-4),
+    ("group_norm", (2, 6, 10, 3), 1e-4),
+    ("cumsum", (5, 2600), 1e-3),
+]
+REDUCTIONS = [
+    ("mean", 5, 300),
+    ("argmin", 5, 300),
+    ("sum", 2, 300, 24),
+    ("argmax", 1, 700, 13),
+    ("max", 3, 80, 16, "bfloat16"),
+]
+TRANSPOSES = [
+    ((40, 36), (1, 0)),
+    ((3, 40, 36), (0, 2, 1), "float16"),
+    ((3, 7, 4, 5), (2, 0, 3, 1)),
+    ((3, 7, 4, 8), (2, 0, 1, 3)),
+]
+LARGE = [
+    ("layer_norm", (4096, 4096)),
+    ("log_softmax", (1, 50257, "float16")),
+    ("reduce", ("argmax", 1, 4096, 4096)),
+    ("reduce", ("sum", 1, 16777216)),
+    ("cumsum", (4096, 4096)),
+    ("transpose", ((4096, 4096), (1, 0))),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "rtol"), MAPS)
+def test_maps_of_rows_match_their_reference_in_the_emulator(name, args, rtol):
+    check_emulated(f"{name}.cuda", args, rtol=rtol)
+
+
+@pytest.mark.parametrize("args", REDUCTIONS)
+def test_reductions_match_their_reference_in_the_emulator(args):
+    check_emulated("reduce.cuda", args, rtol=1e-2 if args[-1] == "bfloat16" else 1e-4)
+
+
+@pytest.mark.parametrize("args", TRANSPOSES)
+def test_transposes_match_their_reference_in_the_emulator(args):
+    check_emulated("transpose.cuda", args)
+
+
+@pytest.mark.parametrize("target", ["cuda -arch=sm_90", "cuda -arch=sm_75"])
+@pytest.mark.parametrize(("name", "args"), LARGE)
+def test_configurations_of_large_arrays_fit_the_device(name, args, target):
+    task = create(f"{name}.cuda", args, target)
+    sources = [*drawn(task, 20, sample=20), task.instantiate(task.default())]
+    assert all(launch_violation(s.kernel("cuda"), Target(target).limits) is None for s in sources)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=6).flatmap(
+    lambda shape: st.tuples(st.just(shape), st.permutations(range(len(shape))))
+))  # fmt: skip
+def test_a_permutation_of_merged_axes_moves_elements_as_the_whole_does(case):
+    shape, axes = case
+    extents, order = merged(shape, axes)
+    data = np.arange(math.prod(shape))
+    wanted = data.reshape(shape).transpose(axes).ravel()
+    np.testing.assert_array_equal(data.reshape(extents).transpose(order).ravel(), wanted)
+    assert all(b != a + 1 for a, b in itertools.pairwise(order))
+
+
+def test_of_equal_largest_elements_the_first_counts_and_none_before_one_that_is_no_number():
+    data = np.array([[1, 7, 7, 0], [1, np.nan, 9, np.nan], [-np.inf] * 4], np.float32)
+    shape = Reduction("argmax", 3, 4)
+    choice = {"threads": 32, "rows": 2, "vec": 1, "unroll": 2, "split": 1}
+    out = np.full((3, 1), -1, np.int32)
+    kernel = reduce_cuda.kernel(shape, choice).kernel("cuda")
+    run_emulated(kernel, [data.reshape(3, 4, 1), out], orders=(0,))
+    assert out.ravel().tolist() == shape.reference()(data.reshape(3, 4, 1)).ravel().tolist()
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_a_norm_of_a_row_far_from_zero_loses_no_digits(keep):
+    rng = np.random.default_rng(0)
+    data = (rng.standard_normal((2, 300)) + 1e4).astype(np.float32)
+    shape = Rows("layer_norm", 2, 300, epsilon=1e-5)
+    choice = {"threads": 64, "rows": 1, "vec": 1, "keep": keep}
+    out = np.empty_like(data)
+    run_emulated(rows_cuda.kernel(shape, choice).kernel("cuda"), [data, out], orders=(0,))
+    np.testing.assert_allclose(out, shape.reference()(data.astype(np.float64)), atol=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        ("layer_norm", (4, 0), "must be at least 1"),
+        ("rms_norm", (4, 4, -1.0), "epsilon must be at least 0"),
+        ("group_norm", (1, 6, 4, 4), "groups divide channels"),
+        ("reduce", ("median", 4, 4), "operation must be one of"),
+        ("reduce", ("sum", 4, 4, 1, "int8"), "dtype must be one of"),
+        ("cumsum", (0, 4), "must be at least 1"),
+        ("transpose", ((4, 4), (0, 0)), "must name each of 2 axes once"),
+        ("transpose", ((4, 4), (1, 0), "complex64"), "dtype must be one of"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_an_error_that_says_so(name, args, message):
+    with pytest.raises(TemplateError, match=message):
+        create(f"{name}.cuda", args, "cuda")
