@@ -76,7 +76,15 @@ setup(
     packages=[*find_packages(include=["autotune", "autotune.*"]), "autotune.templates"],
     package_dir={"autotune": "autotune", "autotune.templates": "templates"},
     package_data={
-        "autotune": ["py.typed", "**/*.h", "**/*.html", "**/*.css", "**/*.js", "**/*.LICENSE"],
+        "autotune": [
+            "py.typed",
+            "**/*.h",
+            "**/*.c",
+            "**/*.html",
+            "**/*.css",
+            "**/*.js",
+            "**/*.LICENSE",
+        ],
         "autotune.templates": ["kernels/*.cu", "kernels/*.c", "kernels/*.h"],
     },
     install_requires=[

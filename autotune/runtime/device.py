@@ -8,7 +8,7 @@ from typing import Literal
 
 from autotune.errors import DeviceError
 from autotune.target import Target, cuda_device_count, processors
-from autotune.target.backends import Facts, of_device
+from autotune.target.backends import Facts, of_device, part
 from autotune.utils.check import Check
 
 # Scripts ask of any kind that TVM has whether there is one; only the first two ever exist here.
@@ -55,10 +55,15 @@ class Device:
         return self._facts is not None
 
     def sync(self) -> None:
-        """Return at once: whatever autotune starts on a device has ended when its call returns.
+        """Wait for everything that was queued on the device, on whatever stream.
 
-        Here for TVM scripts, which wait before they look at a clock.
+        Raises:
+            DeviceError: something that ran there failed.
         """
+        backend = of_device(self.kind)
+        memory = None if backend is None else part(backend.memory)()
+        if memory is not None and self.exist:
+            memory.synchronize(self)
 
     @property
     def device_name(self) -> str:

@@ -18,6 +18,7 @@ from autotune.kernel.entry import identifier
 from autotune.runtime.arrays.bind import bind
 from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.arrays.sizes import with_sizes
+from autotune.runtime.call.dispatch import Dispatch
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.device import Device, device
 from autotune.runtime.executable import Executable
@@ -106,8 +107,11 @@ class Module:
     """A built function. Made by `autotune.build` and `load_module`.
 
     It is loaded on its first call, so that building needs no device. Calling it takes one array
-    for each argument: ours, numpy's, torch's, or any with ``__dlpack__``; it returns None when
-    the results are there.
+    for each argument: ours, numpy's, torch's, or any with ``__dlpack__``.
+
+    On a GPU a call is put on the caller's current stream and returns; it may be captured into a
+    CUDA graph. Where arrays have to be copied, numpy's for example, it returns when the results
+    are there. On the CPU it always does. Any thread may call.
 
     Args:
         kernel: what was built.
@@ -137,6 +141,7 @@ class Module:
         self.suffix = suffix
         self.resources = dict(resources or {})
         self._executables: dict[tuple[object, ...], Executable] = {}
+        self._call: Callable[..., None] | None = None
 
     @property
     def name(self) -> str:
@@ -211,17 +216,35 @@ class Module:
             output = compile_kernel(kernel, self.target, timeout_s=_TIMEOUT_S, out_dir=folder)
             return Path(output.artifact).read_bytes()
 
-    def __call__(self, *args: object) -> None:
-        """Run once on these arrays, and wait.
+    def __call__(self, *args: object, stream: object = None) -> None:
+        """Run once on these arrays.
+
+        Args:
+            args: one array or number for each argument.
+            stream: the CUDA stream to put it on: torch's, CuPy's, PyCUDA's, or its handle. By
+                default the current one of the library that the arrays are of; for arrays of ours,
+                torch's or CuPy's if they are loaded, else the default stream.
 
         Raises:
             KernelError: they do not fit the arguments.
-            DeviceError: the kernel failed.
+            DeviceError: the kernel, or something before it on the device, failed.
         """
-        kernel, values = with_sizes(self.kernel, args)
-        bound = bind(kernel, values, self.device)
-        self._loaded(kernel).call(bound.arrays)
-        bound.finish()
+        call = self._call or self._callable()
+        if stream is None:
+            call(*args)
+        else:
+            call(*args, stream=stream)
+
+    def _callable(self) -> Callable[..., None]:
+        """Return what calls; two threads may both make one, either serves."""
+        self._call = Dispatch(
+            self.kernel, self.target, self.device, self._checked_artifact, self._load
+        ).call
+        return self._call
+
+    def _checked_artifact(self, kernel: Kernel) -> bytes:
+        self._check_launch(kernel)
+        return self._artifact_of(kernel)
 
     def __getitem__(self, name: str) -> Module:
         """Return the function called ``name``.
@@ -300,6 +323,7 @@ class Module:
 
     def _evaluated(self, args: tuple[object, ...], options: TimeOptions) -> BenchmarkResult:
         kernel, values = with_sizes(self.kernel, args)
+        self.device.sync()  # the timed runs do not wait for streams of others
         bound = bind(kernel, values, self.device)
         buffers = Buffers.of(kernel.args, self.device, bound.arrays)
         timing = self._loaded(kernel).time(buffers, options)

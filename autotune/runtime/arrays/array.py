@@ -189,9 +189,14 @@ class NDArray:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """Lend the memory to another library; ``stream`` needs no wait, all work here is done."""
+        """Lend the memory to another library, when what runs on the device has ended.
+
+        ``stream=-1`` asks not to wait.
+        """
         if dl_device not in (None, self.__dlpack_device__()) or copy:
             raise BufferError(f"__dlpack__ lends the memory on {self.device}; copy it with copyto")
+        if stream != -1:
+            self.device.sync()
         versioned = max_version is not None and max_version[0] >= 1
         return dlpack.export(self, self.pointer, self.shape, self.dtype, self.device, versioned)
 
@@ -287,14 +292,15 @@ def _values(owner: str, source: object) -> HostArray:
     return values
 
 
-def from_dlpack(source: object) -> NDArray:
+def from_dlpack(source: object, stream: int = 0) -> NDArray:
     """Return an array that shares the memory of an array of another library.
 
     Args:
         source: anything with ``__dlpack__`` (torch, numpy, cupy, jax), or a DLPack capsule.
+        stream: handle of the CUDA stream on which it will be used; the default stream.
 
     Raises:
         KernelError: its memory is not dense row-major, or of an unknown dtype or device.
     """
-    device, shape, dtype, block = dlpack.adopt(source)
+    device, shape, dtype, block = dlpack.adopt(source, stream)
     return NDArray(device, shape, dtype, block)

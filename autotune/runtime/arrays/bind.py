@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -35,17 +37,32 @@ class Bound:
     Attributes:
         arrays: on the kernel's device, in order; those of scalars in host memory.
         finish: copies results back to where the caller wants them; called after the run.
+        copied: whether an array is a copy, so that the caller must be let wait for the end.
     """
 
     arrays: tuple[NDArray, ...]
     finish: Callable[[], None]
+    copied: bool = False
 
 
-def bind(kernel: Kernel, values: Sequence[object], device: Device) -> Bound:
+def bind(
+    kernel: Kernel,
+    values: Sequence[object],
+    device: Device,
+    stream: int = 0,
+    may_copy: bool = True,
+) -> Bound:
     """Check what a caller passes, and bring it to the device.
 
     Arrays that are already there are used as they are. Host arrays passed to a kernel on a GPU,
     and arrays that are not contiguous or not aligned, are copied there, and back if written.
+
+    Args:
+        kernel: what is called.
+        values: what it is called with.
+        device: where it runs.
+        stream: handle of the CUDA stream on which it runs.
+        may_copy: False while a graph is captured, which would hold the copy and not the copying.
 
     Raises:
         KernelError: wrong number, shape, dtype or device; the message names the argument.
@@ -57,17 +74,26 @@ def bind(kernel: Kernel, values: Sequence[object], device: Device) -> Bound:
         )
     arrays: list[NDArray] = []
     copies: list[Callable[[], object]] = []
+    copied = False
     for argument, value in zip(kernel.args, values, strict=True):
         where = f"{kernel.name}: argument {argument.name!r}"
         if isinstance(argument, Scalar):
             arrays.append(_number(where, argument, value))
             continue
-        found = _find(where, argument, value)
+        found = _find(where, argument, value, stream)
         _check(where, argument, found)
         ready, copy_back = _brought(where, argument, found, device)
+        if ready.device != device or ready.pointer != _address(found):
+            copied = True
+            if not may_copy:
+                raise KernelError(
+                    f"{where}: it would have to be copied, which a graph that is captured "
+                    f"cannot hold; pass a contiguous array on {device} at a multiple of "
+                    f"{_ALIGNMENT} bytes"
+                )
         arrays.append(ready)
         copies += [copy_back] if copy_back else []
-    return Bound(tuple(arrays), partial(_finish, copies))
+    return Bound(tuple(arrays), partial(_finish, copies), copied)
 
 
 def _finish(copies: Sequence[Callable[[], object]]) -> None:
@@ -80,18 +106,39 @@ def _number(where: str, argument: Scalar, value: object) -> NDArray:
     return array(np.array(scalar_value(where, argument.dtype, plain), numpy_dtype(argument.dtype)))
 
 
-def _find(where: str, argument: Argument, value: object) -> NDArray | HostArray:
+def _address(found: NDArray | HostArray) -> int:
+    return found.pointer if isinstance(found, NDArray) else found.ctypes.data
+
+
+def _find(where: str, argument: Argument, value: Any, stream: int) -> NDArray | HostArray:
     """Return the value as an array of ours or of numpy, without copying."""
     if isinstance(value, (NDArray, np.ndarray)):
         return value
     if hasattr(value, "__dlpack__"):
+        plain = _without_gradient(where, value)
         try:
-            return from_dlpack(value)
+            return from_dlpack(plain, stream)
         except KernelError as error:
             raise KernelError(f"{where}: {error}") from error
     raise KernelError(
         f"{where}: expected an array (autotune, numpy, torch, anything with __dlpack__), got "
         f"{type(value).__name__}"
+    )
+
+
+def _without_gradient(where: str, value: Any) -> Any:
+    """Return a tensor as one that no gradient is recorded for, where none is wanted.
+
+    Raises:
+        KernelError: one is.
+    """
+    if getattr(value, "requires_grad", False) is not True or "torch" not in sys.modules:
+        return value
+    if not sys.modules["torch"].is_grad_enabled():
+        return value.detach()
+    raise KernelError(
+        f"{where}: it requires a gradient, and a kernel records none: call it within "
+        "torch.no_grad(), pass tensor.detach(), or make an operator with autotune.torch.as_op"
     )
 
 

@@ -64,7 +64,7 @@ _DLManagedTensorVersioned._fields_ = [
     ("dl_tensor", _DLTensor),
 ]
 
-_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
+CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 # Pinned host memory and managed memory are as good as host and device memory.
 _CUDA_HOST, _CUDA_MANAGED = 3, 13
 _ON_CPU = (DEVICE_TYPES["cpu"], _CUDA_HOST)
@@ -132,20 +132,24 @@ def export(
     tensor.data = pointer
     tensor.device = _DLDevice(device.device_type, device.index)
     tensor.ndim = len(shape)
-    tensor.dtype = _DLDataType(_CODES[dtype.rstrip("0123456789")], ITEM_BYTES[dtype] * 8, 1)
+    tensor.dtype = _DLDataType(CODES[dtype.rstrip("0123456789")], ITEM_BYTES[dtype] * 8, 1)
     tensor.shape, tensor.strides = extents, steps
     address = ctypes.addressof(managed)
     _lent[address] = (managed, extents, steps, owner)
     return _new_capsule(address, _VERSIONED if versioned else _FRESH, _destructor)
 
 
-def adopt(source: object) -> tuple[Device, tuple[int, ...], str, Block]:
+def adopt(
+    source: object, stream: int = _LEGACY_STREAM
+) -> tuple[Device, tuple[int, ...], str, Block]:
     """Take the memory of another library's array: its device, shape, dtype and bytes.
+
+    What the library has queued for it comes before what is put on ``stream`` later.
 
     Raises:
         KernelError: it cannot be used as it is; the message says why.
     """
-    capsule = _capsule_of(source)
+    capsule = _capsule_of(source, stream)
     if not _is_valid(capsule, _FRESH):
         raise KernelError("from_dlpack: the capsule was used before; ask its owner for a new one")
     address = _pointer_of(capsule, _FRESH)
@@ -178,7 +182,7 @@ def _release(address: int) -> None:
         managed.deleter(ctypes.byref(managed))
 
 
-def _capsule_of(source: Any) -> Any:
+def _capsule_of(source: Any, stream: int) -> Any:
     if not hasattr(source, "__dlpack__"):
         if type(source).__name__ == "PyCapsule":
             return source
@@ -187,9 +191,9 @@ def _capsule_of(source: Any) -> Any:
         )
     try:
         if source.__dlpack_device__()[0] == DEVICE_TYPES["cuda"]:
-            return source.__dlpack__(stream=_LEGACY_STREAM)
+            return source.__dlpack__(stream=stream or _LEGACY_STREAM)
         return source.__dlpack__()
-    except (BufferError, RuntimeError, TypeError) as error:
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
         # Each library has its own words: torch for tensors that require grad, numpy for
         # read-only arrays and its byte orders.
         raise KernelError(
@@ -208,7 +212,7 @@ def _device(tensor: _DLTensor) -> Device:
 
 def _dtype(tensor: _DLTensor) -> str:
     code, bits, lanes = tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes
-    names = [name for name, number in _CODES.items() if number == code]
+    names = [name for name, number in CODES.items() if number == code]
     name = names[0] if names else ""
     dtype = name if name == "bool" else f"{name}{bits}"
     if lanes != 1 or dtype not in ITEM_BYTES:

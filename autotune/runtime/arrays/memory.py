@@ -28,7 +28,10 @@ class Block:
 
 
 class Memory(Protocol):
-    """What a kind of device can do with its memory. Every call ends when its work is done."""
+    """What a kind of device can do with its memory.
+
+    Every call waits for what was queued on the device, and ends when its work is done.
+    """
 
     def allocate(self, device: Device, size: int) -> Block:
         """Return ``size`` uninitialised bytes, aligned for vector access."""
@@ -48,6 +51,10 @@ class Memory(Protocol):
 
     def fill(self, device: Device, pointer: int, byte: int, size: int) -> None:
         """Set every byte."""
+        ...
+
+    def synchronize(self, device: Device) -> None:
+        """Wait for what was queued on the device."""
         ...
 
 
@@ -78,6 +85,9 @@ class HostMemory:
     def fill(self, device: Device, pointer: int, byte: int, size: int) -> None:
         """Set bytes."""
         ctypes.memset(pointer, byte, size)
+
+    def synchronize(self, device: Device) -> None:
+        """Return: nothing is queued on the host."""
 
 
 _HOST = HostMemory()

@@ -51,8 +51,8 @@ class CpuExecutable(Executable):
             raise DeviceError(
                 f"kernel {kernel.name!r}: cannot be loaded: {why}\n[file: {artifact}]"
             ) from error
-        self._entries = [self._entry(one.entry) for one in kernel.calls]
-        self._filler = self._library[filler_name(kernel)] if kernel.constants else None
+        self.entries = [self._entry(one.entry) for one in kernel.calls]
+        self.filler = self._library[filler_name(kernel)] if kernel.constants else None
         # A caller that keeps its arrays need not have them prepared anew for each call.
         self._last: tuple[tuple[int, ...] | None, object] = (None, None)
         # The emulator says here what it saw go wrong: a race, a barrier not all threads reach.
@@ -81,9 +81,9 @@ class CpuExecutable(Executable):
 
     def fill_constants(self, arrays: Sequence[NDArray]) -> None:
         """Copy to the variables of the library."""
-        if self._filler is not None:
+        if self.filler is not None:
             addresses = [one.pointer for one in self.constants(arrays)]
-            self._filler((ctypes.c_void_p * len(addresses))(*addresses))
+            self.filler((ctypes.c_void_p * len(addresses))(*addresses))
 
     def check_fault(self) -> None:
         """Raise what an emulated kernel did wrong since the last look.
@@ -105,9 +105,9 @@ class CpuExecutable(Executable):
         return (RunStruct * len(sets))(*(self._prepared(arrays, own) for arrays in sets))
 
     def _prepared(self, arrays: Sequence[NDArray], workspaces: Mapping[str, NDArray]) -> RunStruct:
-        calls = (CallStruct * len(self._entries))()
+        calls = (CallStruct * len(self.entries))()
         addresses = self.arguments(arrays, workspaces)
-        for one, entry, pointers in zip(calls, self._entries, addresses, strict=True):
+        for one, entry, pointers in zip(calls, self.entries, addresses, strict=True):
             one.entry = entry
             one.args = (ctypes.c_void_p * len(pointers))(*pointers)
         zeroed = [workspaces[w.name] for w in self.kernel.workspace if w.zero]
@@ -127,9 +127,9 @@ class CpuExecutable(Executable):
     def close(self) -> None:
         """Unload the library; the executable cannot be used any more."""
         super().close()
-        if self._entries:
-            self._entries = []
-            self._filler = None
+        if self.entries:
+            self.entries = []
+            self.filler = None
             self._fault = None
             _ctypes.dlclose(self._library._handle)
 

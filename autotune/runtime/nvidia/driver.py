@@ -110,7 +110,10 @@ def _free(raw: Any, index: int) -> None:
 
 
 class CudaMemory:
-    """The memory of CUDA devices."""
+    """The memory of CUDA devices.
+
+    Kernels may be under way on any stream, which the default stream of copies need not wait for.
+    """
 
     def allocate(self, device: Device, size: int) -> Block:
         """Return uninitialised bytes; the driver aligns them to at least 256."""
@@ -121,23 +124,32 @@ class CudaMemory:
     def to_host(self, device: Device, host: int, pointer: int, size: int) -> None:
         """Copy to the host, after all queued work."""
         with activated(device.index):
+            driver.Context.synchronize()
             driver.memcpy_dtoh(host_view(host, size), pointer)
 
     def from_host(self, device: Device, pointer: int, host: int, size: int) -> None:
         """Copy from the host."""
         with activated(device.index):
+            driver.Context.synchronize()
             driver.memcpy_htod(pointer, host_view(host, size))
 
     def copy(self, device: Device, target: int, source: int, size: int) -> None:
         """Copy within a device."""
         with activated(device.index):
+            driver.Context.synchronize()
             driver.memcpy_dtod(target, source, size)
             driver.Context.synchronize()
 
     def fill(self, device: Device, pointer: int, byte: int, size: int) -> None:
         """Set every byte."""
         with activated(device.index):
+            driver.Context.synchronize()
             driver.memset_d8(pointer, byte, size)
+            driver.Context.synchronize()
+
+    def synchronize(self, device: Device) -> None:
+        """Wait for all streams."""
+        with activated(device.index):
             driver.Context.synchronize()
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-from autotune.errors import DeviceError
+from autotune.runtime.nvidia.libcuda import call, check, library
 
 # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may go on using the device meanwhile.
 _THREAD_LOCAL = 1
@@ -35,22 +34,22 @@ class Graph:
         self._exec = ctypes.c_void_p()
         weakref.finalize(self, _destroy, self._exec)
         graph = ctypes.c_void_p()
-        _call("cuStreamBeginCapture_v2", self._stream, ctypes.c_int(_THREAD_LOCAL))
+        call("cuStreamBeginCapture_v2", self._stream, ctypes.c_int(_THREAD_LOCAL))
         try:
             queue()
         finally:
             # Also after a failure, or the stream stays in capture for good.
-            status = _driver().cuStreamEndCapture(self._stream, ctypes.byref(graph))
-        _check("cuStreamEndCapture", status)
+            status = library().cuStreamEndCapture(self._stream, ctypes.byref(graph))
+        check("cuStreamEndCapture", status)
         try:
             flags = ctypes.c_ulonglong(0)
-            _call("cuGraphInstantiateWithFlags", ctypes.byref(self._exec), graph, flags)
+            call("cuGraphInstantiateWithFlags", ctypes.byref(self._exec), graph, flags)
         finally:
-            _driver().cuGraphDestroy(graph)
+            library().cuGraphDestroy(graph)
 
     def launch(self) -> None:
         """Queue all of it on the stream."""
-        _call("cuGraphLaunch", self._exec, self._stream)
+        call("cuGraphLaunch", self._exec, self._stream)
 
 
 class GraphEvent:
@@ -92,22 +91,4 @@ def _destroy_event(handle: ctypes.c_void_p) -> None:
 
 def _destroy(handle: ctypes.c_void_p) -> None:
     if handle.value:
-        _driver().cuGraphExecDestroy(handle)
-
-
-@cache
-def _driver() -> ctypes.CDLL:
-    return ctypes.CDLL("libcuda.so.1")
-
-
-def _call(name: str, *args: object) -> None:
-    _check(name, getattr(_driver(), name)(*args))
-
-
-def _check(name: str, status: int) -> None:
-    if status == 0:
-        return
-    text = ctypes.c_char_p()
-    _driver().cuGetErrorString(ctypes.c_int(status), ctypes.byref(text))
-    words = (text.value or b"unknown error").decode()
-    raise DeviceError(f"{name} failed: {words}")
+        library().cuGraphExecDestroy(handle)

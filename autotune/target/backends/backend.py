@@ -54,6 +54,8 @@ class Backend:
         recipes: by compiler, what makes a kernel and a target a `Recipe`.
         suffix: of the file that is compiled.
         loader: takes such a file, the kernel and the device; gives an `Executable`.
+        callee: makes of a kernel, it before sizes were put in, an artifact, a device and what
+            loads an `Executable` a `Callee`.
         memory: gives the `Memory` of its devices, or None where a package is missing.
         program: takes the steps of a network and the device; gives a `Program`.
         ceilings: makes the kernels that measure what its devices can do, for so many processors.
@@ -73,6 +75,7 @@ class Backend:
     recipes: Mapping[str, str]
     suffix: str
     loader: str
+    callee: str
     memory: str
     program: str
     ceilings: str

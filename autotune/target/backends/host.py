@@ -33,6 +33,7 @@ HOST = Backend(
     recipes={"nvcc": _RECIPE, "nvrtc": _RECIPE},
     suffix=".so",
     loader="autotune.runtime.host.executable:CpuExecutable",
+    callee="autotune.runtime.host.callee:host_callee",
     memory="autotune.runtime.arrays.memory:host_memory",
     program="autotune.runtime.host.program:HostProgram",
     ceilings="autotune.runtime.roofline_kernels:for_cpu",

@@ -1,0 +1,267 @@
+/* One loaded function on one device: what its arguments must be, and how it is started. */
+
+/* ---- CUDA's driver, whose functions Python looks up ---- */
+typedef void *Stream;
+typedef struct {
+  int (*current)(void **context);
+  int (*push)(void *context);
+  int (*pop)(void **context);
+  int (*launch)(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                unsigned bz, unsigned shared, Stream stream, void **params, void **extra);
+  int (*memset8)(uint64_t where, unsigned char byte, size_t bytes, Stream stream);
+  int (*copy)(uint64_t to, uint64_t from, size_t bytes, Stream stream);
+  int (*capture)(Stream stream, int *status, uint64_t *id, void **graph, void **nodes,
+                 size_t *n_nodes);
+  int (*stream_id)(Stream stream, uint64_t *id); /* since CUDA 12 */
+} Driver;
+static Driver driver;
+enum { ACTIVE = 1, MOST_STATES = 128 };
+
+typedef enum { ARRAY, BY_VALUE, SIZE, HIDDEN } Role;
+typedef struct {
+  Role role;
+  int ndim, dtype, writes;
+  int64_t *shape;
+  uint64_t bits;    /* of a size */
+  PyObject *to_bits; /* makes bits of any number, or says what is wrong with it */
+} Param;
+typedef struct {
+  unsigned grid[3], block[3], shared;
+  uint64_t function; /* of the host; a state has those of a device */
+  int n, *slots;
+} Call;
+typedef struct { int slot; size_t bytes; } Range;
+/* What a stream or a capture has for itself: functions, workspaces, addresses of constants. */
+typedef struct {
+  uint64_t stream, capture;
+  int used, users, captured;
+  uint64_t *values;
+} State;
+
+typedef struct {
+  PyObject_HEAD
+  int cuda, device_id, n_params, n_taken, n_calls, n_spaces, n_zero, n_constants;
+  void *context;
+  Param *params;
+  Call *calls;
+  Range *zero, *constants;
+  uint64_t filler;
+  PyObject *prepare;
+  State states[MOST_STATES];
+  int turn;
+  pthread_mutex_t lock;
+  PyObject *failed;
+} Entry;
+
+static int n_values(const Entry *e) {
+  return (e->cuda ? e->n_calls + e->n_constants : 0) + e->n_spaces;
+}
+
+/* Several pieces of work, or memory that calls share: nobody may come between them. */
+static int is_joint(const Entry *e) {
+  return e->cuda ? e->n_calls + e->n_zero + e->n_constants > 1 : e->n_constants > 0;
+}
+
+/* ---- do the arguments fit? ---- */
+static int fits(const Entry *e, const Param *p, const View *v) {
+  if (v->dtype != p->dtype || v->ndim != p->ndim || !v->dense) return 0;
+  if (v->device_type != (e->cuda ? CUDA : CPU) || v->device_id != e->device_id) return 0;
+  if ((p->writes && !v->writable) || ((uintptr_t)v->data & 15)) return 0;
+  return memcmp(v->shape, p->shape, sizeof(int64_t) * (size_t)p->ndim) == 0;
+}
+
+static int number_bits(const Param *p, const View *v, uint64_t *out) {
+  int code = p->dtype >> 8, bits = p->dtype & 255;
+  *out = 0;
+  if (v->row->kind == FLOAT && code == 2 && bits >= 32) {
+    double number = PyFloat_AS_DOUBLE(v->object);
+    float narrow = (float)number;
+    if (!isnan(number) && (bits == 64 || !isinf(narrow) || isinf(number))) {
+      if (bits == 64) memcpy(out, &number, 8);
+      else memcpy(out, &narrow, 4);
+      return 1;
+    }
+  } else if (v->row->kind == INT && code == 0) {
+    int overflow;
+    long long number = PyLong_AsLongLongAndOverflow(v->object, &overflow);
+    long long most = bits == 64 ? INT64_MAX : (1LL << (bits - 1)) - 1;
+    if (!overflow && number <= most && number >= -most - 1) {
+      memcpy(out, &number, (size_t)bits / 8); /* little-endian, as all hosts of CUDA are */
+      return 1;
+    }
+  }
+  PyObject *found = PyObject_CallOneArg(p->to_bits, v->object);
+  if (!found) return -1;
+  *out = PyLong_AsUnsignedLongLongMask(found);
+  Py_DECREF(found);
+  return PyErr_Occurred() ? -1 : 1;
+}
+
+/* Returns 1 and fills the slots, 0 if this is not the entry for them, -1 with an exception. */
+static int match(const Entry *e, const View *views, uint64_t *slots) {
+  for (int i = 0; i < e->n_taken; i++) {
+    if (e->params[i].role != ARRAY) continue;
+    if (!fits(e, &e->params[i], &views[i])) return 0;
+    slots[i] = (uint64_t)(uintptr_t)views[i].data;
+  }
+  for (int i = 0; i < e->n_params; i++) {
+    const Param *p = &e->params[i];
+    if (p->role == ARRAY) continue;
+    if (p->role == HIDDEN) { slots[i] = p->bits; continue; }
+    int found = number_bits(p, &views[i], &slots[i]);
+    if (found < 0) return -1;
+    if (p->role == SIZE && slots[i] != p->bits) return 0;
+  }
+  return 1;
+}
+
+/* ---- states ---- */
+static int read_values(const Entry *e, State *state, PyObject *given) {
+  int n = n_values(e);
+  if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != n) {
+    PyErr_SetString(PyExc_SystemError, "prepare: expected one address for each value");
+    return 0;
+  }
+  if (!state->values) state->values = PyMem_Malloc(sizeof(uint64_t) * (size_t)(n + 1));
+  if (!state->values) { PyErr_NoMemory(); return 0; }
+  for (int i = 0; i < n; i++)
+    state->values[i] = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(given, i));
+  return !PyErr_Occurred();
+}
+
+static State *free_state(Entry *e) {
+  for (int i = 0; i < MOST_STATES; i++)
+    if (!e->states[i].used && !e->states[i].users) return &e->states[i];
+  for (int i = 0; i < MOST_STATES; i++) {
+    State *next = &e->states[e->turn++ % MOST_STATES];
+    if (!next->users) return next;
+  }
+  PyErr_SetString(PyExc_RuntimeError, "more calls of one function at once than there is room for");
+  return NULL;
+}
+
+/* Asks Python for what a stream needs; others may come and go meanwhile. */
+static State *new_state(Entry *e, uint64_t key, Stream stream, uint64_t capture, void *graph) {
+  PyObject *given = PyObject_CallFunction(
+      e->prepare, "KKKK", (unsigned long long)key, (unsigned long long)(uintptr_t)stream,
+      (unsigned long long)capture, (unsigned long long)(uintptr_t)graph);
+  if (!given) return NULL;
+  State *state = free_state(e);
+  if (state && !read_values(e, state, given)) state = NULL;
+  Py_DECREF(given);
+  if (!state) return NULL;
+  state->stream = key;
+  state->capture = capture;
+  state->used = 1;
+  return state;
+}
+
+static int refuse(const Entry *e, const char *what, int status) {
+  PyObject *ignored = PyObject_CallFunction(e->failed, "si", what, status);
+  Py_XDECREF(ignored);
+  return 0;
+}
+
+static State *state_on(Entry *e, Stream stream) {
+  int status = 0, stateful = e->n_spaces || e->n_constants;
+  uint64_t capture = 0, key = 0;
+  void *graph = NULL;
+  int code = driver.capture(stream, &status, &capture, &graph, NULL, NULL);
+  if (code) { refuse(e, "cuStreamGetCaptureInfo", code); return NULL; }
+  if (status != ACTIVE) capture = 0;
+  if (stateful || capture) {
+    key = (uint64_t)(uintptr_t)stream;
+    if (driver.stream_id && (code = driver.stream_id(stream, &key))) {
+      refuse(e, "cuStreamGetId", code);
+      return NULL;
+    }
+  }
+  for (int i = 0; i < MOST_STATES; i++)
+    if (e->states[i].used && e->states[i].stream == key && e->states[i].capture == capture)
+      return &e->states[i];
+  return new_state(e, key, stream, capture, graph);
+}
+
+/* ---- start ---- */
+static const char *launch_all(Entry *e, const State *state, uint64_t *slots, Stream stream,
+                              int *status) {
+  const uint64_t *constants = state->values + e->n_calls + e->n_spaces;
+  memcpy(slots + e->n_params, state->values + e->n_calls, sizeof(uint64_t) * (size_t)e->n_spaces);
+  for (int i = 0; i < e->n_constants; i++) {
+    const Range *r = &e->constants[i];
+    if ((*status = driver.copy(constants[i], slots[r->slot], r->bytes, stream)))
+      return "cuMemcpyDtoDAsync";
+  }
+  for (int i = 0; i < e->n_zero; i++) {
+    const Range *r = &e->zero[i];
+    if ((*status = driver.memset8(slots[r->slot], 0, r->bytes, stream))) return "cuMemsetD8Async";
+  }
+  for (int i = 0; i < e->n_calls; i++) {
+    const Call *c = &e->calls[i];
+    void *params[2 * MOST_ARGS];
+    for (int j = 0; j < c->n; j++) params[j] = &slots[c->slots[j]];
+    *status = driver.launch((void *)(uintptr_t)state->values[i], c->grid[0], c->grid[1],
+                            c->grid[2], c->block[0], c->block[1], c->block[2], c->shared, stream,
+                            params, NULL);
+    if (*status) return "cuLaunchKernel";
+  }
+  return NULL;
+}
+
+static int start_cuda(Entry *e, uint64_t *slots, Stream stream) {
+  void *before = NULL;
+  int status = driver.current(&before), pushed = before != e->context;
+  if (pushed && (status = driver.push(e->context))) return refuse(e, "cuCtxPushCurrent", status);
+  const char *what = NULL;
+  State *state = state_on(e, stream);
+  if (state) {
+    state->users++;
+    Py_BEGIN_ALLOW_THREADS
+    if (is_joint(e)) pthread_mutex_lock(&e->lock);
+    what = launch_all(e, state, slots, stream, &status);
+    if (is_joint(e)) pthread_mutex_unlock(&e->lock);
+    Py_END_ALLOW_THREADS
+    state->users--;
+  }
+  if (pushed) driver.pop(&before);
+  if (what) return refuse(e, what, status);
+  return state != NULL;
+}
+
+static void run_host(Entry *e, const State *state, uint64_t *slots) {
+  memcpy(slots + e->n_params, state->values, sizeof(uint64_t) * (size_t)e->n_spaces);
+  if (e->n_constants) {
+    void *from[MOST_ARGS];
+    for (int i = 0; i < e->n_constants; i++)
+      from[i] = (void *)(uintptr_t)slots[e->constants[i].slot];
+    ((void (*)(void **))(uintptr_t)e->filler)(from);
+  }
+  for (int i = 0; i < e->n_zero; i++)
+    memset((void *)(uintptr_t)slots[e->zero[i].slot], 0, e->zero[i].bytes);
+  for (int i = 0; i < e->n_calls; i++) {
+    const Call *c = &e->calls[i];
+    void *args[2 * MOST_ARGS];
+    for (int j = 0; j < c->n; j++) {
+      int slot = c->slots[j];
+      int by_value = slot < e->n_params && e->params[slot].role != ARRAY;
+      args[j] = by_value ? (void *)&slots[slot] : (void *)(uintptr_t)slots[slot];
+    }
+    ((void (*)(void **))(uintptr_t)c->function)(args);
+  }
+}
+
+/* Each run has workspaces of its own: those of a run that has ended, or new ones. */
+static int run_on_host(Entry *e, uint64_t *slots) {
+  State *state = NULL;
+  for (int i = 0; i < MOST_STATES && !state; i++)
+    if (e->states[i].used && !e->states[i].users) state = &e->states[i];
+  if (!state && !(state = new_state(e, 0, NULL, 0, NULL))) return 0;
+  state->users++;
+  Py_BEGIN_ALLOW_THREADS
+  if (is_joint(e)) pthread_mutex_lock(&e->lock);
+  run_host(e, state, slots);
+  if (is_joint(e)) pthread_mutex_unlock(&e->lock);
+  Py_END_ALLOW_THREADS
+  state->users--;
+  return 1;
+}

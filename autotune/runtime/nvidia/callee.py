@@ -1,0 +1,144 @@
+"""Functions on CUDA devices, as calls need them: on anybody's stream, and within graphs."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+from autotune.errors import DeviceError
+from autotune.kernel import Kernel, Scalar
+from autotune.kernel.entry import is_expression
+from autotune.runtime.arrays.array import NDArray
+from autotune.runtime.call.callee import constant_rows, new_entry, scalar_bits, slots_of, zero_rows
+from autotune.runtime.call.native import launcher
+from autotune.runtime.compile.cubin import symbols
+from autotune.runtime.device import Device
+from autotune.runtime.executable import Executable
+from autotune.runtime.nvidia import libcuda
+from autotune.runtime.nvidia.modules import load_cubin
+from autotune.runtime.nvidia.shares import Share, Shares, close_when_free
+
+# The functions of the driver that the C launcher calls, in its order.
+_USED = (
+    "cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuLaunchKernel",
+    "cuMemsetD8Async", "cuMemcpyDtoDAsync_v2", "cuStreamGetCaptureInfo_v2", "cuStreamGetId",
+)  # fmt: skip
+# Calls from Python and from C queue their pieces independently: they share no workspaces.
+_FROM_PYTHON = 1 << 63
+
+
+class CudaCallee:
+    """A cubin on one device.
+
+    Args:
+        kernel: what it was compiled from.
+        open_kernel: the same before its sizes were put in.
+        cubin: the machine code.
+        device: where it runs.
+
+    Raises:
+        DeviceError: it does not run there.
+    """
+
+    def __init__(self, kernel: Kernel, open_kernel: Kernel, cubin: bytes, device: Device) -> None:
+        self.kernel = kernel
+        self.device = device
+        self._context = libcuda.primary_context(device.index)
+        names = symbols(kernel, cubin) if any(is_expression(c.entry) for c in kernel.calls) else {}
+        self._shares = Shares(
+            self._context,
+            partial(load_cubin, cubin, kernel, names),
+            tuple(w.bytes for w in kernel.workspace),
+        )
+        self._shares.load_first()
+        close = weakref.finalize(self, close_when_free, self._shares)
+        close.atexit = False  # then the driver may be gone already
+        self._slots = slots_of(kernel)
+        self._zero, self._constants = zero_rows(kernel), constant_rows(kernel)
+        self._lock = threading.Lock()
+        self.entry = new_entry(
+            driven_launcher(),
+            kernel,
+            open_kernel,
+            self._prepare,
+            libcuda.check,
+            device=(device.index, self._context),
+        )
+
+    def _prepare(self, key: int, stream: int, capture: int, graph: int) -> tuple[int, ...]:
+        with self._lock:
+            return self._shares.share(key, capture, graph, self._forget).values()
+
+    def _forget(self, key: int, capture: int) -> bool:
+        return self.entry is None or bool(self.entry.forget(key, capture))
+
+    def is_capturing(self, stream: int) -> bool:
+        """Return whether the stream records a graph."""
+        with libcuda.entered(self._context):
+            return libcuda.capture_of(stream)[0] != 0
+
+    def wait(self, stream: int) -> None:
+        """Wait for a stream."""
+        with libcuda.entered(self._context):
+            libcuda.synchronize(stream)
+
+    def start(self, arrays: Sequence[NDArray], stream: int) -> None:
+        """Queue one run on a stream.
+
+        Raises:
+            DeviceError: the driver refused.
+        """
+        values = [
+            scalar_bits(a.name, a.dtype, one) if isinstance(a, Scalar) else one.pointer
+            for a, one in zip(self.kernel.args, arrays, strict=True)
+        ]
+        with libcuda.entered(self._context), self._lock:
+            capture, graph = libcuda.capture_of(stream)
+            key = _FROM_PYTHON | libcuda.key_of(stream)
+            share = self._shares.share(key, capture, graph, self._forget)
+            self._queue(share, [*values, *share.spaces], ctypes.c_void_p(stream))
+
+    def _queue(self, share: Share, values: Sequence[int], stream: ctypes.c_void_p) -> None:
+        for where, (slot, size) in zip(share.loaded.constants, self._constants, strict=True):
+            ends = ctypes.c_uint64(where), ctypes.c_uint64(values[slot])
+            libcuda.call("cuMemcpyDtoDAsync_v2", *ends, ctypes.c_size_t(size), stream)
+        for slot, size in self._zero:
+            start, byte = ctypes.c_uint64(values[slot]), ctypes.c_ubyte(0)
+            libcuda.call("cuMemsetD8Async", start, byte, ctypes.c_size_t(size), stream)
+        for function, one in zip(share.loaded.functions, self.kernel.calls, strict=True):
+            held = [ctypes.c_uint64(values[self._slots[name]]) for name in one.args]
+            params = (ctypes.c_void_p * len(held))(*map(ctypes.addressof, held))
+            sizes = map(
+                ctypes.c_uint, (*one.launch.grid, *one.launch.block, one.launch.shared_bytes)
+            )
+            libcuda.call("cuLaunchKernel", ctypes.c_void_p(function), *sizes, stream, params, None)
+
+
+@cache
+def driven_launcher() -> Any:
+    """Return the C launcher once it knows the driver; None where there is none."""
+    found = launcher()
+    if found is not None:
+        found.set_driver(*map(libcuda.address, _USED))
+    return found
+
+
+def cuda_callee(
+    kernel: Kernel,
+    open_kernel: Kernel,
+    artifact: bytes,
+    device: Device,
+    load: Callable[[], Executable],
+) -> CudaCallee:
+    """Load a cubin for calls.
+
+    Raises:
+        DeviceError: there is no such device, or it does not run the cubin.
+    """
+    if not device.exist:
+        raise DeviceError(f"{device}: there is no such device here")
+    return CudaCallee(kernel, open_kernel, artifact, device)

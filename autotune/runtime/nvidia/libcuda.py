@@ -1,0 +1,115 @@
+"""CUDA's driver by its own C interface, for what PyCUDA has not: graphs, foreign streams.
+
+Functions act on the context that is current.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Iterator
+from functools import cache
+
+from autotune.errors import DeviceError
+
+# CU_STREAM_CAPTURE_MODE_RELAXED: memory may be allocated while this thread captures a stream.
+_RELAXED = 2
+# CU_STREAM_CAPTURE_STATUS_ACTIVE
+_ACTIVE = 1
+_POINTER = ctypes.c_void_p
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Return the driver's library.
+
+    Raises:
+        DeviceError: there is none.
+    """
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise DeviceError(f"the driver of NVIDIA devices cannot be loaded: {error}") from error
+
+
+def call(name: str, *args: object) -> None:
+    """Call a function of the driver.
+
+    Raises:
+        DeviceError: it failed; the message has the driver's words.
+    """
+    check(name, getattr(library(), name)(*args))
+
+
+def check(name: str, status: int) -> None:
+    """Raise what a function of the driver answered if it is an error."""
+    if status == 0:
+        return
+    text = ctypes.c_char_p()
+    library().cuGetErrorString(ctypes.c_int(status), ctypes.byref(text))
+    words = (text.value or b"unknown error").decode()
+    raise DeviceError(f"{name} failed: {words}")
+
+
+def address(name: str) -> int:
+    """Return where a function of the driver is; 0 where it is too old to have it."""
+    function = getattr(library(), name, None)
+    return 0 if function is None else ctypes.cast(function, _POINTER).value or 0
+
+
+@cache
+def primary_context(index: int) -> int:
+    """Return the context of a device that all libraries share; it is kept for good.
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    device, context = ctypes.c_int(), _POINTER()
+    call("cuInit", ctypes.c_uint(0))
+    call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    return context.value or 0
+
+
+@contextlib.contextmanager
+def entered(context: int) -> Iterator[None]:
+    """Make a context current, and let this thread allocate even while it captures a graph."""
+    mode, before = ctypes.c_int(_RELAXED), _POINTER()
+    call("cuCtxPushCurrent_v2", _POINTER(context))
+    try:
+        call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        try:
+            yield
+        finally:
+            call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+    finally:
+        library().cuCtxPopCurrent_v2(ctypes.byref(before))
+
+
+def capture_of(stream: int) -> tuple[int, int]:
+    """Return number and graph of the capture that a stream is in; zeros if it is in none."""
+    status, number, graph = ctypes.c_int(), ctypes.c_uint64(), _POINTER()
+    outs = (ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph))
+    call("cuStreamGetCaptureInfo_v2", _POINTER(stream), *outs, None, None)
+    return (number.value, graph.value or 0) if status.value == _ACTIVE else (0, 0)
+
+
+def key_of(stream: int) -> int:
+    """Return what tells a stream from all others, and from later ones with the same handle."""
+    if not address("cuStreamGetId"):
+        return stream
+    number = ctypes.c_uint64()
+    call("cuStreamGetId", _POINTER(stream), ctypes.byref(number))
+    return number.value
+
+
+def synchronize(stream: int) -> None:
+    """Wait for a stream."""
+    call("cuStreamSynchronize", _POINTER(stream))
+
+
+def allocate(size: int) -> int:
+    """Return the address of new memory, aligned to at least 256 bytes."""
+    where = ctypes.c_uint64()
+    call("cuMemAlloc_v2", ctypes.byref(where), ctypes.c_size_t(max(1, size)))
+    return where.value

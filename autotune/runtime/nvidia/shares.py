@@ -1,0 +1,209 @@
+"""What each stream, and each captured graph, has of a function for itself.
+
+Calls on two streams run at once, so each stream has workspaces of its own, and where there are
+constants a loaded copy of the module, whose variables they are copied to. A graph that is captured
+has them for itself too: it may be replayed on any stream, and later. It is told of by the driver
+when the last of the graph is gone; until then nothing of it is freed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+from autotune.errors import DeviceError
+from autotune.runtime.nvidia import libcuda
+from autotune.runtime.nvidia.modules import Loaded
+
+# Streams whose memory is kept; of the next one the least recently used gives way.
+_MOST_STREAMS = 32
+# Flags of cuUserObjectCreate and cuGraphRetainUserObject.
+_NO_DESTRUCTOR_SYNC, _MOVE = 1, 1
+
+
+class Told:
+    """A flag that the driver sets when a graph is gone, in a thread that may run no Python.
+
+    It is a semaphore of the C library, which a plain C function raises.
+    """
+
+    def __init__(self) -> None:
+        self._semaphore = ctypes.create_string_buffer(64)
+        _libc().sem_init(self._semaphore, 0, 0)
+
+    def tell_when_gone(self, graph: int) -> None:
+        """Have the driver raise it at the end of a graph and all that was made of it."""
+        holder = ctypes.c_void_p()
+        post = ctypes.cast(_libc().sem_post, ctypes.c_void_p)
+        where = ctypes.cast(self._semaphore, ctypes.c_void_p)
+        one, flags = ctypes.c_uint(1), ctypes.c_uint(_NO_DESTRUCTOR_SYNC)
+        libcuda.call("cuUserObjectCreate", ctypes.byref(holder), where, post, one, flags)
+        libcuda.call(
+            "cuGraphRetainUserObject", ctypes.c_void_p(graph), holder, one, ctypes.c_uint(_MOVE)
+        )
+
+    def __bool__(self) -> bool:
+        value = ctypes.c_int()
+        _libc().sem_getvalue(self._semaphore, ctypes.byref(value))
+        return value.value > 0
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+@dataclass(eq=False)
+class Share:
+    """The part of one stream or one captured graph.
+
+    Attributes:
+        loaded: the module that it runs.
+        owns: whether nobody else runs that module.
+        spaces: addresses of workspaces.
+        gone: whether the graph has ended; None for a stream.
+    """
+
+    loaded: Loaded
+    owns: bool
+    spaces: tuple[int, ...]
+    gone: Told | None = None
+
+    def values(self) -> tuple[int, ...]:
+        """Return what the launcher needs: functions, workspaces, variables of constants."""
+        return (*self.loaded.functions, *self.spaces, *self.loaded.constants)
+
+    def free(self) -> None:
+        """Give everything back; the driver waits for what is running."""
+        for one in self.spaces:
+            libcuda.call("cuMemFree_v2", ctypes.c_uint64(one))
+        if self.owns:
+            self.loaded.unload()
+
+
+@dataclass(eq=False)
+class Shares:
+    """All parts of one function on one device.
+
+    Args:
+        context: of the device.
+        load: loads the module once more.
+        sizes: bytes of each workspace.
+    """
+
+    context: int
+    load: Callable[[], Loaded]
+    sizes: tuple[int, ...]
+    _common: list[Loaded] = field(default_factory=list)
+    _of: OrderedDict[tuple[int, int], Share] = field(default_factory=OrderedDict)
+    _unused: list[Share] = field(default_factory=list)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def load_first(self) -> None:
+        """Load the module, to see that the device runs it.
+
+        Raises:
+            DeviceError: it does not.
+        """
+        with self._lock, libcuda.entered(self.context):
+            self._unused.append(self._new())
+
+    def share(
+        self, key: int, capture: int, graph: int, forget: Callable[[int, int], bool]
+    ) -> Share:
+        """Return the part of a stream, or of a capture on it; made when it is first asked for.
+
+        Args:
+            key: what tells the stream from others.
+            capture: the number of the capture, 0 for none.
+            graph: its graph.
+            forget: called before a part is given to somebody else; False if it is in use.
+        """
+        with self._lock:
+            found = self._of.get((key, capture))
+            if found is None:
+                with libcuda.entered(self.context):
+                    found = self._make(capture, graph, forget)
+                self._of[key, capture] = found
+            self._of.move_to_end((key, capture))
+            return found
+
+    def _make(self, capture: int, graph: int, forget: Callable[[int, int], bool]) -> Share:
+        self._sweep()
+        if not capture:
+            self._make_room(forget)
+        new = self._unused.pop() if self._unused else self._new()
+        if capture:
+            new.gone = Told()
+            new.gone.tell_when_gone(graph)
+        return new
+
+    def _new(self) -> Share:
+        owns = bool(self._common and self._common[0].constants)
+        loaded = self.load() if owns or not self._common else self._common[0]
+        if not self._common:
+            self._common.append(loaded)
+        spaces: list[int] = []
+        try:
+            for size in self.sizes:
+                spaces.append(libcuda.allocate(size))
+        except DeviceError:
+            Share(loaded, owns, tuple(spaces)).free()
+            raise
+        return Share(loaded, owns, tuple(spaces))
+
+    def _sweep(self) -> None:
+        """Take back what belonged to graphs that are gone."""
+        for key, one in list(self._of.items()):
+            if one.gone:
+                del self._of[key]
+                one.gone = None
+                self._unused.append(one)
+
+    def _make_room(self, forget: Callable[[int, int], bool]) -> None:
+        streams = [key for key, one in self._of.items() if one.gone is None]
+        for key in streams[: max(0, len(streams) + 1 - _MOST_STREAMS)]:
+            if forget(*key):
+                self._of.pop(key).free()
+
+    def close(self) -> bool:
+        """Free everything; return False if graphs that hold some of it still live."""
+        with self._lock, libcuda.entered(self.context):
+            self._sweep()
+            held = [one for one in self._of.values() if one.gone is not None]
+            for one in [*self._unused, *(s for s in self._of.values() if s.gone is None)]:
+                one.free()
+            self._unused.clear()
+            self._of = OrderedDict((k, s) for k, s in self._of.items() if s.gone is not None)
+            if held:
+                return False
+            for loaded in self._common:
+                loaded.unload()
+            self._common.clear()
+            return True
+
+
+_waiting: list[Shares] = []
+_waiting_lock = threading.Lock()
+
+
+def close_when_free(shares: Shares) -> None:
+    """Free what a function had, and what earlier ones left to graphs that are gone by now.
+
+    Called when nothing can call it any more.
+    """
+    with _waiting_lock:
+        _waiting.append(shares)
+        # After a fault the context takes nothing any more, not even memory back.
+        _waiting[:] = [one for one in _waiting if not _closed(one)]
+
+
+def _closed(shares: Shares) -> bool:
+    try:
+        return shares.close()
+    except DeviceError:
+        return True

@@ -1,0 +1,216 @@
+"""What a call costs the host, and whether calls keep out of each other's way.
+
+    python -m benchmarks.call                 # a GPU with torch: everything
+    python -m benchmarks.call --target llvm   # the CPU, against a call by ctypes
+    python -m benchmarks.call --python        # as it is where no C compiler is found
+
+Host time is that of the calling thread from call to return, in batches of calls with a wait for
+the device between them: the median of the batches, in microseconds, and their spread. The kernels
+do next to nothing. Beside it stand torch's own call of a product of 64 x 64 matrices, the same by
+Python alone, and the same inside `torch.compile`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import autotune
+from autotune.runtime import array
+from autotune.runtime.call.native import why_not
+
+RESULTS = Path(__file__).resolve().parent / "results" / "call.json"
+COUNTS = (1, 3, 8)
+CALLS = 500
+BATCHES = 21
+SIZE = 1024
+SPIN = 2_000_000
+
+
+def touch(count: int, language: str) -> autotune.SourceKernel:
+    """Return a kernel with so many arguments that adds one to the first element of the last."""
+    names = [f"a{i}" for i in range(count)]
+    params = ", ".join(f"float *{name}" for name in names)
+    body = f"{names[-1]}[0] += 1;"
+    text = {
+        "c": f"void touch({params}) {{ {body} }}",
+        "cuda": f'extern "C" __global__ void touch({params}) {{ {body} }}',
+    }[language]
+    args = [autotune.arg(name, (SIZE,), role="inout") for name in names]
+    return autotune.SourceKernel("touch", text, args, grid=1, block=1)
+
+
+def host_us(call: Callable[[], object], wait: Callable[[], object]) -> tuple[float, float]:
+    """Return the median microseconds of a call over the batches, and their spread."""
+    for _ in range(CALLS):
+        call()
+    wait()
+    taken = []
+    for _ in range(BATCHES):
+        started = time.perf_counter()
+        for _ in range(CALLS):
+            call()
+        taken.append((time.perf_counter() - started) / CALLS * 1e6)
+        wait()
+    quartiles = statistics.quantiles(taken, n=4)
+    return statistics.median(taken), quartiles[2] - quartiles[0]
+
+
+def call_of(function: Callable[..., object], args: Sequence[Any]) -> Callable[[], object]:
+    """Return a call without arguments; the star costs each of them the same."""
+    return lambda: function(*args)
+
+
+def measure_cpu() -> dict[str, tuple[float, float]]:
+    """Return what calls on the CPU cost, and what ctypes does."""
+    found: dict[str, tuple[float, float]] = {}
+    library = ctypes.CDLL(None)
+    for count in COUNTS:
+        function = autotune.build(touch(count, "c"), target="llvm")
+        values = [np.zeros(SIZE, "float32") for _ in range(count)]
+        plain = library.getpid
+        plain.argtypes = [ctypes.c_void_p] * count
+        addresses = [v.ctypes.data for v in values]
+        found[f"{count} arguments, ctypes"] = host_us(call_of(plain, addresses), int)
+        found[f"{count} arguments, numpy"] = host_us(call_of(function, values), int)
+        ours = [array(v) for v in values]
+        found[f"{count} arguments, ours"] = host_us(call_of(function, ours), int)
+    return found
+
+
+def measure_gpu(torch: Any) -> dict[str, tuple[float, float]]:
+    """Return what calls on a GPU cost, and what torch's product does."""
+    found: dict[str, tuple[float, float]] = {}
+    wait = torch.cuda.synchronize
+    a, b, c = (torch.zeros(64, 64, device="cuda") for _ in range(3))
+    found["torch.mm(a, b)"] = host_us(lambda: torch.mm(a, b), wait)
+    found["torch.mm(a, b, out=c)"] = host_us(lambda: torch.mm(a, b, out=c), wait)
+    for count in COUNTS:
+        function = autotune.build(touch(count, "cuda"), target="cuda")
+        tensors = [torch.zeros(SIZE, device="cuda") for _ in range(count)]
+        found[f"{count} arguments, torch"] = host_us(call_of(function, tensors), wait)
+        ours = [array(np.zeros(SIZE, "float32"), autotune.cuda()) for _ in range(count)]
+        found[f"{count} arguments, ours"] = host_us(call_of(function, ours), wait)
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            found[f"{count} arguments, side stream"] = host_us(call_of(function, tensors), wait)
+    return found
+
+
+def captured(torch: Any, calls: int = 20) -> dict[str, Any]:
+    """Capture some calls in a graph; return whether replays are right, and their time."""
+    function = autotune.build(touch(3, "cuda"), target="cuda")
+    tensors = [torch.zeros(SIZE, device="cuda") for _ in range(3)]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            function(*tensors)
+    replays = 50
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(replays):
+        graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return {
+        "calls": calls,
+        "right": tensors[-1][0].item() == calls * replays,
+        "us a replay": start.elapsed_time(end) / replays * 1e3,
+    }
+
+
+SPINNING = """
+extern "C" __global__ void spin(float *a) {
+  long long start = clock64();
+  while (clock64() - start < CYCLES) {}
+  a[0] += 1;
+}
+"""
+
+
+def overlap(torch: Any) -> dict[str, float]:
+    """Return milliseconds of long kernels one after another, and on two streams."""
+    args = [autotune.arg("a", (SIZE,), role="inout")]
+    kernel = autotune.SourceKernel("spin", SPINNING, args, {"CYCLES": SPIN}, grid=1, block=1)
+    function = autotune.build(kernel, target="cuda")
+    tensors = [torch.zeros(SIZE, device="cuda") for _ in range(2)]
+    streams = [torch.cuda.Stream() for _ in range(2)]
+
+    def timed(used: Sequence[Any]) -> float:
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(10):
+            for stream, tensor in zip(used, tensors, strict=True):
+                with torch.cuda.stream(stream):
+                    function(tensor)
+        torch.cuda.synchronize()
+        return (time.perf_counter() - started) * 1e3
+
+    timed(streams)
+    return {"one stream, ms": timed([streams[0]] * 2), "two streams, ms": timed(streams)}
+
+
+def threads(torch: Any, count: int = 8, calls: int = 10_000) -> dict[str, Any]:
+    """Call one function from several threads, each on a stream and a tensor of its own."""
+    function = autotune.build(touch(3, "cuda"), target="cuda")
+    tensors = [[torch.zeros(SIZE, device="cuda") for _ in range(3)] for _ in range(count)]
+    torch.cuda.synchronize()
+
+    def work(mine: Sequence[Any]) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(calls):
+                function(*mine)
+
+    workers = [threading.Thread(target=work, args=(mine,)) for mine in tensors]
+    started = time.perf_counter()
+    for one in workers:
+        one.start()
+    for one in workers:
+        one.join()
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - started
+    right = all(mine[-1][0].item() == calls for mine in tensors)
+    return {"threads": count, "calls each": calls, "right": right, "seconds": seconds}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, print and write the results."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--target", choices=("cuda", "llvm"), default="cuda")
+    parser.add_argument("--python", action="store_true", help="without the launcher in C")
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    options = parser.parse_args(argv)
+    if options.python:
+        import autotune.runtime.call.native as native
+
+        native._found.append((None, "asked for"))
+    result: dict[str, Any] = {"launcher": why_not() or "C"}
+    if options.target == "llvm":
+        result["host us"] = measure_cpu()
+    else:
+        import torch
+
+        result["host us"] = measure_gpu(torch)
+        for name, part in (("graph", captured), ("streams", overlap), ("threads", threads)):
+            result[name] = part(torch)
+            print(name, result[name], flush=True)
+    print("launcher:", result["launcher"])
+    for name, (median, spread) in result["host us"].items():
+        print(f"{name:28} {median:8.2f} us  +- {spread:.2f}")
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
