@@ -162,6 +162,8 @@ def adopt(
             f"from_dlpack: shape {shape} with strides {strides} is not dense row-major; "
             "pass a contiguous copy"
         )
+    if not tensor.data and 0 not in shape:
+        raise KernelError(f"from_dlpack: the {type(source).__name__} holds no memory")
     _rename(capsule, _USED)
     owner = _Borrowed()
     weakref.finalize(owner, _release, address)

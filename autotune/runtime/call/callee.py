@@ -52,6 +52,14 @@ def scalar_bits(where: str, dtype: str, value: object) -> int:
     return int.from_bytes(number.tobytes(), "little")
 
 
+def slot_values(kernel: Kernel, arrays: Sequence[NDArray]) -> tuple[int, ...]:
+    """Return the addresses of arrays that fit, and the bits of numbers."""
+    return tuple(
+        scalar_bits(a.name, a.dtype, one) if isinstance(a, Scalar) else one.pointer
+        for a, one in zip(kernel.args, arrays, strict=True)
+    )
+
+
 def param_rows(kernel: Kernel, open_kernel: Kernel) -> tuple[Row, ...]:
     """Describe the arguments of a kernel; ``open_kernel`` is it before sizes were put in."""
     sizes = open_kernel.sizes

@@ -134,7 +134,27 @@ static PyObject *forget(PyObject *self, PyObject *args) {
   Py_RETURN_TRUE;
 }
 
-static PyMethodDef entry_methods[] = {{"forget", forget, METH_VARARGS, NULL}, {0}};
+/* run(values, stream): starts it on addresses, and bits of numbers, that were checked before. */
+static PyObject *run_entry(PyObject *self, PyObject *args) {
+  Entry *e = (Entry *)self;
+  uint64_t slots[2 * MOST_ARGS];
+  PyObject *values;
+  unsigned long long stream;
+  if (!PyArg_ParseTuple(args, "O!K", &PyTuple_Type, &values, &stream)) return NULL;
+  if (PyTuple_GET_SIZE(values) != e->n_params) {
+    PyErr_SetString(PyExc_ValueError, "run: expected one value for each argument");
+    return NULL;
+  }
+  for (int i = 0; i < e->n_params; i++)
+    slots[i] = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(values, i));
+  if (PyErr_Occurred()) return NULL;
+  int done = e->cuda ? start_cuda(e, slots, (Stream)(uintptr_t)stream) : run_on_host(e, slots);
+  if (!done) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef entry_methods[] = {
+    {"forget", forget, METH_VARARGS, NULL}, {"run", run_entry, METH_VARARGS, NULL}, {0}};
 static PyTypeObject EntryType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "autotune_launcher.Entry",
     .tp_basicsize = sizeof(Entry),

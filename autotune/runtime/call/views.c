@@ -132,7 +132,7 @@ static int read_exchanged(View *view) {
     PyErr_Clear();
     return 0;
   }
-  if (tensor.dtype.lanes != 1) return 0;
+  if (tensor.dtype.lanes != 1 || !tensor.data) return 0;
   if (view->row->tracks_gradients) {
     PyObject *wanted = PyObject_GetAttr(view->object, s_requires_grad);
     PyObject *on = wanted == Py_True && grad_enabled ? PyObject_CallNoArgs(grad_enabled) : NULL;

@@ -10,10 +10,10 @@ from functools import cache, partial
 from typing import Any
 
 from autotune.errors import DeviceError
-from autotune.kernel import Kernel, Scalar
+from autotune.kernel import Kernel
 from autotune.kernel.entry import is_expression
 from autotune.runtime.arrays.array import NDArray
-from autotune.runtime.call.callee import constant_rows, new_entry, scalar_bits, slots_of, zero_rows
+from autotune.runtime.call.callee import constant_rows, new_entry, slot_values, slots_of, zero_rows
 from autotune.runtime.call.native import launcher
 from autotune.runtime.compile.cubin import symbols
 from autotune.runtime.device import Device
@@ -27,8 +27,6 @@ _USED = (
     "cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuLaunchKernel",
     "cuMemsetD8Async", "cuMemcpyDtoDAsync_v2", "cuStreamGetCaptureInfo_v2", "cuStreamGetId",
 )  # fmt: skip
-# Calls from Python and from C queue their pieces independently: they share no workspaces.
-_FROM_PYTHON = 1 << 63
 
 
 class CudaCallee:
@@ -92,14 +90,13 @@ class CudaCallee:
         Raises:
             DeviceError: the driver refused.
         """
-        values = [
-            scalar_bits(a.name, a.dtype, one) if isinstance(a, Scalar) else one.pointer
-            for a, one in zip(self.kernel.args, arrays, strict=True)
-        ]
+        values = slot_values(self.kernel, arrays)
+        if self.entry is not None:
+            self.entry.run(values, stream)
+            return
         with libcuda.entered(self._context), self._lock:
             capture, graph = libcuda.capture_of(stream)
-            key = _FROM_PYTHON | libcuda.key_of(stream)
-            share = self._shares.share(key, capture, graph, self._forget)
+            share = self._shares.share(libcuda.key_of(stream), capture, graph, self._forget)
             self._queue(share, [*values, *share.spaces], ctypes.c_void_p(stream))
 
     def _queue(self, share: Share, values: Sequence[int], stream: ctypes.c_void_p) -> None:

@@ -1,0 +1,292 @@
+"""Calls on the CPU: by the launcher in C, and by Python alone; both say and do the same."""
+
+import gc
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import autotune
+from autotune.errors import KernelError
+from autotune.kernel import SourceKernel, arg, call, constant, workspace
+from autotune.runtime import array
+from autotune.runtime.call import native
+
+N = 64
+AXPY = SourceKernel(
+    "axpy",
+    "void axpy(float s, const float *x, float *y, int n) {\n"
+    "  for (int i = 0; i < n; i++) y[i] += s * x[i]; }",
+    [
+        arg("s", (), "float32"),
+        arg("x", (N,)),
+        arg("y", (N,), role="inout"),
+        arg("n", (), "int32"),
+    ],
+)
+# Long enough for threads to meet in it, and wrong as soon as two of them share the workspace.
+SLOW_SUM = SourceKernel(
+    "total",
+    "void part(const float *x, float *w) {\n"
+    "  for (int r = 0; r < 200; r++) for (int i = 0; i < 64; i++) w[i] += x[i]; }\n"
+    "void all(const float *w, float *y) { *y = 0; for (int i = 0; i < 64; i++) *y += w[i]; }",
+    [arg("x", (N,)), arg("y", (1,), role="out")],
+    calls=[call("part", ["x", "w"]), call("all", ["w", "y"])],
+    workspace=[workspace("w", (N,), zero=True)],
+)
+SCALE = SourceKernel(
+    "scale",
+    "float f[4];\nvoid scale(const float *x, float *y) {\n"
+    "  for (int r = 0; r < 50; r++) for (int i = 0; i < 64; i++) y[i] = f[i % 4] * x[i]; }",
+    [arg("x", (N,)), arg("y", (N,), role="out"), constant("f", (4,))],
+)
+
+
+@pytest.fixture(params=["C", "Python"])
+def build(request, monkeypatch):
+    if request.param == "Python":
+        monkeypatch.setattr(native, "_found", [(None, "not wanted")])
+    elif native.launcher() is None:
+        pytest.skip(native.why_not())
+    return lambda kernel: autotune.build(kernel, target="c")
+
+
+@pytest.fixture
+def x():
+    return np.arange(N, dtype="float32")
+
+
+def zeros(shape=(N,), dtype="float32"):
+    return np.zeros(shape, dtype)
+
+
+def test_this_machine_has_the_launcher():
+    assert native.launcher() is not None, native.why_not()
+
+
+def test_a_call_is_made_again_and_again(build, x):
+    axpy, y = build(AXPY), zeros()
+    for turn in range(1, 5):
+        assert axpy(2.0, x, y, N) is None
+        np.testing.assert_array_equal(y, 2 * turn * x)
+
+
+def test_only_the_first_call_of_its_kind_goes_through_python(x, monkeypatch):
+    axpy = autotune.build(AXPY, target="c")
+    axpy(1.0, x, zeros(), N)
+    from autotune.runtime.call import dispatch
+
+    monkeypatch.setattr(dispatch, "bind", None)
+    for values in (x, array(x)):
+        axpy(1, values, zeros(), N)
+        axpy(np.float32(1), values, zeros(), np.int64(N))
+    with pytest.raises(TypeError):
+        axpy(1.0, x[::-1], zeros(), N)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "ours", "torch", "torch parameter"])
+def test_arrays_of_all_kinds_are_used_in_place(build, x, kind):
+    torch = pytest.importorskip("torch") if "torch" in kind else None
+    made = {
+        "numpy": lambda v: v,
+        "ours": array,
+        "torch": lambda v: torch.from_numpy(v),
+        "torch parameter": lambda v: torch.nn.Parameter(torch.from_numpy(v)),
+    }[kind]
+    axpy, xs, y = build(AXPY), made(x.copy()), made(zeros())
+    with torch.no_grad() if torch else pytest.MonkeyPatch.context():
+        for _ in range(3):
+            axpy(0.5, xs, y, N)
+    got = y.detach().numpy() if torch else y if kind == "numpy" else y.numpy()
+    np.testing.assert_array_equal(got, 1.5 * x)
+
+
+MISTAKES = [
+    (lambda x, y: (1.0, x, y), {}, r"axpy: expected 4 arguments \(s, x, y, n\), got 3"),
+    (lambda x, y: (1.0, x[:9], y, N), {}, r"'x': expected shape \(64,\), got \(9,\)"),
+    (lambda x, y: (1.0, x.astype("f8"), y, N), {}, "'x': expected dtype float32, got float64"),
+    (lambda x, y: (1.0, x.astype(">f4"), y, N), {}, "'x': .*dtype"),
+    (lambda x, y: (1.0, x, None, N), {}, "'y': expected an array .* got NoneType"),
+    (lambda x, y: (1.0, x, y, 2**31), {}, "'n': expected int32 .* got 2147483648"),
+    (lambda x, y: (1.0, x, y, -(2**31) - 1), {}, "'n': expected int32"),
+    (lambda x, y: (1.0, x, y, 2**70), {}, "'n': expected int32"),
+    (lambda x, y: (1.0, x, y, 1.5), {}, r"'n': expected int32, got 1.5"),
+    (lambda x, y: ("1", x, y, N), {}, "'s': expected one number"),
+    (lambda x, y: (float("nan"), x, y, N), {}, "'s': expected a number that fits float32"),
+    (lambda x, y: (1e39, x, y, N), {}, "'s': expected a number that fits float32"),
+    (lambda x, y: (1.0, x, y, N), {"stream": 7}, "axpy: stream must be None: cpu:0 has no"),
+]
+
+
+@pytest.mark.parametrize(("args", "options", "message"), MISTAKES)
+def test_a_mistake_is_named_on_the_first_call_and_on_later_ones(build, x, args, options, message):
+    axpy, y = build(AXPY), zeros()
+    for _ in range(2):
+        with pytest.raises(KernelError, match=message):
+            axpy(*args(x, y), **options)
+        axpy(1.0, x, y, N)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_what_cannot_be_written_is_refused_later_too(build, x):
+    axpy, y = build(AXPY), zeros()
+    axpy(1.0, x, y, N)
+    y.flags.writeable = False
+    with pytest.raises(KernelError, match="'y': it is written by the kernel"):
+        axpy(1.0, x, y, N)
+
+
+def test_infinity_is_a_number(build):
+    axpy, y = build(AXPY), zeros()
+    for _ in range(2):
+        axpy(float("inf"), np.ones(N, "float32"), y, N)
+    assert np.isinf(y).all()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16", "bfloat16", "float64"])
+def test_numbers_of_every_width_arrive(build, dtype):
+    word = {
+        "int8": "signed char",
+        "uint8": "unsigned char",
+        "int64": "long long",
+        "float16": "_Float16",
+        "bfloat16": "unsigned short",
+        "float64": "double",
+    }[dtype]
+    text = f"void f({word} a, {word} *y) {{ y[0] = a; }}"
+    f = build(SourceKernel("f", text, [arg("a", (), dtype), arg("y", (1,), dtype, role="out")]))
+    least, most = {"int8": (-128, 127), "uint8": (0, 255), "int64": (-(2**63), 2**63 - 1)}.get(
+        dtype, (-1.5, 2.5)
+    )
+    for value in (least, most, least):
+        y = autotune.runtime.empty((1,), dtype)
+        f(value, y)
+        assert y.numpy()[0] == value
+        if "int" in dtype:
+            with pytest.raises(KernelError, match=f"'a': expected {dtype}"):
+                f(most + 1, y)
+
+
+def test_what_is_not_contiguous_or_not_aligned_is_copied_and_written_back(build, x):
+    axpy = build(AXPY)
+    axpy(1.0, x, zeros(), N)
+    wide, raw = zeros((N, 2)), zeros(N * 4 + 4, "uint8")
+    for y in (wide[:, 0], raw[4:].view("float32")):
+        axpy(1.0, x[::-1], y, N)
+        np.testing.assert_array_equal(y, x[::-1])
+    assert (wide[:, 1] == 0).all()
+
+
+def test_threads_have_workspaces_of_their_own(build):
+    total, wrong = build(SLOW_SUM), []
+
+    def work(number):
+        x, y = np.full(N, number, "float32"), zeros(1)
+        for _ in range(200):
+            total(x, y)
+            if y[0] != 200 * N * number:
+                wrong.append(number)
+
+    run_in_threads(work, 8)
+    assert not wrong
+
+
+def test_threads_do_not_see_the_constants_of_others(build):
+    scale, wrong = build(SCALE), []
+
+    def work(number):
+        x, y, f = np.ones(N, "float32"), zeros(), np.full(4, number, "float32")
+        for _ in range(300):
+            scale(x, y, f)
+            if not (y == number).all():
+                wrong.append(number)
+
+    run_in_threads(work, 6)
+    assert not wrong
+
+
+def run_in_threads(work, count):
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(count)]
+    for one in workers:
+        one.start()
+    for one in workers:
+        one.join(timeout=120)
+        assert not one.is_alive()
+
+
+def test_calls_keep_no_references(build, x):
+    axpy, y = build(AXPY), zeros()
+    axpy(1.0, x, y, N)
+    ours = array(x)
+    counted = (x, y, ours, ours.shape, ours.device, axpy)
+    before = [sys.getrefcount(one) for one in counted]
+    for _ in range(100):
+        axpy(1.0, x, y, N)
+        axpy(0.0, ours, y, N)
+        with pytest.raises(KernelError):
+            axpy(0.0, x[:3], y, N)
+    gc.collect()
+    after = [sys.getrefcount(one) for one in counted]
+    assert all(b <= a + 2 for a, b in zip(before, after, strict=True)), (before, after)
+
+
+def test_a_function_that_is_gone_gives_its_library_back(build, x):
+    axpy = build(AXPY)
+    axpy(1.0, x, zeros(), N)
+    gone = weakref.ref(axpy)
+    del axpy
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_function_of_open_sizes_is_called_with_many(build):
+    from autotune import te
+
+    n = te.var("n")
+    a = te.placeholder((n,), name="a")
+    b = te.compute((n,), lambda i: a[i] * 2, name="b")
+    double = build_te(te.create_schedule(b.op), [a, b], build)
+    for turn in range(2):
+        for size in (*range(1, 14), 5):
+            x, y = np.arange(size, dtype="float32"), zeros(size)
+            double(x, y)
+            np.testing.assert_array_equal(y, 2 * x)
+        with pytest.raises(KernelError, match=r"expected n = 3|expected shape"):
+            double(zeros(3), zeros(4 + turn))
+
+
+def build_te(schedule, tensors, build):
+    return autotune.build(schedule, tensors, target="c")
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+def test_what_holds_no_memory_is_refused_and_not_read(build, x):
+    torch = pytest.importorskip("torch")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    axpy, y = build(AXPY), torch.zeros(N)
+    axpy(1.0, torch.from_numpy(x), y, N)
+    with FakeTensorMode() as mode:
+        fake = mode.from_tensor(torch.zeros(N))
+    for wrong in (fake, torch.zeros(N, device="meta"), torch.zeros(N).to_sparse()):
+        with pytest.raises(KernelError, match="argument 'x'"):
+            axpy(1.0, wrong, y, N)
+    with pytest.raises(KernelError, match=r"'x': it requires a gradient.*as_op"):
+        axpy(1.0, torch.zeros(N, requires_grad=True), y, N)
+    np.testing.assert_array_equal(y.numpy(), x)
+
+
+def test_without_headers_or_compiler_calls_go_through_python(monkeypatch, x):
+    from autotune.errors import CompilerMissing
+
+    def refuse(*args, **options):
+        raise CompilerMissing("no C compiler was found")
+
+    monkeypatch.setattr(native, "_found", [])
+    monkeypatch.setattr(native, "compile_kernel", refuse)
+    axpy, y = autotune.build(AXPY, target="c"), zeros()
+    axpy(1.0, x, y, N)
+    np.testing.assert_array_equal(y, x)
+    assert native.why_not() == "no C compiler was found"
