@@ -182,6 +182,13 @@ def threads(torch: Any, count: int = 8, calls: int = 10_000) -> dict[str, Any]:
     return {"threads": count, "calls each": calls, "right": right, "seconds": seconds}
 
 
+def show(result: dict[str, Any]) -> None:
+    """Print what calls cost the host."""
+    print("launcher:", result["launcher"])
+    for name, (median, spread) in result["host us"].items():
+        print(f"{name:28} {median:8.2f} us  +- {spread:.2f}", flush=True)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print and write the results."""
     parser = argparse.ArgumentParser(
@@ -198,16 +205,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     result: dict[str, Any] = {"launcher": why_not() or "C"}
     if options.target == "llvm":
         result["host us"] = measure_cpu()
+        show(result)
     else:
         import torch
 
         result["host us"] = measure_gpu(torch)
+        show(result)
         for name, part in (("graph", captured), ("streams", overlap), ("threads", threads)):
             result[name] = part(torch)
             print(name, result[name], flush=True)
-    print("launcher:", result["launcher"])
-    for name, (median, spread) in result["host us"].items():
-        print(f"{name:28} {median:8.2f} us  +- {spread:.2f}")
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(result, indent=1))
 

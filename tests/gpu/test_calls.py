@@ -99,6 +99,7 @@ def test_a_stream_can_be_asked_for(build, torch):
     add = build(ADD)
     x, y = torch.ones(N, device="cuda"), torch.zeros(N, device="cuda")
     side = torch.cuda.Stream()
+    add(x, y, 0.0)  # loading takes longer than the stream is busy
     torch.cuda.synchronize()
     for stream in (side, side.cuda_stream, side):
         with torch.cuda.stream(side):

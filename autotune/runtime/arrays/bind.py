@@ -82,15 +82,14 @@ def bind(
             continue
         found = _find(where, argument, value, stream)
         _check(where, argument, found)
-        ready, copy_back = _brought(where, argument, found, device)
-        if ready.device != device or ready.pointer != _address(found):
-            copied = True
-            if not may_copy:
-                raise KernelError(
-                    f"{where}: it would have to be copied, which a graph that is captured "
-                    f"cannot hold; pass a contiguous array on {device} at a multiple of "
-                    f"{_ALIGNMENT} bytes"
-                )
+        in_place = _is_in_place(where, found, device)
+        if not in_place and not may_copy:
+            raise KernelError(
+                f"{where}: it would have to be copied, which a graph that is captured cannot hold; "
+                f"pass a contiguous array on {device} at a multiple of {_ALIGNMENT} bytes"
+            )
+        copied = copied or not in_place
+        ready, copy_back = _brought(argument, found, device, in_place)
         arrays.append(ready)
         copies += [copy_back] if copy_back else []
     return Bound(tuple(arrays), partial(_finish, copies), copied)
@@ -104,10 +103,6 @@ def _finish(copies: Sequence[Callable[[], object]]) -> None:
 def _number(where: str, argument: Scalar, value: object) -> NDArray:
     plain = value.numpy() if isinstance(value, NDArray) else value
     return array(np.array(scalar_value(where, argument.dtype, plain), numpy_dtype(argument.dtype)))
-
-
-def _address(found: NDArray | HostArray) -> int:
-    return found.pointer if isinstance(found, NDArray) else found.ctypes.data
 
 
 def _find(where: str, argument: Argument, value: Any, stream: int) -> NDArray | HostArray:
@@ -155,21 +150,32 @@ def _check(where: str, argument: Argument, found: NDArray | HostArray) -> None:
         raise KernelError(f"{where}: it is written by the kernel, but the array is read-only")
 
 
-def _brought(
-    where: str, argument: Argument, found: NDArray | HostArray, device: Device
-) -> tuple[NDArray, Callable[[], object] | None]:
-    """Return the array to pass and, where it is a copy that is written, how to copy it back."""
+def _is_in_place(where: str, found: NDArray | HostArray, device: Device) -> bool:
+    """Return whether the kernel can use the array where it lies.
+
+    Raises:
+        KernelError: it lies on another GPU.
+    """
     if isinstance(found, np.ndarray):
-        if device.kind == "cpu" and found.flags.c_contiguous:
-            found = _wrap(found, argument)
-        else:
-            return _staged_host(argument, found, device)
+        aligned = found.ctypes.data % _ALIGNMENT == 0
+        return device.kind == "cpu" and aligned and found.flags.c_contiguous
     if found.device.kind == "cuda" and found.device != device:
         raise KernelError(
             f"{where}: the kernel runs on {device}, the array is on {found.device}; copy it with "
             "copyto()"
         )
-    if found.device == device and found.pointer % _ALIGNMENT == 0:
+    return found.device == device and found.pointer % _ALIGNMENT == 0
+
+
+def _brought(
+    argument: Argument, found: NDArray | HostArray, device: Device, in_place: bool
+) -> tuple[NDArray, Callable[[], object] | None]:
+    """Return the array to pass and, where it is a copy that is written, how to copy it back."""
+    if isinstance(found, np.ndarray):
+        if in_place:
+            return _wrap(found, argument), None
+        return _staged_host(argument, found, device)
+    if in_place:
         return found, None
     # Outputs too: what a kernel does not write keeps its value, wherever it runs.
     staged = empty(argument.shape, found.dtype, device).copyfrom(found)

@@ -171,7 +171,8 @@ static State *state_on(Entry *e, Stream stream) {
   if (status != ACTIVE) capture = 0;
   if (stateful || capture) {
     key = (uint64_t)(uintptr_t)stream;
-    if (driver.stream_id && (code = driver.stream_id(stream, &key))) {
+    /* The handle of a stream that has ended may come again; but asking would end a capture. */
+    if (!capture && driver.stream_id && (code = driver.stream_id(stream, &key))) {
       refuse(e, "cuStreamGetId", code);
       return NULL;
     }

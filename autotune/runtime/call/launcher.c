@@ -174,10 +174,12 @@ typedef struct {
 } Caller;
 
 static int number_of_stream(PyObject *given, int device, Stream *out) {
-  if (PyLong_CheckExact(given)) {
-    *out = PyLong_AsVoidPtr(given);
-    return !PyErr_Occurred();
+  long long handle = PyLong_CheckExact(given) ? PyLong_AsLongLong(given) : -1;
+  if (handle >= 0) {
+    *out = (Stream)(uintptr_t)handle;
+    return 1;
   }
+  PyErr_Clear();
   PyObject *found = PyObject_CallFunction(stream_of, "Oi", given, device);
   if (!found) return 0;
   *out = PyLong_AsVoidPtr(found);

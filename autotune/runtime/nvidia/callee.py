@@ -96,7 +96,8 @@ class CudaCallee:
             return
         with libcuda.entered(self._context), self._lock:
             capture, graph = libcuda.capture_of(stream)
-            share = self._shares.share(libcuda.key_of(stream), capture, graph, self._forget)
+            key = stream if capture else libcuda.key_of(stream)
+            share = self._shares.share(key, capture, graph, self._forget)
             self._queue(share, [*values, *share.spaces], ctypes.c_void_p(stream))
 
     def _queue(self, share: Share, values: Sequence[int], stream: ctypes.c_void_p) -> None:

@@ -95,7 +95,10 @@ def capture_of(stream: int) -> tuple[int, int]:
 
 
 def key_of(stream: int) -> int:
-    """Return what tells a stream from all others, and from later ones with the same handle."""
+    """Return what tells a stream from all others, and from later ones with the same handle.
+
+    To ask while the stream is captured ends the capture.
+    """
     if not address("cuStreamGetId"):
         return stream
     number = ctypes.c_uint64()
