@@ -62,7 +62,7 @@ class GraphEvent:
     def __init__(self) -> None:
         self._event = ctypes.c_void_p()
         weakref.finalize(self, _destroy_event, self._event)
-        _call("cuEventCreate", ctypes.byref(self._event), ctypes.c_uint(0))
+        call("cuEventCreate", ctypes.byref(self._event), ctypes.c_uint(0))
 
     def record(self, stream: Any) -> None:
         """Queue it on a stream that is being captured.
@@ -71,7 +71,7 @@ class GraphEvent:
             DeviceError: it cannot be queued.
         """
         handle = ctypes.c_void_p(stream.handle)
-        _call("cuEventRecordWithFlags", self._event, handle, ctypes.c_uint(_EXTERNAL))
+        call("cuEventRecordWithFlags", self._event, handle, ctypes.c_uint(_EXTERNAL))
 
     def seconds_till(self, later: GraphEvent) -> float:
         """Return the seconds to another event; both have happened.
@@ -80,13 +80,13 @@ class GraphEvent:
             DeviceError: one of them has not.
         """
         found = ctypes.c_float()
-        _call("cuEventElapsedTime", ctypes.byref(found), self._event, later._event)
+        call("cuEventElapsedTime", ctypes.byref(found), self._event, later._event)
         return found.value * 1e-3
 
 
 def _destroy_event(handle: ctypes.c_void_p) -> None:
     if handle.value:
-        _driver().cuEventDestroy_v2(handle)
+        library().cuEventDestroy_v2(handle)
 
 
 def _destroy(handle: ctypes.c_void_p) -> None:
