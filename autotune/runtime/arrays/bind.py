@@ -85,7 +85,7 @@ def bind(
         in_place = _is_in_place(where, found, device)
         if not in_place and not may_copy:
             raise KernelError(
-                f"{where}: it would have to be copied, which a graph that is captured cannot hold; "
+                f"{where}: it would have to be copied, which a graph under capture cannot hold; "
                 f"pass a contiguous array on {device} at a multiple of {_ALIGNMENT} bytes"
             )
         copied = copied or not in_place
