@@ -19,6 +19,8 @@ _WARP = 32.0
 _SECTOR = 32.0
 # Bytes of the widest access.
 _VECTOR = 16
+# Words of it.
+_WORDS = 4
 
 
 @dataclass(frozen=True)
@@ -165,12 +167,19 @@ def unrolled_steps(levels: Levels, loops: list[tuple[Column, slice]], start: Col
 
 
 def _run(axes: tuple[TiledAxis, ...], levels: Levels) -> Column:
-    """Return how many neighbouring outputs a row of threads writes, without gaps."""
+    """Return how many neighbouring outputs a row of threads writes at once, without gaps.
+
+    A thread writes its own neighbours by vectors.
+    """
     run = levels.one()
     open_ = np.ones(levels.count, bool)
+    first = True
     for axis, lengths in zip(reversed(axes), reversed(levels.data), strict=True):
-        run = np.where(open_ & (lengths[2:].prod(axis=0) == 1), run * lengths[1], run)
-        open_ &= lengths[1] == axis.extent
+        own = lengths[2:].prod(axis=0)
+        width = np.gcd(own.astype(np.int64), _WORDS).astype(np.float64) if first else levels.one()
+        run = np.where(open_, run * np.where(own == width, width * lengths[1], width), run)
+        open_ &= lengths[1] * own == axis.extent
+        first = False
     return run
 
 

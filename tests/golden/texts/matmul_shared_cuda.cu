@@ -63,8 +63,6 @@ matmul_shared_cuda_kernel0(const float* __restrict__ A, const float* __restrict_
     }
   }
   for (int i_inner_inner = 0; i_inner_inner < 2; ++i_inner_inner) {
-    for (int j_inner_inner = 0; j_inner_inner < 2; ++j_inner_inner) {
-      C[by * 1024 + (tx >> 3) * 128 + i_inner_inner * 64 + bx * 16 + (tx & 7) * 2 + j_inner_inner] = C_local[i_inner_inner * 2 + j_inner_inner];
-    }
+    *(float2*)(C + by * 1024 + (tx >> 3) * 128 + i_inner_inner * 64 + bx * 16 + (tx & 7) * 2) = make_float2(C_local[i_inner_inner * 2], C_local[i_inner_inner * 2 + 1]);
   }
 }

@@ -84,9 +84,7 @@ matmul_shared_odd_sizes_cuda_kernel0(const float* __restrict__ A, const float* _
   }
   if (by * 8 + (tx >> 3) < 25 && bx * 8 + (tx & 7) < 25) {
     for (int i_inner_inner = 0; i_inner_inner < 2; ++i_inner_inner) {
-      for (int j_inner_inner = 0; j_inner_inner < 2; ++j_inner_inner) {
-        C[by * 800 + (tx >> 3) * 100 + i_inner_inner * 50 + bx * 16 + (tx & 7) * 2 + j_inner_inner] = C_local[i_inner_inner * 2 + j_inner_inner];
-      }
+      *(float2*)(C + by * 800 + (tx >> 3) * 100 + i_inner_inner * 50 + bx * 16 + (tx & 7) * 2) = make_float2(C_local[i_inner_inner * 2], C_local[i_inner_inner * 2 + 1]);
     }
   }
 }
