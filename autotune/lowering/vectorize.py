@@ -5,7 +5,7 @@ side and start at a multiple of the width becomes one store of a vector; any oth
 scalar stores as there are lanes. On a CPU the innermost loop stays, marked.
 
 On a GPU results are written so too where nobody asked for it: a loop in which a thread stores
-neighbours to global memory, and nothing else, needs a quarter of the instructions and transactions.
+neighbours to global memory, and nothing else, needs a quarter of the instructions so.
 """
 
 from __future__ import annotations
