@@ -1,0 +1,84 @@
+"""Tune common shapes with the templates that ship, for the pack of tuned kernels.
+
+    python -m benchmarks.tune_pack --out h200.log --seconds 90 [--only gemm] [--target cuda]
+
+The seconds are divided evenly among the workloads, in one session; a log that exists is gone on
+with. Every trial and every final race stands in the log, from which `autotune hub pack` makes the
+pack. Needs one device, and nothing else running on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+
+from benchmarks.templates_gpu import make_templates_importable
+
+# ResNet-18's convolutions at batch 1: h = w, output and input channels, kernel, stride, padding.
+CONVOLUTIONS = (
+    (224, 64, 3, 7, 2, 3), (56, 64, 64, 3, 1, 1), (56, 128, 64, 3, 2, 1), (56, 128, 64, 1, 2, 0),
+    (28, 128, 128, 3, 1, 1), (28, 256, 128, 3, 2, 1), (28, 256, 128, 1, 2, 0),
+    (14, 256, 256, 3, 1, 1), (14, 512, 256, 3, 2, 1), (14, 512, 256, 1, 2, 0),
+    (7, 512, 512, 3, 1, 1),
+)  # fmt: skip
+GEMMS = (
+    (1024, 1024, 1024, "float32"), (4096, 4096, 4096, "float16"), (1024, 1024, 1024, "float16"),
+    (16, 4096, 4096, "float32"), (16, 4096, 4096, "float16"), (2048, 2048, 2048, "float32"),
+)  # fmt: skip
+SOFTMAXES = ((4096, 4096), (1024, 1024))
+# Seconds that a final race and the check of the winner may take of one workload's share.
+_RACE_SHARE = 0.3
+
+
+def workloads() -> Iterator[tuple[str, tuple[object, ...]]]:
+    """Yield the task and the arguments of each."""
+    for args in GEMMS:
+        yield "gemm_nn.cuda", args
+    for size, outputs, inputs, kernel, stride, padding in CONVOLUTIONS:
+        yield (
+            "conv2d_nchw.cuda",
+            (1, size, size, outputs, inputs, kernel, kernel, stride, padding),
+        )
+    for args in SOFTMAXES:
+        yield "softmax.cuda", args
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Tune them all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", required=True, help="the log")
+    parser.add_argument("--seconds", type=float, default=90)
+    parser.add_argument("--only", default="", help="part of the name of the tasks to tune")
+    parser.add_argument("--target", default="cuda")
+    parser.add_argument("--trials", type=int, default=400, help="most trials of a workload")
+    given = parser.parse_args(argv)
+    make_templates_importable()
+    import autotune.templates
+
+    import autotune
+
+    wanted = [each for each in workloads() if given.only in each[0]]
+    until = time.monotonic() + given.seconds
+    builder = autotune.LocalBuilder(timeout=30)
+    with autotune.Session(builder, autotune.LocalRunner(timeout=20)) as session:
+        for left, (name, args) in zip(range(len(wanted), 0, -1), wanted, strict=True):
+            share = (until - time.monotonic()) / left
+            if share <= 0:
+                break
+            task = autotune.create(name, args=args, target=given.target)
+            result = autotune.tuner.AutoTuner(task).tune(
+                given.trials,
+                session,
+                callbacks=[autotune.callback.log_to_file(given.out)],
+                resume=given.out,
+                timeout_s=share * (1 - _RACE_SHARE),
+            )
+            best = "-" if result.seconds is None else f"{result.seconds * 1e6:.2f}"
+            default = result.default_seconds
+            was = "-" if default is None else f"{default * 1e6:.2f}"
+            print(f"{name} {args}: {best} us, default {was}, {result.trials} trials", flush=True)
+
+
+if __name__ == "__main__":
+    main()
