@@ -24,6 +24,8 @@ NVRTC = [
 ]
 DOCS = ["sphinx>=8.1", "myst-parser>=4", "furo>=2024.8.6", "sphinx-copybutton>=0.5.2"]
 PLOT, PANDAS = ["matplotlib>=3.8"], ["pandas>=2"]
+SQL = ["sqlalchemy>=2.0.25"]
+POSTGRESQL = [*SQL, "psycopg[binary]>=3.1.18"]
 # The page is tested in Chromium, which `.ci/run` installs, with a checker of accessibility.
 BROWSER = ["selenium>=4.20", "axe-core-python>=0.1"]
 TEST = [
@@ -37,6 +39,7 @@ TEST = [
     "ipykernel>=6.29",
     *PLOT,
     *PANDAS,
+    *POSTGRESQL,
     *BROWSER,
     *NVRTC,
 ]
@@ -102,6 +105,8 @@ setup(
         "nvrtc": ["cuda-core[cu13]>=0.3"],
         "plot": PLOT,
         "pandas": PANDAS,
+        "sql": SQL,
+        "postgresql": POSTGRESQL,
         "notebook": ["ipywidgets>=8"],
         "docs": DOCS,
         "test": TEST,

@@ -13,6 +13,7 @@ from autotune.cli.log_entries import Entry, Group, Logs, read_logs, shorten
 from autotune.cli.log_output import (
     LOG,
     Row,
+    log_or_url,
     output_options,
     paths_argument,
     print_rows,
@@ -25,6 +26,8 @@ from autotune.cli.modules import import_templates
 from autotune.cli.tables import Table, say
 from autotune.dashboard import ALL_LINES, source_of
 from autotune.measure.types import MeasureErrorNo
+from autotune.record.reader import open_log, source_name
+from autotune.record.store import open_database
 from autotune.record.tools import compact as compact_log
 from autotune.record.tools import pick_best, split_workload
 from autotune.tuner.result import default_of, title
@@ -50,7 +53,7 @@ log.add_command(plot)
 @output_options
 @top_option(0, "Also the N best configurations of each workload.")
 @click.option("--limit", default=20, show_default=True, help="Most workloads to list.")
-def show(paths: tuple[Path, ...], task: str | None, form: str, top: int, limit: int) -> None:
+def show(paths: tuple[Path | str, ...], task: str | None, form: str, top: int, limit: int) -> None:
     """Summarise logs: workloads with their best time, and failures by kind.
 
     Times are medians of timed batches, as everywhere; the spread is that of one batch.
@@ -61,7 +64,7 @@ def show(paths: tuple[Path, ...], task: str | None, form: str, top: int, limit: 
         print_rows(best if top else [_summary(group) for group in logs.groups], form)
         _say_problems(logs)
         return
-    names = ", ".join(map(str, paths))
+    names = ", ".join(map(source_name, paths))
     say(f"{names}: {len(logs.trials)} trials of {len(logs.groups)} workloads\n")
     if logs.groups:
         say(f"{_workloads(logs.groups[:limit])}\n")
@@ -138,7 +141,7 @@ def _say_problems(logs: Logs) -> None:
 
 
 @log.command()
-@click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=LOG)
+@click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=log_or_url)
 @output_options
 @top_option(1, "The N best configurations of each workload.")
 @click.option(
@@ -151,7 +154,7 @@ def _say_problems(logs: Logs) -> None:
 )
 @click.option("--source/--no-source", default=True, help="Print the text of the kernel, or not.")
 def best(
-    paths: tuple[Path, ...],
+    paths: tuple[Path | str, ...],
     task: str | None,
     form: str,
     top: int,
@@ -163,7 +166,7 @@ def best(
     The best is the one that `apply_history_best` gives: the winner of a race comes before what it
     was raced with. FILE.py is where the templates of the log are: it is imported.
     """
-    files = [path for path in paths if path.suffix == ".py"]
+    files = [path for path in paths if isinstance(path, Path) and path.suffix == ".py"]
     logs = read_logs([path for path in paths if path not in files], task)
     if source:
         import_templates(modules, files)
@@ -206,11 +209,33 @@ def _source(entry: Entry) -> tuple[str, str]:
 
 
 @log.command()
-@click.argument("path", type=LOG)
-@click.argument("out", type=LOG)
-def pick(path: Path, out: Path) -> None:
-    """Write the best record of each workload of PATH to OUT; what OUT holds competes."""
-    say(f"{pick_best(path, out, ALL_LINES)} best records in {out}")
+@click.argument("path", type=log_or_url)
+@click.argument("out", type=log_or_url)
+def pick(path: Path | str, out: Path | str) -> None:
+    """Write the best record of each workload of PATH to OUT; what OUT holds competes.
+
+    Where OUT is a database the best are added to what it holds.
+    """
+    say(f"{pick_best(path, out, ALL_LINES)} best records in {source_name(out)}")
+
+
+@log.command()
+@click.argument("paths", metavar="FROM... TO", nargs=-1, required=True, type=log_or_url)
+def copy(paths: tuple[Path | str, ...]) -> None:
+    """Add all lines of logs or databases to another one; what TO holds is not added again."""
+    *sources, out = paths
+    if not sources:
+        raise click.UsageError("give at least one log to copy from, and where to")
+    with open_database(out) as database:
+        known = set(database.lines())
+        for source in sources:
+            with open_log(source) as file:
+                lines = dict.fromkeys(line.rstrip("\n") + "\n" for line in file if line.strip())
+            new = [line for line in lines if line not in known]
+            known.update(new)
+            database.write(new)
+            name, into = source_name(source), source_name(out)
+            say(f"{name}: {len(new)} of {len(lines)} lines are new in {into}")
 
 
 @log.command()
@@ -223,9 +248,9 @@ def split(path: Path, clean: bool) -> None:
 
 
 @log.command()
-@click.argument("path", type=LOG)
+@click.argument("path", type=log_or_url)
 @click.option("--out", type=LOG, help="Where to write; by default PATH is replaced.")
-def compact(path: Path, out: Path | None) -> None:
+def compact(path: Path | str, out: Path | None) -> None:
     """Drop unreadable lines, and all but the last record of each configuration."""
     kept, dropped = compact_log(path, out, ALL_LINES)
     say(f"{kept} records kept, {dropped} lines dropped")

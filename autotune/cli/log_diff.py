@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from autotune.cli.log_entries import shorten
-from autotune.cli.log_output import LOG, output_options, print_rows, us_text
+from autotune.cli.log_output import log_or_url, output_options, print_rows, us_text
 from autotune.cli.tables import Table, say
 from autotune.report import Compared, Side, compare, overall, read_records
 
@@ -32,8 +32,8 @@ def _part(context: click.Context, option: click.Parameter, value: str | None) ->
 
 
 @click.command()
-@click.argument("before", type=LOG)
-@click.argument("after", type=LOG)
+@click.argument("before", type=log_or_url)
+@click.argument("after", type=log_or_url)
 @output_options
 @click.option(
     "--fail-above",
@@ -46,8 +46,8 @@ def _part(context: click.Context, option: click.Parameter, value: str | None) ->
     "--fail-missing", is_flag=True, help="End with status 1 when AFTER lacks a workload of BEFORE."
 )
 def diff(
-    before: Path,
-    after: Path,
+    before: Path | str,
+    after: Path | str,
     task: str | None,
     form: str,
     fail_above: float | None,

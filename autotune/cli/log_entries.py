@@ -12,7 +12,7 @@ from autotune.dashboard import choices_of as named_choices
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.best import best_of, is_race
 from autotune.record.frame import KNOB, choices_of, row_of
-from autotune.record.reader import RACE_NOTE, open_log
+from autotune.record.reader import RACE_NOTE, open_log, source_name
 from autotune.report import is_of
 from autotune.task import ConfigEntity, Task
 
@@ -33,14 +33,14 @@ class Entry:
 
     inp: MeasureInput
     result: MeasureResult
-    path: Path
+    path: Path | str
     line: int
     again: bool
 
     @property
     def where(self) -> str:
         """The place, as compilers and editors write it."""
-        return f"{self.path}:{self.line}"
+        return f"{source_name(self.path)}:{self.line}"
 
     @property
     def knobs(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Entry:
             **knobs,
             "config": choices_of(self.inp.config),
             "raced": is_race(self.result),
-            "log": str(self.path),
+            "log": source_name(self.path),
             "line": self.line,
         }
 
@@ -141,7 +141,7 @@ class _Counted(Iterable[str]):
             yield self.text
 
 
-def read_logs(paths: Sequence[Path], task: str | None = None) -> Logs:
+def read_logs(paths: Sequence[Path | str], task: str | None = None) -> Logs:
     """Read logs; lines that hold no record are noted and passed over.
 
     Args:
@@ -156,7 +156,7 @@ def read_logs(paths: Sequence[Path], task: str | None = None) -> Logs:
     for path in paths:
         with open_log(path) as file:
             lines = _Counted(file)
-            reader = ALL_LINES.reader(lines, str(path), quiet=True)
+            reader = ALL_LINES.reader(lines, source_name(path), quiet=True)
             for inp, result in reader:
                 if is_of(inp.task, task):
                     again = lines.text.startswith(RACE_NOTE)

@@ -9,9 +9,21 @@ from typing import Any
 import click
 
 from autotune.cli.tables import as_csv, as_json, say
+from autotune.errors import RecordError
+from autotune.record.paths import log_source
 from autotune.utils.quantities import microseconds
 
 LOG = click.Path(dir_okay=False, path_type=Path)
+
+
+def log_or_url(value: str | Path) -> Path | str:
+    """Return where records are: a path, or the URL of a database as a text."""
+    try:
+        return log_source(value)
+    except RecordError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 Row = Mapping[str, Any]
 Command = Callable[..., None]
 
@@ -33,7 +45,9 @@ def top_option(default: int, text: str) -> Callable[[Command], Command]:
     return click.option("--top", type=least, default=default, metavar="N", help=text)
 
 
-paths_argument = click.argument("paths", metavar="LOG...", nargs=-1, required=True, type=LOG)
+paths_argument = click.argument(
+    "paths", metavar="LOG...", nargs=-1, required=True, type=log_or_url
+)
 
 
 def print_rows(rows: Sequence[Row], form: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from autotune.cli.log_output import LOG, paths_argument
+from autotune.cli.log_output import LOG
 from autotune.cli.tables import say
 from autotune.utils.visible import visible
 
@@ -17,7 +17,7 @@ _PANELS = ("trials", "time", "knobs", "parallel", "failures", "roofline")
 
 
 @click.command()
-@paths_argument
+@click.argument("paths", metavar="LOG...", nargs=-1, required=True, type=LOG)
 @click.option("--task", help="Only this task.")
 @click.option(
     "--out", type=LOG, default=Path("tuning.svg"), show_default=True, help="PNG, SVG or PDF."

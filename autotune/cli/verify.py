@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from autotune.cli.log_output import log_or_url
 from autotune.cli.modules import import_templates
 from autotune.cli.tables import say
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
@@ -14,6 +15,7 @@ from autotune.measure.final.recheck import Recheck, Way, recheck
 from autotune.measure.types import MeasureErrorNo
 from autotune.record import best_of_each, load_from_file
 from autotune.record.current import current_only
+from autotune.record.reader import source_name
 from autotune.tuner.result import title
 
 # Of few samples the interval of the median says little.
@@ -27,7 +29,7 @@ _SAMPLES = 9
     nargs=-1,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
 )
-@click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("log", type=log_or_url)
 @click.option("--keep-older", is_flag=True, help="Also records of an older kernel text.")
 @click.option("--every", is_flag=True, help="All records that worked, not the best of each task.")
 @click.option(
@@ -48,7 +50,7 @@ _SAMPLES = 9
 @click.option("--device", default=0, show_default=True, help="Index of the device to run on.")
 def verify(
     files: tuple[Path, ...],
-    log: Path,
+    log: Path | str,
     every: bool,
     keep_older: bool,
     modules: tuple[str, ...],
@@ -81,7 +83,8 @@ def verify(
         return measure_option(LocalBuilder(timeout), runner)
 
     # All that worked are the trials; a race is one of them run once more.
-    pairs = current_only(load_from_file(log, races=not every), f"log {log}", keep_older)
+    given = load_from_file(log, races=not every)
+    pairs = current_only(given, f"log {source_name(log)}", keep_older)
     records = pairs if every else best_of_each(pairs)
     checks = []
     for one in recheck(records, option_for):

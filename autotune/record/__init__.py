@@ -3,10 +3,13 @@
 from autotune.measure.types import Pair
 from autotune.record.best import best_of, best_of_each, is_race
 from autotune.record.codec import AUTOTVM_LOG_VERSION, decode, encode, measure_str_key
-from autotune.record.database import Database, DummyDatabase, SqliteDatabase, filter_inputs
+from autotune.record.database import RACE_NOTE, Database, DummyDatabase, filter_inputs
 from autotune.record.frame import to_dataframe
 from autotune.record.history import ApplyHistoryBest
-from autotune.record.reader import RACE_NOTE, LogReader, load_from_buffer, load_from_file
+from autotune.record.log_database import FolderDatabase, LogDatabase
+from autotune.record.reader import LogReader, load_from_buffer, load_from_file
+from autotune.record.sql_database import SqlDatabase, SqliteDatabase
+from autotune.record.store import open_database
 from autotune.record.tools import compact, pick_best, split_workload, write_log
 from autotune.record.writer import LogWriter
 
@@ -18,9 +21,12 @@ __all__ = [
     "ApplyHistoryBest",
     "Database",
     "DummyDatabase",
+    "FolderDatabase",
+    "LogDatabase",
     "LogReader",
     "LogWriter",
     "Pair",
+    "SqlDatabase",
     "SqliteDatabase",
     "apply_history_best",
     "best_of",
@@ -33,6 +39,7 @@ __all__ = [
     "load_from_buffer",
     "load_from_file",
     "measure_str_key",
+    "open_database",
     "pick_best",
     "split_workload",
     "to_dataframe",

@@ -1,200 +1,203 @@
-"""Databases of trials, keyed by what was asked for."""
+"""Databases of trials, keyed by what was asked for: one face of all places records are kept in."""
 
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
-import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import TypeVar
 
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
-from autotune.record.codec import decode, encode, measure_str_key
-from autotune.record.paths import LogPath, log_path
+from autotune.record.best import is_race
+from autotune.record.codec import Decoder, decode, encode, measure_str_key
 
 logger = logging.getLogger("autotvm")
 
 Filter = Callable[[MeasureInput, list[MeasureResult]], bool]
 Row = tuple[MeasureInput, list[MeasureResult]]
+D = TypeVar("D", bound="Database")
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS trials (
-    number INTEGER PRIMARY KEY, key TEXT NOT NULL, row TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS by_key ON trials (key);
-"""
+# What a line begins with that holds the winner of a final race: a comment to AutoTVM's reader.
+RACE_NOTE = "# race "
 
 
 class Database(ABC):
     """Results of trials by target, task and configuration.
 
-    A subclass stores rows, the lines of a log, under keys.
+    Whatever keeps them, what is kept are the lines of a log in the order in which they were
+    saved, the winners of final races among them, so that any of them can be copied into any other
+    and means the same. `open_database` makes one of a path or a URL. A subclass keeps lines.
+
+    Any number of threads and processes may use a database at once.
     """
+
+    url: str = ""
 
     def load(
         self, inp: MeasureInput, get_all: bool = False
     ) -> MeasureResult | list[MeasureResult] | None:
         """Return the latest result of a trial, or all of them; None when there is none."""
-        results = self._results(self._get(measure_str_key(inp)))
+        results = [result for _, result in self._readable(self._get(measure_str_key(inp)))]
         if not results:
             return None
         return results if get_all else max(results, key=lambda result: result.timestamp)
 
     def save(self, inp: MeasureInput, res: MeasureResult, extend: bool = False) -> None:
-        """Store a result, in place of earlier ones or, with ``extend``, beside them."""
-        key, row = measure_str_key(inp), encode(inp, res)
-        rows = self._get(key) if extend else []
-        if row not in rows:
-            self._set(key, [*rows, row])
+        """Store a result, in place of earlier ones or, with ``extend``, beside them.
+
+        A result that is there already is not stored again. Where nothing is to be replaced,
+        `extend` is faster.
+        """
+        key, row = measure_str_key(inp), row_of(inp, res)
+        rows = self._get(key)
+        if not extend and rows != [row]:
+            self._replace(key, row)
+        elif row not in rows:
+            self.write([row])
+
+    def extend(self, pairs: Iterable[Pair]) -> None:
+        """Store results beside all that are there, in one go, without looking at those.
+
+        Raises:
+            RecordError: they cannot be stored.
+        """
+        rows = [row_of(inp, result) for inp, result in pairs]
+        if rows:
+            self.write(rows)
+
+    def records(self, races: bool = False) -> Iterator[Pair]:
+        """Return all records in order; those that cannot be read are counted in a warning.
+
+        Args:
+            races: whether the winners of final races are given as well, which were trials before.
+        """
+        wanted = (line for line in self.lines() if races or not line.startswith(RACE_NOTE))
+        return self._readable(wanted)
 
     def filter(self, func: Filter) -> list[Row]:
         """Return every trial with its results for which ``func(inp, results)`` is true."""
-        found = []
-        for rows in self._all():
-            pairs = _readable(rows)
-            results = [result for _, result in pairs]
-            if pairs and func(pairs[0][0], results):
-                found.append((pairs[0][0], results))
-        return found
+        groups: dict[str, Row] = {}
+        for inp, result in self.records(races=True):
+            groups.setdefault(measure_str_key(inp), (inp, []))[1].append(result)
+        return [row for row in groups.values() if func(*row)]
+
+    @abstractmethod
+    def lines(self) -> Iterator[str]:
+        """Yield all lines in order, each with its newline, as a log file has them."""
+
+    @abstractmethod
+    def write(self, rows: Sequence[str]) -> None:
+        """Append lines; their newlines may be left out.
+
+        Raises:
+            RecordError: they cannot be stored.
+        """
 
     @abstractmethod
     def flush(self) -> None:
         """Forget everything."""
 
     @abstractmethod
-    def _get(self, key: str) -> list[str]:
+    def state(self) -> object:
+        """Return what is equal as long as nobody has written; cheap, to be asked often."""
+
+    @abstractmethod
+    def _get(self, key: str) -> Sequence[str]:
         """Return the rows of a key, oldest first."""
 
     @abstractmethod
-    def _set(self, key: str, rows: list[str]) -> None:
-        """Replace the rows of a key."""
+    def _replace(self, key: str, row: str) -> None:
+        """Put one row in place of those of a key."""
 
-    @abstractmethod
-    def _all(self) -> Iterable[list[str]]:
-        """Return the rows of every key."""
+    def close(self) -> None:  # noqa: B027 - most have nothing to give back
+        """Give back what it holds open; it may not be used afterwards."""
 
-    @staticmethod
-    def _results(rows: Iterable[str]) -> list[MeasureResult]:
-        return [result for _, result in _readable(rows)]
+    def __enter__(self: D) -> D:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    def _readable(self, rows: Iterable[str]) -> Iterator[Pair]:
+        """Yield the records of rows; those that hold none are passed over with a warning."""
+        decoder, problems, first = Decoder(), 0, ""
+        for row in rows:
+            try:
+                pair = decoder.decode(row.removeprefix(RACE_NOTE))
+            except RecordError as error:
+                problems, first = problems + 1, first or str(error)
+                continue
+            if pair is not None:
+                yield pair
+        if problems:
+            logger.warning("%d rows of a database could not be read (%s)", problems, first)
 
 
-def _readable(rows: Iterable[str]) -> list[Pair]:
-    """Return the records of rows; those that hold none are passed over with a warning."""
-    pairs: list[Pair] = []
-    problems: list[RecordError] = []
-    for row in rows:
-        try:
-            pair = decode(row)
-        except RecordError as error:
-            problems.append(error)
-            continue
-        if pair is not None:
-            pairs.append(pair)
-    if problems:
-        logger.warning("%d rows of a database could not be read (%s)", len(problems), problems[0])
-    return pairs
+def row_of(inp: MeasureInput, result: MeasureResult) -> str:
+    """Return the line of a record without its newline: that of a race is marked as one.
+
+    Raises:
+        RecordError: something in it has no JSON form.
+    """
+    row = encode(inp, result)
+    return f"{RACE_NOTE}{row}" if is_race(result) else row
+
+
+def key_of(row: str) -> str:
+    """Return the key under which a line is found; empty for one that holds no record."""
+    try:
+        pair = decode(row.removeprefix(RACE_NOTE))
+    except RecordError:
+        return ""
+    return "" if pair is None else measure_str_key(pair[0])
 
 
 class DummyDatabase(Database):
     """A database in memory, gone with the process."""
 
     def __init__(self) -> None:
-        self.db: dict[str, list[str]] = {}
-
-    def flush(self) -> None:
-        """Forget everything."""
-        self.db.clear()
-
-    def _get(self, key: str) -> list[str]:
-        return self.db.get(key, [])
-
-    def _set(self, key: str, rows: list[str]) -> None:
-        self.db[key] = rows
-
-    def _all(self) -> Iterable[list[str]]:
-        return list(self.db.values())
-
-
-class SqliteDatabase(Database):
-    """A database in one file, which several processes may use at once.
-
-    Args:
-        path: the file; made when missing.
-
-    Raises:
-        RecordError: the file cannot be used as a database.
-    """
-
-    def __init__(self, path: LogPath) -> None:
-        self.path = log_path(path)
-        # Trials are saved in the threads in which they end, and read in others.
+        self._rows: list[tuple[str, str]] = []
         self._lock = threading.RLock()
-        try:
-            self._connection = sqlite3.connect(
-                self.path, timeout=30, isolation_level=None, check_same_thread=False
-            )
-            # Scripts never close a database; it then closes with its object.
-            weakref.finalize(self, self._connection.close)
-            self._connection.executescript(_SCHEMA)
-        except sqlite3.Error as error:
-            raise self._failed(error) from error
+        self._changes = 0
 
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+    def lines(self) -> Iterator[str]:
+        """Yield all lines in order."""
+        return (f"{row}\n" for _, row in list(self._rows))
 
-    def save(self, inp: MeasureInput, res: MeasureResult, extend: bool = False) -> None:
-        """Store a result, in place of earlier ones or, with ``extend``, beside them."""
-        with self._whole():
-            super().save(inp, res, extend)
+    def write(self, rows: Sequence[str]) -> None:
+        """Append lines."""
+        with self._lock:
+            self._rows += [(key_of(row), row.rstrip("\n")) for row in rows]
+            self._changes += 1
 
     def flush(self) -> None:
         """Forget everything."""
-        with self._whole():
-            self._connection.execute("DELETE FROM trials")
+        with self._lock:
+            self._rows = []
+            self._changes += 1
+
+    def state(self) -> object:
+        """Return how often it was changed."""
+        return self._changes
 
     def _get(self, key: str) -> list[str]:
-        query = "SELECT row FROM trials WHERE key = ? ORDER BY number"
+        return [row for known, row in self._rows if known == key]
+
+    def _replace(self, key: str, row: str) -> None:
         with self._lock:
-            return [row for (row,) in self._connection.execute(query, (key,))]
-
-    def _set(self, key: str, rows: list[str]) -> None:
-        self._connection.execute("DELETE FROM trials WHERE key = ?", (key,))
-        self._connection.executemany(
-            "INSERT INTO trials (key, row) VALUES (?, ?)", [(key, row) for row in rows]
-        )
-
-    def _all(self) -> Iterable[list[str]]:
-        groups: dict[str, list[str]] = {}
-        with self._lock:
-            every = self._connection.execute("SELECT key, row FROM trials ORDER BY number")
-            for key, row in every:
-                groups.setdefault(key, []).append(row)
-        return list(groups.values())
-
-    @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """Run statements as one transaction, which no other thread or process sees half of."""
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException as error:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.Error):
-                    raise self._failed(error) from error
-                raise
-
-    def _failed(self, error: sqlite3.Error) -> RecordError:
-        return RecordError(
-            f"database {self.path}: {error}; check that it is a database of trials on a disk "
-            f"with room"
-        )
+            self._rows = [one for one in self._rows if one[0] != key] + [(key, row)]
+            self._changes += 1
 
 
 def filter_inputs(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult, Pair
+from autotune.record.database import Database
+from autotune.record.paths import without_password
 from autotune.record.reader import load_from_file
 from autotune.task import ConfigEntity
 from autotune.workload import Candidate, key_to_json
 
-Source = str | os.PathLike[str] | Iterable[Pair]
+Source = str | os.PathLike[str] | Database | Iterable[Pair]
 
 # In front of the name of a knob, which may be that of another column.
 KNOB = "config."
@@ -52,7 +53,7 @@ def to_dataframe(records: Source, *more: Source) -> Any:
     """Return records as a `pandas.DataFrame`, one row a trial, in their order.
 
     Args:
-        records: the path of a log, or pairs of input and result.
+        records: a log or what else `open_database` takes, or pairs of input and result.
         more: further ones; a column ``log`` tells which file a row is from.
 
     Raises:
@@ -73,8 +74,12 @@ def to_dataframe(records: Source, *more: Source) -> Any:
 
 def _rows(source: Source) -> Iterable[dict[str, object]]:
     if isinstance(source, (str, os.PathLike)):
-        for inp, result in load_from_file(Path(source)):
-            yield {"log": os.fspath(source), **_frozen(row_of(inp, result))}
+        for inp, result in load_from_file(source):
+            log = without_password(os.fspath(source))
+            yield {"log": log, **_frozen(row_of(inp, result))}
+    elif isinstance(source, Database):
+        for inp, result in source.records():
+            yield {"log": source.url, **_frozen(row_of(inp, result))}
     else:
         for inp, result in source:
             yield _frozen(row_of(inp, result))

@@ -12,6 +12,8 @@ from autotune.errors import RecordError, TargetError
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import beats, best_of
 from autotune.record.current import differs
+from autotune.record.database import Database
+from autotune.record.paths import without_password
 from autotune.record.reader import load_from_buffer, load_from_file
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
@@ -23,7 +25,7 @@ from autotune.task.workload import Workload
 NAMED = 3
 UNKNOWN_MODEL = "unknown"
 
-RecordSource = str | bytes | os.PathLike[str] | IO[str] | Iterable[object] | None
+RecordSource = str | bytes | os.PathLike[str] | IO[str] | Database | Iterable[object] | None
 Key = tuple[str, Workload]
 # Where records are kept, the most specific first.
 Place = Literal["model", "arch", "key"]
@@ -37,8 +39,9 @@ class ApplyHistoryBest(DispatchContext):
     """Give each workload the configuration that was measured fastest.
 
     Args:
-        records: a path, an open text file, pairs of `MeasureInput` and `MeasureResult`, or a list
-            of any of these; None to load later.
+        records: a path, a folder or URL that `open_database` takes, a database, an open text
+            file, pairs of `MeasureInput` and `MeasureResult`, or a list of any of these; None to
+            load later.
         keep_older: whether records count whose kernel had another text than the template gives it
             now.
 
@@ -185,8 +188,11 @@ class ApplyHistoryBest(DispatchContext):
         if isinstance(records, bytes):
             records = os.fsdecode(records)
         if isinstance(records, (str, os.PathLike)):
-            self._sources.append(os.fsdecode(records))
+            self._sources.append(without_password(os.fsdecode(records)))
             yield from load_from_file(records, races=True)
+        elif isinstance(records, Database):
+            self._sources.append(records.url or type(records).__name__)
+            yield from records.records(races=True)
         elif hasattr(records, "read"):
             if not isinstance(records, io.TextIOBase) and hasattr(records, "mode"):
                 raise RecordError("the log was opened as bytes; open it as text, or pass its path")

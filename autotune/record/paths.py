@@ -1,22 +1,55 @@
-"""Paths of logs."""
+"""Where records are kept: the path of a log, or the URL of a store."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from autotune.errors import RecordError
 
 LogPath = str | os.PathLike[str] | os.PathLike[bytes]
 
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_FILE = "file://"
+
+
+def is_url(value: object) -> bool:
+    """Return whether a text names a store by its URL; a path is none, whatever it contains."""
+    return isinstance(value, str) and _URL.match(value) is not None
+
 
 def log_path(path: LogPath) -> Path:
     """Return the path of a log, whatever kind of path it is.
 
     Raises:
-        RecordError: it is no path.
+        RecordError: it is no path, or the URL of something else than a file.
     """
     try:
-        return Path(os.fsdecode(path))
+        text = os.fsdecode(path)
     except TypeError as error:
         raise RecordError(f"expected the path of a log, got {path!r}") from error
+    if isinstance(path, str) and is_url(path):
+        if not text.lower().startswith(_FILE):
+            raise RecordError(
+                f"expected the path of a log, got the URL {without_password(text)}; only what "
+                "reads and appends records takes URLs of databases"
+            )
+        text = text[len(_FILE) :]
+    return Path(text)
+
+
+def log_source(source: LogPath) -> Path | str:
+    """Return where records are: a path, or the URL of a database as a text.
+
+    Raises:
+        RecordError: it is neither.
+    """
+    if isinstance(source, str) and is_url(source) and not source.lower().startswith(_FILE):
+        return source
+    return log_path(source)
+
+
+def without_password(url: str) -> str:
+    """Return a URL that may be printed."""
+    return re.sub(r"(://[^/@:]*):[^@]*@", r"\1:***@", url)

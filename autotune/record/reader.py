@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from autotune.errors import RecordError
 from autotune.measure.types import Pair
 from autotune.record.codec import Decoder, Protocol
-from autotune.record.paths import LogPath, log_path
+from autotune.record.database import RACE_NOTE as RACE_NOTE
+from autotune.record.database import Database
+from autotune.record.paths import LogPath, log_source, without_password
+from autotune.record.store import existing, is_store
 from autotune.utils.check import Check
 from autotune.utils.garbage import collection_paused
 
 logger = logging.getLogger("autotvm")
 
-# What a line begins with that holds the winner of a final race: a comment to AutoTVM's reader.
-RACE_NOTE = "# race "
-# And one that says what was chosen for a network: a comment to every reader of records.
+# A line that says what was chosen for a network: a comment to every reader of records.
 NETWORK_NOTE = "# network "
 # Unreadable lines named one by one in a warning.
 NAMED = 3
@@ -131,20 +133,23 @@ class LogReader(Iterable[Pair]):
         )
 
 
-def load_from_file(filepath: LogPath, races: bool = False) -> Iterator[Pair]:
-    """Yield the records of a log.
+def load_from_file(filepath: LogPath | Database, races: bool = False) -> Iterator[Pair]:
+    """Yield the records of a log, or of whatever else `open_database` opens.
 
     Args:
-        filepath: the log.
+        filepath: the log, the folder of logs, the URL of a database, or a database.
         races: whether the winners of final races are given as well, which were trials before.
 
     Raises:
         LogMissingError: the file cannot be opened.
+        RecordError: the database cannot be read.
     """
+    if isinstance(filepath, Database):
+        return filepath.records(races)
     Check(RecordError, "load_from_file").path("filepath", filepath)
-    path = log_path(filepath)
+    source = log_source(filepath)
     # Opened here, not at the first next(), so that a wrong path shows where it was written.
-    return _closing(open_log(path), str(path), races)
+    return _closing(open_log(source), source_name(source), races)
 
 
 def load_from_buffer(buffer: IO[str], races: bool = False) -> Iterator[Pair]:
@@ -152,15 +157,58 @@ def load_from_buffer(buffer: IO[str], races: bool = False) -> Iterator[Pair]:
     return iter(LogReader(buffer, str(getattr(buffer, "name", "the given file")), races=races))
 
 
-def open_log(path: Path) -> IO[str]:
-    """Open a log for reading; bytes that are no UTF-8 are replaced, not fatal."""
+def source_name(source: Path | str) -> str:
+    """Return the name of a source of records in messages."""
+    return without_password(str(source))
+
+
+def open_log(path: Path | str) -> IO[str]:
+    """Open a log for reading; bytes that are no UTF-8 are replaced, not fatal.
+
+    Args:
+        path: of a file; or a folder of logs, or the URL of a database, of which all lines follow
+            each other.
+
+    Raises:
+        LogMissingError: it cannot be opened.
+    """
+    if is_store(path):
+        try:
+            return cast(IO[str], _Lines(existing(path)))
+        except RecordError as error:
+            raise LogMissingError(str(error)) from error
     try:
+        path = Path(path)
         return path.open(encoding="utf-8", errors="replace")
     except (OSError, ValueError) as error:  # a path with a null character is no OSError
         why = error.strerror if isinstance(error, OSError) else error
         raise LogMissingError(
             f"cannot read the log {path}: {why}; check the path, or tune first"
         ) from error
+
+
+class _Lines(io.TextIOBase):
+    """The lines of a database, read as those of a file are."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lines = database.lines()
+        self.name = database.url
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]
+        """Return the next line; empty at the end."""
+        del size
+        return next(self._lines, "")
+
+    def close(self) -> None:
+        """Close the database."""
+        if not self.closed:
+            self._database.close()
+        super().close()
 
 
 def _closing(file: IO[str], name: str, races: bool) -> Iterator[Pair]:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import logging
-import os
 import re
-import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,18 +12,16 @@ from typing import Any
 from autotune.errors import RecordError
 from autotune.measure.types import Pair
 from autotune.record.best import best_of
-from autotune.record.codec import decode, encode, measure_str_key
+from autotune.record.codec import encode, measure_str_key
 from autotune.record.history import ApplyHistoryBest
-from autotune.record.locking import locked, unlock
-from autotune.record.paths import LogPath, log_path
-from autotune.record.reader import LogReader, open_log
+from autotune.record.paths import LogPath, log_path, log_source
+from autotune.record.reader import LogReader, open_log, source_name
+from autotune.record.rewriting import rewrite, write_whole
+from autotune.record.store import is_store, open_database
 from autotune.task import Task
 from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
-
-# How long a row may take that another program began to write before a log was replaced.
-_STRAGGLERS_S = 0.05
 
 
 # What stands in logs of other parts: records of the auto-scheduler, what is known beside them, and
@@ -86,21 +79,28 @@ def pick_best(in_file: LogPath, out_file: LogPath, forms: Lines = TEMPLATES) -> 
     check = Check(RecordError, "pick_best")
     check.path("in_file", in_file)
     check.path("out_file", out_file)
-    with open_log(log_path(in_file)) as file:
+    with open_log(log_source(in_file)) as file:
         given = file.readlines()
-    pairs = list(forms.reader(given, str(in_file)))
+    pairs = list(forms.reader(given, source_name(log_source(in_file))))
     picked: list[Pair] = []
 
     def best_with(lines: Iterable[str]) -> str:
         held = list(lines)
-        picked[:] = _best([*forms.reader(held, str(out)), *pairs])
+        picked[:] = _best([*forms.reader(held, source_name(source)), *pairs])
         return forms.text(picked, filter(forms.keeps, dict.fromkeys([*held, *given])))
 
-    out = log_path(out_file)
+    source = log_source(out_file)
+    if is_store(source):
+        with open_database(out_file) as database:
+            known = dict.fromkeys(database.lines())
+            lines = best_with(known).splitlines(keepends=True)
+            database.write([line for line in lines if line not in known])
+        return len(picked)
+    out = log_path(source)
     if out.is_file():
         rewrite(out, best_with)
     else:
-        _write(out, best_with(()))
+        write_whole(out, best_with(()))
     logger.info("Extract %d best records from %s to %s", len(picked), in_file, out_file)
     return len(picked)
 
@@ -135,7 +135,7 @@ def split_workload(in_file: LogPath, clean: bool = True, forms: Lines = TEMPLATE
     for number, (key, pairs) in enumerate(groups.items()):
         kept = list({measure_str_key(p[0]): p for p in reversed(pairs)}.values())[::-1]
         path = Path(f"{log_path(in_file)}.{number:03d}.wkl")
-        _write(path, forms.text(kept if clean else pairs))
+        write_whole(path, forms.text(kept if clean else pairs))
         logger.info("Key: %s\tValid: %d\tDup: %d", key, len(kept), len(pairs) - len(kept))
         paths.append(path)
     return paths
@@ -159,12 +159,15 @@ def compact(
     Returns:
         The number of records kept, and of lines dropped.
     """
-    path, counts = log_path(in_file), (0, 0)
+    source, counts = log_source(in_file), (0, 0)
+    path = source_name(source)
+    if out_file is None and is_store(source):
+        raise RecordError(f"compact: {path} is no log file; say by out_file where to write")
 
     def compacted(lines: Iterable[str]) -> str:
         nonlocal counts
         held = list(lines)
-        reader = forms.reader(held, str(path))
+        reader = forms.reader(held, path)
         pairs = list(reader)
         bad = sum(not forms.keeps(held[one.line - 1]) for one in reader.problems)
         if bad and not pairs:
@@ -173,35 +176,12 @@ def compact(
         counts = len(last), len(pairs) - len(last) + bad
         return forms.text(last.values(), filter(forms.keeps, held))
 
-    with open_log(path) as file:
+    with open_log(source) as file:
         if out_file is not None:
-            _write(log_path(out_file), compacted(file))
+            write_whole(log_path(out_file), compacted(file))
             return counts
-    rewrite(path, compacted)
+    rewrite(log_path(source), compacted)
     return counts
-
-
-def rewrite(path: Path, change: Callable[[Iterable[str]], str]) -> None:
-    """Replace a log by what ``change`` makes of its lines; what is appended meanwhile follows it.
-
-    Raises:
-        RecordError: it cannot be written; it is unchanged then.
-    """
-    path = Path(os.path.realpath(path))
-    with _reported(path), locked(path) as descriptor:
-        content = _read(descriptor, 0)
-        _write(path, change(io.StringIO(content.decode("utf-8", "replace"))))
-        unlock(descriptor)
-        # A writer that knows no lock may be in the middle of a row, or have opened the old file
-        # before it was replaced.
-        ended = content.rfind(b"\n") + 1
-        done = len(content) if _is_record(content[ended:]) else ended
-        for pause_s in (0, _STRAGGLERS_S):
-            time.sleep(pause_s)
-            late = _read(descriptor, done)
-            late = late[: late.rfind(b"\n") + 1]
-            done += len(late)
-            _append_bytes(path, late)
 
 
 def write_log(path: LogPath, pairs: Iterable[Pair]) -> None:
@@ -210,53 +190,4 @@ def write_log(path: LogPath, pairs: Iterable[Pair]) -> None:
     Raises:
         RecordError: it cannot be written.
     """
-    _write(log_path(path), TEMPLATES.text(pairs))
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = None
-    with _reported(path):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, path.stat().st_mode if path.exists() else 0o644)
-            os.replace(temporary, path)
-        except OSError:
-            if temporary is not None:
-                Path(temporary).unlink(missing_ok=True)
-            raise
-
-
-@contextmanager
-def _reported(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RecordError(
-            f"cannot write the log {path}: {error.strerror}; it is unchanged"
-        ) from error
-
-
-def _read(descriptor: int, start: int) -> bytes:
-    parts = []
-    while part := os.pread(descriptor, 1 << 24, start):
-        parts.append(part)
-        start += len(part)
-    return b"".join(parts)
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        return decode(line.decode("utf-8", "replace")) is not None
-    except RecordError:
-        return False
-
-
-def _append_bytes(path: Path, data: bytes) -> None:
-    if data:
-        with path.open("ab", buffering=0) as file:
-            file.write(data)
+    write_whole(log_path(path), TEMPLATES.text(pairs))

@@ -10,7 +10,7 @@ from autotune.measure.types import Pair
 from autotune.record.reader import open_log
 
 
-def read_records(path: Path, task: str | None = None) -> tuple[list[Pair], str]:
+def read_records(path: Path | str, task: str | None = None) -> tuple[list[Pair], str]:
     """Return the records of a log with the winners of races, and what could not be read.
 
     Args:

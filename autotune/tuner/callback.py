@@ -23,18 +23,22 @@ import numpy.typing as npt
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.record import RACE_NOTE, Database, LogWriter, encode
-from autotune.record.paths import log_path
+from autotune.record import RACE_NOTE, Database, LogWriter, encode, open_database
+from autotune.record.paths import log_path, log_source
+from autotune.record.store import is_store
 from autotune.tuner.progress import Watcher, progress_bar
 from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
 
 
-def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "json") -> Watcher:
+def log_to_file(
+    file_out: str | os.PathLike[str] | TextIOBase | Database, protocol: str = "json"
+) -> Watcher:
     """Append every trial to a log, in the order in which they end.
 
     Args:
-        file_out: a path, which many processes may append to, or an open text file.
+        file_out: a path, a folder or URL that `open_database` takes, which many processes may
+            append to, a database, or an open text file.
         protocol: "json".
 
     Raises:
@@ -45,8 +49,13 @@ def log_to_file(file_out: str | os.PathLike[str] | TextIOBase, protocol: str = "
     check = Check(TunerError, "log_to_file")
     if isinstance(file_out, (str, os.PathLike)):
         check.path("file_out", file_out)
-        path = log_path(file_out)
-        return _FileLog(LogWriter(path).write, path)
+        source = log_source(file_out)
+        if not is_store(source) and not os.fspath(file_out).endswith("/"):
+            path = log_path(source)
+            return _FileLog(LogWriter(path).write, path)
+        file_out = open_database(file_out)
+    if isinstance(file_out, Database):
+        return _FileLog(file_out.write, None)
     if not callable(getattr(file_out, "write", None)):
         check.refuse("file_out", "a path of a log or an open text file", file_out)
     stream = file_out

@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 from autotune.errors import SpaceError, TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.measure.types import Pair
-from autotune.record import best_of, is_race, load_from_file
+from autotune.record import Database, best_of, is_race, load_from_file, open_database
 from autotune.record.current import outdated
+from autotune.record.paths import is_url
 from autotune.task.refusals import Refusal, ignored
 from autotune.utils.check import shown
 from autotune.workload import Workload
 
 logger = logging.getLogger("autotvm")
 
-Records = str | os.PathLike[str] | Iterable[Pair]
+Records = str | os.PathLike[str] | Database | Iterable[Pair]
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ def earlier(
 
     Args:
         task: what is tuned.
-        records: a log, which need not exist yet, or pairs of input and result.
+        records: a log or what else `open_database` takes, which need not exist yet, a database,
+            or pairs of input and result.
         retry: whether failed trials are left out, to be measured again.
         keep_older: whether records count whose kernel had another text than it has now.
 
@@ -61,6 +63,11 @@ def earlier(
 
 
 def _pairs(records: Records) -> Iterable[Pair]:
+    if isinstance(records, Database):
+        return records.records(races=True)
+    if isinstance(records, str) and is_url(records):
+        with open_database(records) as database:
+            return list(database.records(races=True))
     if isinstance(records, (str, os.PathLike)):
         # The first start of a run that is always started with resume= has no log yet.
         return load_from_file(records, races=True) if os.path.exists(records) else []

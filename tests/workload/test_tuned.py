@@ -14,8 +14,16 @@ import pytest
 import autotune
 from autotune.errors import RecordError, SpaceError, TunerError
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, measure_option
-from autotune.record import best_of, decode, encode, is_race, load_from_file
-from autotune.record.database import DummyDatabase, SqliteDatabase, filter_inputs
+from autotune.record import (
+    DummyDatabase,
+    SqliteDatabase,
+    best_of,
+    decode,
+    encode,
+    filter_inputs,
+    is_race,
+    load_from_file,
+)
 from autotune.target import Target
 from autotune.te.step import ComputeRoot
 from autotune.tuner import RandomTuner, Tuner, callback

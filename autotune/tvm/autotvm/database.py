@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from autotune.record.database import Database, DummyDatabase, SqliteDatabase, filter_inputs
+from autotune.record import Database, DummyDatabase, SqliteDatabase, filter_inputs
 from autotune.tvm.names import resolver
 
 __all__ = ["Database", "DummyDatabase", "SqliteDatabase", "filter_inputs"]

@@ -1,0 +1,208 @@
+"""Databases that are logs: one file, or a folder of files of which each writer has its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from autotune.errors import RecordError
+from autotune.record.database import Database, key_of
+from autotune.record.paths import LogPath, log_path
+from autotune.record.rewriting import rewrite
+from autotune.record.writer import LogWriter
+
+# What files of records are called; others of a folder are left alone.
+SUFFIXES = (".log", ".json", ".jsonl", ".wkl")
+
+
+class LogDatabase(Database):
+    """A log file, which need not exist yet.
+
+    Appending takes any number of processes on one machine; see `LogWriter`. `save` without
+    ``extend`` writes the file anew where the trial is known already, which takes long in a large
+    log.
+
+    Args:
+        path: the log.
+
+    Raises:
+        RecordError: it is a folder.
+    """
+
+    def __init__(self, path: LogPath) -> None:
+        self.path = log_path(path)
+        self.url = str(self.path)
+        self._writer = LogWriter(self.path)
+        self._lock = threading.Lock()
+        # The file that was read, how far, and the rows of each key in that part.
+        self._read: tuple[int, int] = (0, 0)
+        self._by_key: dict[str, list[str]] = {}
+
+    def lines(self) -> Iterator[str]:
+        """Yield all lines in order; none where there is no file."""
+        try:
+            with self.path.open(encoding="utf-8", errors="replace") as file:
+                yield from file
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise RecordError(f"cannot read the log {self.path}: {error.strerror}") from error
+
+    def write(self, rows: Sequence[str]) -> None:
+        """Append lines in one write."""
+        self._writer.write([row.rstrip("\n") + "\n" for row in rows])
+
+    def flush(self) -> None:
+        """Empty the file."""
+        if self.path.exists():
+            rewrite(self.path, lambda lines: "")
+
+    def state(self) -> object:
+        """Return which file it is, its size and its time of change."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    def holds(self, key: str) -> bool:
+        """Return whether there is a row of a key."""
+        return bool(self._get(key))
+
+    def drop(self, key: str) -> None:
+        """Take the rows of a key out."""
+        rewrite(self.path, lambda lines: "".join(_without(key, lines)))
+
+    def _get(self, key: str) -> list[str]:
+        with self._lock:
+            self._catch_up()
+            return list(self._by_key.get(key, ()))
+
+    def _replace(self, key: str, row: str) -> None:
+        if self._get(key):
+            rewrite(self.path, lambda lines: "".join([*_without(key, lines), f"{row}\n"]))
+        else:
+            self.write([row])
+
+    def _catch_up(self) -> None:
+        """Read what was appended since the last time; all of it where the file is another."""
+        try:
+            with self.path.open("rb") as file:
+                inode = os.fstat(file.fileno()).st_ino
+                known, done = self._read
+                if inode != known or os.fstat(file.fileno()).st_size < done:
+                    done, self._by_key = 0, {}
+                file.seek(done)
+                content = file.read()
+        except FileNotFoundError:
+            self._read, self._by_key = (0, 0), {}
+            return
+        whole = content[: content.rfind(b"\n") + 1]
+        for line in whole.decode("utf-8", "replace").splitlines():
+            self._by_key.setdefault(key_of(line), []).append(line)
+        self._read = inode, done + len(whole)
+
+
+def _without(key: str, lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if key_of(line) != key]
+
+
+class FolderDatabase(Database):
+    """A folder of logs. Each object that writes has a file of its own in it.
+
+    So it may lie on a network file system, which promises nothing to those who append to one
+    file. All files whose names end in `SUFFIXES` are read, by name; those that are written here
+    begin with the time of their making.
+
+    Args:
+        path: the folder; made when it is first written to.
+
+    Raises:
+        RecordError: it is a file.
+    """
+
+    def __init__(self, path: LogPath) -> None:
+        self.path = log_path(path)
+        self.url = f"{self.path}/"
+        self._own: LogDatabase | None = None
+        self._logs: dict[Path, LogDatabase] = {}
+        self._lock = threading.Lock()
+        if self.path.exists() and not self.path.is_dir():
+            raise RecordError(f"{self.path} is a file, expected a folder of logs")
+
+    def files(self) -> list[Path]:
+        """Return the logs in it, in the order in which they are read."""
+        return log_files(self.path)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of all files."""
+        for log in self._databases():
+            for line in log.lines():
+                yield line if line.endswith("\n") else f"{line}\n"
+
+    def write(self, rows: Sequence[str]) -> None:
+        """Append lines to this object's own file."""
+        with self._lock:
+            if self._own is None:
+                self._own = LogDatabase(self.path / _own_name())
+        self._own.write(rows)
+
+    def flush(self) -> None:
+        """Empty all files."""
+        for log in self._databases():
+            log.flush()
+
+    def state(self) -> object:
+        """Return the state of all files."""
+        return tuple((log.path, log.state()) for log in self._databases())
+
+    def _databases(self) -> list[LogDatabase]:
+        with self._lock:
+            found = self.files()
+            self._logs = {path: self._logs.get(path) or LogDatabase(path) for path in found}
+            return list(self._logs.values())
+
+    def _get(self, key: str) -> list[str]:
+        return [row for log in self._databases() for row in log._get(key)]
+
+    def _replace(self, key: str, row: str) -> None:
+        # The new row first: a writer that is killed in between has lost nothing.
+        old = [log for log in self._databases() if log.holds(key)]
+        own = self._own
+        for log in old:
+            if own is None or log.path != own.path:
+                continue
+            log._replace(key, row)
+            break
+        else:
+            self.write([row])
+        for log in old:
+            if self._own is None or log.path != self._own.path:
+                log.drop(key)
+
+
+def log_files(folder: Path) -> list[Path]:
+    """Return the logs of a folder by name; none where there is no folder.
+
+    Raises:
+        RecordError: the folder cannot be read.
+    """
+    try:
+        found = [each for each in folder.iterdir() if each.suffix in SUFFIXES]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RecordError(f"cannot read the folder {folder}: {error.strerror}") from error
+    return sorted(each for each in found if not each.name.startswith(".") and each.is_file())
+
+
+def _own_name() -> str:
+    """Return the name of a new file, which no other process and no other object uses."""
+    when = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+    host = "".join(c for c in socket.gethostname() if c.isalnum() or c == "-")[:40]
+    return f"{when}-{host}-{os.getpid()}-{secrets.token_hex(4)}.log"

@@ -1,0 +1,95 @@
+"""Replacing a log as a whole, while others may append to it."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from autotune.errors import RecordError
+from autotune.record.codec import decode
+from autotune.record.locking import locked, unlock
+
+# How long a row may take that another program began to write before a log was replaced.
+_STRAGGLERS_S = 0.05
+
+
+def rewrite(path: Path, change: Callable[[Iterable[str]], str]) -> None:
+    """Replace a log by what ``change`` makes of its lines; what is appended meanwhile follows it.
+
+    Raises:
+        RecordError: it cannot be written; it is unchanged then.
+    """
+    path = Path(os.path.realpath(path))
+    with _reported(path), locked(path) as descriptor:
+        content = _read(descriptor, 0)
+        write_whole(path, change(io.StringIO(content.decode("utf-8", "replace"))))
+        unlock(descriptor)
+        # A writer that knows no lock may be in the middle of a row, or have opened the old file
+        # before it was replaced.
+        ended = content.rfind(b"\n") + 1
+        done = len(content) if _is_record(content[ended:]) else ended
+        for pause_s in (0, _STRAGGLERS_S):
+            time.sleep(pause_s)
+            late = _read(descriptor, done)
+            late = late[: late.rfind(b"\n") + 1]
+            done += len(late)
+            _append_bytes(path, late)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a log so that either all of it stands there, or what was there before.
+
+    Raises:
+        RecordError: it cannot be written.
+    """
+    temporary = None
+    with _reported(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, path.stat().st_mode if path.exists() else 0o644)
+            os.replace(temporary, path)
+        except OSError:
+            if temporary is not None:
+                Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RecordError(
+            f"cannot write the log {path}: {error.strerror}; it is unchanged"
+        ) from error
+
+
+def _read(descriptor: int, start: int) -> bytes:
+    parts = []
+    while part := os.pread(descriptor, 1 << 24, start):
+        parts.append(part)
+        start += len(part)
+    return b"".join(parts)
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return decode(line.decode("utf-8", "replace")) is not None
+    except RecordError:
+        return False
+
+
+def _append_bytes(path: Path, data: bytes) -> None:
+    if data:
+        with path.open("ab", buffering=0) as file:
+            file.write(data)

@@ -1,0 +1,96 @@
+"""The tables of records in an SQL database, their versions, and the way from each to the next."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from autotune.errors import RecordError
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+# Two processes that open a new database at once must not both make its tables.
+SCHEMA_LOCK = 0x6175746F74756E65
+_BATCH = 1000
+
+
+def digest_of(key: str) -> str:
+    """Return what a key is looked up by: keys may be longer than an index entry may be."""
+    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
+
+
+def tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
+    """Return the table of lines, and that of the version, as they are now."""
+    import sqlalchemy as sa
+
+    # SQLite counts up by itself only in a column of this very type.
+    number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+    trials = sa.Table(
+        "trials",
+        metadata,
+        sa.Column("number", number, primary_key=True, autoincrement=True),
+        sa.Column("digest", sa.String(64), nullable=False, index=True),
+        sa.Column("row", sa.Text, nullable=False),
+    )
+    version = sa.Table("autotune_schema", metadata, sa.Column("version", sa.Integer))
+    return trials, version
+
+
+def migrate(connection: sa.Connection, url: str) -> None:
+    """Make or bring up to date the tables of a database, within the caller's transaction.
+
+    Version 1 is what was written before there were versions: a table ``trials`` of number, key
+    and row. Version 2 has a digest in place of the key.
+
+    Raises:
+        RecordError: it was written by a version of this package that is newer.
+    """
+    import sqlalchemy as sa
+
+    metadata = sa.MetaData()
+    _, version = tables(metadata)
+    names = set(sa.inspect(connection).get_table_names())
+    if "autotune_schema" in names:
+        found = connection.execute(sa.select(version.c.version)).scalar() or 0
+    else:
+        found = 1 if "trials" in names else 0
+    if found > LATEST:
+        raise RecordError(
+            f"database {url}: its schema has version {found}, expected at most {LATEST}; a newer "
+            "autotune wrote it: upgrade this one, or give another database"
+        )
+    if found == LATEST:
+        return
+    if found == 0:
+        metadata.create_all(connection)
+    elif found == 1:
+        _digests_for_keys(connection, metadata)
+    connection.execute(sa.delete(version))
+    connection.execute(sa.insert(version).values(version=LATEST))
+
+
+def _digests_for_keys(connection: sa.Connection, metadata: sa.MetaData) -> None:
+    """Bring version 1 to version 2."""
+    import sqlalchemy as sa
+
+    connection.execute(sa.text("DROP INDEX IF EXISTS by_key"))
+    connection.execute(sa.text("ALTER TABLE trials RENAME TO trials_1"))
+    metadata.create_all(connection)
+    trials = metadata.tables["trials"]
+    names = ("number", "key", "row")
+    old = sa.table("trials_1", *[sa.column(name) for name in names])
+    last = -1
+    while True:
+        page = sa.select(old).where(old.c.number > last).order_by(old.c.number).limit(_BATCH)
+        rows = connection.execute(page).all()
+        if not rows:
+            break
+        last = rows[-1].number
+        # They get new numbers, in their order: a sequence does not see those that are given.
+        made = [{"digest": digest_of(one.key), "row": one.row} for one in rows]
+        connection.execute(sa.insert(trials), made)
+    connection.execute(sa.text("DROP TABLE trials_1"))
+
+
+LATEST = 2

@@ -1,0 +1,72 @@
+"""From a path or a URL to the database that it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autotune.errors import RecordError
+from autotune.record.database import Database
+from autotune.record.log_database import SUFFIXES, FolderDatabase, LogDatabase, log_files
+from autotune.record.paths import LogPath, log_source
+from autotune.record.sql_database import SqlDatabase, SqliteDatabase
+
+# What a file of SQLite begins with.
+_SQLITE = b"SQLite format 3\0"
+
+
+def open_database(where: LogPath | Database) -> Database:
+    """Return the database at a place; nothing need be there yet.
+
+    Args:
+        where: the path of a log; a folder of logs, which exists or whose name ends in ``/``; a
+            file of SQLite or ``sqlite:///file``; ``postgresql://user@host/database``; or a
+            database, which is returned.
+
+    Raises:
+        RecordError: it is none of these, or cannot be used.
+
+    Example::
+
+        with open_database("postgresql://tuner@db/kernels") as db:
+            db.extend(load_from_file("gemm.log", races=True))
+            print(len(list(db.records())))
+    """
+    if isinstance(where, Database):
+        return where
+    source = log_source(where)
+    if isinstance(source, str):
+        return SqlDatabase(source)
+    if source.is_dir() or (isinstance(where, str) and where.endswith("/")):
+        return FolderDatabase(source)
+    return SqliteDatabase(source) if is_sqlite(source) else LogDatabase(source)
+
+
+def is_sqlite(path: Path) -> bool:
+    """Return whether there is a file of SQLite at a path."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except (OSError, ValueError):
+        return False
+
+
+def is_store(source: Path | str) -> bool:
+    """Return whether records lie in more than one plain file there."""
+    return isinstance(source, str) or source.is_dir() or is_sqlite(source)
+
+
+def existing(source: Path | str) -> Database:
+    """Return the database of a place that is read: one of SQLite is not made for that.
+
+    Raises:
+        RecordError: there is none.
+    """
+    if isinstance(source, str) and source.startswith("sqlite:///"):
+        file = Path(source.removeprefix("sqlite:///").partition("?")[0])
+        if not file.exists():
+            raise RecordError(f"there is no database {source}; check the URL, or tune first")
+    elif isinstance(source, Path) and source.is_dir() and not log_files(source):
+        raise RecordError(
+            f"there is no log in the folder {source}; logs end in {', '.join(SUFFIXES)}"
+        )
+    return open_database(source)
