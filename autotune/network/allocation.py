@@ -22,13 +22,16 @@ _UNTRIED, _HOPELESS, _SOON = 0.7, 100.0, 1e-6
 def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
     """Return what to tune next, or None where nothing is left to try.
 
+    Functions of which a round is under way wait for its end.
+
     First every function gets a kernel, the largest first. From then on a round goes where the
     network gains most per second, as in Ansor's scheduler of tasks (Zheng et al., OSDI 2020,
     section 6), with a function's gain counted from the best of all its ways. What a way that was
     not tried yet takes, and how long its first round lasts, is judged by what it did for other
     functions; a way that was tried for none comes first.
     """
-    open_to = [(t, arm) for t in functions for arm in t.arms if not arm.exhausted]
+    idle = [t for t in functions if not any(arm.busy for arm in t.arms)]
+    open_to = [(t, arm) for t in idle for arm in t.arms if not arm.exhausted]
     if not open_to:
         return None
     without = [(t, arm) for t, arm in open_to if math.isinf(t.seconds) and not arm.best_by_round]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +40,8 @@ class Arm:
         offer: what the template does of the function; None for the auto-scheduler.
         round_s: seconds that its last rounds took, a moving average; infinite before the first.
         best_by_round: seconds of its best after each round.
+        exhausted: whether nothing is left to try.
+        busy: whether a round is under way.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Arm:
     round_s: float = math.inf
     best_by_round: list[float] = field(default_factory=list)
     exhausted: bool = False
+    busy: bool = False
 
     @property
     def seconds(self) -> float:
@@ -100,21 +103,24 @@ class Tuned:
         function: one of those that share a kernel.
         calls: how many do.
         arms: the ways.
+        untuned_s: seconds before any tuning; infinite where that is unknown.
     """
 
     function: Function
     calls: int
     arms: list[Arm]
+    untuned_s: float = math.inf
 
     @property
     def seconds(self) -> float:
-        """Seconds of the best kernel of any way; infinite where there is none yet."""
-        return min((arm.seconds for arm in self.arms), default=math.inf)
+        """Seconds of the best kernel of any way, untuned included; infinite if there is none."""
+        return min(self.untuned_s, *(arm.seconds for arm in self.arms))
 
     @property
     def floor_s(self) -> float:
         """Seconds that no kernel of the best way can beat; 0 where that is unknown."""
-        return min(self.arms, key=lambda arm: arm.seconds).floor_s if self.arms else 0.0
+        best = min(self.arms, key=lambda arm: arm.seconds, default=None)
+        return best.floor_s if best is not None else 0.0
 
     @property
     def trials(self) -> int:
@@ -123,9 +129,23 @@ class Tuned:
 
 
 def tuned_functions(
-    functions: Sequence[Function], target: Target, log: NetworkLog, seed: int | None
+    functions: Sequence[Function],
+    target: Target,
+    log: NetworkLog,
+    seed: int | None,
+    untuned_s: Mapping[str, float] | None = None,
 ) -> list[Tuned]:
-    """Return what there is to tune, with what a log knows of it, in the order of running."""
+    """Return what there is to tune, with what a log knows of it, in the order of running.
+
+    Args:
+        functions: of a network.
+        target: what to tune for.
+        log: of earlier tuning; trials are added to it.
+        seed: makes proposals repeatable.
+        untuned_s: seconds of each function before any tuning, those of all its calls together, by
+            its signature.
+    """
+    known_s = untuned_s or {}
     calls: dict[str, int] = {}
     first: dict[str, Function] = {}
     for function in functions:
@@ -133,7 +153,12 @@ def tuned_functions(
             calls[function.signature] = calls.get(function.signature, 0) + 1
             first.setdefault(function.signature, function)
     tuned = [
-        Tuned(function, calls[signature], _arms(function, target, log, seed))
+        Tuned(
+            function,
+            calls[signature],
+            _arms(function, target, log, seed),
+            known_s.get(signature, math.inf) / calls[signature],
+        )
         for signature, function in first.items()
     ]
     _relate([arm for each in tuned for arm in each.arms])

@@ -153,13 +153,24 @@ def by_rule(function: Function, target: Target) -> Choice:
     return RULE
 
 
-def units_of(functions: Iterable[Function], target: Target, choose: Chooser) -> list[Unit]:
+def units_of(
+    functions: Iterable[Function],
+    target: Target,
+    choose: Chooser,
+    prepared: dict[tuple[Constant, Operator], Constant] | None = None,
+) -> list[Unit]:
     """Return what runs, in order: a unit a function, two where a template computes a part of it.
 
     Functions of one structure get one choice.
+
+    Args:
+        functions: in the order of running.
+        target: what for.
+        choose: says how each is computed.
+        prepared: constants that were laid out anew before; those of this time are added.
     """
     chosen: dict[str, Choice] = {}
-    prepared: dict[tuple[Constant, Operator], Constant] = {}
+    prepared = {} if prepared is None else prepared
     units: list[Unit] = []
     for function in functions:
         if function.signature not in chosen:

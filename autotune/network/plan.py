@@ -107,7 +107,11 @@ def plan_network(
         target: what for.
         choose: says how each function is computed.
     """
-    units = units_of(partition(graph, opt_level), Target(target), choose)
+    return plan_units(graph, units_of(partition(graph, opt_level), Target(target), choose))
+
+
+def plan_units(graph: Graph, units: Sequence[Unit]) -> ExecutionPlan:
+    """Lay out in memory what computes a graph, in the order of running."""
     constants = _constants(graph, units)
     functions = [unit.function for unit in units]
     outside: dict[Value, tuple[Home, int]] = {

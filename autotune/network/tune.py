@@ -5,27 +5,28 @@ from __future__ import annotations
 import logging
 import math
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, RecordError
 from autotune.graph import Graph, digest
-from autotune.graph.fuse import Function, partition
 from autotune.measure import Session, measure_option
-from autotune.network.allocation import next_arm
 from autotune.network.arms import Arm, Tuned, tuned_functions
-from autotune.network.choice import Choice, Unit, choose_untuned
-from autotune.network.compile import compile_plan, simplify_graph
+from autotune.network.choice import Choice
+from autotune.network.compile import simplify_graph
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.history_choice import History
-from autotune.network.plan import plan_network
-from autotune.network.program_race import Raced, race
+from autotune.network.program_race import Raced, race, seconds_of_functions
+from autotune.network.rounds import Rounds
 from autotune.network.tuning_log import NetworkLog, write_note
+from autotune.network.variants import Variants
+from autotune.network.whole_race import Compared, race_whole
 from autotune.runtime.device import device
-from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.utils.check import Check
 
@@ -33,11 +34,10 @@ logger = logging.getLogger("autotune")
 
 # Part of the time that is kept for compiling finalists and for their race.
 _FOR_THE_RACE = 0.15
-# Least trials of the first round of a way, and of later ones; where more fit into the pipeline of
-# who builds and runs, half of that and all of it, or its processes would wait for one another.
-_FIRST_ROUND, _ROUND = 4, 8
+# Runs of the untuned network by which its functions are judged.
+_UNTUNED_RUNS = 5
 # Finalists of each way of a function, and of a function in all.
-_OF_EACH_WAY, _FINALISTS = 2, 4
+_OF_EACH_WAY, _FINALISTS = 3, 4
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class _Tuning:
         budget_s: float,
         on_round: Callable[[Progress], None] | None,
     ) -> None:
-        self.graph = graph
+        self.variants = Variants(graph, target)
         self.target = target
         self.log = log
         self.name = name
@@ -175,12 +175,17 @@ class _Tuning:
 
     def tune(self, option: Any, seed: int | None) -> bool:
         """Make trials until their time is over; return whether there is anything to race."""
-        functions = partition(self.graph)
         given = measure_option("local", "local") if option is None else option
         session = Session.of(given)
         try:
-            tuned = tuned_functions(functions, self.target, self.log, seed)
-            self._rounds(tuned, session)
+            untuned_s = self._untuned_s()
+            tuned = tuned_functions(
+                self.variants.functions, self.target, self.log, seed, untuned_s
+            )
+            fixed_s = sum(untuned_s.values()) - sum(each.calls * each.untuned_s for each in tuned)
+            rounds = Rounds(tuned, session, self.target, partial(self._tell, tuned, fixed_s))
+            until = (1 - _FOR_THE_RACE) * self.budget_s
+            rounds.run(lambda: self.elapsed_s() < until)
         except KeyboardInterrupt:
             logger.warning(
                 "interrupted after %.0f s; the network is compiled with what was found until now, "
@@ -190,29 +195,21 @@ class _Tuning:
             self._note_time()
             if session is not given:
                 session.close()
-        return bool(functions)
+        return bool(self.variants.functions)
 
-    def _rounds(self, tuned: list[Tuned], session: Session) -> None:
-        until = (1 - _FOR_THE_RACE) * self.budget_s
-        while self.elapsed_s() < until:
-            found = next_arm(tuned)
-            if found is None:
-                return
-            one, arm = found
-            try:
-                arm.advance(session, _trials(arm, session.capacity), time.monotonic)
-            except RecordError:
-                raise  # the log cannot be written: trials would be lost
-            except AutotuneError as error:
-                arm.exhausted = True
-                logger.warning("%s by %s: %s", one.function.name, arm.name, error)
-            self._note_time()
-            self._tell(tuned, one, arm)
+    def _untuned_s(self) -> dict[str, float]:
+        """Return what each function takes untuned, all its calls together, by its signature."""
+        instance = self.variants.of({}).instance()
+        instance.run()  # a first run maps memory
+        samples = [seconds_of_functions(instance) for _ in range(_UNTUNED_RUNS)]
+        self._note_time()
+        return {key: statistics.median(each[key] for each in samples) for key in samples[0]}
 
-    def _tell(self, tuned: list[Tuned], one: Tuned, arm: Arm) -> None:
+    def _tell(self, tuned: list[Tuned], fixed_s: float, one: Tuned, arm: Arm) -> None:
+        self._note_time()
         if self.on_round is None:
             return
-        total = sum(each.calls * each.seconds for each in tuned)
+        total = fixed_s + sum(each.calls * each.seconds for each in tuned)
         trials = sum(each.trials for each in tuned)
         self.on_round(
             Progress(
@@ -228,73 +225,61 @@ class _Tuning:
 
     def compiled(self, history: History) -> CompiledNetwork:
         """Return the network with the kernels that a log says are best."""
-        plan = plan_network(self.graph, target=self.target, choose=history.choose)
-        return compile_plan(plan, self.target)
+        return self.variants.by(history.choose)
 
     def raced(self, history: History) -> CompiledNetwork:
         """Let the best of each function run side by side in the network, and keep the winners."""
-        finalists = self._finalists(history)
         try:
-            modules = self._race(finalists)
+            self._race(self._finalists(history))
         except KeyboardInterrupt:
             logger.warning("interrupted in the race; the fastest trials are used")
-            modules = {}
         except RecordError:
             raise
         except AutotuneError as error:
             logger.warning("no race: %s; the fastest trials are used", error)
-            modules = {}
-        plan = plan_network(self.graph, target=self.target, choose=History(self.log.path).choose)
-        return compile_plan(plan, self.target, known=modules)
+        return self.variants.by(History(self.log.path).choose)
 
     def _finalists(self, history: History) -> dict[str, list[Choice]]:
         """Return who races of each function: the untuned first, for it wins ties."""
         found: dict[str, list[Choice]] = {}
-        for function in partition(self.graph):
+        for function in self.variants.functions:
             if function.signature in found or function.is_free:
                 continue
             ranked = history.ranked(function, self.target, _OF_EACH_WAY)
             if not ranked:
                 continue
             field = {each.key: each for each, _ in ranked[:_FINALISTS]}
-            first = choose_untuned(function, self.target)
+            first = self.variants.untuned[function.signature]
             found[function.signature] = [*({first.key: first} | field).values()]
         return found
 
-    def _race(self, finalists: Mapping[str, list[Choice]]) -> dict[str, Module]:
-        """Race, log who won, and return the modules that were compiled for it."""
-        modules: dict[str, Module] = {}
-        networks = []
-        for rank in range(max(map(len, finalists.values()), default=0)):
-
-            def choose(function: Function, target: Target, rank: int = rank) -> Choice:
-                field = finalists.get(function.signature)
-                return (
-                    field[min(rank, len(field) - 1)] if field else choose_untuned(function, target)
-                )
-
-            plan = plan_network(self.graph, target=self.target, choose=choose)
-            network = compile_plan(plan, self.target, known=modules)
-            modules |= _modules_of(plan.kernels, network)
-            networks.append(network)
-        if networks:
-            where = device(self.target)
-            instances = [each.instance(where) for each in networks]
-            for raced in race(finalists, instances, self.left_s):
-                self._log(raced)
+    def _race(self, finalists: Mapping[str, list[Choice]]) -> None:
+        """Race, and log who won."""
+        most = max(map(len, finalists.values()), default=0)
+        if not most:
+            return
+        where = device(self.target)
+        instances = [
+            self.variants.of(
+                {key: field[min(rank, len(field) - 1)] for key, field in finalists.items()}
+            ).instance(where)
+            for rank in range(most)
+        ]
+        raced = race(finalists, instances, self.left_s)
+        compared: list[Compared] = []
+        if self.target.backend.on_gpu:
+            winners, compared = race_whole(
+                raced, lambda choices: self.variants.of(choices).instance(where), self.left_s
+            )
+            raced = [replace(each, winner=winners[each.signature]) for each in raced]
+        for each in raced:
+            mine = [
+                [one.key, one.seconds, one.against_s]
+                for one in compared
+                if one.signature == each.signature
+            ]
+            self._log(each, {"in_whole": mine} if mine else {})
         self._note_time()
-        return modules
 
-    def _log(self, raced: Raced) -> None:
-        write_note(self.log.path, {"network": self.name, **raced.note(self.target)})
-
-
-def _trials(arm: Arm, capacity: int) -> int:
-    """Return how many trials the next round of an arm makes."""
-    if arm.best_by_round:
-        return max(_ROUND, capacity)
-    return max(_FIRST_ROUND, capacity // 2)
-
-
-def _modules_of(units: tuple[Unit, ...], network: CompiledNetwork) -> dict[str, Module]:
-    return {unit.key: each for unit, each in zip(units, network.modules, strict=True)}
+    def _log(self, raced: Raced, more: Mapping[str, object]) -> None:
+        write_note(self.log.path, {"network": self.name, **raced.note(self.target), **more})

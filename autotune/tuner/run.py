@@ -170,6 +170,10 @@ class Run:
         best = sorted(self._good, key=lambda pair: (pair[1].seconds, pair[0].key))
         return [inp.config for inp, _ in best[:most]]
 
+    def halt(self, why: str) -> None:
+        """Let an `advance` that another thread is in end soon; there will be no other."""
+        self._why = why
+
     def finish(self, session: Session) -> TuneResult:
         """Let the best trials race, and say what was found."""
         try:

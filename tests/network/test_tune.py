@@ -181,7 +181,7 @@ def arm(*history, round_s=1.0, exhausted=False, name="template"):
     seconds = history[-1] if history else math.inf
     return SimpleNamespace(
         best_by_round=list(history), seconds=seconds, round_s=round_s, exhausted=exhausted,
-        name=name,
+        name=name, busy=False,
     )  # fmt: skip
 
 

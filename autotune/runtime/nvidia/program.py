@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from autotune.runtime.nvidia.graph import Graph, GraphEvent
 from autotune.runtime.nvidia.nvml import read_clocks
 from autotune.runtime.program import Program, ProgramStep
 from autotune.runtime.timing import Clocks
+
+# Runs by which what events take is found; the part of a step's time that is left at least.
+_COMPARED_RUNS, _LEAST_PART = 9, 0.1
 
 
 class CudaProgram(Program):
@@ -46,6 +50,7 @@ class CudaProgram(Program):
 
             self._graph = Graph(self.stream, queue) if self.steps else None
         self._timed: tuple[Graph, list[GraphEvent]] | None = None
+        self._event_s = 0.0
 
     def queue(self) -> None:
         """Queue one run on the program's stream. A context is current."""
@@ -65,17 +70,30 @@ class CudaProgram(Program):
     def step_seconds(self) -> list[float]:
         """Run all steps once; return the seconds of each, from the end of the one before it.
 
-        They are timed within a graph, so that no launch of the host stands between them.
+        They are timed within a graph, so that no launch of the host stands between them. Events
+        take time themselves: what a run without them is shorter is taken off all steps alike.
         """
         if not self.steps:
             return []
         with activated(self.device.index):
             if self._timed is None:
                 self._timed = self._timed_graph()
-            graph, events = self._timed
-            graph.launch()
-            self.stream.synchronize()
-            return [a.seconds_till(b) for a, b in itertools.pairwise(events)]
+                self._event_s = self._seconds_of_an_event()
+            return [max(each - self._event_s, _LEAST_PART * each) for each in self._timed_run()]
+
+    def _timed_run(self) -> list[float]:
+        """Run once with events; return the seconds between them."""
+        assert self._timed is not None
+        graph, events = self._timed
+        graph.launch()
+        self.stream.synchronize()
+        return [a.seconds_till(b) for a, b in itertools.pairwise(events)]
+
+    def _seconds_of_an_event(self) -> float:
+        sampler = self.sampler()
+        plain = statistics.median(sampler.sample(1) for _ in range(_COMPARED_RUNS))
+        timed = statistics.median(sum(self._timed_run()) for _ in range(_COMPARED_RUNS))
+        return max(timed - plain, 0.0) / len(self.steps)
 
     def _timed_graph(self) -> tuple[Graph, list[GraphEvent]]:
         """Return the graph with an event before the first step and after each."""
