@@ -22,8 +22,10 @@ class ConvTiling:
 
     def __init__(self, shape: Conv2d, choice: Mapping[str, int]) -> None:
         c = choice
-        self.shape, self.choice = shape, choice
-        (sy, sx), taps = shape.stride, shape.taps
+        # Each group of each image is an image of its own.
+        self.whole, self.shape, self.choice = shape, shape.one_group, choice
+        shape = self.shape
+        (sy, sx), taps, (reach_y, reach_x) = shape.stride, shape.taps, shape.window.reach
         self.threads = c["columns"] * c["rows"] * c["groups"] * c["slices"]
         self.per_split = common.ceil_div(shape.ci, c["split"])
         self.chunk = c["slices"] * c["step"]
@@ -32,14 +34,14 @@ class ConvTiling:
         self.tile_x = c["columns"] * c["pixels"]
         self.x_step = 1 if shape.kw == 1 else sx
         y_step = 1 if shape.kh == 1 else sy
-        self.in_pitch = common.odd_quads((self.tile_x - 1) * self.x_step + shape.kw)
-        in_h = (c["rows"] - 1) * y_step + shape.kh
-        self.window_cells = in_h * ((self.tile_x - 1) * self.x_step + shape.kw)
+        self.in_pitch = common.odd_quads((self.tile_x - 1) * self.x_step + reach_x)
+        in_h = (c["rows"] - 1) * y_step + reach_y
+        self.window_cells = in_h * ((self.tile_x - 1) * self.x_step + reach_x)
         self.w_pitch = common.odd_quads(self.chunk * taps)
         staged = c["stages"] * (self.chunk * in_h * self.in_pitch + self.tile_co * self.w_pitch)
         summed = c["slices"] * self.tile_co * c["rows"] * self.tile_x
         self.shared_bytes = 4 * common.larger(staged, summed)
-        self.window = (c["pixels"] - 1) * self.x_step + shape.kw
+        self.window = (c["pixels"] - 1) * self.x_step + reach_x
         self.tiles = (
             shape.n
             * common.ceil_div(shape.oh, c["rows"])
@@ -79,7 +81,8 @@ class ConvTiling:
         return common.defines(
             batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
             sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1],
-            bias=s.bias, residual=s.residual, affine=s.affine, relu=s.relu,
+            dy=s.dilation[0], dx=s.dilation[1], conv_groups=self.whole.groups,
+            channel_vec=common.widest(s.oh * s.ow), **s.epilogue.defines(),
             threads=self.threads, ci_per_split=self.per_split,
             channels=c["channels"], groups=c["groups"], pixels=c["pixels"], columns=c["columns"],
             rows=c["rows"], slices=c["slices"], split=c["split"], step=c["step"],
@@ -93,10 +96,7 @@ class ConvTiling:
     def kernel(self) -> SourceKernel:
         """Return the kernel of this tiling."""
         s, c = self.shape, self.choice
-        # What there is none of is never read; the filters stand in for it.
-        here = {each.name for each in s.arguments()}
-        rest = ["bias", "residual", "scale", "shift"]
-        names = ["data", "weight", *(each if each in here else "weight" for each in rest), "out"]
+        names = ["data", "weight", *s.epilogue.names("weight"), "out"]
         two = c["split"] > 1 and not c["cluster"]
         out_size = s.outputs
         main = [*names[:-1], "partial" if two else "out"]
@@ -105,11 +105,14 @@ class ConvTiling:
             blocks = common.ceil_div(out_size, 128 * common.widest(out_size))
             calls.append(call("conv2d_nchw_reduce", ["partial", *names[2:]], blocks, 128))
         parts = (c["split"], out_size) if two else None
-        return common.cuda_kernel(s, ["conv2d_nchw.cu"], self.defines(), calls, parts)
+        return common.cuda_kernel(
+            self.whole, ["epilogue.h", "conv2d_nchw.cu"], self.defines(), calls, parts
+        )
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
+    shape = shape.one_group
     tiles = (1, 2, 4, 7, 8, 14, 16, 28, 32)
     return {
         "channels": common.up_to(shape.co, (1, 2, 4, 8, 16)),
@@ -129,6 +132,7 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
     tiling, c = ConvTiling(shape, choice), choice
+    shape = tiling.shape
     least, over = min(64, shape.outputs), common.larger(c["pixels"], c["columns"])
     apart = c["step"] * shape.taps % common.larger(c["taps"], 1)
     rules = [
@@ -153,6 +157,7 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     agrees with the measured one (rank correlation 0.88).
     """
     tiling, c = ConvTiling(shape, choice), choice
+    shape = tiling.shape
     occupied = common.occupancy(
         target, math.prod(tiling.tiles), tiling.threads, tiling.registers, tiling.shared_bytes
     )

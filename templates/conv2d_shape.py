@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,25 +13,23 @@ from autotune.errors import TemplateError
 from autotune.kernel import Argument
 
 from .common import Array
+from .epilogue import Epilogue
+from .window_shape import INT32_MAX, Window, four
 
-INT32_MAX = 2**31 - 1
-
-
-def pair(value: int | Sequence[int]) -> tuple[int, int]:
-    """Return ``value`` for both directions: an int or a pair (y, x)."""
-    if isinstance(value, int):
-        return value, value
-    if len(value) != 2:
-        raise TemplateError(f"conv2d_nchw: expected an int or a pair (y, x), got {value!r}")
-    return int(value[0]), int(value[1])
+OWNER = "conv2d_nchw"
 
 
 @dataclass(frozen=True)
 class Conv2d:
-    """A convolution of ``n`` images without dilation or groups; extents as in its arguments.
+    """A convolution of ``n`` images; extents as in its arguments.
 
-    What follows the sum: ``(sum + bias + residual) * scale + shift``, then a ReLU. Bias, scale and
-    shift have a number a channel, the residual is as large as the output.
+    What follows the sum: ``(sum + bias + residual) * scale + shift``, then a ReLU or another
+    activation. Bias, scale and shift have a number a channel, the residual is as large as the
+    output.
+
+    Attributes:
+        padding: (y, x), or (top, left, bottom, right).
+        groups: of channels: the filters of each see its input channels only.
     """
 
     n: int
@@ -41,39 +40,59 @@ class Conv2d:
     kh: int
     kw: int
     stride: tuple[int, int]
-    padding: tuple[int, int]
+    padding: tuple[int, ...]
     bias: bool
     relu: bool
     residual: bool = False
     affine: bool = False
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    activation: str = "none"
 
     def __post_init__(self) -> None:
-        extents = (self.n, self.h, self.w, self.co, self.ci, self.kh, self.kw, *self.stride)
-        if min(extents) < 1 or min(self.padding) < 0:
-            raise TemplateError(
-                f"conv2d_nchw: extents and strides must be at least 1 and paddings 0, got {self}"
-            )
-        if self.oh < 1 or self.ow < 1:
-            raise TemplateError(
-                f"conv2d_nchw: a {self.kh}x{self.kw} filter does not fit into the "
-                f"{self.h}x{self.w} image with padding {self.padding}"
-            )
-        weights = self.co * self.ci * self.taps
+        if min(self.n, self.h, self.w, self.co, self.ci, self.groups) < 1:
+            raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
+        self.window.check(OWNER, self.h, self.w)
+        if self.co % self.groups or self.ci % self.groups:
+            raise TemplateError(f"{OWNER}: groups must divide co and ci, got {self}")
+        if self.relu and self.activation != "none":
+            raise TemplateError(f"{OWNER}: relu is an activation, another is given: {self}")
+        weights = self.co * self.ci // self.groups * self.taps
         largest = max(self.n * self.ci * self.h * self.w, self.outputs, weights)
         if largest > INT32_MAX:
             raise TemplateError(
-                f"conv2d_nchw: kernels index up to {INT32_MAX} elements, an array has {largest}"
+                f"{OWNER}: kernels index up to {INT32_MAX} elements, an array has {largest}"
             )
 
-    @property
+    @cached_property
+    def window(self) -> Window:
+        """Where the filters stand."""
+        padding = four(OWNER, self.padding)
+        return Window((self.kh, self.kw), self.stride, padding, self.dilation)
+
+    @cached_property
+    def epilogue(self) -> Epilogue:
+        """What follows the sum."""
+        activation = "relu" if self.relu else self.activation
+        return Epilogue(self.bias, self.residual, self.affine, activation)
+
+    @cached_property
+    def one_group(self) -> Conv2d:
+        """The same work with each group of each image as an image of its own."""
+        if self.groups == 1:
+            return self
+        g = self.groups
+        return replace(self, n=self.n * g, co=self.co // g, ci=self.ci // g, groups=1)
+
+    @cached_property
     def oh(self) -> int:
         """Output rows."""
-        return (self.h + 2 * self.padding[0] - self.kh) // self.stride[0] + 1
+        return self.window.results(self.h, self.w)[0]
 
-    @property
+    @cached_property
     def ow(self) -> int:
         """Output columns."""
-        return (self.w + 2 * self.padding[1] - self.kw) // self.stride[1] + 1
+        return self.window.results(self.h, self.w)[1]
 
     @property
     def outputs(self) -> int:
@@ -88,48 +107,46 @@ class Conv2d:
     @property
     def flop(self) -> int:
         """Multiplications and additions of the convolution itself."""
-        return 2 * self.outputs * self.ci * self.taps
+        return 2 * self.outputs * self.ci // self.groups * self.taps
 
     @property
     def bytes(self) -> int:
         """Bytes that must move at least once."""
-        a_channel = self.ci * self.taps + self.bias + 2 * self.affine
-        read = self.n * self.ci * self.h * self.w + self.co * a_channel
-        return 4 * (read + self.outputs * (1 + self.residual))
+        weights = self.co * self.ci // self.groups * self.taps
+        read = self.n * self.ci * self.h * self.w + weights
+        return 4 * (read + self.epilogue.elements(self.co, self.outputs) + self.outputs)
 
     def arguments(self) -> list[Argument]:
         """Return data, weight, those of bias, residual, scale and shift that are, and out."""
         result = (self.n, self.co, self.oh, self.ow)
         return [
             arg("data", (self.n, self.ci, self.h, self.w)),
-            arg("weight", (self.co, self.ci, self.kh, self.kw)),
-            *([arg("bias", (self.co,))] if self.bias else []),
-            *([arg("residual", result)] if self.residual else []),
-            *([arg(name, (self.co,)) for name in ("scale", "shift")] if self.affine else []),
+            arg("weight", (self.co, self.ci // self.groups, self.kh, self.kw)),
+            *self.epilogue.arguments(self.co, result),
             arg("out", result, role="out"),
         ]
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out: the arguments but for the last."""
 
-        def conv2d(data: Array, weight: Array, *rest: Array) -> Array:
-            others = list(rest)
-            (py, px), (sy, sx) = self.padding, self.stride
-            padded = np.pad(data, ((0, 0), (0, 0), (py, py), (px, px)))
-            windows = np.lib.stride_tricks.sliding_window_view(
-                padded, (self.kh, self.kw), axis=(2, 3)
-            )[:, :, ::sy, ::sx]
-            columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, self.ci * self.taps)
-            flat = columns @ weight.reshape(self.co, -1).T
-            out = flat.reshape(self.n, self.oh, self.ow, self.co).transpose(0, 3, 1, 2)
-            if self.bias:
-                out = out + others.pop(0).reshape(1, -1, 1, 1)
-            if self.residual:
-                out = out + others.pop(0)
-            if self.affine:
-                scale, shift = (each.reshape(1, -1, 1, 1) for each in others)
-                out = out * scale + shift
-            result: Array = np.maximum(out, 0) if self.relu else out
-            return result
+        def conv2d(data: Array, weight: Array, *others: Array) -> Array:
+            filters = np.split(weight, self.groups)
+            images = np.split(data, self.groups, axis=1)
+            parts = [self._convolved(x, w) for x, w in zip(images, filters, strict=True)]
+            out = parts[0] if self.groups == 1 else np.concatenate(parts, axis=1)
+            return self.epilogue.apply(out, others, 1)
 
         return conv2d
+
+    def _convolved(self, data: Array, weight: Array) -> Array:
+        """Return the sums of one group, by a product of matrices."""
+        top, left, bottom, right = self.window.padding
+        (sy, sx), (dy, dx) = self.stride, self.dilation
+        padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, self.window.reach, axis=(2, 3))[
+            :, :, ::sy, ::sx, ::dy, ::dx
+        ]
+        columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, weight[0].size)
+        flat = columns @ weight.reshape(len(weight), -1).T
+        sums: Array = flat.reshape(self.n, self.oh, self.ow, len(weight)).transpose(0, 3, 1, 2)
+        return sums

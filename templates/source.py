@@ -24,9 +24,10 @@ from . import (
     softmax_cpu,
     softmax_cuda,
 )
-from .conv2d_shape import Conv2d, pair
+from .conv2d_shape import OWNER, Conv2d
 from .gemm_shape import Gemm
 from .softmax_shape import Softmax
+from .window_shape import four, two
 
 Extents = int | Sequence[int]
 
@@ -86,17 +87,24 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
 def conv2d_nchw_cuda(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
-    residual: bool = False, affine: bool = False,
+    residual: bool = False, affine: bool = False, dilation: Extents = 1, groups: int = 1,
+    activation: str = "none",
 ) -> SourceKernel:  # fmt: skip
     """Convolve ``n`` images of ``ci`` channels, h x w, by ``co`` filters kh x kw, float32 NCHW.
 
     The function takes data, weight, bias (one value a channel, when asked for) and out. Before
     out it takes, when asked for, a residual, which is added, and a scale and a shift (one value a
     channel), by which the sum is multiplied and increased before the ReLU.
+
+    Args:
+        padding: an int, a pair (y, x), or (top, left, bottom, right).
+        groups: of channels; the filters of each, (co, ci / groups, kh, kw), see its inputs only.
+        activation: instead of the ReLU, ``"relu6"``, ``"silu"`` or ``"gelu"``.
     """
     shape = Conv2d(
-        n, h, w, co, ci, kh, kw, pair(stride), pair(padding), bias, relu, residual, affine
-    )
+        n, h, w, co, ci, kh, kw, two(OWNER, stride), four(OWNER, padding), bias, relu, residual,
+        affine, two(OWNER, dilation), groups, activation,
+    )  # fmt: skip
     return tunable(conv2d_cuda, shape, "cuda")
 
 
@@ -108,8 +116,9 @@ def conv2d_nchw_cpu(
 ) -> SourceKernel:  # fmt: skip
     """Convolve as ``conv2d_nchw.cuda`` does, on a CPU."""
     shape = Conv2d(
-        n, h, w, co, ci, kh, kw, pair(stride), pair(padding), bias, relu, residual, affine
-    )
+        n, h, w, co, ci, kh, kw, two(OWNER, stride), two(OWNER, padding), bias, relu, residual,
+        affine,
+    )  # fmt: skip
     return tunable(conv2d_cpu, shape, "llvm")
 
 

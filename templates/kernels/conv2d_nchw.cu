@@ -4,7 +4,8 @@
 // one of SPLIT ranges of the input channels. Its threads are COLUMNS x ROWS x GROUPS x SLICES: a
 // thread keeps CHANNELS x PIXELS sums in registers, and the SLICES share each staged chunk of
 // CHUNK = SLICES * STEP input channels among them. Filters keep their memory order in shared
-// memory, so they arrive by 16-byte copies and are read VEC taps at a time.
+// memory, so they arrive by 16-byte copies and are read VEC taps at a time. Of a grouped convolution each
+// group of each image is an image here, and CI and CO are the channels of a group.
 constexpr int TAPS = KH * KW;
 constexpr int TILE_CO = GROUPS * CHANNELS;
 constexpr int TILE_OX = COLUMNS * PIXELS;
@@ -15,34 +16,13 @@ constexpr int CELLS = COLUMNS * ROWS;
 // A 1-wide filter touches only every SX-th column: the others are not staged.
 constexpr int X_SKIP = KW == 1 ? SX : 1, X_STEP = KW == 1 ? 1 : SX;
 constexpr int Y_SKIP = KH == 1 ? SY : 1, Y_STEP = KH == 1 ? 1 : SY;
-constexpr int IN_H = (ROWS - 1) * Y_STEP + KH;
-constexpr int IN_W = (TILE_OX - 1) * X_STEP + KW;
-constexpr int WINDOW = (PIXELS - 1) * X_STEP + KW;
+constexpr int IN_H = (ROWS - 1) * Y_STEP + (KH - 1) * DY + 1;
+constexpr int IN_W = (TILE_OX - 1) * X_STEP + (KW - 1) * DX + 1;
+constexpr int WINDOW = (PIXELS - 1) * X_STEP + (KW - 1) * DX + 1;
 constexpr int X_FLOATS = CHUNK * IN_H * IN_PITCH;
 constexpr int W_FLOATS = TILE_CO * W_PITCH;
 constexpr int TILES_X = (OW + TILE_OX - 1) / TILE_OX;
 constexpr int TILES_Y = (OH + ROWS - 1) / ROWS;
-
-// What follows the sum of channel `co` that lies at `at` in the output.
-struct Rest {
-  const float *bias, *residual, *scale, *shift;
-};
-
-__device__ __forceinline__ float finish(float sum, const Rest& rest, int co, int at) {
-#if BIAS
-  sum += rest.bias[co];
-#endif
-#if RESIDUAL
-  sum += __ldg(rest.residual + at);
-#endif
-#if AFFINE
-  sum = fmaf(sum, rest.scale[co], rest.shift[co]);
-#endif
-#if RELU
-  sum = fmaxf(sum, 0.0f);
-#endif
-  return sum;
-}
 
 // Where the extents divide, the tests for the edges are constant and vanish.
 constexpr bool WHOLE_CO = CO % TILE_CO == 0;
@@ -100,7 +80,7 @@ __device__ __forceinline__ void load_window(float (&window)[WINDOW], const float
 __device__ __forceinline__ void accumulate_tap(
     float (&sum)[CHANNELS][PIXELS], const float (&window)[WINDOW], int kx, int j, float w) {
 #pragma unroll
-  for (int p = 0; p < PIXELS; ++p) sum[j][p] = fmaf(w, window[p * X_STEP + kx], sum[j][p]);
+  for (int p = 0; p < PIXELS; ++p) sum[j][p] = fmaf(w, window[p * X_STEP + kx * DX], sum[j][p]);
 }
 
 #if UNROLL
@@ -115,7 +95,7 @@ __device__ __forceinline__ void accumulate_straight(
 #pragma unroll
     for (int v = 0; v < VEC; ++v) {
       const int line = (t + v) / KW, kx = (t + v) % KW;
-      if (kx == 0) load_window(window, x + (line / KH * IN_H + line % KH) * IN_PITCH);
+      if (kx == 0) load_window(window, x + (line / KH * IN_H + line % KH * DY) * IN_PITCH);
 #pragma unroll
       for (int j = 0; j < CHANNELS; ++j) accumulate_tap(sum, window, kx, j, taps[j][v]);
     }
@@ -135,7 +115,7 @@ __device__ __forceinline__ void accumulate(
 #pragma unroll 1
   for (int line = 0; line < STEP * KH; ++line) {
     float window[WINDOW];
-    load_window(window, x + (line / KH * IN_H + line % KH) * IN_PITCH);
+    load_window(window, x + (line / KH * IN_H + line % KH * DY) * IN_PITCH);
 #pragma unroll
     for (int kx = 0; kx < KW; ++kx) {
 #pragma unroll
@@ -173,11 +153,13 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
   const int ci_end = ci_begin + CI_PER_SPLIT < CI ? ci_begin + CI_PER_SPLIT : CI;
   const int y0 = oy0 * SY - PY, x0 = ox0 * SX - PX;
   const float* const image = data + n * CI * IH * IW;
+  const int channels_before = n % CONV_GROUPS * CO;
+  const float* const filters = weight + channels_before * CI * TAPS;
 
   auto stage = [&](int chunk, int slot) {
     const int ci0 = ci_begin + chunk * CHUNK;
     if (chunk < CHUNKS) {
-      stage_filters(ws + slot * W_FLOATS, weight, co0, ci0, ci_end, tid);
+      stage_filters(ws + slot * W_FLOATS, filters, co0, ci0, ci_end, tid);
       stage_input(xs + slot * X_FLOATS, image + ci0 * (IH * IW), y0, x0, ci_end - ci0, tid);
     }
     copy_commit();
@@ -240,11 +222,15 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
     if (co >= CO || oy >= OH || ox >= OW) continue;
     const int at = ((n * CO + co) * OH + oy) * OW + ox;
 #if CLUSTER
-    out[at] = finish(cluster_sum<SPLIT>(partial + i), rest, co, at);
+    float total[1] = {cluster_sum<SPLIT>(partial + i)};
+    finish<0>(total, rest, channels_before + co, at);
+    out[at] = total[0];
 #elif SPLIT > 1
     out[blockIdx.z * (BATCH * CO * OH * OW) + at] = sum_slices(partial, i);
 #else
-    out[at] = finish(sum_slices(partial, i), rest, co, at);
+    float total[1] = {sum_slices(partial, i)};
+    finish<0>(total, rest, channels_before + co, at);
+    out[at] = total[0];
 #endif
   }
 #if CLUSTER
@@ -264,8 +250,16 @@ extern "C" __global__ void __launch_bounds__(128) conv2d_nchw_reduce(
   if (i >= SIZE) return;
   float total[R_VEC];
   add_parts<SPLIT>(total, partial + i, SIZE);
+#if CHANNEL_VEC == R_VEC  // all of one channel
+  finish<0>(total, rest, i / (OH * OW) % (CO * CONV_GROUPS), i);
+#else
 #pragma unroll
-  for (int v = 0; v < R_VEC; ++v) total[v] = finish(total[v], rest, (i + v) / (OH * OW) % CO, i + v);
+  for (int v = 0; v < R_VEC; ++v) {
+    float one[1] = {total[v]};
+    finish<0>(one, rest, (i + v) / (OH * OW) % (CO * CONV_GROUPS), i + v);
+    total[v] = one[0];
+  }
+#endif
   store_vector<R_VEC>(out + i, total);
 }
 #endif

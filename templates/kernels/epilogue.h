@@ -19,9 +19,9 @@ __device__ __forceinline__ float activated(float x) {
 #endif
 }
 
-// Finishes FLOATS neighbours of the output from `at` on; those of `channel`, where STEP is 0, or of the
+// Finishes FLOATS neighbours of the output from `at` on; those of `channel`, where APART is 0, or of the
 // channels from there on, where it is 1.
-template <int STEP, int FLOATS>
+template <int APART, int FLOATS>
 __device__ __forceinline__ void finish(
     float (&sums)[FLOATS], const Rest& rest, int channel, int at) {
 #if RESIDUAL
@@ -31,13 +31,13 @@ __device__ __forceinline__ void finish(
 #pragma unroll
   for (int v = 0; v < FLOATS; ++v) {
 #if BIAS
-    sums[v] += rest.bias[channel + STEP * v];
+    sums[v] += rest.bias[channel + APART * v];
 #endif
 #if RESIDUAL
     sums[v] += others[v];
 #endif
 #if AFFINE
-    sums[v] = fmaf(sums[v], rest.scale[channel + STEP * v], rest.shift[channel + STEP * v]);
+    sums[v] = fmaf(sums[v], rest.scale[channel + APART * v], rest.shift[channel + APART * v]);
 #endif
     sums[v] = activated(sums[v]);
   }
