@@ -107,6 +107,7 @@ setup(
         "pandas": PANDAS,
         "sql": SQL,
         "postgresql": POSTGRESQL,
+        "torch": ["torch>=2.4"],
         "notebook": ["ipywidgets>=8"],
         "docs": DOCS,
         "test": TEST,

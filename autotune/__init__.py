@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         task,
         te,
         topi,
+        torch,
         tuner,
         tvm,
         utils,
@@ -81,7 +82,7 @@ _HOMES = {
         name: f"autotune.{name}"
         for name in (
             "auto_scheduler", "driver", "errors", "features", "kernel", "measure", "network",
-            "record", "runtime", "target", "task", "te", "topi", "tuner", "tvm", "utils",
+            "record", "runtime", "target", "task", "te", "topi", "torch", "tuner", "tvm", "utils",
         )
     },
     "ApplyFixedConfig": "autotune.task:ApplyFixedConfig",
@@ -176,6 +177,7 @@ __all__ = [
     "te",
     "template",
     "topi",
+    "torch",
     "tuner",
     "tvm",
     "utils",

@@ -29,6 +29,7 @@ ROWS = [
     {"tuner", "interchange"},
     {"auto_scheduler"},
     {"network"},
+    {"torch"},
     {"dashboard"},
     {"report"},
     {"cli"},
@@ -45,6 +46,7 @@ DOORS = {
     "matplotlib": {"report/figures.py"},
     "pandas": {"record/frame.py"},
     "sqlalchemy": {"record/sql_database.py", "record/sql_schema.py"},
+    "torch": {"torch/door.py"},
     "dask": set(),
 }
 # Folders that are imported through their face: what others may use stands in `__init__`. Workers

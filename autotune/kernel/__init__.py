@@ -11,7 +11,7 @@ from autotune.kernel.kernel import (
 )
 from autotune.kernel.limits import launch_violation
 from autotune.kernel.scalar import ScalarValue, scalar_value
-from autotune.kernel.sizes import Size, Sizes
+from autotune.kernel.sizes import Size, Sizes, evaluate
 from autotune.kernel.source import SourceKernel, arg, call, constant, workspace
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "arg",
     "call",
     "constant",
+    "evaluate",
     "launch_violation",
     "scalar_value",
     "workspace",

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 # An extent: a number, the name of a size, or an operator and its operands.
 Size = int | str | tuple[str, "Size", "Size"]
 
 # Quotients and remainders are of numbers that are not negative.
-OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "+": int.__add__,
-    "-": int.__sub__,
-    "*": int.__mul__,
-    "/": int.__floordiv__,
-    "%": int.__mod__,
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,
+    "%": operator.mod,
     "min": min,
     "max": max,
 }
 
 
-def evaluate(size: Size, values: Mapping[str, int]) -> int:
-    """Return the value of an extent."""
+def evaluate(size: Size, values: Mapping[str, Any]) -> Any:
+    """Return the value of an extent: an int, or what stands for one if the values do."""
     if isinstance(size, int):
         return size
     if isinstance(size, str):
         return values[size]
-    operator, a, b = size
-    return OPERATORS[operator](evaluate(a, values), evaluate(b, values))
+    sign, a, b = size
+    return OPERATORS[sign](evaluate(a, values), evaluate(b, values))
 
 
 def shown(size: Size) -> str:
     """Return an extent as text."""
     if not isinstance(size, tuple):
         return str(size)
-    operator, a, b = size
-    if operator in ("min", "max"):
-        return f"{operator}({shown(a)}, {shown(b)})"
+    sign, a, b = size
+    if sign in ("min", "max"):
+        return f"{sign}({shown(a)}, {shown(b)})"
     left, right = (f"({shown(x)})" if isinstance(x, tuple) else shown(x) for x in (a, b))
-    return f"{left} {operator} {right}"
+    return f"{left} {sign} {right}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,259 @@
+"""Built functions as operators of torch, on the CPU."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import autotune
+from autotune import te
+from autotune.errors import KernelError
+from autotune.kernel import SourceKernel, arg
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"
+)
+
+N = 32
+SCALE = SourceKernel(
+    "scale",
+    "void scale(float s, const float *x, float *y, float *z) {\n"
+    "  for (int i = 0; i < 32; i++) { y[i] = s * x[i]; z[i] = x[i] + 1; } }",
+    [
+        arg("s", (), "float32"),
+        arg("x", (N,)),
+        arg("y", (N,), role="out"),
+        arg("z", (N,), role="out"),
+    ],
+)
+DOUBLE = SourceKernel(
+    "twice",
+    "void twice(const float *x, float *y) { for (int i = 0; i < 32; i++) y[i] = 2 * x[i]; }",
+    [arg("x", (N,)), arg("y", (N,), role="out")],
+)
+ADD_TO = SourceKernel(
+    "add_to",
+    "void add_to(const float *x, float *y) { for (int i = 0; i < 32; i++) y[i] += x[i]; }",
+    [arg("x", (N,)), arg("y", (N,), role="inout")],
+)
+
+
+def built(kernel):
+    return autotune.build(kernel, target="c")
+
+
+def matmul_of_open_sizes():
+    m, n, k = te.var("m"), te.var("n"), te.var("k")
+    a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
+    r = te.reduce_axis((0, k), name="r")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="c")
+    return autotune.build(te.create_schedule(c.op), [a, b, c], target="c")
+
+
+@pytest.fixture(scope="module")
+def scale():
+    return autotune.torch.as_op(built(SCALE), "autotune_tests::scale")
+
+
+@pytest.fixture(scope="module")
+def double():
+    return autotune.torch.as_op(
+        built(DOUBLE), "autotune_tests::double", backward=lambda context, gradient: 2 * gradient
+    )
+
+
+@pytest.fixture(scope="module")
+def add_to():
+    return autotune.torch.as_op(built(ADD_TO), "autotune_tests::add_to")
+
+
+@pytest.fixture(scope="module")
+def matmul():
+    def backward(context, gradient):
+        a, b, _ = context.saved_tensors
+        return gradient @ b.T, a.T @ gradient
+
+    name = "autotune_tests::matmul"
+    return autotune.torch.as_op(matmul_of_open_sizes(), name, backward=backward)
+
+
+def test_outputs_are_made_and_returned(scale):
+    x = torch.arange(N, dtype=torch.float32)
+    y, z = scale(2.0, x)
+    assert torch.equal(y, 2 * x)
+    assert torch.equal(z, x + 1)
+    assert torch.equal(torch.ops.autotune_tests.scale(3.0, x)[0], 3 * x)
+
+
+def test_an_input_is_written_in_place(add_to):
+    x, y = torch.ones(N), torch.zeros(N)
+    assert add_to(x, y) is None
+    assert (y == 1).all()
+    wide = torch.zeros(N, 2)
+    add_to(x, wide[:, 0])
+    assert (wide[:, 0] == 1).all()
+    assert (wide[:, 1] == 0).all()
+
+
+def test_what_is_not_contiguous_or_not_aligned_is_copied(double):
+    wide = torch.randn(N, 3)
+    assert torch.equal(double(wide[:, 1]), 2 * wide[:, 1])
+    assert torch.equal(double(wide.flatten()[1 : N + 1]), 2 * wide.flatten()[1 : N + 1])
+
+
+CHECKED = (
+    "test_schema",
+    "test_autograd_registration",
+    "test_faketensor",
+    "test_aot_dispatch_dynamic",
+)
+
+
+def test_torchs_own_checks_of_operators_pass(scale, double, add_to, matmul):
+    x = torch.randn(N)
+    for op, args in (
+        (scale, (2.0, x)),
+        (double, (x,)),
+        (double, (x.clone().requires_grad_(),)),
+        (add_to, (x, torch.randn(N))),
+        (matmul, (torch.randn(3, 5, requires_grad=True), torch.randn(5, 4, requires_grad=True))),
+    ):
+        found = torch.library.opcheck(op, args, test_utils=CHECKED)
+        assert set(found.values()) == {"SUCCESS"}
+
+
+def test_gradients_are_those_of_backward(double, matmul):
+    x = torch.randn(N, requires_grad=True)
+    double(x).sum().backward()
+    assert (x.grad == 2).all()
+    a, b = torch.randn(4, 6, requires_grad=True), torch.randn(6, 2, requires_grad=True)
+    weight = torch.randn(4, 2)
+    (matmul(a, b) * weight).sum().backward()
+    torch.testing.assert_close(a.grad, weight @ b.detach().T)
+    torch.testing.assert_close(b.grad, a.detach().T @ weight)
+
+
+def test_a_gradient_without_backward_is_refused(scale):
+    x = torch.randn(N, requires_grad=True)
+    with pytest.raises(KernelError, match=r"'x' requires a gradient.*without backward"):
+        scale(1.0, x)
+    with torch.no_grad():
+        assert torch.equal(scale(1.0, x)[0], x)
+
+
+def test_it_compiles_as_one_graph(scale, double, add_to):
+    def model(x, y):
+        first, second = scale(0.5, double(x) + 1)
+        add_to(first, y)
+        return first.sin() + second, y * 2
+
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    x = torch.randn(N)
+    y, z = torch.randn(N), torch.randn(N)
+    expected = model(x, y.clone())
+    got = compiled(x, y.clone())
+    torch.testing.assert_close(got, expected)
+    x.requires_grad_()
+    compiled_double = torch.compile(lambda v: double(v).sum(), fullgraph=True, backend="aot_eager")
+    compiled_double(x).backward()
+    assert (x.grad == 2).all()
+    del z
+
+
+def test_open_sizes_stay_open_in_a_compiled_graph(matmul):
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(
+        lambda a, b: matmul(a, b) + 1, fullgraph=True, dynamic=True, backend=backend
+    )
+    for m, k, n in ((3, 5, 7), (8, 6, 4), (9, 11, 2)):
+        a, b = torch.randn(m, k), torch.randn(k, n)
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(a, b), a @ b + 1)
+    assert len(graphs) == 1
+
+
+def test_it_is_exported(double):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return double(x) + 1
+
+    exported = torch.export.export(Model(), (torch.randn(N),))
+    assert any("autotune_tests.double" in str(node.target) for node in exported.graph.nodes)
+    x = torch.randn(N)
+    assert torch.equal(exported.module()(x), 2 * x + 1)
+
+
+def test_shapes_and_dtypes_that_do_not_fit_are_named_while_tracing_too(double, matmul):
+    for wrong, message in (
+        (torch.randn(N + 1), r"twice: argument 'x': expected shape \(32,\), got \(33,\)"),
+        (torch.randn(N, 1), "twice: argument 'x': expected .*, got"),
+        (torch.randn(N).double(), "'x': expected dtype float32, got float64"),
+    ):
+        with pytest.raises(KernelError, match=message):
+            double(wrong)
+        with pytest.raises(KernelError, match=message), torch._subclasses.FakeTensorMode() as mode:
+            double(mode.from_tensor(wrong))
+    with pytest.raises(KernelError, match="expected"):
+        matmul(torch.randn(3, 4), torch.randn(5, 6))
+
+
+def test_made_again_it_runs_the_new_function():
+    name = "autotune_tests::again"
+    first = autotune.torch.as_op(built(DOUBLE), name)
+    x = torch.ones(N)
+    assert (first(x) == 2).all()
+    triple = SourceKernel("twice", DOUBLE.source.replace("2 *", "3 *"), DOUBLE.args)
+    assert autotune.torch.as_op(built(triple), name) is first
+    assert (first(x) == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda f: autotune.torch.as_op(f, "scale"), "name must be such as 'mine::gemm'"),
+        (lambda f: autotune.torch.as_op(f, 3), "name must be such as"),
+        (lambda f: autotune.torch.as_op(abs, "a::b"), "function must be what autotune.build"),
+        (lambda f: autotune.torch.as_op(f, "aten::mm"), "there is an operator aten::mm already"),
+        (
+            lambda f: autotune.torch.as_op(f, "autotune_tests::add_to", backward=abs),
+            "writes an input in place",
+        ),
+        (lambda f: autotune.torch.as_op(built(DOUBLE), "autotune_tests::add_to"), "cannot become"),
+    ],
+)
+def test_a_mistake_is_named(add_to, make, message):
+    with pytest.raises(KernelError, match=message):
+        make(built(ADD_TO))
+
+
+def test_without_torch_the_message_says_what_to_install():
+    text = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import autotune, autotune.torch\n"
+        "from autotune.kernel import SourceKernel, arg\n"
+        "k = SourceKernel('f', 'void f(float *x) {}', [arg('x', (4,), role='inout')])\n"
+        "try: autotune.torch.as_op(autotune.build(k, target='c'), 'a::b')\n"
+        "except autotune.errors.KernelError as e: print(e)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert "pip install 'autotune[torch]'" in done.stdout, done.stderr
+
+
+def test_the_package_is_found_without_importing_torch():
+    text = "import sys, autotune; autotune.torch.as_op; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
+
+
+def test_a_bfloat16_tensor_is_read_as_it_is():
+    text = "void f(const unsigned short *x, unsigned short *y) { y[0] = x[1]; }"
+    args = [arg("x", (8,), "bfloat16"), arg("y", (1,), "bfloat16", role="out")]
+    op = autotune.torch.as_op(built(SourceKernel("f", text, args)), "autotune_tests::second")
+    assert op(torch.arange(8, dtype=torch.bfloat16)).item() == 1
+    np.testing.assert_equal(op(torch.arange(8, dtype=torch.bfloat16)).shape, (1,))
