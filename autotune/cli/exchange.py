@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from autotune.cli.log_entries import Group, read_logs
+from autotune.cli.log_output import refuse_input
 from autotune.cli.tables import Table, say
 from autotune.interchange import READERS, Imported, import_files, read_t1, write_t4
 from autotune.record import LogWriter, best_of, write_log
@@ -134,6 +135,7 @@ def export(paths: tuple[Path, ...], out: Path, task: str | None, form: str) -> N
 
     Of several workloads each gets a file of its own, OUT with a number.
     """
+    refuse_input(out, paths)
     logs = read_logs(paths, task)
     groups = [one for one in logs.groups if isinstance(one.entries[0].inp.task, Task)]
     if not groups:

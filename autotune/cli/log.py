@@ -17,12 +17,13 @@ from autotune.cli.log_output import (
     output_options,
     paths_argument,
     print_rows,
+    refuse_input,
     spread_text,
     top_option,
     us_text,
 )
 from autotune.cli.log_plot import plot
-from autotune.cli.modules import import_templates
+from autotune.cli.modules import import_templates, module_option
 from autotune.cli.tables import Table, say
 from autotune.dashboard import ALL_LINES, source_of
 from autotune.measure.types import MeasureErrorNo
@@ -144,14 +145,7 @@ def _say_problems(logs: Logs) -> None:
 @click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=log_or_url)
 @output_options
 @top_option(1, "The N best configurations of each workload.")
-@click.option(
-    "--module",
-    "modules",
-    multiple=True,
-    default=["autotune.templates"],
-    show_default=True,
-    help="Module that registers the templates; may be given several times.",
-)
+@module_option
 @click.option("--source/--no-source", default=True, help="Print the text of the kernel, or not.")
 def best(
     paths: tuple[Path | str, ...],
@@ -216,6 +210,7 @@ def pick(path: Path | str, out: Path | str) -> None:
 
     Where OUT is a database the best are added to what it holds.
     """
+    refuse_input(out, [path])
     say(f"{pick_best(path, out, ALL_LINES)} best records in {source_name(out)}")
 
 

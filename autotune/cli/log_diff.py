@@ -61,6 +61,8 @@ def diff(
     """
     (old, problem), (new, other) = read_records(before, task), read_records(after, task)
     rows = compare(old, new)
+    if not rows and (fail_above is not None or fail_missing):
+        raise click.ClickException(f"there is no trial in {before} or {after}: nothing to compare")
     failed = [one for one in rows if fail_above is not None and one.regressed(fail_above)]
     missing = [one for one in rows if fail_missing and one.verdict == "only before"]
     if form:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,18 @@ def top_option(default: int, text: str) -> Callable[[Command], Command]:
 paths_argument = click.argument(
     "paths", metavar="LOG...", nargs=-1, required=True, type=log_or_url
 )
+
+
+def refuse_input(out: Path | str, inputs: Iterable[Path | str]) -> None:
+    """Refuse to write over one of the files that are read; a URL is no file.
+
+    Raises:
+        click.UsageError: the output is one of them.
+    """
+    for path in inputs:
+        files = isinstance(out, Path) and isinstance(path, Path)
+        if files and os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path):
+            raise click.UsageError(f"{out} is read, and would be written over; give another name")
 
 
 def print_rows(rows: Sequence[Row], form: str) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from autotune.cli.log_output import LOG
+from autotune.cli.log_output import LOG, refuse_input
 from autotune.cli.tables import say
 from autotune.utils.visible import visible
 
+FORMATS = (".png", ".svg", ".pdf")
 # As `autotune.report.PANELS` has them, which is loaded when it is used.
 _PANELS = ("trials", "time", "knobs", "parallel", "failures", "roofline")
 
@@ -41,6 +42,11 @@ def plot(paths: tuple[Path, ...], task: str | None, out: Path, panels: tuple[str
     from autotune.record.reader import open_log
     from autotune.report import draw
 
+    if out.suffix.lower() not in FORMATS:
+        raise click.UsageError(
+            f"--out {out}: a name that ends in {', '.join(FORMATS)} is expected"
+        )
+    refuse_input(out, paths)
     for path in paths:
         open_log(path).close()
     model = Model(paths)

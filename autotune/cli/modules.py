@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+
+import click
 
 from autotune.errors import AutotuneError, TemplateError
 
@@ -34,6 +36,18 @@ def import_templates(modules: Sequence[str], files: Sequence[Path] = ()) -> None
             _import_file(file)
         except Exception as error:
             raise _failed(str(file), error) from error
+
+
+def module_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option that names modules with templates, for `import_templates`."""
+    return click.option(
+        "--module",
+        "modules",
+        multiple=True,
+        default=["autotune.templates"],
+        show_default=True,
+        help="Module that registers the templates; may be given several times.",
+    )(command)
 
 
 def _import_file(file: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from autotune.cli.log_output import refuse_input
+from autotune.cli.modules import import_templates, module_option
 from autotune.cli.tables import say
 from autotune.errors import RecordError
 from autotune.utils.files import write_atomically
@@ -15,24 +17,34 @@ LOG = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("paths", metavar="LOG...", nargs=-1, required=True, type=LOG)
+@click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=LOG)
 @click.option(
     "--out", "-o", type=LOG, default=Path("report.html"), show_default=True, help="The file."
 )
-def report(paths: tuple[Path, ...], out: Path) -> None:
+@module_option
+def report(paths: tuple[Path, ...], out: Path, modules: tuple[str, ...]) -> None:
     """Write logs as one HTML file, to look at without a server and to send to others.
 
     It has the pictures of `autotune serve`: best so far, times by knob, failures with their texts,
     the winner, a table to sort and filter. Two logs are also compared, the first with the second,
     with confidence intervals. What stands in the logs stands in the file, messages and arguments
-    too; it loads nothing from elsewhere.
+    too; it loads nothing from elsewhere. FILE.py is where the templates of the logs are; it is
+    imported, so that the source of the winner can be shown.
     """
-    from autotune.report import html_report
+    from autotune.report import html_report, read_records
 
-    text = html_report(paths).encode("utf-8", "replace")
+    files = [path for path in paths if path.suffix == ".py"]
+    logs = [path for path in paths if path not in files]
+    if not logs:
+        raise click.UsageError("there is no LOG among the arguments")
+    refuse_input(out, paths)
+    import_templates(modules, files)
+    text = html_report(logs).encode("utf-8", "replace")
     try:
         write_atomically(out, text)
         os.chmod(out, 0o644)
     except OSError as error:
         raise RecordError(f"cannot write {out}: {error.strerror}") from error
-    say(f"{out}: {len(text) / 1000:.0f} kB, {', '.join(map(str, paths))}")
+    say(f"{out}: {len(text) / 1000:.0f} kB, {', '.join(map(str, logs))}")
+    for problem in filter(None, (read_records(path)[1] for path in logs)):
+        say(problem, err=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from autotune.cli.modules import import_templates
+from autotune.cli.modules import import_templates, module_option
 from autotune.cli.tables import say
 
 LOG = click.Path(dir_okay=False, path_type=Path)
@@ -28,14 +28,7 @@ LOG = click.Path(dir_okay=False, path_type=Path)
     multiple=True,
     help="A further name under which the page is reached, such as that of a proxy.",
 )
-@click.option(
-    "--module",
-    "modules",
-    multiple=True,
-    default=["autotune.templates"],
-    show_default=True,
-    help="Module that registers the templates; may be given several times.",
-)
+@module_option
 @click.option("--open", "browse", is_flag=True, help="Open the page in the browser.")
 def serve(
     paths: tuple[Path, ...],

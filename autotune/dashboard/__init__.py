@@ -7,7 +7,7 @@ from autotune.dashboard.lines import ALL_LINES, LineReader, choices_of, name_of
 from autotune.dashboard.model import Model, snapshot
 from autotune.dashboard.page import assets, one_file
 from autotune.dashboard.view import View
-from autotune.dashboard.winner import source_of
+from autotune.dashboard.winner import LEAST_SAMPLES, source_of
 from autotune.utils.names import lazy
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL_LINES",
+    "LEAST_SAMPLES",
     "Guard",
     "LineReader",
     "Model",

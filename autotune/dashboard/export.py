@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from autotune.dashboard.model import Model
+from autotune.dashboard.numbers import to_text
 from autotune.dashboard.view import View
 from autotune.utils.spreadsheet import cell
 
@@ -32,7 +32,7 @@ def pieces(model: Model, view: View, kind: str) -> Iterator[str]:
 def _json(parts: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
     before = "[\n"
     for part in parts:
-        yield before + ",\n".join(json.dumps(row, allow_nan=False) for row in part)
+        yield before + ",\n".join(map(to_text, part))
         before = ",\n"
     yield "\n]\n" if before == ",\n" else "[]\n"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,10 @@ from typing import Any
 
 from autotune.dashboard.importance import importance
 from autotune.dashboard.model import Model
+from autotune.dashboard.numbers import to_text
 from autotune.dashboard.view import View
+
+logger = logging.getLogger("autotune")
 
 # Seconds between looks at the logs, between two messages to a reader, and that it may take to
 # receive one; how much longer than making one the pause after it is.
@@ -42,7 +45,11 @@ class Hub:
         """Read the logs until cancelled."""
         told = -1
         while True:
-            more = self.model.poll()
+            try:
+                more = self.model.poll()
+            except Exception:  # what one log holds must not end the page of all
+                logger.exception("the page: a log cannot be followed")
+                more = False
             if self.model.revision != told:
                 told = self.model.revision
                 for reader in self.readers:
@@ -62,7 +69,7 @@ class Hub:
         name = self.model.revision, key
         known = self._made.get(name)
         if known is None:
-            known = self._made[name] = json.dumps(make(), allow_nan=False, separators=(",", ":"))
+            known = self._made[name] = to_text(make())
             while len(self._made) > _KEPT:
                 self._made.popitem(last=False)
         return known

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy as np
 from autotune.dashboard.failures import failures_of, message_of
 from autotune.dashboard.importance import Importance, importance
 from autotune.dashboard.logs import Log
-from autotune.dashboard.numbers import real, reals, wholes
+from autotune.dashboard.numbers import real, reals, to_text, wholes
 from autotune.dashboard.runs import Run
 from autotune.dashboard.selection import Knob, Selection
 from autotune.dashboard.table import Float
@@ -26,7 +28,7 @@ from autotune.version import __version__
 SCHEMA = 1
 # Values of a knob that are all told; of more, only those of trials that are shown.
 _MOST_VALUES = 500
-# Workloads that are told, the latest first; a network has some dozens.
+# Workloads that are told; a network has some dozens.
 _MOST_WORKLOADS = 2000
 # Importance is worked out again when there are so many times more trials.
 _AGAIN = 1.2
@@ -93,14 +95,15 @@ class Model:
 
     def overview(self) -> dict[str, Any]:
         """Return the logs, and the table of what was tuned in them."""
-        workloads = [_workload(runs) for runs in self.workloads()]
+        all_of = self.workloads()
+        workloads = [_workload(runs) for runs in all_of[:_MOST_WORKLOADS]]
         return {
             "schema": SCHEMA,
             "version": __version__,
             "revision": self.revision,
             "logs": [log.summary() for log in self.logs],
-            "workloads": [{"id": i, **one} for i, one in enumerate(workloads[:_MOST_WORKLOADS])],
-            "more": max(0, len(workloads) - _MOST_WORKLOADS),
+            "workloads": [{"id": i, **one} for i, one in enumerate(workloads)],
+            "more": len(all_of) - len(workloads),
         }
 
     def view(self, view: View) -> dict[str, Any]:
@@ -132,19 +135,32 @@ class Model:
         return self._table(Selection(self._runs_of(view), view))
 
     def report(self) -> dict[str, Any]:
-        """Return everything that a page without a server shows."""
+        """Return everything that a page without a server shows.
+
+        What many views have in common stands there once, and in them its number.
+        """
         overview = self.overview()
         for one in overview["workloads"]:
             self.weigh(one["id"])
         views = [self.view(View(workload=one["id"])) for one in overview["workloads"]]
-        return {"overview": overview, "views": views}
+        shared: dict[str, int] = {}
+        for view in views:
+            timeline = to_text(view["timeline"])
+            view["timeline"] = shared.setdefault(timeline, len(shared))
+            del view["roofline"]["others"]
+        return {
+            "overview": overview,
+            "views": views,
+            "timelines": list(map(json.loads, shared)),
+            "others": self._bests(),
+        }
 
     def rows(self, view: View, at_once: int) -> Iterator[list[dict[str, Any]]]:
         """Yield all trials of a view in full, one object a trial, so many at a time."""
         selection = Selection(self._runs_of(view), view)
         ordered = self._ordered(selection)
         for start in range(0, len(ordered), at_once):
-            yield self._rows(selection, ordered[start : start + at_once])
+            yield self._rows(selection, ordered[start : start + at_once], whole=True)
 
     def knob_names(self, view: View) -> list[str]:
         """Return the names of the knobs of a view's workload."""
@@ -198,18 +214,23 @@ class Model:
 
     def _roofline(self, runs: Sequence[Run]) -> dict[str, Any]:
         """Return the roofs of the runs, and where the best of other workloads stand."""
-        own = {id(run) for run in runs}
+        own = {run.number for run in runs}
         roofs = [
             {"run": run.number, "flop": run.roof[0], "bytes": run.roof[1],
              "flops": run.roof[2], "bandwidth": run.roof[3]}
             for run in runs if run.roof
         ]  # fmt: skip
-        others = [
-            {"title": run.name.title, "flop": run.roof[0], "bytes": run.roof[1],
-             "seconds": real(run.best[1].seconds)}
-            for run in self.runs if run.roof and run.best and id(run) not in own
+        others = [one for one in self._bests() if one["run"] not in own]
+        return {"roofs": roofs, "others": others}
+
+    def _bests(self) -> list[dict[str, Any]]:
+        """Return the best of each run that says how much it does."""
+        known = ((run, run.roof, run.best) for run in self.runs if run.roof and run.best)
+        return [
+            {"run": run.number, "title": run.name.title, "flop": roof[0], "bytes": roof[1],
+             "seconds": real(best[1].seconds)}
+            for run, roof, best in itertools.islice(known, _MOST_VALUES) if roof and best
         ]  # fmt: skip
-        return {"roofs": roofs, "others": others[:_MOST_VALUES]}
 
     def _table(self, selection: Selection) -> dict[str, Any]:
         view = selection.view
@@ -245,13 +266,15 @@ class Model:
             return selection.field(sort)
         return selection.number.astype(np.float64)
 
-    def _rows(self, selection: Selection, places: Any) -> list[dict[str, Any]]:
+    def _rows(
+        self, selection: Selection, places: Any, whole: bool = False
+    ) -> list[dict[str, Any]]:
         fields = {name: selection.field(name) for name in
                   ("line", "seconds", "spread", "error", "all_cost", "device", "roofline",
                    "timestamp")}  # fmt: skip
-        return [self._row(selection, fields, int(place)) for place in places]
+        return [self._row(selection, fields, int(place), whole) for place in places]
 
-    def _row(self, selection: Selection, fields: Any, place: int) -> dict[str, Any]:
+    def _row(self, selection: Selection, fields: Any, place: int, whole: bool) -> dict[str, Any]:
         run = selection.runs[selection.run[place]]
         trial = int(selection.number[place])
         return {
@@ -271,7 +294,7 @@ class Model:
             "roofline": real(float(fields["roofline"][place]), 4),
             "timestamp": real(float(fields["timestamp"][place]), 14),
             "config": {
-                knob.name: knob.labels[knob.codes[place]]
+                knob.name: knob.value(knob.codes[place]) if whole else knob.labels[knob.codes[place]]
                 for knob in selection.knobs if knob.codes[place] >= 0
             },
         }  # fmt: skip
@@ -284,8 +307,7 @@ def _key(runs: Sequence[Run]) -> str:
 def _workload(runs: Sequence[Run]) -> dict[str, Any]:
     """Return one line of the table of what was tuned."""
     all_of = [run.summary() for run in runs]
-    best = [one["best_seconds"] for one in all_of if one["best_seconds"] is not None]
-    defaults = [one["default_seconds"] for one in all_of if one["default_seconds"] is not None]
+    best = min(all_of, key=lambda one: one["best_seconds"] or float("inf"))
     return {
         "title": runs[0].name.title,
         "kind": runs[0].name.kind,
@@ -293,8 +315,8 @@ def _workload(runs: Sequence[Run]) -> dict[str, Any]:
         "runs": len(runs),
         "trials": sum(one["trials"] for one in all_of),
         "ok": sum(one["ok"] for one in all_of),
-        "best_seconds": real(min(best, default=None)),
-        "default_seconds": real(min(defaults, default=None)),
+        "best_seconds": real(best["best_seconds"]),
+        "default_seconds": real(best["default_seconds"]),
         "last": real(max((one["ended"] or 0.0 for one in all_of), default=0.0), 14),
         "spent": real(sum(float(run.trials.column("all_cost").sum()) for run in runs), 6),
     }

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 # More digits than any picture shows, and a table needs.
 _DIGITS = 7
+
+
+def to_text(data: object) -> str:
+    """Return data as JSON; a number that JSON has no name for, such as a knob's NaN, as its text."""
+    try:
+        return json.dumps(data, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(_named(data), allow_nan=False, separators=(",", ":"))
+
+
+def _named(data: object) -> object:
+    if isinstance(data, Mapping):
+        return {key: _named(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_named(value) for value in data]
+    return str(data) if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def reals(values: Iterable[float], digits: int = _DIGITS) -> list[float | None]:

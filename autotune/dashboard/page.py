@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import json
 import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from autotune.dashboard.numbers import to_text
 
 # In the order in which they depend on each other; nothing else is ever served.
 SCRIPTS = ("format.js", "draw.js", "plots.js", "parallel.js", "heat.js", "timeline.js",
@@ -49,7 +50,7 @@ def one_file(data: Mapping[str, Any], title: str, above: str = "") -> str:
     known = assets()
     style = "\n".join(known[name] for name in STYLES)
     script = known[LIBRARY] + bundle()
-    text = json.dumps(data, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
+    text = to_text(data).translate(_ESCAPES)
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"

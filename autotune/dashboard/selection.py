@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -25,11 +25,18 @@ class Knob:
         name: of the knob.
         labels: its values as they stand in the logs, numbers and lists of numbers by size.
         codes: the number of its value for each trial; `NONE` where a trial has none.
+        whole: of a label that stands for a longer value, that.
     """
 
     name: str
     labels: Sequence[str]
     codes: Codes
+    whole: Mapping[str, str] = field(default_factory=dict)
+
+    def value(self, code: int) -> str:
+        """Return the value of a number in full."""
+        label = self.labels[code]
+        return self.whole.get(label, label)
 
 
 class Selection:
@@ -87,10 +94,11 @@ class Selection:
             low, high = view.seconds
             mask &= ~np.isfinite(seconds) | ((seconds >= low) & (seconds <= high))
         for knob in self.knobs:
-            values = view.knobs.get(knob.name)
+            values, without = view.knobs.get(knob.name), view.without.get(knob.name)
             if values is not None:
-                codes = [i for i, label in enumerate(knob.labels) if label in values]
-                mask &= np.isin(knob.codes, codes)
+                mask &= np.isin(knob.codes, _codes_of(knob, values))
+            if without:
+                mask &= ~np.isin(knob.codes, _codes_of(knob, without))
         return np.flatnonzero(mask)
 
     @cached_property
@@ -103,11 +111,13 @@ class Selection:
 
     def _knob(self, name: str) -> Knob:
         labels: dict[str, int] = {}
+        whole: dict[str, str] = {}
         parts = []
         for one in self.runs:
             codes = one.trials.choices(name)
             place = one.trials.knobs.get(name)
             texts = one.trials.labels[place].texts if place is not None else []
+            whole |= one.trials.labels[place].whole if place is not None else {}
             joined = [labels.setdefault(text, len(labels)) for text in texts]
             parts.append(np.array([*joined, NONE], dtype=np.int32)[codes])
         order = sorted(labels, key=_by_size)
@@ -115,10 +125,14 @@ class Selection:
         for position, label in enumerate(order):
             rank[labels[label]] = position
         codes = self._joined(parts).astype(np.int32)
-        return Knob(name, order, rank[codes])
+        return Knob(name, order, rank[codes], whole)
 
     def _joined(self, parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _codes_of(knob: Knob, labels: Container[str]) -> list[int]:
+    return [i for i, label in enumerate(knob.labels) if label in labels]
 
 
 def _by_size(label: str) -> tuple[int, list[float], str]:

@@ -18,21 +18,29 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from autotune.dashboard.export import FORMATS, pieces
 from autotune.dashboard.guard import HEADERS, Guard
-from autotune.dashboard.hub import MOST_READERS, Hub, Reader
+from autotune.dashboard.hub import MOST_READERS, PATIENCE_S, Hub, Reader
 from autotune.dashboard.model import Model
 from autotune.dashboard.page import assets
 from autotune.dashboard.view import View
 from autotune.errors import AutotuneError, RecordError
 
+logger = logging.getLogger("autotune")
+
 DEFAULT_PORT = 8765
+# Bytes of a reason that a socket may be closed with.
+_LONGEST_REASON = 120
 # Bytes of a request, of a message to us; connections, and seconds that an idle one is kept.
 _HEADER, _MESSAGE, _MOST, _IDLE_S = 16 << 10, 64 << 10, 256, 20
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
-_EXPORTS = asyncio.Semaphore(2)
+# Exports at a time: each keeps the places of all its trials.
+_MOST_EXPORTS = 8
 
 
 class Guarded(RequestHandler):
     """What all that is served has in common: headers, and who may ask."""
+
+    def _stream(self) -> Any:
+        return getattr(self.request.connection, "stream", None)
 
     @property
     def guard(self) -> Guard:
@@ -56,10 +64,20 @@ class Guarded(RequestHandler):
 
     def prepare(self) -> None:
         """Refuse whoever names another host, or does not know the token."""
+        self.settings["answering"].add(self._stream())
         if not self.guard.knows_host(self.request.host or ""):
             raise HTTPError(403, reason="Unknown host")
         if self.needs_token and not self.guard.admits(self.get_cookie(self.cookie)):
             raise HTTPError(403, reason="Open the link that was printed when the server started")
+
+    def on_finish(self) -> None:
+        """Take the connection for idle again."""
+        self.settings["answering"].discard(self._stream())
+
+    def on_connection_close(self) -> None:
+        """Forget the connection."""
+        self.settings["answering"].discard(self._stream())
+        super().on_connection_close()
 
     needs_token = True
 
@@ -85,6 +103,9 @@ class Enter(Guarded):
 
     async def get(self) -> None:
         """Let somebody in."""
+        if self.guard.token is None:
+            self.redirect("/")
+            return
         token = self.get_query_argument("token", "")
         if not self.guard.admits(token):
             await asyncio.sleep(0.5)
@@ -121,16 +142,23 @@ class Export(Guarded):
             view = View.from_json(json.loads(self.get_query_argument("view", "{}")))
         except (RecordError, ValueError, RecursionError):
             raise HTTPError(400, reason="Not a view") from None
+        under_way: set[Export] = self.settings["exports"]
+        if len(under_way) >= _MOST_EXPORTS:
+            raise HTTPError(503, reason="Too many exports at once; try again")
         self.set_header("Content-Type", f"{FORMATS[kind]}; charset=utf-8")
         self.set_header("Content-Disposition", f'attachment; filename="trials.{kind}"')
-        async with _EXPORTS:
-            try:
-                for piece in pieces(self.hub.model, view, kind):
-                    self.write(piece)
-                    await self.flush()
-                    await asyncio.sleep(0)  # others wait too
-            except StreamClosedError:
-                return
+        under_way.add(self)
+        try:
+            for piece in pieces(self.hub.model, view, kind):
+                self.write(piece.encode("utf-8", "replace"))
+                await asyncio.wait_for(self.flush(), PATIENCE_S)
+                await asyncio.sleep(0)  # others wait too
+        except StreamClosedError:
+            return
+        except asyncio.TimeoutError:  # nothing was taken for so long: nobody reads
+            self._stream().close()
+        finally:
+            under_way.discard(self)
 
 
 class Live(Guarded, WebSocketHandler):
@@ -147,9 +175,10 @@ class Live(Guarded, WebSocketHandler):
         return self.guard.knows_origin(origin, self.request.host or "")
 
     async def get(self, *args: Any, **kwargs: Any) -> None:
-        """Refuse what does not say which page it is of: no browser does that."""
-        if not self.request.headers.get("Origin"):
-            raise HTTPError(403, reason="No origin")
+        """Refuse what is not from a page of ours; what does not say so is no browser."""
+        # Asked here too: tornado knows origins that it takes for the server's own.
+        if not self.check_origin(self.request.headers.get("Origin") or ""):
+            raise HTTPError(403, reason="No page of this server")
         await super().get(*args, **kwargs)
 
     def open(self, *args: str, **kwargs: str) -> None:
@@ -161,8 +190,13 @@ class Live(Guarded, WebSocketHandler):
         self._talk = asyncio.ensure_future(self._talked())
 
     async def _talked(self) -> None:
-        with suppress(WebSocketClosedError, StreamClosedError, asyncio.CancelledError):
-            await self._reader.talk()
+        try:
+            with suppress(WebSocketClosedError, StreamClosedError, asyncio.CancelledError):
+                await self._reader.talk()
+        except Exception as error:  # said here and there, and the page tries again
+            logger.exception("the page: what is looked at cannot be told")
+            why = f"{type(error).__name__}: {error}".encode("ascii", "replace").decode()
+            self.close(1011, why[:_LONGEST_REASON])
 
     async def _sent(self, message: str) -> None:
         await self.write_message(message)
@@ -191,13 +225,16 @@ class Bounded(HTTPServer):
         """Begin with none."""
         super().initialize(*args, **kwargs)
         self._open: dict[IOStream, None] = {}
+        self.answering: set[IOStream | None] = set()
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         """Take a connection."""
         for old in [one for one in self._open if one.closed()]:
             del self._open[old]
+            self.answering.discard(old)
         if len(self._open) >= _MOST:
-            oldest = next(iter(self._open))
+            idle = (one for one in self._open if one not in self.answering)
+            oldest = next(idle, next(iter(self._open)))
             del self._open[oldest]
             oldest.close()
         self._open[stream] = None
@@ -207,6 +244,7 @@ class Bounded(HTTPServer):
         """Count a connection no more: the number of readers is bounded elsewhere."""
         if stream is not None:
             self._open.pop(stream, None)
+            self.answering.discard(stream)
 
 
 def application(hub: Hub, guard: Guard, port: int) -> Application:
@@ -256,7 +294,7 @@ async def serving(
         idle_connection_timeout=_IDLE_S,
         chunk_size=16 << 10,
     )
-    app.settings["keep"] = server.keep
+    app.settings.update(keep=server.keep, answering=server.answering, exports=set())
     server.add_sockets(sockets)
     following = asyncio.ensure_future(hub.follow())
     try:
@@ -294,7 +332,7 @@ def run(
 
 def _link(guard: Guard, port: int) -> str:
     address = guard.address
-    if address in ("0.0.0.0", "::", ""):
+    if address in ("0.0.0.0", "::", "", "*"):
         import socket
 
         address = socket.gethostname()
@@ -306,11 +344,13 @@ def _link(guard: Guard, port: int) -> str:
 def _bound(address: str, port: int | None) -> list[Any]:
     try:
         return bind_sockets(DEFAULT_PORT if port is None else port, address)
-    except OSError as error:
-        taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
+    except (OSError, UnicodeError) as error:
+        number = getattr(error, "errno", None)
+        taken = number in (errno.EADDRINUSE, errno.EACCES)
         if taken and port is None:
             return _bound(address, 0)
+        why, where = getattr(error, "strerror", None) or error, port or DEFAULT_PORT
+        do = "--port, or 0 for any that is free" if taken else "--host, an address of this machine"
         raise AutotuneError(
-            f"serve: cannot listen on {address}:{port}: {error.strerror or error}; give another "
-            "--port, or 0 for any that is free"
+            f"serve: cannot listen on {address}:{where}: {why}; give another {do}"
         ) from error

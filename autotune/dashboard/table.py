@@ -29,10 +29,15 @@ class Labels:
 
     Args:
         most: texts kept; all later ones share the last number.
+
+    Attributes:
+        texts: by number.
+        whole: of a text that stands for a longer one, that.
     """
 
     def __init__(self, most: int = 1 << 20) -> None:
         self.texts: list[str] = []
+        self.whole: dict[str, str] = {}
         self._codes: dict[str, int] = {}
         self._most = most
 

@@ -28,6 +28,7 @@ class View:
         workload: its number in the overview.
         runs, devices, errors: only these; all by default. Errors are numbers of `MeasureErrorNo`.
         knobs: of a knob the values, as they stand in the log, of which a trial must have one.
+        without: of a knob the values that a trial must not have.
         seconds: least and most seconds of one run; what failed is not held to it.
         timeline_end: number of trials up to which the timeline reaches; None for the latest.
         sort, descending, offset, rows: the part of the table; a knob is ``knob:NAME``.
@@ -39,6 +40,7 @@ class View:
     devices: frozenset[int] | None = None
     errors: frozenset[int] | None = None
     knobs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    without: Mapping[str, frozenset[str]] = field(default_factory=dict)
     seconds: tuple[float, float] = (0.0, math.inf)
     timeline_end: int | None = None
     sort: str = "trial"
@@ -56,13 +58,14 @@ class View:
         knobs = sorted((name, sorted(values)) for name, values in self.knobs.items())
         sets = [s if s is None else sorted(s) for s in (self.runs, self.devices, self.errors)]
         rest = self.seconds, self.timeline_end, self.sort, self.descending, self.offset, self.rows
-        return json.dumps([self.workload, sets, knobs, rest, self.points])
+        without = sorted((name, sorted(values)) for name, values in self.without.items())
+        return json.dumps([self.workload, sets, knobs, without, rest, self.points])
 
     @property
     def filtered(self) -> bool:
         """Whether some trials may be left out."""
         chosen = (self.runs, self.devices, self.errors)
-        return any(s is not None for s in chosen) or bool(self.knobs) or self.timed
+        return any(s is not None for s in chosen) or bool(self.knobs or self.without) or self.timed
 
     @property
     def timed(self) -> bool:
@@ -89,6 +92,7 @@ class View:
                 devices=_numbers(data.get("devices")),
                 errors=_numbers(data.get("errors")),
                 knobs=_knobs(data.get("knobs")),
+                without=_knobs(data.get("without")),
                 seconds=_seconds(data.get("seconds")),
                 timeline_end=None if data.get("timeline_end") is None
                 else _count(data["timeline_end"]),

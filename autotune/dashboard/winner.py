@@ -16,6 +16,8 @@ from autotune.record.frame import choices_of
 
 # The text of the kernel of a record, or nothing and why.
 SourceOf = Callable[[Pair], tuple[str, str]]
+# Samples of which there is an interval.
+LEAST_SAMPLES = 3
 _NOT_LOADED = "it comes when the run ends, or with `autotune serve FILE.py LOG`"
 
 
@@ -31,6 +33,7 @@ def winner_of(run: Run, source: tuple[str, str]) -> dict[str, Any] | None:
     inp, result = run.best
     known = result.evidence
     text, why = source
+    enough = known.samples is None or known.samples >= LEAST_SAMPLES
     return {
         "run": run.number,
         "line": run.best_line,
@@ -38,7 +41,7 @@ def winner_of(run: Run, source: tuple[str, str]) -> dict[str, Any] | None:
         "target": run.target,
         "seconds": real(result.seconds),
         "spread": real(result.spread),
-        "ci95": reals(known.ci95) if known.ci95 else None,
+        "ci95": reals(known.ci95) if known.ci95 and enough else None,
         "samples": known.samples,
         "verified": known.verified,
         "roofline": real(known.roofline, 4),

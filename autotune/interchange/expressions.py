@@ -99,9 +99,7 @@ class _Evaluation:
 
     def value(self, node: ast.AST) -> Any:
         """Return the value of a part."""
-        self._left -= 1
-        if self._left < 0:
-            raise ExpressionRefused("it takes too many steps")
+        self._spend(1)
         match node:
             case ast.Constant(value=value):
                 return value
@@ -112,7 +110,7 @@ class _Evaluation:
             case ast.UnaryOp(op=op, operand=operand):
                 return _UNARY[type(op)](self.value(operand))
             case ast.BinOp(left=left, op=op, right=right):
-                return _bounded(type(op), self.value(left), self.value(right))
+                return self._applied(type(op), self.value(left), self.value(right))
             case ast.BoolOp(op=op, values=parts):
                 return self._joined(isinstance(op, ast.And), parts)
             case ast.Compare(left=left, ops=ops, comparators=rights):
@@ -120,11 +118,30 @@ class _Evaluation:
             case ast.IfExp(test=test, body=body, orelse=other):
                 return self.value(body if self.value(test) else other)
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
-                return _FUNCTIONS[name](*[self.value(one) for one in args])
+                return self._called(name, [self.value(one) for one in args])
             case ast.ListComp(elt=part, generators=[one]) if isinstance(one.target, ast.Name):
                 return self._listed(part, one.target.id, one)
             case _:
                 raise ExpressionRefused(f"{type(node).__name__} is not evaluated here")
+
+    def _spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise ExpressionRefused("it takes too many steps")
+
+    def _touched(self, *values: Any) -> None:
+        """Count what goes through lists and texts as many steps as they have parts."""
+        self._spend(sum(len(one) for one in values if isinstance(one, (list, str))))
+
+    def _called(self, name: str, args: list[Any]) -> Any:
+        self._touched(*args)
+        found = _FUNCTIONS[name](*args)
+        self._touched(found)
+        return found
+
+    def _applied(self, op: type[ast.operator], left: Any, right: Any) -> Any:
+        self._touched(left, right)
+        return _bounded(op, left, right)
 
     def _named(self, name: str) -> Any:
         if name not in self._values:
@@ -144,6 +161,7 @@ class _Evaluation:
         before, result = self.value(left), True
         for op, right in zip(ops, rights, strict=True):
             after = self.value(right)
+            self._touched(before, after)
             result = _COMPARE[type(op)](before, after)
             if len(ops) > 1 and not result:
                 return result

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from autotune.dashboard import choices_of, name_of
+from autotune.dashboard import LEAST_SAMPLES, choices_of, name_of
 from autotune.measure.types import MeasureResult, Pair
 from autotune.record import best_of
 from autotune.runtime.timing import median_interval
@@ -172,13 +172,15 @@ def interval_of(result: MeasureResult) -> tuple[float, float] | None:
     It is the one that stands there, unless it is of another number; of a record with all its
     samples, as AutoTVM writes them, it is made of these. None of one sample.
     """
-    known = result.evidence.ci95
+    known, samples = result.evidence.ci95, result.evidence.samples
+    if samples is not None and samples < LEAST_SAMPLES:
+        return None
     if known is not None:
         low, high = known
         if 0 < low * (1 - _NEAR) <= result.seconds <= high * (1 + _NEAR):
             return min(low, result.seconds), max(high, result.seconds)
         return None
-    return median_interval(result.costs) if len(result.costs) > 2 else None
+    return median_interval(result.costs) if len(result.costs) >= LEAST_SAMPLES else None
 
 
 def ratio_interval(before: Side, after: Side) -> tuple[float, float]:

@@ -14,7 +14,7 @@ export function drawRuns(state, ask) {
     return el("tr", {}, el("td", {}, box), el("th", { scope: "row" }, swatch, shortText(state.runName(run.id), 60)),
       el("td", {}, shortText(run.target, 60)), el("td", { class: "number" }, count(run.trials)), el("td", { class: "number" }, count(run.trials - run.ok)),
       el("td", { class: "number strong" }, runTime(run.best_seconds)), el("td", { class: "number" }, runTime(run.default_seconds)), el("td", { class: "number" }, fraction),
-      el("td", { class: "number" }, run.started == null ? "–" : duration(run.ended - run.started)), el("td", {}, run.devices.join(", ")));
+      el("td", { class: "number" }, duration(run.spent)), el("td", {}, run.devices.join(", ")));
   });
   const heads = ["shown", "run", "target", "trials", "failed", "best", "default", "speedup", "took", "devices"];
   const focus = document.activeElement?.getAttribute("aria-label");
@@ -33,7 +33,7 @@ export function drawFilters(state, ask) {
   const { view, request } = state;
   const devices = [...new Set(view.runs.flatMap((run) => run.devices))].sort((a, b) => a - b);
   const kinds = [...new Set([0, ...state.seenErrors])].sort((a, b) => a - b);
-  const key = JSON.stringify([view.workload, devices, kinds, view.knobs.map((k) => [k.name, state.allLabels(k)]), request.devices, request.errors, request.knobs, request.seconds]);
+  const key = JSON.stringify([view.workload, devices, kinds, view.knobs.map((k) => [k.name, state.allLabels(k)]), request.devices, request.errors, request.without, request.seconds]);
   if (key !== shownFilters) {
     shownFilters = key;
     const focus = document.activeElement?.dataset?.key;
@@ -42,9 +42,8 @@ export function drawFilters(state, ask) {
       boxes("Outcome", kinds.map((k) => [k, kindName(k)]), request.errors, (errors) => ask({ errors }), open),
       devices.length > 1 ? boxes("Device", devices.map((d) => [d, `device ${d}`]), request.devices, (found) => ask({ devices: found }), open) : null,
       timeRange(request, ask),
-      view.knobs.filter((knob) => state.allLabels(knob).length > 1).map((knob) => boxes(knob.name, state.allLabels(knob).slice(0, MOST_VALUES_SHOWN).map((l) => [l, l]),
-        request.knobs[knob.name] ?? null, (values) => ask({ knobs: withKnob(request.knobs, knob.name, values) }), open)),
-      el("button", { type: "button", "data-key": "reset", onclick: () => ask({ runs: null, devices: null, errors: null, knobs: {}, seconds: null }) }, "Show all"));
+      view.knobs.filter((knob) => state.allLabels(knob).length > 1).map((knob) => knobBoxes(knob.name, state.allLabels(knob), request.without[knob.name] ?? [], (values) => ask({ without: withKnob(request.without, knob.name, values) }), open)),
+      el("button", { type: "button", "data-key": "reset", onclick: () => ask({ runs: null, devices: null, errors: null, without: {}, seconds: null }) }, "Show all"));
     if (focus) byId("filters-panel").querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
   }
   const thin = view.shown < view.matching ? `; charts show ${count(view.shown)} of them, every improvement, the fastest and each failure's first among them` : "";
@@ -53,12 +52,21 @@ export function drawFilters(state, ask) {
 
 function withKnob(knobs, name, values) {
   const { [name]: _, ...others } = knobs;
-  return values ? { ...others, [name]: values } : others;
+  return values.length ? { ...others, [name]: values } : others;
 }
 
-function boxes(title, options, chosen, onChange, open) {
+// Of a knob those values are named that are left out: what is not shown, or comes later, stays.
+function knobBoxes(name, labels, without, onChange, open) {
+  const shown = labels.slice(0, MOST_VALUES_SHOWN), left = new Set(without);
+  const chosen = left.size ? shown.filter((label) => !left.has(label)) : null;
+  const made = boxes(name, shown.map((l) => [l, l]), chosen, (kept) => onChange(kept ? shown.filter((label) => !kept.includes(label)) : []), open, labels.length - left.size, labels.length);
+  if (labels.length > shown.length) made.append(el("p", { class: "note" }, `and ${count(labels.length - shown.length)} more values, which stay`));
+  return made;
+}
+
+function boxes(title, options, chosen, onChange, open, many = chosen?.length, whole = options.length) {
   const all = options.map(([value]) => value);
-  const changed = chosen ? ` (${chosen.length} of ${all.length})` : "";
+  const changed = chosen ? ` (${many} of ${whole})` : "";
   return el("details", { "data-key": title, open: open.has(title) || title === "Outcome" }, el("summary", {}, shortText(title, 40), changed),
     el("fieldset", {}, el("legend", { class: "hidden" }, title), options.map(([value, text]) => el("label", { class: "box" },
       el("input", { type: "checkbox", "data-key": `${title} ${value}`, checked: !chosen || chosen.includes(value), onchange: () => onChange(toggled(all, chosen, value)) }),

@@ -13,7 +13,7 @@ import { drawTrials } from "./trials.js";
 import { drawLogs, drawTiles, drawWorkloads } from "./overview.js";
 import { openSource } from "./source.js";
 
-const NOTHING_ASKED = { workload: 0, runs: null, devices: null, errors: null, knobs: {}, seconds: null, timeline_end: null, sort: "trial", descending: true, offset: 0 };
+const NOTHING_ASKED = { workload: 0, runs: null, devices: null, errors: null, without: {}, seconds: null, timeline_end: null, sort: "trial", descending: true, offset: 0 };
 
 const state = {
   live: true, overview: null, view: null, request: { ...NOTHING_ASKED }, seenErrors: new Set(), labels: new Map(),
@@ -53,6 +53,7 @@ function tookOverview(data) {
   state.overview = data;
   if (source.live) setStatus("live", "live");
   byId("empty").hidden = data.workloads.length > 0;
+  if (!source.live) byId("empty").textContent = "No trial stands in this log.";
   byId("content").hidden = !data.workloads.length;
   drawLogs(state);
   if (state.request.workload >= data.workloads.length) state.request = { ...NOTHING_ASKED };

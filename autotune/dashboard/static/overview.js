@@ -39,16 +39,16 @@ export function drawWorkloads(state, choose) {
 export function drawTiles(state) {
   const { view } = state, runs = view.runs, best = Math.min(...runs.map((r) => r.best_seconds ?? Infinity));
   const fastest = runs.find((run) => run.best_seconds === best), trials = runs.reduce((sum, run) => sum + run.trials, 0), failed = trials - runs.reduce((sum, run) => sum + run.ok, 0);
-  const took = Math.max(...runs.map((run) => (run.ended ?? 0) - (run.started ?? 0)), 0);
+  const took = Math.max(...runs.map((run) => run.spent ?? 0), 0), pauses = Math.max(...runs.map((run) => run.pauses ?? 0));
   const share = Math.max(...view.points.roofline.filter((one) => one != null), 0);
-  const since = view.best.find((one) => one.run === fastest?.id), improved = since?.trial.at(-1);
+  const number = fastest?.best_trial, drawn = view.matching === view.total || view.points.trial.some((one, at) => one === number && view.points.run[at] === fastest.id);
   const tiles = [
-    ["best time", runTime(Number.isFinite(best) ? best : null), improved ? `trial ${count(improved)}` : ""],
-    ["against the default", fastest?.default_seconds ? `${digits(fastest.default_seconds / best, 3)}×` : "–", fastest?.default_seconds ? `default ${runTime(fastest.default_seconds)}` : "known after the race"],
+    ["best time", runTime(Number.isFinite(best) ? best : null), number ? `trial ${count(number)}${drawn ? "" : ", left out by the filters"}` : ""],
+    ["against the default", fastest?.default_seconds ? `${digits(fastest.default_seconds / best, 3)}×` : "–", fastest?.default_seconds ? `default ${runTime(fastest.default_seconds)}` : state.live && runs.some((run) => run.ok) ? "known after the race" : "the log does not say"],
     ["trials", count(trials), took ? `${digits((60 * trials) / took, 3)} a minute` : ""],
     ["failed", trials ? percent(failed / trials, 3) : "–", `${count(failed)} trials`],
     ["of the ceiling", share ? percent(share) : "–", share ? "best trial" : "not declared"],
-    ["time spent", duration(took), runs.length > 1 ? `longest of ${runs.length} runs` : ""],
+    ["time spent", duration(took), [pauses && `without ${pauses} pause${pauses > 1 ? "s" : ""}`, runs.length > 1 && `longest of ${runs.length} runs`].filter(Boolean).join(", ")],
   ];
   fill(byId("tiles"), tiles.map(([name, value, about]) => el("div", { class: "tile" }, el("dt", {}, name), el("dd", {}, el("strong", {}, value), el("span", {}, about)))));
 }

@@ -33,10 +33,10 @@ class Socket {
       if (data.type === "overview") this.told.overview(data);
       if (data.type === "view") this.told.view(data);
     };
-    this.socket.onclose = () => {
+    this.socket.onclose = (event) => {
       const pause = PAUSES[Math.min(this.tries, PAUSES.length - 1)];
       this.tries += 1;
-      this.told.status("lost", "the server is away; trying again");
+      this.told.status("lost", `${event.code === 1011 ? event.reason : "the server is away"}; trying again`);
       setTimeout(() => this.connect(), pause);
     };
   }
@@ -64,6 +64,11 @@ class Embedded {
   constructor(data, told) {
     this.live = false;
     this.data = data;
+    for (const view of data.views) {
+      const own = new Set(view.runs.map((run) => run.id));
+      view.timeline = data.timelines[view.timeline];
+      view.roofline.others = data.others.filter((one) => !own.has(one.run));
+    }
     this.told = told;
     told.status("report", "report");
     queueMicrotask(() => told.overview(data.overview));
@@ -85,11 +90,11 @@ class Embedded {
 
 function wantedOf(view, request) {
   const { points } = view, [low, high] = request.seconds ?? [null, null];
-  const knobs = view.knobs.map((knob, i) => [i, request.knobs[knob.name] && new Set(request.knobs[knob.name].map((label) => knob.labels.indexOf(label)))]).filter(([, codes]) => codes);
+  const knobs = view.knobs.map((knob, i) => [i, request.without[knob.name] && new Set(request.without[knob.name].map((label) => knob.labels.indexOf(label)))]).filter(([, codes]) => codes);
   return points.trial.map((_, at) => at).filter((at) => (!request.runs || request.runs.includes(points.run[at]))
     && (!request.devices || request.devices.includes(points.device[at])) && (!request.errors || request.errors.includes(points.error[at]))
     && (points.seconds[at] == null || ((low == null || points.seconds[at] >= low) && (high == null || points.seconds[at] <= high)))
-    && knobs.every(([i, codes]) => codes.has(points.knobs[i][at])));
+    && knobs.every(([i, codes]) => !codes.has(points.knobs[i][at])));
 }
 
 // A view as the server would give it, of the points that stand in the page.
