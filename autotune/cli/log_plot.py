@@ -13,6 +13,7 @@ from autotune.cli.tables import say
 from autotune.utils.visible import visible
 
 FORMATS = (".png", ".svg", ".pdf")
+_ENDS = ", ".join(FORMATS)
 # As `autotune.report.PANELS` has them, which is loaded when it is used.
 _PANELS = ("trials", "time", "knobs", "parallel", "failures", "roofline")
 
@@ -43,9 +44,7 @@ def plot(paths: tuple[Path, ...], task: str | None, out: Path, panels: tuple[str
     from autotune.report import draw
 
     if out.suffix.lower() not in FORMATS:
-        raise click.UsageError(
-            f"--out {out}: a name that ends in {', '.join(FORMATS)} is expected"
-        )
+        raise click.ClickException(f"cannot draw {out}: its name ends in none of {_ENDS}")
     refuse_input(out, paths)
     for path in paths:
         open_log(path).close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +17,37 @@ from autotune.utils.garbage import collection_paused
 _NAMED = 20
 
 
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """Return the names of files, of equal ones with folders that tell each from the others."""
+    found = []
+    for path in paths:
+        whole = path.absolute()
+        others = {one.absolute() for one in paths} - {whole}
+        for parts in range(1, len(whole.parts)):
+            name = whole.parts[-parts:]
+            if not any(one.parts[-parts:] == name for one in others):
+                break
+        found.append("/".join(name))
+    return found
+
+
 class Log:
     """A log and what stands in it.
 
     Args:
         number: of the log among all.
         path: it need not exist yet.
+        name: as the page shows it; by default the file's own name, without its folder.
 
     Attributes:
-        name: as the page shows it: the file's own name, never its folder.
+        name: as the page shows it.
         runs: by target and workload, in the order in which they appear.
         more: whether there was more to read at the last look.
     """
 
-    def __init__(self, number: int, path: Path) -> None:
+    def __init__(self, number: int, path: Path, name: str = "") -> None:
         self.number = number
-        self.name = path.name
+        self.name = name or path.name
         self._tail = Tail(path)
         self._restarts = 0
         self.more = False

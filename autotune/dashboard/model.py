@@ -13,7 +13,7 @@ import numpy as np
 
 from autotune.dashboard.failures import failures_of, message_of
 from autotune.dashboard.importance import Importance, importance
-from autotune.dashboard.logs import Log
+from autotune.dashboard.logs import Log, names_of
 from autotune.dashboard.numbers import real, reals, to_text, wholes
 from autotune.dashboard.runs import Run
 from autotune.dashboard.selection import Knob, Selection
@@ -47,7 +47,10 @@ class Model:
     """
 
     def __init__(self, paths: Sequence[Path], sources: Sources | None = None) -> None:
-        self.logs = [Log(number, Path(path)) for number, path in enumerate(paths)]
+        places = list(map(Path, paths))
+        self.logs = [
+            Log(i, *one) for i, one in enumerate(zip(places, names_of(places), strict=True))
+        ]
         self.sources = sources or Sources()
         self.revision = 0
         self._runs_made = 0
@@ -294,7 +297,7 @@ class Model:
             "roofline": real(float(fields["roofline"][place]), 4),
             "timestamp": real(float(fields["timestamp"][place]), 14),
             "config": {
-                knob.name: knob.value(knob.codes[place]) if whole else knob.labels[knob.codes[place]]
+                knob.name: (knob.value if whole else knob.labels.__getitem__)(knob.codes[place])
                 for knob in selection.knobs if knob.codes[place] >= 0
             },
         }  # fmt: skip

@@ -12,7 +12,7 @@ _DIGITS = 7
 
 
 def to_text(data: object) -> str:
-    """Return data as JSON; a number that JSON has no name for, such as a knob's NaN, as its text."""
+    """Return data as JSON; a number that JSON has no name for, such as NaN, as its text."""
     try:
         return json.dumps(data, allow_nan=False, separators=(",", ":"))
     except ValueError:

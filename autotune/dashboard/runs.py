@@ -136,7 +136,7 @@ class Run:
         return self.trials.column("timestamp") - self.started - self._pauses()[0]
 
     def summary(self) -> dict[str, Any]:
-        """Return the run in a few numbers; worked out anew where there is another trial or best."""
+        """Return the run in a few numbers, worked out when there is another trial or best."""
         state = len(self.trials), self.best_line
         if self._summary is None or self._summary[0] != state:
             self._summary = state, self._summed()
@@ -164,9 +164,9 @@ class Run:
 
 
 def default_seconds(result: MeasureResult) -> float | None:
-    """Return the seconds of the default configuration in the race that a record won."""
+    """Return the seconds of the default configuration, as the record of a race's winner says."""
     race = result.evidence.race
-    return race.seconds_of(race.default) if race and race.default is not None else None
+    return race.default_seconds if race else None
 
 
 def _moments(end: float, stages: tuple[float, ...] | None) -> tuple[float, ...]:

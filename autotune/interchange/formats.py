@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autotune.errors import RecordError
 from autotune.interchange import kernel_tuner, t4, triton
 from autotune.interchange.files import ForeignFileError, parse, read_text
 from autotune.interchange.records import records_of, target_of
@@ -120,7 +121,10 @@ def import_files(
     for path in (one for given in paths for one in triton.triton_files(given)):
         trials = read_foreign(path, form)
         known = t1 or _NO_PROBLEM
-        chosen = target_of(trials) if target is None else Target(target)
+        try:
+            chosen = target_of(trials) if target is None else Target(target)
+        except RecordError as error:
+            raise RecordError(f"{path}: {error}") from error
         records = records_of(
             trials,
             name=name or trials.name or known.name,

@@ -34,7 +34,8 @@ class Race:
         passed_over: keys of trials as fast as the winner that did not run in it, because nobody
             had checked their answers.
         trial: seconds that the winner took in its own trial; None where it had none.
-        default: key of the untuned choice, where it ran.
+        default: key of the untuned choice, where it is known.
+        default_trial: seconds that it took in a trial of its own, where it did not run.
         rounds: how many were run, and how many might have been, where it was decided early.
         risk: share of races like it that name another winner for having ended early.
         others: keys that a later version wrote.
@@ -45,6 +46,7 @@ class Race:
     passed_over: tuple[str, ...] = ()
     trial: float | None = None
     default: str | None = None
+    default_trial: float | None = None
     rounds: tuple[int, int] | None = None
     risk: float | None = None
     others: Mapping[str, object] = field(default_factory=dict)
@@ -53,6 +55,12 @@ class Race:
     def keys(self) -> set[str]:
         """Keys of all that the winner stands above, its own too."""
         return {one.key for one in self.candidates} | set(self.passed_over)
+
+    @property
+    def default_seconds(self) -> float | None:
+        """What the untuned choice took: in the race, or else in its own trial."""
+        ran = None if self.default is None else self.seconds_of(self.default)
+        return self.default_trial if ran is None else ran
 
     def seconds_of(self, key: str | None) -> float | None:
         """Return what one that ran took; None of any other."""

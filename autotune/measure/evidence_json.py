@@ -19,7 +19,9 @@ _LONGEST_HASH = 64
 _LARGEST = sys.float_info.max
 # Where these are, they say something.
 _NEVER_NULL = ("race", "roofline")
-_RACE = frozenset(("candidates", "tied", "passed_over", "trial", "default", "rounds", "risk"))
+_RACE = frozenset(
+    ("candidates", "tied", "passed_over", "trial", "default", "default_trial", "rounds", "risk")
+)
 
 
 def to_json(evidence: Evidence) -> dict[str, object]:
@@ -93,6 +95,8 @@ def _race_to_json(race: Race) -> dict[str, object]:
         row["trial"] = race.trial
     if race.default is not None:
         row["default"] = key_to_json(race.default)
+    if race.default_trial is not None:
+        row["default_trial"] = race.default_trial
     return {**row, **race.others}
 
 
@@ -126,6 +130,7 @@ def _race(given: object) -> Race:
         passed_over=tuple(map(key_from_json, _listed(value.get("passed_over", [])))),
         trial=_time(value.get("trial")),
         default=key_from_json(value["default"]) if "default" in value else None,
+        default_trial=_time(value.get("default_trial")),
         rounds=rounds if len(rounds) == 2 else None,
         risk=risk if is_number(risk) else None,
         others={key: each for key, each in value.items() if key not in _RACE},

@@ -93,7 +93,7 @@ def run_off(
     field: Sequence[Pair],
     trials: Sequence[Pair],
     measure_option: Mapping[str, object],
-    default: str | None = None,
+    default: Pair | None = None,
 ) -> Pair:
     """Race finalists; return the winner with its time in the race and the proof of the choice.
 
@@ -102,8 +102,8 @@ def run_off(
         trials: all trials; those as fast as the winner that were no finalists, because nobody had
             checked their answer, are named in the proof as passed over.
         measure_option: who builds and runs.
-        default: key of the default configuration, which wins as long as it ties, and is named
-            in the proof where it raced.
+        default: the default configuration and what it took, which wins as long as it ties, and
+            is named in the proof.
 
     Raises:
         MeasureError: the race could not be run.
@@ -111,7 +111,8 @@ def run_off(
     one_round_s = sum(max(_SAMPLE_S, result.seconds) for _, result in field)
     rounds = min(max(int(_BUDGET_S / one_round_s), _ROUNDS.start), _ROUNDS.stop - 1)
     inputs = [inp for inp, _ in field]
-    outcome = race(inputs, measure_option, rounds=rounds, least_s=_SAMPLE_S, incumbent=default)
+    untuned = default[0].key if default else None
+    outcome = race(inputs, measure_option, rounds=rounds, least_s=_SAMPLE_S, incumbent=untuned)
     key = outcome.winner.key
     inp, result = next(pair for pair in field if pair[0].key == key)
     rows = zip(outcome.candidates, outcome.timings, strict=True)
@@ -122,7 +123,8 @@ def run_off(
         outcome.certificate(),
         passed_over=tuple(sorted(over, key=key_order)),
         trial=result.seconds,
-        default=default if default in raced else None,
+        default=untuned,
+        default_trial=default[1].seconds if default and untuned not in raced else None,
     )
     costs = costs_of(timing) if len(outcome.timings[0]) == 1 else (one.seconds,)
     evidence = replace(result.evidence & evidence_of(timing), race=proof)

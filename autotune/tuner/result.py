@@ -131,9 +131,9 @@ def args_of(workload: Workload) -> str:
 
 
 def default_of(result: MeasureResult) -> float | None:
-    """Return the seconds of the default configuration in the race that a record won."""
+    """Return the seconds of the default configuration, as the record of a race's winner says."""
     race = result.evidence.race
-    return _time(race.seconds_of(race.default)) if race else None
+    return _time(race.default_seconds) if race else None
 
 
 def trial_of(result: MeasureResult) -> float | None:

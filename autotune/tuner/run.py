@@ -367,8 +367,7 @@ class Run:
             field = with_default(field, self._default)
             if len(field) < 2:
                 return
-            key = self._default[0].key if self._default else None
-            inp, result = run_off(field, self._good, session, key)
+            inp, result = run_off(field, self._good, session, self._default)
         except MeasureError as error:
             logger.warning("the best trials could not be raced, the fastest stays: %s", error)
             return

@@ -58,11 +58,58 @@ def test_the_page_has_no_script_of_its_own_and_names_nobody_else(server):
     assert not re.search(r"\son\w+=|style=", page)
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1", None])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        "http://localhost:1",
+        None,
+        "file://{}",
+        "moz-extension://{}",
+    ],
+)
 def test_a_page_of_another_site_cannot_listen(server, origin):
-    socket = Socket(server[0], Origin=origin)
-    assert socket.status == 403
-    socket.close()
+    own = server[0].removeprefix("http://")
+    for claimed in ({}, {"Sec-Fetch-Site": "same-origin"}):
+        socket = Socket(server[0], Origin=origin and origin.format(own), **claimed)
+        assert socket.status == 403
+        socket.close()
+
+
+@pytest.mark.parametrize("token", ["a%0d%0aX:y", "%F0%9F%98%80", "plain", ""])
+def test_where_there_is_no_token_none_is_kept(server, token):
+    status, headers, _ = asked(server[0], f"/enter?token={token}")
+    assert (status, headers["Location"]) == (302, "/")
+    assert "Set-Cookie" not in headers
+
+
+def exporting(link):
+    """Return a connection that asked for all trials and reads none."""
+    made = connected(link, receive_bytes=4096)
+    made.sendall(b"GET /export?format=json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    return made
+
+
+def test_exports_that_nobody_reads_keep_nobody_from_exporting(server):
+    stuck = [exporting(server[0]) for _ in range(4)]
+    status, _, body = asked(server[0], "/export?format=csv")
+    assert status == 200
+    assert body.count(b"\n") > 3000
+    for one in stuck:
+        one.close()
+
+
+def test_a_crowd_that_idles_ends_no_export(server):
+    made = exporting(server[0])
+    assert made.recv(100)
+    crowd = [connected(server[0]) for _ in range(300)]
+    body = b""
+    while not body.endswith(b"0\r\n\r\n") and (part := made.recv(1 << 20)):
+        body += part
+    assert body.endswith(b"]\n\r\n0\r\n\r\n")
+    for one in [made, *crowd]:
+        one.close()
 
 
 PATHS = [

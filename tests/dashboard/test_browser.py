@@ -1,12 +1,17 @@
 """The page in a real browser: headless Chromium, driven by Selenium."""
 
+import contextlib
 import csv
 import io
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import time
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -202,6 +207,107 @@ def test_filters_sorting_and_export_agree(browser, site):
         assert len(found) == len(kept)
         wanted = sorted(str(one["config"]["index"]) for one in kept)
         assert sorted(str(one["key"]) for one in found) == wanted
+
+
+def test_a_knob_of_many_values_loses_none_to_its_filter(browser, tmp_path):
+    path = log(
+        tmp_path / "many.log", [row(i, 1e-3 - 1e-6 * i, knobs={"k": i}) for i in range(100)]
+    )
+    report = tmp_path / "many.html"
+    report.write_text(one_file(snapshot([path]), "many"))
+    with served(path) as (link, _):
+        for where in (link, report.as_uri()):
+            opened(browser, where)
+            assert "trial 100" in browser.find_element("id", "tiles").text
+            click(browser, "[data-key='k 3']")
+            count_is(browser, 99)
+            assert "k (99 of 100)" in browser.find_element("id", "filters-panel").text
+            click(browser, "[data-key='k 3']")
+            count_is(browser, 100)
+        browser.get("about:blank")
+
+
+SCRIPT = """
+import sys
+from autotune import tuner
+from tests.tuner.doubles import loop_task, option
+seen = []
+def pace(tuner, inputs, results):
+    before = len(seen) // 100
+    seen.extend(results)
+    if len(seen) // 100 > before:
+        sys.stdin.readline()
+result = tuner.RandomTuner(loop_task(600)).tune(500, option(), callbacks=[pace], dashboard=True)
+print("tuned", result.trials, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def tuning():
+    """Yield a process that tunes with a page, a line written to it for each hundred; its link."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", SCRIPT]
+    with subprocess.Popen(command, cwd=root, encoding="utf-8", **pipes) as process:
+        yield process, process.stderr.readline().split()[-1]
+        process.kill()
+
+
+def readers(link):
+    """Return how many connections to the page are established."""
+    port = f":{int(link.rstrip('/').rpartition(':')[2]):04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(one[2].endswith(port) and one[3] == "01" for one in rows)
+
+
+def more_than(browser, count):
+    until(browser, "parseInt(document.getElementById('filters-count').innerText) > arguments[0]",
+          count)  # fmt: skip
+
+
+def go_on(process):
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def kill_another(link, folder):
+    """Look at the page with another browser, and kill that."""
+    flags = [*FLAGS, f"--user-data-dir={folder}", "--remote-debugging-port=0"]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    ours, end = readers(link), time.monotonic() + WAIT_S
+    other = subprocess.Popen([CHROMIUM, *flags, link], start_new_session=True, **silent)
+    while readers(link) <= ours and time.monotonic() < end:
+        time.sleep(0.05)
+    looked = readers(link) > ours
+    os.killpg(other.pid, signal.SIGKILL)
+    other.wait()
+    assert looked
+
+
+def test_a_run_is_followed_from_its_first_trials_to_its_winner_and_outlives_a_browser(
+    browser, tmp_path
+):
+    with tuning() as (process, link):
+        browser.expected = ("WebSocket", "ERR_CONNECTION_REFUSED")
+        opened(browser, link)
+        more_than(browser, 99)
+        go_on(process)
+        more_than(browser, 199)
+        kill_another(link, tmp_path)
+        for count in (299, 399):
+            go_on(process)
+            more_than(browser, count)
+        process.stdin.write("\n\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "tuned 500\n"
+        count_is(browser, 500)
+        until(browser, "document.querySelector('#winner-panel .winner')")
+        assert tile(browser, "best time") != "–"
+        process.stdin.close()
+        process.wait(WAIT_S)
+        until(browser, "document.getElementById('status').className.includes('lost')")
+        assert tile(browser, "trials") == "500"  # what was seen stays
 
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>\"'`${1}"

@@ -129,7 +129,9 @@ def test_expressions_of_a_t1_file_are_values_and_no_code(tmp_path, monkeypatch):
         "'a' * 10**9", "[0] * 10**9", "lambda: 0", "x := 3", "f'{x}'", "range(10**12)", "(" * 500,
         "a.b", "list(range(9), key=print)", "print(1)", "{1: 2}", "*[1]", "1 if", None, 3,
         "[[[x for x in range(99999)] for y in range(99999)] for z in range(99999)]",
-        "sum([[0], [1]], [])", "'%999999999d' % 3", "[x for x in [1] for y in x]",
+        "sum([[0], [1]], [])", "[1 for x in range(33000) if -1 in range(99999)]",
+        "[sum(range(9999)) for x in range(9999)]", "[[1] + [2] * 1 for x in range(3)]",
+        "'%999999999d' % 3", "[x for x in [1] for y in x]",
     ],
 )  # fmt: skip
 def test_an_expression_that_is_more_than_a_value_is_refused(text):

@@ -4,8 +4,10 @@ import io
 import json
 
 import pytest
+from click.testing import CliRunner
 
 import autotune
+from autotune.cli.main import main
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, measure_option
 from autotune.measure.run.timing import CLOSE
 from autotune.record import LogReader, apply_history_best, encode, load_from_file
@@ -22,9 +24,9 @@ void work(const float *x, float *y) {
 
 
 @autotune.template("tests/finalists")
-def work():
+def work(repeats=(1, 1, 200)):
     cfg = autotune.get_config()
-    cfg.define_knob("repeats", [1, 1, 200])
+    cfg.define_knob("repeats", list(repeats))
     return autotune.SourceKernel(
         "work",
         SOURCE,
@@ -110,6 +112,22 @@ def test_tuning_ends_with_a_race_whose_proof_is_in_the_log(task, tmp_path):
     # Both are the same machine code: they tie, and the lower index wins.
     assert [one["index"] for one in proof["candidates"]] in ([0, 1], [1, 0])
     assert tuner.best_config.index == replayed(log) == 0
+
+
+def test_a_default_too_slow_to_race_is_in_the_proof_with_its_own_trial(tmp_path):
+    log = tmp_path / "x.log"
+    slow_first = autotune.create("tests/finalists", ((200, 1, 1),), "llvm")
+    option = measure_option(LocalBuilder(), LocalRunner(number=1, repeat=5, min_repeat_ms=1))
+    logged = [callback.log_to_file(log)]
+    told = GridSearchTuner(slow_first).tune(3, option, callbacks=logged)
+    default, trial = next(iter(load_from_file(log)))
+    *_, (_, winner) = load_from_file(log, races=True)
+    race = winner.evidence.race
+    assert (race.default, race.default_trial) == (default.key, trial.seconds)
+    assert default.key not in race.keys
+    assert told.default_seconds == race.default_seconds == trial.seconds
+    (shown,) = json.loads(CliRunner().invoke(main, ["log", "show", "--json", str(log)]).stdout)
+    assert shown["default_seconds"] == pytest.approx(trial.seconds)
 
 
 def test_a_run_killed_before_its_race_is_raced_when_it_is_resumed_and_only_once(task, tmp_path):
