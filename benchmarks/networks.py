@@ -19,6 +19,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,11 +99,11 @@ def check(name: str, torch: Any, target: Target) -> None:
 
 
 def networks_of(
-    graph: Graph, target: Target, tune_s: float, log: str
+    graph: Graph, target: Target, tune_s: float, log: str, rules: bool
 ) -> dict[str, CompiledNetwork]:
     """Return the network compiled in several ways, by their names."""
     found = {}
-    if target.backend.on_gpu:
+    if rules:
         found["by rule"] = compile_network(graph, target, choose=by_rule)
     begun = time.monotonic()
     found["untuned"] = compile_network(graph, target)
@@ -122,7 +123,7 @@ def timed(name: str, torch: Any, target: Target, options: argparse.Namespace) ->
     data, want = input_of(graph), exact_of(graph, torch)
     instances = {}
     log = options.log.replace("{}", name)
-    for key, network in networks_of(graph, target, options.tune, log).items():
+    for key, network in networks_of(graph, target, options.tune, log, options.rules).items():
         instances[key] = network.instance()
         error = error_of(instances[key], data, want)
         print(f"\n{name}, {key}: error {error:.1e}")
@@ -183,8 +184,10 @@ def _time_on_gpu(
 ) -> None:
     samples: dict[str, Callable[[], float]] = {}
     for key, instance in instances.items():
-        sampler = instance.program.sampler()
-        samples[key] = lambda s=sampler: s.sample(_RUNS) / _RUNS  # type: ignore[misc]
+        plain = replace(instance.network, branches=False).instance()
+        for name, one in ((key, instance), (f"{key}, without branches", plain)):
+            sampler = one.program.sampler()
+            samples[name] = lambda s=sampler: s.sample(_RUNS) / _RUNS  # type: ignore[misc]
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     for passes, one in (("", graph), (", batch norms folded", simplify_graph(graph))):
@@ -243,6 +246,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--batch", type=int, default=1, help="of what is timed")
     parser.add_argument("--tune", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--log", default="", help="of tuning; {} in it becomes the network's name")
+    parser.add_argument("--rules", action="store_true", help="also without any templates")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args(argv)
     import torch

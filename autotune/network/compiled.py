@@ -37,11 +37,13 @@ class CompiledNetwork:
         plan: what runs where.
         modules: the kernel of each of the plan's functions.
         target: what they are compiled for.
+        branches: whether on a GPU kernels run side by side that do not depend on one another.
     """
 
     plan: ExecutionPlan
     modules: tuple[Module, ...]
     target: Target
+    branches: bool = True
 
     def instance(self, where: Device | None = None) -> NetworkInstance:
         """Return the network with memory of its own on a device.
@@ -122,7 +124,7 @@ class NetworkInstance:
             ]
             while len(self._programs) >= _KEPT:
                 del self._programs[next(iter(self._programs))]
-            self._programs[where] = program_of(steps, self.device)
+            self._programs[where] = program_of(steps, self.device, self.network.branches)
         return self._programs[where]
 
     def _array(self, place: Place) -> NDArray:

@@ -82,13 +82,14 @@ def view(block: NDArray, offset: int, shape: Sequence[int], dtype: str) -> NDArr
     return array
 
 
-def program_of(steps: Sequence[ProgramStep], device: Device) -> Program:
+def program_of(steps: Sequence[ProgramStep], device: Device, branches: bool = False) -> Program:
     """Return the program of some steps on a device.
 
-    On the CPU one call of a C function runs all kernels; on a GPU they are one CUDA graph.
+    On the CPU one call of a C function runs all kernels; on a GPU they are one CUDA graph, in
+    which with ``branches`` those run side by side that do not depend on one another.
     """
     backend = of_device(device.kind)
     if backend is None:
         raise DeviceError(f"{device}: expected a device that kernels run on")
-    make: Callable[[Sequence[ProgramStep], Device], Program] = part(backend.program)
-    return make(steps, device)
+    make: Callable[[Sequence[ProgramStep], Device, bool], Program] = part(backend.program)
+    return make(steps, device, branches)

@@ -20,8 +20,11 @@ class HostProgram(Program):
         DeviceError: a kernel is of another device.
     """
 
-    def __init__(self, steps: Sequence[ProgramStep], device: Device) -> None:
+    def __init__(
+        self, steps: Sequence[ProgramStep], device: Device, branches: bool = False
+    ) -> None:
         super().__init__(steps)
+        del branches  # every kernel has all cores
         self._helper = host_helper()
         self._executables: list[CpuExecutable] = []
         for step in self.steps:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from autotune.errors import DeviceError
+from autotune.runtime.branches import Placed, Touched, place
 from autotune.runtime.device import Device
 from autotune.runtime.nvidia.driver import activated, driver
 from autotune.runtime.nvidia.executable import CudaExecutable
@@ -23,11 +25,18 @@ _COMPARED_RUNS, _LEAST_PART = 9, 0.1
 class CudaProgram(Program):
     """Kernels that were captured once, and are launched together.
 
+    Args:
+        steps: what runs.
+        device: where.
+        branches: whether steps run side by side that touch no memory of one another.
+
     Raises:
         DeviceError: a kernel is of another device, or cannot be captured.
     """
 
-    def __init__(self, steps: Sequence[ProgramStep], device: Device) -> None:
+    def __init__(
+        self, steps: Sequence[ProgramStep], device: Device, branches: bool = False
+    ) -> None:
         super().__init__(steps)
         self.device = device
         executables: list[CudaExecutable] = []
@@ -44,13 +53,43 @@ class CudaProgram(Program):
                 executable.stream.synchronize()
                 executable.stream = self.stream
 
-            def queue() -> None:
-                for executable, addresses, step in self._queued:
-                    executable.queue(addresses, step.workspaces)
-
+            placed = place([_touched(step) for step in self.steps]) if branches else []
+            self._side = [
+                driver.Stream() for _ in range(max((p.branch for p in placed), default=0))
+            ]
+            queue = partial(self._queue_branches, placed) if self._side else self._queue_all
             self._graph = Graph(self.stream, queue) if self.steps else None
         self._timed: tuple[Graph, list[GraphEvent]] | None = None
         self._event_s = 0.0
+
+    def _queue_all(self) -> None:
+        """Queue the steps one after another."""
+        for executable, addresses, step in self._queued:
+            executable.queue(addresses, step.workspaces)
+
+    def _queue_branches(self, placed: Sequence[Placed]) -> None:
+        """Queue the steps on streams that fork from the program's own and join it at the end."""
+        streams = [self.stream, *self._side]
+        waited_for = {number for each in placed for number in each.after}
+        ended: dict[int, Any] = {}
+        begun = _event_on(self.stream)
+        try:
+            for each in self._side:
+                each.wait_for_event(begun)
+            for number, (where, queued) in enumerate(zip(placed, self._queued, strict=True)):
+                executable, addresses, step = queued
+                executable.stream = streams[where.branch]
+                for other in where.after:
+                    executable.stream.wait_for_event(ended[other])
+                executable.queue(addresses, step.workspaces)
+                if number in waited_for:
+                    ended[number] = _event_on(executable.stream)
+            joined = [_event_on(each) for each in self._side]
+            for event in joined:
+                self.stream.wait_for_event(event)
+        finally:
+            for executable, _, _ in self._queued:
+                executable.stream = self.stream
 
     def queue(self) -> None:
         """Queue one run on the program's stream. A context is current."""
@@ -70,8 +109,9 @@ class CudaProgram(Program):
     def step_seconds(self) -> list[float]:
         """Run all steps once; return the seconds of each, from the end of the one before it.
 
-        They are timed within a graph, so that no launch of the host stands between them. Events
-        take time themselves: what a run without them is shorter is taken off all steps alike.
+        They are timed within a graph, one after another, so that no launch of the host stands
+        between them. Events take time themselves: what a run without them is shorter is taken off
+        all steps alike.
         """
         if not self.steps:
             return []
@@ -90,7 +130,8 @@ class CudaProgram(Program):
         return [a.seconds_till(b) for a, b in itertools.pairwise(events)]
 
     def _seconds_of_an_event(self) -> float:
-        sampler = self.sampler()
+        graph = Graph(self.stream, self._queue_all) if self._side else self._graph
+        sampler = CudaProgramSampler(self, graph)
         plain = statistics.median(sampler.sample(1) for _ in range(_COMPARED_RUNS))
         timed = statistics.median(sum(self._timed_run()) for _ in range(_COMPARED_RUNS))
         return max(timed - plain, 0.0) / len(self.steps)
@@ -112,7 +153,25 @@ class CudaProgram(Program):
 
     def sampler(self) -> CudaProgramSampler:
         """Return what times whole runs."""
-        return CudaProgramSampler(self)
+        return CudaProgramSampler(self, self._graph)
+
+
+def _event_on(stream: Any) -> Any:
+    """Return an event that happens when the stream is here."""
+    event = driver.Event(driver.event_flags.DISABLE_TIMING)
+    event.record(stream)
+    return event
+
+
+def _touched(step: ProgramStep) -> Touched:
+    """Return the memory that a step reads and writes; workspaces are written."""
+    spans = [(one.pointer, one.pointer + one.nbytes) for one in step.arrays]
+    pairs = list(zip(step.executable.kernel.args, spans, strict=True))
+    own = [(one.pointer, one.pointer + one.nbytes) for one in step.workspaces.values()]
+    # Constant memory is filled once, before any run.
+    read = [span for argument, span in pairs if argument.role != "out"]
+    written = [span for argument, span in pairs if argument.role != "in"]
+    return Touched(tuple(read), (*written, *own))
 
 
 class CudaProgramSampler:
@@ -121,8 +180,9 @@ class CudaProgramSampler:
     # One set of arrays: a program has its own.
     input_sets = 1
 
-    def __init__(self, program: CudaProgram) -> None:
+    def __init__(self, program: CudaProgram, graph: Graph | None) -> None:
         self._program = program
+        self._graph = graph
         with activated(program.device.index):
             self._events = driver.Event(), driver.Event()
             self._bus = driver.Device(program.device.index).pci_bus_id()
@@ -133,7 +193,8 @@ class CudaProgramSampler:
         with activated(self._program.device.index):
             start.record(self._program.stream)
             for _ in range(number):
-                self._program.queue()
+                if self._graph is not None:
+                    self._graph.launch()
             end.record(self._program.stream)
             end.synchronize()
             return float(start.time_till(end)) * 1e-3

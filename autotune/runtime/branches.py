@@ -1,0 +1,88 @@
+"""Which steps of a program may run side by side: those that touch no memory of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Branches under way at once; a step beyond that waits for one of them.
+MOST = 8
+
+
+@dataclass(frozen=True)
+class Touched:
+    """The memory that a step reads, and that which it writes: spans (first byte, end)."""
+
+    read: tuple[tuple[int, int], ...]
+    written: tuple[tuple[int, int], ...]
+
+    def must_follow(self, earlier: Touched) -> bool:
+        """Return whether one of the two writes what the other reads or writes."""
+        return (
+            _meet(self.read, earlier.written)
+            or _meet(self.written, earlier.written)
+            or _meet(self.written, earlier.read)
+        )
+
+
+def _meet(one: Sequence[tuple[int, int]], two: Sequence[tuple[int, int]]) -> bool:
+    return any(a < d and c < b for a, b in one for c, d in two)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a step runs.
+
+    Attributes:
+        branch: number of its branch; steps of one run one after another.
+        after: numbers of the steps of other branches that it waits for.
+    """
+
+    branch: int
+    after: tuple[int, ...]
+
+
+def place(steps: Sequence[Touched], most: int = MOST) -> list[Placed]:
+    """Return on which branches steps run so that their order is kept where it matters.
+
+    A step goes on with the branch that ends with the last step it depends on; else with one whose
+    end it must wait for anyway; else it begins a branch. It waits for others only where nothing
+    that it waits for has done so before.
+
+    Args:
+        steps: in an order that is right without branches.
+        most: branches.
+    """
+    before: list[frozenset[int]] = []  # all that must have ended, through others too
+    needed: list[list[int]] = []  # the same without what others imply, latest first
+    for number, step in enumerate(steps):
+        direct: list[int] = []
+        implied: frozenset[int] = frozenset()
+        for earlier in range(number - 1, -1, -1):
+            if earlier not in implied and step.must_follow(steps[earlier]):
+                direct.append(earlier)
+                implied |= before[earlier] | {earlier}
+        needed.append(direct)
+        before.append(implied)
+    return _branches(needed, before, most)
+
+
+def _branches(
+    needed: Sequence[Sequence[int]], before: Sequence[frozenset[int]], most: int
+) -> list[Placed]:
+    ends: list[int] = []  # of each branch, its last step
+    placed: list[Placed] = []
+    for number, direct in enumerate(needed):
+        ended = [end for end in ends if end in before[number]]
+        if ended:
+            # The latest: it is what the step goes on with.
+            branch = ends.index(max(ended))
+        elif len(ends) < most:
+            branch = len(ends)
+            ends.append(number)
+        else:
+            branch = ends.index(min(ends))
+        after = tuple(each for each in direct if placed[each].branch != branch)
+        ends[branch] = number
+        placed.append(Placed(branch, after))
+    return placed
