@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.graph import Value
 from autotune.graph.fuse import Function
@@ -46,6 +46,7 @@ def plan_memory(
     functions: Sequence[Function],
     outside: Sequence[Value],
     in_place: Sequence[Sequence[Value]] = (),
+    kept: int = 0,
 ) -> MemoryPlan:
     """Place the values between functions so that those alive together do not overlap.
 
@@ -57,12 +58,15 @@ def plan_memory(
         outside: inputs, outputs and constants, which have memory of their own.
         in_place: for each function the inputs whose memory its result may take over, where nobody
             reads them later; by default none.
+        kept: for so many functions more nothing is written over a value that was read for the last
+            time, so that they may run beside its reader.
     """
     aliases = _aliases(functions, set(outside), in_place)
     lives = _lives(functions, set(outside), aliases)
     offsets: dict[Value, int] = {}
     placed: list[tuple[_Life, int]] = []
-    for life in sorted(lives.values(), key=lambda each: (-each.size, each.first)):
+    longer = [replace(each, last=each.last + kept) for each in lives.values()]
+    for life in sorted(longer, key=lambda each: (-each.size, each.first)):
         offset = _free_offset(life, placed)
         placed.append((life, offset))
         offsets[life.value] = offset

@@ -14,6 +14,9 @@ from autotune.network.choice import Chooser, Unit, by_rule, units_of
 from autotune.network.memory import MemoryPlan, origin, plan_memory
 from autotune.target import Target
 
+# On a GPU functions run side by side: of so many in a row none takes memory that another reads.
+_BESIDE = 16
+
 
 class Home(Enum):
     """What kind of memory a value lies in."""
@@ -107,10 +110,11 @@ def plan_network(
         target: what for.
         choose: says how each function is computed.
     """
-    return plan_units(graph, units_of(partition(graph, opt_level), Target(target), choose))
+    chosen = Target(target)
+    return plan_units(graph, units_of(partition(graph, opt_level), chosen, choose), chosen)
 
 
-def plan_units(graph: Graph, units: Sequence[Unit]) -> ExecutionPlan:
+def plan_units(graph: Graph, units: Sequence[Unit], target: Target) -> ExecutionPlan:
     """Lay out in memory what computes a graph, in the order of running."""
     constants = _constants(graph, units)
     functions = [unit.function for unit in units]
@@ -128,7 +132,12 @@ def plan_units(graph: Graph, units: Sequence[Unit]) -> ExecutionPlan:
             copies.append((Place(*outside[root], value.shape, value.dtype), place))
         else:
             outside[root] = (Home.OUTPUT, i)
-    memory = plan_memory(functions, tuple(outside), [unit.in_place for unit in units])
+    memory = plan_memory(
+        functions,
+        tuple(outside),
+        [unit.in_place for unit in units],
+        _BESIDE if target.backend.on_gpu else 0,
+    )
     homes = outside | {value: (Home.ARENA, offset) for value, offset in memory.offsets.items()}
     kernels, steps = _steps(units, homes, memory.aliases)
     names = tuple(each.name for each in graph.inputs)

@@ -68,7 +68,7 @@ class Variants:
             GraphError: kernels cannot be compiled.
         """
         units = units_of(self.functions, self.target, choose, self._prepared)
-        plan = plan_units(self.graph, units)
+        plan = plan_units(self.graph, units, self.target)
         network = compile_plan(plan, self.target, known=self.modules)
         made = zip(plan.kernels, network.modules, strict=True)
         self.modules |= {unit.key: module for unit, module in made}
