@@ -92,7 +92,7 @@ class TorchGraph:
 
     def _pool(self, op: ops.Pool2d, data: Any) -> Any:
         f = self._torch.nn.functional
-        ((size, step, sides, _), (size_x, step_x, sides_x, _)) = op._windows()
+        ((size, step, sides, _), (size_x, step_x, sides_x, _)) = op.windows()
         kernel, steps = (size, size_x), (step, step_x)
         if op.kind == "max":
             padded = f.pad(data, (*sides_x, *sides), value=float("-inf"))

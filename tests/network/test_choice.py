@@ -179,3 +179,36 @@ def test_networks_of_any_template_that_fits_are_right(name):
     assert any(unit.choice.kind == "template" for unit in network.plan.kernels)
     for got, want in zip(network.instance()(*arrays), graph.run(*arrays), strict=True):
         assert np.linalg.norm(got.numpy() - want) < 1e-5 * np.linalg.norm(want)
+
+
+def image(layout, *shape):
+    letters = dict(zip("NCHW", shape, strict=True))
+    return Variable(TensorType(tuple(letters[each] for each in layout), "float32"), "data")
+
+
+def windows(layout):
+    filters = constant(6, 1, 3, 3) if layout == "NCHW" else constant(3, 3, 6, 1)
+    kernels = "OIHW" if layout == "NCHW" else "HWOI"
+    data, around = image(layout, 1, 6, 7, 8), {"padding": (1, 0, 2, 1), "strides": (2, 1)}
+    conv = ops.Conv2d(groups=6, data_layout=layout, kernel_layout=kernels, **around)
+    bias = constant(6, 1, 1) if layout == "NCHW" else constant(6)
+    return {
+        "depthwise_conv2d.cuda": apply(
+            ops.Relu(), apply(ops.Add(), apply(conv, data, filters), bias)
+        ),
+        "pool2d.cuda": apply(ops.AvgPool2d(pool_size=(3,), layout=layout, **around), data),
+        "reduce.cuda": apply(ops.GlobalMaxPool2d(layout=layout), data),
+    }
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("template", ["depthwise_conv2d.cuda", "pool2d.cuda", "reduce.cuda"])
+def test_windows_of_both_layouts_run_by_templates_on_the_emulated_gpu(template, layout):
+    graph = Graph.of(windows(layout)[template])
+    check(graph, EMULATED, only(template), ["template"])
+
+
+def test_groups_holes_and_uneven_padding_run_by_the_template_on_the_emulated_gpu():
+    op = ops.Conv2d(groups=2, dilation=(2, 1), padding=(1, 0, 2, 1))
+    graph = Graph.of(apply(ops.Relu(), apply(op, image("NCHW", 1, 4, 7, 6), constant(6, 2, 3, 3))))
+    check(graph, EMULATED, only("conv2d_nchw.cuda"), ["template"])

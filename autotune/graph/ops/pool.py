@@ -48,7 +48,7 @@ class Pool2d(Operator):
     ceil_mode: bool = False
     count_include_pad: bool = False
 
-    def _windows(self) -> list[tuple[int, int, tuple[int, int], int]]:
+    def windows(self) -> list[tuple[int, int, tuple[int, int], int]]:
         """Return extent, step, padding and distance for each axis."""
         two = [each(self, n, getattr(self, n), 2) for n in ("pool_size", "strides", "dilation")]
         sides = sides_of(self, self.padding, 2)
@@ -63,7 +63,7 @@ class Pool2d(Operator):
         if inputs[0].ndim != 4:
             self.refuse("data", "of 4 dimensions", inputs[0])
         images = by_letter(self.layout, inputs[0].shape)
-        for axis, (extent, step, (before, after), hole) in zip("HW", self._windows(), strict=True):
+        for axis, (extent, step, (before, after), hole) in zip("HW", self.windows(), strict=True):
             room = images[axis] + before + after - (extent - 1) * hole - 1
             if room < 0:
                 self.refuse("pool_size", f"no larger than the padded {inputs[0]}", self.pool_size)
@@ -88,7 +88,7 @@ class Pool2d(Operator):
     def reference(self, *inputs: Array) -> Array:
         """Pool."""
         data = change_layout(inputs[0], self.layout, "NCHW")
-        numbers = self._windows()
+        numbers = self.windows()
 
         def windows(array: Array, outside: float) -> Array:
             around = ((0, 0), (0, 0), *[side for _, _, side, _ in numbers])
