@@ -40,6 +40,9 @@ TEST = [
     *PLOT,
     *PANDAS,
     *POSTGRESQL,
+    # What is exported is built with CMake, and made a wheel.
+    "cmake>=3.18",
+    "setuptools>=70.1",
     *BROWSER,
     *NVRTC,
 ]
@@ -86,7 +89,7 @@ setup(
             "**/*.html",
             "**/*.css",
             "**/*.js",
-            "**/*.LICENSE",
+            "**/*.LICENSE", "ship/files/*",
         ],
         "autotune.templates": ["kernels/*.cu", "kernels/*.c", "kernels/*.h"],
     },

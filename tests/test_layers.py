@@ -26,7 +26,7 @@ ROWS = [
     {"driver"},
     {"measure"},
     {"record"},
-    {"tuner", "interchange"},
+    {"tuner", "interchange", "ship"},
     {"auto_scheduler"},
     {"network"},
     {"torch"},

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from autotune.cli.log_entries import Group, read_logs
-from autotune.cli.log_output import refuse_input
+from autotune.cli.log_output import log_or_url, refuse_input
+from autotune.cli.modules import import_templates
+from autotune.cli.ship import ship
 from autotune.cli.tables import Table, say
 from autotune.interchange import READERS, Imported, import_files, read_t1, write_t4
 from autotune.record import LogWriter, best_of, write_log
@@ -119,24 +122,74 @@ def _say_of(one: Imported, guessed: bool) -> None:
 
 
 @click.command("export")
-@click.argument("paths", metavar="LOG...", nargs=-1, required=True, type=FILE)
-@click.option("--out", "-o", required=True, type=FILE, help="The file to write.")
-@click.option("--task", help="Only this task.")
+@click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=log_or_url)
 @click.option(
+    "--out",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The file to write, or with --to c the folder.",
+)
+@click.option("--task", "tasks", multiple=True, help="Only this task; may be given several times.")
+@click.option(
+    "--to",
     "--format",
     "form",
-    type=click.Choice(["t4"]),
+    type=click.Choice(["t4", "c"]),
     default="t4",
     show_default=True,
-    help="T4: results as the FAIR auto-tuning community exchanges them.",
+    help="t4: results as the FAIR auto-tuning community exchanges them. c: the best kernels as a "
+    "C library with CMake, and a Python package around it.",
 )
-def export(paths: tuple[Path, ...], out: Path, task: str | None, form: str) -> None:
-    """Write the trials of a log for other tools, such as those of Kernel Tuner.
+@click.option("--name", help="With --to c: name of the library; by default the folder's.")
+@click.option(
+    "--arch",
+    "archs",
+    multiple=True,
+    help="With --to c: also for this architecture, such as sm_80; may be given several times.",
+)
+@click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    default=["autotune.templates"],
+    show_default=True,
+    help="With --to c: module that registers the templates; may be given several times.",
+)
+def export(
+    paths: tuple[Path | str, ...],
+    out: Path,
+    tasks: tuple[str, ...],
+    form: str,
+    name: str | None,
+    archs: tuple[str, ...],
+    modules: tuple[str, ...],
+) -> None:
+    """Write the trials of a log for other tools, or its best kernels for C, C++ and Python.
 
-    Of several workloads each gets a file of its own, OUT with a number.
+    Without --to, the trials as tools such as those of Kernel Tuner read them; of several workloads
+    each gets a file of its own, OUT with a number.
+
+    With --to c the best kernel of each workload, as `apply_history_best` gives it: C text, or
+    cubins and PTX with a launcher, which pick by the shapes of the arrays. FILE.py is where the
+    templates of the log are: it is imported. The project needs nothing of autotune.
     """
-    refuse_input(out, paths)
-    logs = read_logs(paths, task)
+    files = [path for path in paths if isinstance(path, Path) and path.suffix == ".py"]
+    logs = [path for path in paths if path not in files]
+    if form == "c":
+        import_templates(modules, files)
+        ship(logs, out, tasks, name, archs)
+    else:
+        refuse_input(out, [path for path in logs if isinstance(path, Path)])
+        _write_t4(logs, out, tasks)
+
+
+def _write_t4(paths: Sequence[Path | str], out: Path, tasks: Sequence[str]) -> None:
+    """Write a file a workload."""
+    logs = read_logs(paths)
+    if tasks:
+        kept = [one for one in logs.groups if one.entries[0].inp.task.name in tasks]
+        logs = replace(logs, groups=kept)
     groups = [one for one in logs.groups if isinstance(one.entries[0].inp.task, Task)]
     if not groups:
         raise click.ClickException("there is nothing to write: no trial of a template")

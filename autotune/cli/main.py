@@ -20,7 +20,7 @@ COMMANDS = {
     "devices": ("autotune.cli.devices:devices", "List the devices kernels can be tuned for."),
     "export": (
         "autotune.cli.exchange:export",
-        "Write the trials of a log for other tuners.",
+        "Write the trials of a log for other tuners, or its kernels for C, C++ and Python.",
     ),
     "import": (
         "autotune.cli.exchange:import_",

@@ -38,7 +38,7 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
 
     A kernel whose flags name an architecture (``-arch=sm_90a``, ``-gencode=...``) gets that one.
     """
-    kernel = _instantiate(kernel)
+    kernel = instantiate(kernel)
     toolchain = nvcc_toolchain()
     nvcc = toolchain.command[0]
     arch = [] if flag_arch(kernel.flags) else [f"-arch={target.arch}"]
@@ -83,7 +83,7 @@ def nvrtc_recipe(kernel: Kernel, target: Target) -> Recipe:
     Raises:
         CompilerMissing: the library was not found.
     """
-    kernel = _instantiate(kernel)
+    kernel = instantiate(kernel)
     library = find_nvrtc()
     headers = _header_folder(library)
     arch = flag_arch(kernel.flags) or target.arch
@@ -109,7 +109,7 @@ def nvrtc_recipe(kernel: Kernel, target: Target) -> Recipe:
     return Recipe(kernel, identity, ".cubin", compile_in)
 
 
-def _instantiate(kernel: Kernel) -> Kernel:
+def instantiate(kernel: Kernel) -> Kernel:
     """Return the kernel with those instances of templates in its text that will be launched."""
     text = marks(kernel)
     if not text:

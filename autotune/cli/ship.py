@@ -1,0 +1,48 @@
+"""``autotune export --to c``: the best kernels of logs as a project of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from autotune.cli.tables import Table, say
+from autotune.measure.types import Pair
+from autotune.record import load_from_file
+from autotune.record.current import current_only
+from autotune.record.reader import source_name
+from autotune.ship import gather, library_name, write_project
+from autotune.tuner.result import title
+from autotune.utils.quantities import microseconds
+
+
+def ship(
+    logs: Sequence[Path | str],
+    out: Path,
+    tasks: Sequence[str],
+    name: str | None,
+    archs: Sequence[str],
+) -> None:
+    """Write a project of the best kernels of logs, and say what is in it."""
+    called = library_name(re.sub(r"\W", "_", out.resolve().name) if name is None else name)
+    pairs: list[Pair] = []
+    for log in logs:
+        records = load_from_file(log, races=True)
+        wanted = (pair for pair in records if not tasks or pair[0].task.name in tasks)
+        pairs += current_only(wanted, source_name(log))
+    shipment = gather(pairs, called, archs)
+    write_project(shipment, out)
+    rows = [
+        (
+            title(one.measure_input.task),
+            ", ".join(sorted({f"{i.arch} {i.kind}" for i in one.images})),
+            microseconds(one.result.seconds).removesuffix(" us"),
+            one.name,
+        )
+        for function in shipment.functions
+        for one in function.workloads
+    ]
+    say(Table(("workload", "for", "best us", "function"), rows, right=(2,)))
+    for line in shipment.left_out:
+        say(f"left out: {line}")
+    say(f"{len(rows)} kernels in {out}; see {out / 'README.md'}")

@@ -1,0 +1,252 @@
+"""What is exported: the best kernel of each workload of a log, compiled for each device class."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from autotune.driver import kernel_of
+from autotune.errors import AutotuneError, CompileError, KernelError
+from autotune.kernel import Argument, Kernel, launch_violation
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
+from autotune.record import best_of_each
+from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.cubin import symbols
+from autotune.runtime.compile.nvrtc_flags import flag_arch
+from autotune.runtime.compile.ptx import ptx_of
+from autotune.ship.names import unique_names
+from autotune.target import Target
+from autotune.task import Task
+
+Kind = Literal["cubin", "ptx", "c"]
+
+
+@dataclass(frozen=True)
+class Image:
+    """A kernel as it is shipped: machine code, PTX, or C text.
+
+    Attributes:
+        kind: which of these.
+        arch: ``"sm_90"``; of C text, the name of the CPU.
+        kernel: how it is launched.
+        content: the bytes.
+        symbols: the name of each entry in it.
+    """
+
+    kind: Kind
+    arch: str
+    kernel: Kernel
+    content: bytes
+    symbols: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """One workload: the record that it is from, and its kernel for each device class."""
+
+    measure_input: MeasureInput
+    result: MeasureResult
+    name: str
+    images: tuple[Image, ...]
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """What is passed to it, in order."""
+        return self.images[0].kernel.args
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of its arguments; that of a number is empty."""
+        return tuple(a.shape for a in self.arguments)
+
+
+@dataclass(frozen=True)
+class Function:
+    """The workloads of one task that take the same kinds of arguments."""
+
+    task: str
+    name: str
+    workloads: tuple[Shipped, ...]
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """What is passed; shapes are those of its first workload."""
+        return self.workloads[0].arguments
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """All that is exported.
+
+    Attributes:
+        name: of the library.
+        on_gpu: whether its kernels run on CUDA devices.
+        functions: what can be called.
+        left_out: what could not be exported, and why.
+    """
+
+    name: str
+    on_gpu: bool
+    functions: tuple[Function, ...]
+    left_out: tuple[str, ...]
+
+
+def gather(
+    records: Iterable[Pair], name: str, archs: Sequence[str] = (), timeout_s: float = 600.0
+) -> Shipment:
+    """Compile the best record of each workload.
+
+    Args:
+        records: of templates that are imported, all for the CPU or all for CUDA. Records of one
+            workload on several architectures are each used for their own.
+        name: of the library; a name that C takes.
+        archs: architectures to compile CUDA kernels for besides those of the records.
+        timeout_s: seconds the compiler may take for one kernel.
+
+    Raises:
+        KernelError: there is nothing to export, or records are for the CPU and for CUDA.
+    """
+    best = [pair for pair in best_of_each(records) if isinstance(pair[0].task, Task)]
+    if not best:
+        raise KernelError("export: there is no record of a template that worked")
+    kinds = {pair[0].target.backend.on_gpu for pair in best}
+    if len(kinds) > 1:
+        raise KernelError(
+            "export: the records are for the CPU and for CUDA, expected those of one of them; "
+            "choose some by --task"
+        )
+    on_gpu = kinds.pop()
+    by_workload: dict[str, list[Pair]] = {}
+    for pair in best:
+        by_workload.setdefault(str(Task.of(pair[0].task).workload), []).append(pair)
+    groups = [pairs for _, pairs in sorted(by_workload.items())]
+    # Compilers are processes of their own: as many threads wait for them as there are cores.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        whole = list(pool.map(lambda each: _whole(each, archs, on_gpu, timeout_s), groups))
+    left_out = [line for _, lines in whole for line in lines]
+    made = [
+        Shipped(*min(pairs, key=lambda pair: pair[1].seconds), "", images)
+        for pairs, (images, _) in zip(groups, whole, strict=True)
+        if images
+    ]
+    if not made:
+        raise KernelError("export: nothing could be exported: " + "; ".join(left_out))
+    return Shipment(name, on_gpu, tuple(_functions(name, made)), tuple(left_out))
+
+
+def _whole(
+    pairs: Sequence[Pair], archs: Sequence[str], on_gpu: bool, timeout_s: float
+) -> tuple[tuple[Image, ...], list[str]]:
+    """Return a workload's kernels, and what was left out."""
+    left_out: list[str] = []
+    return tuple(_images(pairs, archs, on_gpu, timeout_s, left_out)), left_out
+
+
+def _images(
+    pairs: Sequence[Pair],
+    archs: Sequence[str],
+    on_gpu: bool,
+    timeout_s: float,
+    left_out: list[str],
+) -> Iterator[Image]:
+    """Yield a workload's kernels: for the architectures of its records, then for others."""
+    if not on_gpu:
+        pair = min(pairs, key=lambda each: each[1].seconds)
+        yield from _attempt(pair, [_c_image], left_out, timeout_s)
+        return
+    own = {pair[0].target.arch: pair for pair in pairs}
+    # A kernel that was tuned for one architecture is the best guess for those near it.
+    wanted = sorted({*own, *archs}, key=_number)
+    for arch in wanted:
+        nearest = min(own, key=lambda one: (abs(_number(one) - _number(arch)), one))
+        makers = [_cubin_image, _ptx_image] if arch == wanted[-1] else [_cubin_image]
+        yield from _attempt(own[nearest], makers, left_out, timeout_s, arch)
+
+
+def _attempt(
+    pair: Pair,
+    makers: Sequence[Maker],
+    left_out: list[str],
+    timeout_s: float,
+    arch: str = "",
+) -> Iterator[Image]:
+    """Yield what can be made of a record for an architecture; note what cannot, and why."""
+    inp = pair[0]
+    task = Task.of(inp.task)
+    what = f"{task.name}{task.args}" + (f" for {arch}" if arch else "")
+    try:
+        kernel = kernel_of(task.realise(inp.config).what, inp.target)
+        if kernel.sizes is not None:
+            raise KernelError("its sizes are open")
+        for make in makers:
+            image = make(kernel, arch or inp.target.arch, timeout_s)
+            if image is not None:
+                yield image
+    except AutotuneError as error:
+        left_out.append(f"{what}: {str(error).strip().partition(chr(10))[0]}")
+
+
+def _c_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
+    """Return C text that compiles here; its functions get names of their own later."""
+    with tempfile.TemporaryDirectory(prefix="autotune-ship-") as folder:
+        output = compile_kernel(kernel, Target("c"), timeout_s=timeout_s, out_dir=folder)
+        built = Path(output.artifact).read_bytes()
+    return Image("c", arch, kernel, built, {one.entry: one.entry for one in kernel.calls})
+
+
+def _cubin_image(kernel: Kernel, arch: str, timeout_s: float) -> Image | None:
+    only = flag_arch(kernel.flags)
+    if only is not None and _number(only) != _number(arch):
+        raise KernelError(f"it is written for {only} only")
+    target = Target(f"cuda -arch={arch}")
+    if violation := launch_violation(kernel, target.limits):
+        raise KernelError(violation)
+    with tempfile.TemporaryDirectory(prefix="autotune-ship-") as folder:
+        output = compile_kernel(kernel, target, timeout_s=timeout_s, out_dir=folder)
+        cubin = Path(output.artifact).read_bytes()
+    return Image("cubin", only or arch, kernel, cubin, symbols(kernel, cubin))
+
+
+def _ptx_image(kernel: Kernel, arch: str, timeout_s: float) -> Image | None:
+    """Return PTX, from which drivers make code for later devices; None of one kind's own code."""
+    if flag_arch(kernel.flags) is not None:
+        return None
+    cubin = _cubin_image(kernel, arch, timeout_s)
+    if cubin is None:
+        return None
+    return replace(cubin, kind="ptx", content=ptx_of(kernel, arch, timeout_s))
+
+
+def _number(arch: str) -> int:
+    """Return 90 of ``sm_90`` and of ``sm_90a``."""
+    digits = "".join(c for c in arch if c.isdigit())
+    if not digits:
+        raise CompileError(f"expected an architecture such as sm_90, got {arch!r}")
+    return int(digits)
+
+
+Maker = Callable[[Kernel, str, float], Image | None]
+
+
+def _functions(library: str, made: Sequence[Shipped]) -> Iterator[Function]:
+    """Group workloads by what they take, and give everything its name."""
+    groups: dict[tuple[object, ...], list[Shipped]] = {}
+    for one in made:
+        taken = tuple((type(a), a.name, a.dtype, a.role, len(a.shape)) for a in one.arguments)
+        groups.setdefault((Task.of(one.measure_input.task).name, taken), []).append(one)
+    tasks = [str(key[0]) for key in groups]
+    wanted = [
+        (task, *([a.name for a in group[0].arguments] if tasks.count(task) > 1 else []))
+        for task, group in zip(tasks, groups.values(), strict=True)
+    ]
+    names = unique_names(library, wanted)
+    for task, name, group in zip(tasks, names, groups.values(), strict=True):
+        args = [(name, *Task.of(one.measure_input.task).args) for one in group]
+        each = unique_names("", args, taken=names)
+        workloads = tuple(replace(one, name=n) for one, n in zip(group, each, strict=True))
+        yield Function(task, name, workloads)

@@ -1,0 +1,135 @@
+"""The files of an exported project."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from autotune.errors import KernelError
+from autotune.runtime.compile.compilers import run_compiler
+from autotune.runtime.compile.toolchain import host_toolchain
+from autotune.ship.c_text import unit_text
+from autotune.ship.gather import Shipment
+from autotune.ship.rows import prefix_of, rows_of
+from autotune.version import __version__
+
+_MARK = "manifest.json"
+_TIMEOUT_S = 600.0
+
+
+def write_project(shipment: Shipment, folder: str | os.PathLike[str]) -> Path:
+    """Write a project, with its library and package built for this machine.
+
+    The folder appears whole, or what stood there stays. Two exports of the same records with the
+    same compilers are equal byte for byte.
+
+    Args:
+        shipment: what `gather` returned.
+        folder: where to; one that is there must be empty or an earlier export.
+
+    Raises:
+        KernelError: something else is there, or it cannot be written.
+        CompileError: there is no C compiler, or it does not take what was generated.
+    """
+    path = Path(folder)
+    if path.is_dir() and any(path.iterdir()) and not (path / _MARK).is_file():
+        raise KernelError(f"export: {path} is there and no earlier export; give another folder")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".autotune-ship-", dir=path.parent) as temporary:
+            whole = Path(temporary, "whole")
+            for name, content in project_files(shipment).items():
+                file = whole / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+            _build(shipment, whole)
+            whole.chmod(0o755)
+            if path.exists():
+                shutil.rmtree(path)
+            whole.replace(path)
+    except OSError as error:
+        raise KernelError(f"export: cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def project_files(shipment: Shipment) -> dict[str, bytes]:
+    """Return all files of a project but the library, by their names in it."""
+    rows = rows_of(shipment)
+    name = shipment.name
+    facts = {**rows, "name": name, "on_gpu": shipment.on_gpu, "version": __version__}
+    files = {
+        "CMakeLists.txt": _made("CMakeLists.txt", facts),
+        "README.md": _made("README.md", facts),
+        f"include/{name}.h": _made("header.h", facts),
+        f"src/{name}.c": _made("source.c", facts),
+        "src/tables.h": _text("tables.h"),
+        "example/main.c": _made("example.c", facts),
+        "python/pyproject.toml": _made("pyproject.toml", facts),
+        f"python/{name}/__init__.py": _made("package.py", facts),
+    }
+    images = [image for f in shipment.functions for w in f.workloads for image in w.images]
+    for image, row in zip(images, rows["images"], strict=True):
+        text = image.content
+        if image.kind == "c":
+            text = unit_text(image.kernel, image.content, prefix_of(name, row["id"])).encode()
+        files[row["file"]] = text
+    runtime = "runtime_cuda.h" if shipment.on_gpu else "runtime_cpu.h"
+    files[f"src/{runtime}"] = _text(runtime)
+    if shipment.on_gpu:
+        files["src/images.S"] = _made("images.S", facts)
+    hashes = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
+    manifest = {**rows["manifest"], "files": dict(sorted(hashes.items()))}
+    files[_MARK] = (json.dumps(manifest, indent=1) + "\n").encode()
+    files[f"python/{name}/{_MARK}"] = files[_MARK]
+    return files
+
+
+def _build(shipment: Shipment, folder: Path) -> None:
+    """Compile the library into the Python package."""
+    name = shipment.name
+    rows = rows_of(shipment)
+    compiler = host_toolchain()
+    objects = []
+    for number, unit in enumerate(
+        [{"file": f"src/{name}.c", "flags": ["-O2"]}, *rows["units"], *rows["assembly"]]
+    ):
+        out = f"unit{number}.o"
+        argv = [*compiler.command, "-fPIC", "-std=gnu11", "-Iinclude", "-Isrc", "-I.",
+                *unit["flags"], "-c", unit["file"], "-o", out]  # fmt: skip
+        run_compiler(name, argv, folder, _TIMEOUT_S)
+        objects.append(out)
+    library = f"python/{name}/lib{name}.so"
+    links = [*rows["link_flags"], *(["-ldl", "-lpthread"] if shipment.on_gpu else ["-lm"])]
+    argv = [*compiler.command, "-shared", "-o", library, *objects, *links]
+    run_compiler(name, argv, folder, _TIMEOUT_S)
+    for each in objects:
+        (folder / each).unlink()
+
+
+def _made(name: str, facts: Mapping[str, object]) -> bytes:
+    return _templates().get_template(f"{name}.jinja").render(facts).encode()
+
+
+def _text(name: str) -> bytes:
+    source, _, _ = _templates().loader.get_source(_templates(), name)  # type: ignore[union-attr]
+    return source.encode()
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("autotune.ship", "files"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )

@@ -1,0 +1,241 @@
+"""Projects of tuned kernels: built, called from C and Python, and equal when made twice."""
+
+import ctypes
+import filecmp
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import autotune
+from autotune.cli.main import main
+from autotune.errors import KernelError
+from autotune.record import load_from_file
+from autotune.ship import gather, library_name, write_project
+from tests.ship import exported
+
+CPU = [
+    ("gemm_nn.cpu", (16, 24, 32)),
+    ("gemm_nn.cpu", (8, 8, 8)),
+    ("softmax.cpu", (4, 16)),
+    ("tests.ship.steps", (100,)),
+    ("tests.ship.times", (10, 2)),
+    ("tests.ship.times", (10, 5)),
+]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    return exported.write(tmp_path_factory.mktemp("ship") / "best.log", *CPU)
+
+
+@pytest.fixture(scope="module")
+def project(log):
+    out = log.parent / "tuned"
+    done = CliRunner().invoke(main, ["export", str(log), "--to", "c", "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "6 kernels in" in done.output
+    return out
+
+
+@pytest.fixture(scope="module")
+def package(project):
+    return imported(project / "python" / "tuned")
+
+
+def imported(folder):
+    spec = spec_from_file_location(folder.name, folder / "__init__.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rand(*shape):
+    return np.random.default_rng(0).random(shape, "float32")
+
+
+def test_kernels_are_picked_by_shape_and_give_right_answers(package):
+    for m, n, k in ((16, 24, 32), (8, 8, 8)):
+        a, b, c = rand(m, k), rand(k, n), np.zeros((m, n), "float32")
+        package.gemm_nn_cpu(a, b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+    x, y = rand(4, 16), np.zeros((4, 16), "float32")
+    package.softmax_cpu(x, y)
+    np.testing.assert_allclose(y.sum(1), np.ones(4), rtol=1e-5)
+
+
+def test_numbers_constants_workspaces_and_several_kernels_are_handed_over(package):
+    x, bias, y, count = rand(100), rand(100) + 1, rand(100), np.zeros(1, "int32")
+    right, _ = exported.reference(np.float32(0.5), x, bias, y, count)
+    package.tests_ship_steps(0.5, x, bias, y, count)
+    np.testing.assert_allclose(y, right, rtol=1e-5)
+    assert count[0] == 100
+
+
+def test_what_no_kernel_was_exported_for_is_refused_in_words(package):
+    good = rand(8, 8)
+    for args, said in [
+        ((rand(9, 8), good, good.copy()), "nothing was exported for the shapes"),
+        ((good.astype("float64"), good, good.copy()), "a: expected a contiguous array of float32"),
+        ((good.T, good, good.copy()), "a: expected a contiguous array"),
+        ((good, good), "expected 3 arguments"),
+        ((good, 3, good.copy()), "b: expected an array"),
+    ]:
+        with pytest.raises(package.KernelError, match=said):
+            package.gemm_nn_cpu(*args)
+    frozen = good.copy()
+    frozen.flags.writeable = False
+    with pytest.raises(package.KernelError, match="c: it is read-only"):
+        package.gemm_nn_cpu(good, good, frozen)
+
+
+def test_workloads_that_shapes_do_not_tell_apart_are_called_by_name(project, package):
+    x, y = rand(10), np.zeros(10, "float32")
+    with pytest.raises(package.KernelError, match="several kernels have these shapes"):
+        package.tests_ship_times(x, y)
+    library = ctypes.CDLL(str(project / "python" / "tuned" / "libtuned.so"))
+    for factor in (2, 5):
+        function = getattr(library, f"tuned_tests_ship_times_10_{factor}")
+        assert function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data)) == 0
+        np.testing.assert_allclose(y, factor * x)
+
+
+def test_torch_tensors_are_taken_where_they_are(package):
+    torch = pytest.importorskip("torch")
+    a, b, c = torch.rand(8, 8), torch.rand(8, 8), torch.zeros(8, 8)
+    package.gemm_nn_cpu(a, b, c)
+    torch.testing.assert_close(c, a @ b)
+
+
+def test_the_cmake_project_builds_installs_and_runs(project, tmp_path):
+    cmake = shutil.which("cmake") or shutil.which("cmake", path=Path(sys.executable).parent)
+    if cmake is None:
+        cmake_module = pytest.importorskip("cmake")
+        cmake = str(Path(cmake_module.CMAKE_BIN_DIR) / "cmake")
+    build = tmp_path / "build"
+    run(cmake, "-S", project, "-B", build, f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'there'}")
+    run(cmake, "--build", build)
+    said = run(build / "example")
+    assert said.endswith("all kernels ran\n")
+    assert said.count(" sum ") == 7
+    assert "tuned_gemm_nn_cpu_16_24_32: c sum " in said
+    run(cmake, "--install", build)
+    assert {p.name for p in (tmp_path / "there").rglob("*") if p.is_file()} >= {"tuned.h"}
+
+
+def run(*words):
+    done = subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_c_plus_plus_program_uses_the_header(project, tmp_path):
+    (tmp_path / "main.cpp").write_text(
+        '#include "tuned.h"\n#include <cstdio>\n'
+        "int main() {\n"
+        "  float a[64], b[64], c[64];\n"
+        "  for (int i = 0; i < 64; i++) a[i] = i % 8 == i / 8, b[i] = i;\n"
+        "  int status = tuned_gemm_nn_cpu_8_8_8(a, b, c);\n"
+        "  const int64_t shape[] = {8, 9};\n"
+        '  std::printf("%d %g %s\\n", status, c[63],\n'
+        "    tuned_message(tuned_gemm_nn_cpu(a, shape, b, shape, c, shape)));\n}\n"
+    )
+    library = project / "python" / "tuned"
+    program = tmp_path / "program"
+    run("c++", "-Wall", "-Wextra", "-Werror", tmp_path / "main.cpp", f"-I{project / 'include'}",
+        f"-L{library}", "-ltuned", f"-Wl,-rpath,{library}", "-o", program)  # fmt: skip
+    assert run(program) == "0 63 no kernel was exported for these shapes\n"
+
+
+def test_two_exports_of_one_log_are_equal_byte_for_byte(log, project, tmp_path):
+    again = tmp_path / "tuned"
+    pairs = list(load_from_file(log))
+    write_project(gather(reversed(pairs), "tuned"), again)
+    assert files(again) == files(project)
+    different = [name for name in files(again) if not same(again / name, project / name)]
+    assert different == []
+
+
+def files(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def same(one, other):
+    return filecmp.cmp(one, other, shallow=False)
+
+
+def test_the_manifest_says_what_everything_is(project):
+    manifest = json.loads((project / "manifest.json").read_text())
+    gemm = next(f for f in manifest["functions"] if f["task"] == "gemm_nn.cpu")
+    assert [w["task_args"] for w in gemm["workloads"]] == [[16, 24, 32], [8, 8, 8]]
+    assert {"name", "config", "seconds", "images"} <= set(gemm["workloads"][0])
+    assert "src/tuned.c" in manifest["files"]
+
+
+def test_the_package_becomes_a_wheel_that_works_without_autotune(project, tmp_path):
+    tree = tmp_path / "python"
+    shutil.copytree(project / "python", tree)
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
+        "-w", tmp_path, tree)  # fmt: skip
+    (wheel,) = tmp_path.glob("*.whl")
+    target = tmp_path / "site"
+    shutil.unpack_archive(wheel, target, "zip")
+    code = (
+        "import sys; sys.modules['autotune'] = None\n"
+        "import numpy, tuned\n"
+        "a = numpy.eye(8, dtype='float32'); c = numpy.zeros_like(a)\n"
+        "tuned.gemm_nn_cpu(a, 3 * a, c); print(c.sum())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(target)}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout == "24.0\n", done.stderr
+
+
+def test_a_folder_of_somebody_else_is_left_alone(log, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    with pytest.raises(KernelError, match="no earlier export"):
+        write_project(gather(load_from_file(log), "tuned"), tmp_path / "mine")
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
+
+
+def test_a_name_that_c_does_not_take_is_refused():
+    for name in ("8bit", "a-b", "int", "", "x" * 100):
+        with pytest.raises(KernelError, match="give another by --name"):
+            library_name(name)
+
+
+def test_records_of_both_kinds_of_device_are_not_mixed(log, tmp_path):
+    cuda = exported.write(
+        tmp_path / "cuda.log", ("gemm_nn.cuda", (64, 64, 64)), target="cuda -arch=sm_90"
+    )
+    pairs = [*load_from_file(log), *load_from_file(cuda)]
+    with pytest.raises(KernelError, match="for the CPU and for CUDA"):
+        gather(pairs, "tuned")
+
+
+def test_a_log_without_good_records_says_so(tmp_path):
+    with pytest.raises(KernelError, match="no record of a template that worked"):
+        gather([], "tuned")
+
+
+def test_the_old_spelling_of_the_command_stays(log, tmp_path):
+    out = tmp_path / "t4.json"
+    words = ["export", str(log), "--format", "t4", "--task", "softmax.cpu", "-o", str(out)]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert json.loads(out.read_text())
+
+
+assert autotune  # the templates of the library are registered by the command
