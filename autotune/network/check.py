@@ -11,9 +11,9 @@ import numpy as np
 from autotune.errors import GraphError
 from autotune.graph import Constant, Result, Value
 from autotune.network.compiled import NetworkInstance
-from autotune.network.plan import Step
+from autotune.network.plan import Place, Step
 from autotune.runtime.arrays.array import array, empty
-from autotune.utils.check import Check
+from autotune.utils.check import Check, shown
 
 Numbers = dict[Value, Any]
 
@@ -82,7 +82,8 @@ def check(
             thousand numbers err by 1e-6, Winograd's convolutions by ten times as much.
 
     Raises:
-        GraphError: the network comes from a file, which does not say what it computes.
+        GraphError: the network comes from a file, which does not say what it computes; or what is
+            given for an input is of another shape, no numbers, or not a number.
     """
     asked = Check(GraphError, "check")
     asked.kind("instance", instance, NetworkInstance, "an instance of a network")
@@ -93,7 +94,10 @@ def check(
         raise GraphError("check: the network comes from a file; check what it was built from")
     if len(arrays) != len(plan.inputs):
         raise GraphError(f"check: expected {len(plan.inputs)} arrays, got {len(arrays)}")
-    given = dict(zip(plan.input_names, arrays, strict=True))
+    given = {
+        name: _given(name, place, value)
+        for name, place, value in zip(plan.input_names, plan.inputs, arrays, strict=True)
+    }
     known: Numbers = {}
     found = []
     for number, step in enumerate(plan.steps):
@@ -110,6 +114,22 @@ def check(
     return NetworkCheck(tuple(found), tolerance)
 
 
+def _given(name: str, place: Place, value: object) -> Any:
+    """Return what an input gets, rounded to its dtype."""
+    try:
+        with np.errstate(over="ignore"):
+            numbers = np.asarray(value, place.dtype)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"check: input {name!r}: expected numbers, got {shown(value)}") from error
+    if numbers.shape != place.shape:
+        raise GraphError(f"check: input {name!r}: expected {place.shape}, got {numbers.shape}")
+    if np.isnan(numbers).any():
+        raise GraphError(
+            f"check: input {name!r} has values that are not a number, with which nothing compares"
+        )
+    return numbers
+
+
 def _numbers(value: Value, known: Numbers, given: dict[str, Any]) -> Any:
     """Return the numbers of a value; of what only has another shape, from what it is made of."""
     if value not in known:
@@ -120,9 +140,7 @@ def _numbers(value: Value, known: Numbers, given: dict[str, Any]) -> Any:
             results = value.node.op.reference(*inputs)
             known[value] = results[value.index] if isinstance(results, tuple) else results
         else:
-            # As the network gets it, which rounds what comes in another type.
-            numbers = np.asarray(given[value.name], value.dtype)  # type: ignore[attr-defined]
-            known[value] = numbers
+            known[value] = given[value.name]  # type: ignore[attr-defined]
     return known[value]
 
 

@@ -90,7 +90,7 @@ class NetworkInstance:
     Threads need an instance each, since inputs and outputs are its own; they may run together.
 
     Attributes:
-        inputs, outputs: arrays on the device, written and read by each run.
+        inputs, outputs: arrays on the device, written and read by each run; zeros at first.
         program: all kernels.
     """
 
@@ -98,8 +98,8 @@ class NetworkInstance:
         plan = network.plan
         self.network = network
         self.device = where
-        self.inputs = [empty(each.shape, each.dtype, where) for each in plan.inputs]
-        self.outputs = [empty(each.shape, each.dtype, where) for each in plan.outputs]
+        self.inputs = [_zeros(each, where) for each in plan.inputs]
+        self.outputs = [_zeros(each, where) for each in plan.outputs]
         self.constants = [_weight(each, where) for each in plan.constants]
         self.arena = empty((max(plan.memory.bytes, 1),), "uint8", where)
         self._converted: set[int] = set()
@@ -170,9 +170,10 @@ class NetworkInstance:
         """Copy values to an input; those of another dtype are converted, which is logged once.
 
         Raises:
-            GraphError: the input's dtype cannot hold them.
+            GraphError: there is no such input, or its dtype cannot hold the values.
             KernelError: the shape is another.
         """
+        Check(GraphError, "set_input").whole("index", index, least=0, most=len(self.inputs) - 1)
         name = self.network.plan.input_names[index]
         said = index in self._converted
         if set_input(name, self.inputs[index], values, said):
@@ -233,6 +234,13 @@ class NetworkInstance:
         self.run()
         timing = take_timing(self.program.sampler(), options or TimeOptions())
         return BenchmarkResult(timing.samples_s, timing)
+
+
+def _zeros(place: Place, where: Device) -> NDArray:
+    """Return an array of zeros: what nobody has set or computed yet is nobody else's numbers."""
+    made = empty(place.shape, place.dtype, where)
+    made.fill_bytes(0)
+    return made
 
 
 def _weight(constant: Constant, where: Device) -> NDArray:

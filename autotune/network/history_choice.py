@@ -49,6 +49,10 @@ class History:
 
     def __init__(self, log: LogPath | NetworkLog) -> None:
         self.log = log if isinstance(log, NetworkLog) else NetworkLog.read(log)
+        if not self.log.path.exists():
+            logger.warning(
+                "History: there is no log %s; check the path: networks run untuned", self.log.path
+            )
         self._raced = {
             (note["function"], note["target"]): note
             for note in self.log.notes

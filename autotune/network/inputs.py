@@ -7,7 +7,7 @@ import logging
 import ml_dtypes
 import numpy as np
 
-from autotune.errors import GraphError
+from autotune.errors import GraphError, KernelError
 from autotune.graph import Array
 from autotune.runtime.arrays.array import NDArray, numpy_dtype
 
@@ -26,6 +26,13 @@ def set_input(name: str, own: NDArray, given: object, said: bool = False) -> boo
         GraphError: values would be changed by more than rounding.
         KernelError: they have another shape, or are no numbers.
     """
+    try:
+        return _set_input(name, own, given, said)
+    except KernelError as error:
+        raise KernelError(f"input {name!r}: {error}") from error
+
+
+def _set_input(name: str, own: NDArray, given: object, said: bool) -> bool:
     if isinstance(given, NDArray) and given.dtype == own.dtype:
         own.copyfrom(given)
         return False

@@ -65,7 +65,7 @@ def load_param_dict(data: bytes | bytearray) -> dict[str, NDArray]:
     reader = _Reader(bytes(data))
     try:
         return _read(reader)
-    except (ValueError, KernelError) as error:
+    except (ValueError, KernelError, struct.error) as error:
         if isinstance(error, GraphError):
             raise
         raise GraphError(f"load_param_dict: expected {expected}, got others: {error}") from error

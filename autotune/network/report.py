@@ -67,7 +67,9 @@ def report(instance: NetworkInstance, rounds: int = 11, floors: bool = True) -> 
         floors: whether to tell what each kernel takes at least; the device's rates are measured
             for it, once for each machine.
     """
-    Check(GraphError, "report").whole("rounds", rounds, least=1)
+    check = Check(GraphError, "report")
+    check.kind("instance", instance, NetworkInstance, "an instance of a network")
+    check.whole("rounds", rounds, least=1)
     instance.run()
     samples = [instance.step_seconds() for _ in range(rounds)]
     medians = [statistics.median(each) for each in zip(*samples, strict=True)]

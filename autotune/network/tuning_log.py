@@ -24,6 +24,9 @@ from autotune.utils.check import Check
 
 logger = logging.getLogger("autotune")
 
+# Whoever spent more than this many seconds on a network (a century) did not.
+_LONGEST_S = 3e9
+
 
 @dataclass
 class NetworkLog:
@@ -94,9 +97,18 @@ class NetworkLog:
             self.notes.append(note)
 
     def spent_s(self, network: str) -> float:
-        """Return the seconds that were spent on tuning a network, by its digest."""
+        """Return the seconds that were spent on tuning a network, by its digest.
+
+        What nobody can have spent, such as an infinite time, is passed over.
+        """
         told = [note.get("spent_s") for note in self.notes if note.get("network") == network]
-        return max((float(t) for t in told if isinstance(t, (int, float)) and t > 0), default=0.0)
+        return max(map(_spent_s, told), default=0.0)
+
+
+def _spent_s(told: object) -> float:
+    if not isinstance(told, (int, float)) or isinstance(told, bool):
+        return 0.0
+    return float(told) if 0 < told < _LONGEST_S else 0.0
 
 
 def write_note(path: LogPath, note: Mapping[str, object]) -> None:

@@ -63,15 +63,13 @@ class Check:
         self, name: str, value: Any, least: float = -math.inf, most: float = math.inf
     ) -> float:
         """Return a finite number within bounds."""
-        right = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not right or not math.isfinite(value) or not least <= value <= most:
+        if not _is_finite(value) or not least <= value <= most:
             self.refuse(name, "a number" + _bounds(least, most), value)
         return float(value)
 
     def seconds(self, name: str, value: Any) -> float:
         """Return a finite number of seconds above 0."""
-        right = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not right or not math.isfinite(value) or value <= 0:
+        if not _is_finite(value) or value <= 0:
             self.refuse(name, "positive seconds", value)
         return float(value)
 
@@ -126,6 +124,15 @@ def is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bo
     """Return whether a value is a whole number within bounds; booleans are none."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     return whole and bool(least <= value <= most)
+
+
+def _is_finite(value: Any) -> bool:
+    """Return whether a value is a number that a float can be; booleans are none."""
+    try:
+        right = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        return right and math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
 
 
 def _bounds(least: float, most: float) -> str:
