@@ -9,6 +9,9 @@ from autotune.graph import Value
 from autotune.graph.fuse import Function
 
 ALIGNMENT = 256
+# Of what a kernel reads or writes: it may do so by vectors.
+_VECTOR_ALIGNMENT = 64
+Aliases = Mapping[Value, tuple[Value, int]]
 
 
 @dataclass(frozen=True)
@@ -19,14 +22,15 @@ class MemoryPlan:
         offsets: bytes from the start; values that share memory have the same one.
         bytes: of the whole block.
         least: what any plan needs: the most that is alive at one time.
-        aliases: values that lie in the memory of another one, with that one: the same numbers in
-            another shape, or written over numbers that nobody reads any more.
+        aliases: values that lie in the memory of another one, with that one and the bytes from its
+            start: the same numbers in another shape, parts of numbers that are joined, or written
+            over numbers that nobody reads any more.
     """
 
     offsets: Mapping[Value, int]
     bytes: int
     least: int
-    aliases: Mapping[Value, Value]
+    aliases: Aliases
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,12 @@ def plan_memory(
 
 def _aliases(
     functions: Sequence[Function], outside: set[Value], in_place: Sequence[Sequence[Value]]
-) -> dict[Value, Value]:
-    """Return which values are others: reshaped, or written over what nobody reads any more."""
-    aliases = {f.outputs[0]: f.inputs[0] for f in functions if f.is_free}
+) -> Aliases:
+    """Return which values are others: reshaped, joined, or written over what nobody reads."""
+    aliases = {f.outputs[0]: (f.inputs[0], 0) for f in functions if f.is_free}
+    for function in functions:
+        if function.joins and function.outputs[0] not in outside:
+            aliases |= _parts(function, outside, aliases)
     last: dict[Value, int] = {}
     for step, function in enumerate(functions):
         for value in (*function.inputs, *function.outputs):
@@ -92,19 +99,49 @@ def _aliases(
         result = function.outputs[0]
         if result in outside or result in aliases:
             continue
-        roots = (origin(value, aliases) for value in offered)
-        taken = next((root for root in roots if root not in outside and last[root] == step), None)
-        if taken is not None:
-            aliases[result] = taken
-            last[taken] = last[result]
+        for value in offered:
+            root = origin(value, aliases)
+            if root not in outside and last[root] == step:
+                aliases[result] = value, 0
+                last[root] = last[result]
+                break
     return aliases
 
 
-def origin(value: Value, aliases: Mapping[Value, Value]) -> Value:
-    """Return the value whose memory another one is."""
+def _parts(function: Function, outside: set[Value], aliases: Aliases) -> Aliases:
+    """Return where values lie in what they are joined to; nothing where they cannot."""
+    result, at = function.outputs[0], 0
+    parts: dict[Value, tuple[Value, int]] = {}
+    for value in function.inputs:
+        root, offset = resting(value, aliases)
+        whole = offset == 0 and root.type.bytes == value.type.bytes
+        if not whole or root in outside or root in parts or at % _VECTOR_ALIGNMENT:
+            return {}
+        parts[root] = result, at
+        at += value.type.bytes
+    return parts
+
+
+def resting(value: Value, aliases: Aliases) -> tuple[Value, int]:
+    """Return the value in whose memory another one lies, and at how many bytes."""
+    at = 0
     while value in aliases:
-        value = aliases[value]
-    return value
+        value, further = aliases[value]
+        at += further
+    return value, at
+
+
+def origin(value: Value, aliases: Aliases) -> Value:
+    """Return the value in whose memory another one lies."""
+    return resting(value, aliases)[0]
+
+
+def is_done(function: Function, aliases: Aliases) -> bool:
+    """Return whether nothing needs to run for a function, as its result is where it has to be."""
+    result = function.outputs[0]
+    return function.is_free or (
+        function.joins and origin(function.inputs[0], aliases) is origin(result, aliases)
+    )
 
 
 def _align(size: int) -> int:
@@ -112,7 +149,7 @@ def _align(size: int) -> int:
 
 
 def _lives(
-    functions: Sequence[Function], outside: set[Value], aliases: Mapping[Value, Value]
+    functions: Sequence[Function], outside: set[Value], aliases: Aliases
 ) -> dict[Value, _Life]:
     found: dict[Value, _Life] = {}
     for step, function in enumerate(functions):

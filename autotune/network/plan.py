@@ -11,7 +11,14 @@ from autotune.graph import Constant, Graph, TensorType, Value
 from autotune.graph.fuse import Function, partition
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, units_of
-from autotune.network.memory import MemoryPlan, origin, plan_memory
+from autotune.network.memory import (
+    Aliases,
+    MemoryPlan,
+    is_done,
+    origin,
+    plan_memory,
+    resting,
+)
 from autotune.target import Target
 
 # On a GPU functions run side by side: of so many in a row none takes memory that another reads.
@@ -122,7 +129,7 @@ def plan_units(graph: Graph, units: Sequence[Unit], target: Target) -> Execution
         v: (Home.INPUT, i) for i, v in enumerate(graph.inputs)
     }
     outside |= {v: (Home.CONSTANT, i) for i, v in enumerate(constants)}
-    free = {f.outputs[0]: f.inputs[0] for f in functions if f.is_free}
+    free = {f.outputs[0]: (f.inputs[0], 0) for f in functions if f.is_free}
     outputs, copies = [], []
     for i, value in enumerate(graph.outputs):
         root = origin(value, free)
@@ -175,23 +182,26 @@ def _constants(graph: Graph, units: Sequence[Unit]) -> tuple[Constant, ...]:
     return tuple(dict.fromkeys(v for v in (*read, *graph.outputs) if isinstance(v, Constant)))
 
 
+def _place(value: Value, homes: Mapping[Value, tuple[Home, int]], aliases: Aliases) -> Place:
+    root, offset = resting(value, aliases)
+    home, at = homes[root]
+    return Place(home, at + offset, value.shape, value.dtype)
+
+
 def _steps(
     units: Sequence[Unit],
     homes: Mapping[Value, tuple[Home, int]],
-    aliases: Mapping[Value, Value],
+    aliases: Aliases,
 ) -> tuple[tuple[Unit, ...], tuple[Step, ...]]:
     numbers: dict[str, int] = {}
     kernels: list[Unit] = []
     steps = []
     for unit in units:
-        if unit.function.is_free:
+        if is_done(unit.function, aliases):
             continue
         number = numbers.setdefault(unit.key, len(kernels))
         if number == len(kernels):
             kernels.append(unit)
-        places = tuple(
-            Place(*homes[origin(value, aliases)], value.shape, value.dtype)
-            for value in unit.arguments
-        )
+        places = tuple(_place(value, homes, aliases) for value in unit.arguments)
         steps.append(Step(number, places, unit))
     return tuple(kernels), tuple(steps)

@@ -48,6 +48,65 @@ def test_a_kernel_of_a_network_may_work_in_place_on_the_emulated_gpu():
     assert relative(got.numpy(), graph.run(*arrays)[0]) < 1e-5
 
 
+def joined(graph):
+    network = compile_network(graph, "c", jobs=2)
+    arrays = inputs_of(graph)
+    got = [each.numpy() for each in network.instance()(*arrays)]
+    for one, want in zip(got, graph.run(*arrays), strict=True):
+        assert relative(one, want) < 1e-5
+    return [unit.function.name for unit in network.plan.kernels]
+
+
+def halves(batch, width=4):
+    data = Variable(TensorType((batch, width, 4, 4)), "data")
+    return data, apply(ops.Relu(), data), apply(ops.Tanh(), data)
+
+
+def barrier(value):
+    """Something that no function fuses with what comes before or after."""
+    return apply(ops.MaxPool2d(pool_size=(3,), padding=(1,)), value)
+
+
+def test_values_that_are_joined_are_computed_where_they_belong():
+    data, one, two = halves(1)
+    both = apply(ops.Concatenate(along=1), barrier(one), barrier(two))
+    assert not any("concatenate" in name for name in joined(Graph.of(barrier(both))))
+    # Parts may be joined again, and read elsewhere before and after.
+    again = apply(ops.Concatenate(along=1), both, barrier(data))
+    parts = barrier(apply(ops.Relu(), barrier(one))), barrier(again), barrier(both)
+    assert joined(Graph.of(*parts))
+
+
+def test_values_are_joined_by_a_kernel_where_their_memory_cannot_be_one():
+    def names(batch, width, along, *others):
+        _, one, two = halves(batch, width)
+        parts = [barrier(one), barrier(two), *(barrier(each) for each in others)]
+        both = apply(ops.Concatenate(along=along), *parts)
+        return joined(Graph.of(barrier(both)))
+
+    assert "fused_concatenate" in names(2, 4, 1)  # images of a batch lie between
+    assert "fused_concatenate" in names(1, 4, 2)
+    _, one, two = halves(1)
+    twice = barrier(one)
+    same = Graph.of(barrier(apply(ops.Concatenate(along=1), twice, twice)))
+    assert "fused_concatenate" in joined(same)
+    elsewhere = apply(ops.Concatenate(along=1), twice, barrier(two))
+    assert "fused_concatenate" in joined(Graph.of(elsewhere))  # the network's output
+
+
+def test_a_part_is_not_written_over_while_the_joined_value_is_read():
+    _, one, two = halves(1)
+    part = barrier(one)
+    both = apply(ops.Concatenate(along=1), part, barrier(two))
+    changed = barrier(apply(ops.Tanh(), apply(ops.Relu(), part)))
+    graph = Graph.of(changed, barrier(both))
+    joined(graph)
+    network = compile_network(graph, "c", opt_level=0, jobs=2)
+    arrays = inputs_of(graph)
+    for got, want in zip(network.instance()(*arrays), graph.run(*arrays), strict=True):
+        assert relative(got.numpy(), want) < 1e-5
+
+
 @pytest.mark.parametrize(
     "pipeline", [passes.RELAY_CPU, passes.RELAY_TEMPLATES], ids=lambda p: p.name
 )

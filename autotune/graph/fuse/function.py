@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,6 +60,17 @@ class Function:
         """Whether it only gives its input another shape, which needs no kernel."""
         single = len(self.graph.inputs) == 1
         return single and all(isinstance(n.op, _MOVES_NOTHING) for n in self.graph.nodes)
+
+    @property
+    def joins(self) -> bool:
+        """Whether it only puts its inputs one after another in memory."""
+        nodes = self.graph.nodes
+        if len(nodes) != 1 or not isinstance(nodes[0].op, ops.Concatenate):
+            return False
+        if nodes[0].inputs != self.graph.inputs:  # one of them twice
+            return False
+        shape, along = nodes[0].output.shape, nodes[0].op.along
+        return math.prod(shape[: along % len(shape)]) == 1
 
     def cut(self, count: int) -> tuple[Function, Function] | None:
         """Return two functions: the first ``count`` nodes, and the rest, which reads their result.
