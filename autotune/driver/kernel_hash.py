@@ -23,7 +23,7 @@ from types import CodeType
 from typing import Any
 
 from autotune.driver.step_rows import binary_rows
-from autotune.kernel import Kernel, SourceKernel
+from autotune.kernel import Argument, Kernel, SourceKernel, Workspace
 from autotune.runtime.compile.user_headers import header_contents
 from autotune.target import Target
 from autotune.te import Schedule, Tensor
@@ -34,6 +34,7 @@ from autotune.te.tensor import ComputeOp
 LENGTH = 16
 _PARSING = threading.Lock()
 _ATTEMPTS = 5
+_SHARED = {Argument, Workspace}
 
 
 def kernel_hash(output: object, target: Target, rendered: Kernel | None = None) -> str | None:
@@ -61,8 +62,8 @@ def kernel_hash(output: object, target: Target, rendered: Kernel | None = None) 
 def of_source(kernel: Kernel, reference: Callable[..., object] | None) -> str:
     """Return the hash of a hand-written kernel."""
     headers, flags = header_contents(kernel.source, kernel.flags)
-    facts = [kernel.name, kernel.language, _plain(kernel.args), _plain(kernel.calls)]
-    facts += [_plain(kernel.workspace), flags, headers, _identity(reference)]
+    parts = [_plain_part(kernel.args), _plain(kernel.calls), _plain_part(kernel.workspace)]
+    facts = [kernel.name, kernel.language, *parts, flags, headers, _identity(reference)]
     return _digest([json.dumps(facts), kernel.source])
 
 
@@ -77,6 +78,17 @@ def of_schedule(schedule: Schedule, args: Iterable[object]) -> str:
 
 def _digest(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()[:LENGTH]
+
+
+def _plain_part(part: tuple[object, ...]) -> object:
+    """Return what `_plain` does; trials of one workload share most parts of their kernels."""
+    # Of these, which hold texts and whole numbers only, equal ones have equal JSON.
+    return _plain_once(part) if {*map(type, part)} <= _SHARED else _plain(part)
+
+
+@functools.lru_cache(maxsize=1024)
+def _plain_once(part: tuple[object, ...]) -> object:
+    return _plain(part)
 
 
 def _plain(value: object) -> object:

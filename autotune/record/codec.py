@@ -40,6 +40,7 @@ FAILED_COST = 1e9
 Protocol = Literal["json", "pickle"]
 
 _KEYS = frozenset(("input", "config", "result", "version", "tvm_version", "error_msg"))
+_ENCODE = json.JSONEncoder(default=plain).encode
 # Most characters of a reason for which a line is no record.
 WORDS = 300
 
@@ -55,9 +56,9 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
     check = Check(RecordError, "encode")
     check.kind("inp", inp, MeasureInput, "a MeasureInput")
     check.kind("result", result, MeasureResult, "a MeasureResult")
-    taken = sorted(set(result.evidence.others) & _KEYS)
-    if taken:
-        raise RecordError(f"extra keys {', '.join(taken)} would hide those of the record itself")
+    if taken := _KEYS.intersection(result.evidence.others):
+        names = ", ".join(sorted(taken))
+        raise RecordError(f"extra keys {names} would hide those of the record itself")
     costs = list(result.costs) if result.error_no == 0 else [FAILED_COST]
     row: dict[str, object] = {
         **written(inp),
@@ -68,7 +69,7 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
     if result.error_msg:
         row["error_msg"] = shorten_message(result.error_msg)
     try:
-        return json.dumps({**row, **to_json(result.evidence)}, default=plain)
+        return _ENCODE({**row, **to_json(result.evidence)})
     except (TypeError, ValueError) as error:
         raise RecordError(f"task {inp.task.name!r}: no JSON form: {error}") from error
 

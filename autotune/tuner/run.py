@@ -28,7 +28,7 @@ from autotune.tuner.screening import Screening
 from autotune.tuner.stop import Progress, Stop
 from autotune.tuner.strategy import Strategy
 from autotune.tuner.watchers import Watchers
-from autotune.utils.interrupts import interrupts_deferred
+from autotune.utils.interrupts import interrupts_deferrable, interrupts_deferred
 from autotune.workload import Candidate, Workload
 
 logger = logging.getLogger("autotvm")
@@ -130,7 +130,8 @@ class Run:
         GLOBAL_SCOPE.in_tuning = True
         try:
             self._begin()
-            self._run(measure_option, reproducible)
+            with interrupts_deferrable():
+                self._run(measure_option, reproducible)
         except BaseException as error:
             self._why = ended_by(error)
             raise
@@ -150,7 +151,7 @@ class Run:
             return []
         line = self._line(session, reproducible)
         try:
-            with line:
+            with line, interrupts_deferrable():
                 fed = self._feed(line, self.measured + trials, reproducible)
         finally:
             left = self._cut_off(line)

@@ -34,6 +34,7 @@ from autotune.errors import AutotuneError
 _PACKAGE = Path(__file__).parent.parent
 _HEADER = struct.Struct("<I")
 _MOST_BYTES = 1 << 30  # a longer reply is garbage
+_DECODE = json.JSONDecoder().decode  # `json.loads` first finds out how bytes are encoded
 _OUTPUT_KEPT = 4096  # bytes of the child's own output kept for messages
 _MOST_READS = 16  # of the output at a time: a child that prints without end must not hold us
 
@@ -172,6 +173,7 @@ class Child:
         self._armed_fd = armed_read
         self._armed = select.poll()
         self._armed.register(armed_read, select.POLLIN)
+        self._may_be_paused = False
         self._poll = select.poll()
         self._poll.register(reply_read, select.POLLIN)
         self._poll.register(output_read, select.POLLIN)
@@ -225,7 +227,7 @@ class Child:
 
     def _decoded(self, payload: bytes) -> object:
         try:
-            return json.loads(payload)
+            return _DECODE(payload.decode())
         except ValueError as error:
             self.kill()
             raise ChildDied(f"it sent garbage\nprocess {self.pid}: {payload[:80]!r}") from error
@@ -278,7 +280,10 @@ class Child:
         One that is still starting goes on: until it has asked to be woken when its parent ends, it
         would stay stopped for ever if that happened now.
         """
-        if not self._closed and self._armed.poll(0):
+        if self._closed:
+            return
+        if self._may_be_paused or self._armed.poll(0):
+            self._may_be_paused = True
             self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:

@@ -5,34 +5,84 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+
+class _Handler(AbstractContextManager[None]):
+    """Stands in for Python's own handler of Ctrl-C; entered, it keeps the first one for later.
+
+    Used in the main thread only, where signals are handled.
+
+    Attributes:
+        installed: whether it stands in now.
+    """
+
+    def __init__(self) -> None:
+        self.installed = False
+        self._depth = 0
+        self._came = False
+
+    def __call__(self, number: int, frame: object) -> None:
+        if not self._depth or self._came:
+            self._came = False
+            raise KeyboardInterrupt
+        self._came = True
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._depth -= 1
+        if self._came and not self._depth:
+            self._came = False
+            if kind is None:
+                raise KeyboardInterrupt
+
+
+_HANDLER = _Handler()
+_NOTHING = nullcontext()
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
-def interrupts_deferred() -> Iterator[None]:
+def interrupts_deferrable() -> Iterator[None]:
+    """Let `interrupts_deferred` cost next to nothing in the block, where it is used often.
+
+    The system is told once of the handler, not twice a use. Until the first use, and between uses,
+    Ctrl-C interrupts at once, as it does without.
+    """
+    own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not (own and _in_main_thread()):
+        yield
+        return
+    try:
+        _HANDLER.installed = True
+        signal.signal(signal.SIGINT, _HANDLER)
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is _HANDLER:  # else a callback set another
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        _HANDLER.installed = False
+
+
+def interrupts_deferred() -> AbstractContextManager[None]:
     """Let Ctrl-C wait for the end of the block; a second one interrupts at once.
 
     Only the main thread gets interrupts, and only Python's own handler is stood in for: elsewhere
     the block runs as it is.
 
     Raises:
-        KeyboardInterrupt: after the block, if there was one in it.
+        KeyboardInterrupt: after the block, if there was one in it, unless the block raised.
     """
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-    came: list[int] = []
+    if not _in_main_thread():
+        return _NOTHING
+    return _HANDLER if _HANDLER.installed else _installed()
 
-    def note(number: int, _: object) -> None:
-        if came:
-            raise KeyboardInterrupt
-        came.append(number)
 
-    signal.signal(signal.SIGINT, note)
-    try:
+@contextmanager
+def _installed() -> Iterator[None]:
+    with interrupts_deferrable(), _HANDLER if _HANDLER.installed else _NOTHING:
         yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if came:
-        raise KeyboardInterrupt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from autotune.driver import kernel_hash, kernel_of
 from autotune.errors import AutotuneError
@@ -37,7 +37,7 @@ def realise(measure_input: MeasureInput) -> Realised | BuildResult:
     try:
         made = workload.realise(candidate)
         kernel = kernel_of(made.what, target)
-        kernel = replace(kernel, kernel_hash=kernel_hash(made.what, target, kernel) or "")
+        kernel = kernel.hashed(kernel_hash(made.what, target, kernel) or "")
         refused = launch_violation(kernel, target.limits) or _open_sizes(kernel)
     except AutotuneError as error:
         refused = f"{type(error).__name__}: {error}"

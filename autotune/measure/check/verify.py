@@ -78,8 +78,11 @@ class VerifyPolicy:
 
     def sampled(self, measure_input: MeasureInput, output_bytes: int = 0) -> bool:
         """Whether this trial is checked even if it is not the best."""
+        share = self.share(output_bytes)
+        if share >= 1:
+            return True
         text = f"{measure_input.task.name} {measure_input.key}"
-        return zlib.crc32(text.encode()) < self.share(output_bytes) * 2**32
+        return zlib.crc32(text.encode()) < share * 2**32
 
     def check(self, measure_input: MeasureInput, kernel: Kernel) -> When:
         """Return when a trial is checked."""

@@ -200,15 +200,17 @@ def evidence_of(timing: Timing) -> Evidence:
     """Return what a record keeps of a timing besides the costs."""
     some = bool(timing.dropped or timing.throttled)
     clocks = timing.clocks
-    return Evidence(
-        ci95=(timing.ci95[0], timing.ci95[1]),
-        noise_floor=timing.noise_floor,
-        samples=len(timing.samples_s),
-        number=timing.number,
-        cut_short=timing.cut_short or None,
-        dropped=timing.dropped if some else None,
-        throttled=timing.throttled if some else None,
-        clocks=None if clocks is None else _told(clocks),
+    return Evidence.known(
+        {
+            "ci95": timing.ci95,
+            "noise_floor": timing.noise_floor,
+            "samples": len(timing.samples_s),
+            "number": timing.number,
+            "cut_short": timing.cut_short or None,
+            "dropped": timing.dropped if some else None,
+            "throttled": timing.throttled if some else None,
+            "clocks": None if clocks is None else _told(clocks),
+        }
     )
 
 
