@@ -3,6 +3,7 @@
     python -m benchmarks.call                 # a GPU with torch: everything
     python -m benchmarks.call --target llvm   # the CPU, against a call by ctypes
     python -m benchmarks.call --python        # as it is where no C compiler is found
+    python -m benchmarks.call --calls-only    # without graph, streams, threads and operators
 
 Host time is that of the calling thread from call to return, in batches of calls with a wait for
 the device between them: the median of the batches, in microseconds, and their spread. The kernels
@@ -49,17 +50,19 @@ def touch(count: int, language: str) -> autotune.SourceKernel:
     return autotune.SourceKernel("touch", text, args, grid=1, block=1)
 
 
-def host_us(call: Callable[[], object], wait: Callable[[], object]) -> tuple[float, float]:
+def host_us(
+    call: Callable[[], object], wait: Callable[[], object], calls: int = CALLS
+) -> tuple[float, float]:
     """Return the median microseconds of a call over the batches, and their spread."""
-    for _ in range(CALLS):
+    for _ in range(calls):
         call()
     wait()
     taken = []
     for _ in range(BATCHES):
         started = time.perf_counter()
-        for _ in range(CALLS):
+        for _ in range(calls):
             call()
-        taken.append((time.perf_counter() - started) / CALLS * 1e6)
+        taken.append((time.perf_counter() - started) / calls * 1e6)
         wait()
     quartiles = statistics.quantiles(taken, n=4)
     return statistics.median(taken), quartiles[2] - quartiles[0]
@@ -137,6 +140,45 @@ extern "C" __global__ void spin(float *a) {
 """
 
 
+def compiled(torch: Any, calls: int = 20) -> dict[str, Any]:
+    """Return microseconds a call as an operator: eager, and of a compiled chain of them."""
+    text = 'extern "C" __global__ void next(const float *a, float *b) { b[0] = a[0] + 1; }'
+    args = [autotune.arg("a", (SIZE,)), autotune.arg("b", (SIZE,), role="out")]
+    kernel = autotune.SourceKernel("next", text, args, grid=1, block=1)
+    op = autotune.torch.as_op(autotune.build(kernel, target="cuda"), "autotune_benchmarks::next")
+
+    def chain(x: Any) -> Any:
+        for _ in range(calls):
+            x = op(x)
+        return x
+
+    x = torch.zeros(SIZE, device="cuda")
+    a = torch.zeros(64, 64, device="cuda")
+
+    def products(y: Any) -> Any:
+        for _ in range(calls):
+            y = torch.mm(y, a)
+        return y
+
+    found: dict[str, Any] = {}
+    chains = (("operator", chain, x), ("torch.mm", products, a))
+    with torch.no_grad():
+        for name, function, value in chains:
+            for how, made in (
+                ("eager", function),
+                ("compiled", torch.compile(function, fullgraph=True)),
+            ):
+                started = time.perf_counter()
+                result = made(value)
+                torch.cuda.synchronize()
+                found[f"{name}, {how}, first s"] = round(time.perf_counter() - started, 2)
+                us, _ = host_us(call_of(made, [value]), torch.cuda.synchronize, CALLS // calls)
+                found[f"{name}, {how}, us a call"] = round(us / calls, 2)
+                if function is chain:
+                    found[f"{name}, {how}, right"] = result[0].item() == calls
+    return found
+
+
 def overlap(torch: Any) -> dict[str, float]:
     """Return milliseconds of long kernels one after another, and on two streams."""
     args = [autotune.arg("a", (SIZE,), role="inout")]
@@ -196,6 +238,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--target", choices=("cuda", "llvm"), default="cuda")
     parser.add_argument("--python", action="store_true", help="without the launcher in C")
+    parser.add_argument("--calls-only", action="store_true", help="host time of calls alone")
     parser.add_argument("--json", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
     if options.python:
@@ -211,7 +254,16 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         result["host us"] = measure_gpu(torch)
         show(result)
-        for name, part in (("graph", captured), ("streams", overlap), ("threads", threads)):
+        for name, part in (
+            ()
+            if options.calls_only
+            else (
+                ("graph", captured),
+                ("streams", overlap),
+                ("threads", threads),
+                ("operator", compiled),
+            )
+        ):
             result[name] = part(torch)
             print(name, result[name], flush=True)
     options.json.parent.mkdir(parents=True, exist_ok=True)

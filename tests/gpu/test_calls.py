@@ -280,3 +280,26 @@ def test_a_tensor_that_wants_a_gradient_is_refused_by_name(build, torch):
         with torch.no_grad():
             add(x, y, 1.0)
     assert (y == 2).all()
+
+
+def test_an_operator_is_compiled_captured_and_differentiated(torch):
+    import autotune
+
+    text = 'extern "C" __global__ void twice(const float *x, float *y) {\n' + (
+        "  int i = blockIdx.x * 256 + threadIdx.x; y[i] = 2 * x[i]; }"
+    )
+    args = [arg("x", (N,)), arg("y", (N,), role="out")]
+    kernel = SourceKernel("twice", text, args, grid=N // 256, block=256)
+    op = autotune.torch.as_op(
+        driver.build(kernel, target="cuda"), "autotune_tests_gpu::twice",
+        backward=lambda context, gradient: 2 * gradient,
+    )  # fmt: skip
+    x = torch.randn(N, device="cuda", requires_grad=True)
+    op(x).sum().backward()
+    assert (x.grad == 2).all()
+    torch.library.opcheck(op, (x.detach(),))
+    chain = torch.compile(lambda v: op(op(v)) + 1, fullgraph=True, mode="reduce-overhead")
+    with torch.no_grad():
+        for _ in range(4):
+            got = chain(x)
+        torch.testing.assert_close(got, 4 * x + 1)
