@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from autotune.driver import build, lower
     from autotune.errors import AutotuneError, InstantiationError
+    from autotune.just_in_time import jit
     from autotune.kernel import SourceKernel, arg, call, constant, workspace
     from autotune.measure import (
         LocalBuilder,
@@ -116,6 +117,7 @@ _HOMES = {
     "device": "autotune.runtime:device",
     "get_config": "autotune.task:get_config",
     "gpu": "autotune.runtime:gpu",
+    "jit": "autotune.just_in_time:jit",
     "load_module": "autotune.runtime:load_module",
     "lower": "autotune.driver:lower",
     "measure_option": "autotune.measure:measure_option",
@@ -162,6 +164,7 @@ __all__ = [
     "features",
     "get_config",
     "gpu",
+    "jit",
     "kernel",
     "load_module",
     "lower",

@@ -29,6 +29,7 @@ ROWS = [
     {"tuner", "interchange", "ship"},
     {"auto_scheduler"},
     {"network"},
+    {"just_in_time"},
     {"torch"},
     {"dashboard"},
     {"report"},

@@ -1,0 +1,105 @@
+"""Tuning while nobody needs the device: between calls, and when the program has ended."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+logger = logging.getLogger("autotvm")
+
+# After so long without a call, and with hardly any work of this process, the device is idle.
+IDLE_S = 1.0
+_PAUSE_S = 0.1
+_BUSY_CORES = 0.5
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work for idle times.
+
+    Attributes:
+        key: a second one with the same key is not taken.
+        work: what to do; is given what waits until the device is idle, to be called in between.
+        at_exit: whether to do it after the program has ended, if it was not idle before.
+    """
+
+    key: object
+    work: Callable[[Callable[[], None]], None]
+    at_exit: bool
+
+
+class Worker:
+    """One thread that does jobs, one by one, while calls leave it time.
+
+    The thread is no daemon: when the program has ended, Python waits for it, and it finishes.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: deque[Job] = deque()
+        self._keys: set[object] = set()
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._last_call = time.monotonic()
+
+    def note_call(self) -> None:
+        """Remember that the device is in use."""
+        self._last_call = time.monotonic()
+
+    def submit(self, job: Job) -> None:
+        """Have a job done some time; one that was asked for before is not done again."""
+        with self._condition:
+            if job.key in self._keys:
+                return
+            self.note_call()
+            self._keys.add(job.key)
+            self._jobs.append(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="autotune-jit")
+                self._thread.start()
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait until all jobs are done; return whether they are."""
+        with self._condition:
+            return self._condition.wait_for(lambda: self._thread is None, timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                if not self._jobs:
+                    self._thread = None
+                    self._condition.notify_all()
+                    return
+                job = self._jobs.popleft()
+            self._do(job)
+
+    def _do(self, job: Job) -> None:
+        try:
+            self.wait_until_idle()
+            if job.at_exit or threading.main_thread().is_alive():
+                job.work(self.wait_until_idle)
+        except Exception as error:  # the caller's program goes on without
+            logger.warning("tuning in the background failed: %s", error)
+
+    def wait_until_idle(self) -> None:
+        """Return when nothing has been called for a while, or the program has ended."""
+        while threading.main_thread().is_alive():
+            if time.monotonic() - self._last_call >= IDLE_S and not _is_busy():
+                return
+            time.sleep(_PAUSE_S)
+
+
+def _is_busy() -> bool:
+    """Return whether this process computes."""
+    cpu, wall = os.times(), time.monotonic()
+    time.sleep(_PAUSE_S)
+    now = os.times()
+    used = now.user + now.system - cpu.user - cpu.system
+    return used > _BUSY_CORES * (time.monotonic() - wall)
+
+
+WORKER = Worker()

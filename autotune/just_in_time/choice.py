@@ -1,0 +1,66 @@
+"""Which configuration a task gets: its own, that of the nearest shape, or the default."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from autotune.driver import build
+from autotune.errors import AutotuneError
+from autotune.just_in_time.nearest import nearest
+from autotune.just_in_time.store import Store
+from autotune.runtime import Module
+from autotune.task import DispatchContext, Task
+from autotune.task.fallback import FallbackConfigEntity
+
+logger = logging.getLogger("autotvm")
+
+Origin = Literal["exact", "nearest", "default"]
+# Neighbours that are tried before the default is taken.
+_MOST_NEIGHBOURS = 4
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A built kernel, and where its configuration comes from.
+
+    Attributes:
+        module: what is called.
+        origin: whether these shapes were tuned, shapes nearby, or nothing.
+        of: the arguments of the workload whose configuration it is.
+        version: of the store when it was chosen.
+    """
+
+    module: Module
+    origin: Origin
+    of: tuple[object, ...]
+    version: int
+
+
+def choose(task: Task, template: Callable[..., Any], store: Store) -> Choice:
+    """Return the best that is known for a task, built.
+
+    Raises:
+        AutotuneError: not even the default can be built.
+    """
+    target = task.target
+    assert target is not None, "made with one"
+    version = store.look()
+    history = store.history()
+    with history, target:
+        # Contexts around the call have their say as well.
+        if DispatchContext.current.known(target, task.workload) is not None:
+            return Choice(build(template(*task.args)), "exact", tuple(task.args), version)
+    neighbours = nearest(task, store.database.records(races=True))
+    for other, config in itertools.islice(neighbours, _MOST_NEIGHBOURS):
+        try:
+            module = build(task.instantiate(config), target=target)
+        except AutotuneError as error:
+            logger.info("%s: what %s has does not fit: %s", task.name, other.args, error)
+            continue
+        return Choice(module, "nearest", tuple(other.args), version)
+    module = build(task.instantiate(FallbackConfigEntity()), target=target)
+    return Choice(module, "default", tuple(task.args), version)

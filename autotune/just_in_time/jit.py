@@ -1,0 +1,230 @@
+"""A template that is called like a function."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, overload
+
+from autotune.errors import TunerError
+from autotune.just_in_time.background import WORKER, Job
+from autotune.just_in_time.choice import Choice, choose
+from autotune.just_in_time.store import Store, claimed
+from autotune.measure import measure_option
+from autotune.record import Database
+from autotune.record.paths import LogPath
+from autotune.runtime import Device, device
+from autotune.target import Target
+from autotune.task import Task, create
+from autotune.tuner import AutoTuner, callback
+from autotune.utils.check import Check
+
+Tune = Literal["off", "first", "background"]
+_CUDA = 2
+_MOST_TRIALS = 1_000_000
+
+
+class Jit:
+    """Calls the best kernel that is known for its arguments. Made by `jit`.
+
+    Attributes:
+        template: what makes kernels.
+        store: where records are.
+    """
+
+    def __init__(
+        self,
+        template: Callable[..., Any],
+        key: Callable[..., Sequence[object]],
+        tune: Tune,
+        budget: float,
+        store: Store,
+        target: Target | None,
+        at_exit: bool,
+    ) -> None:
+        self.template = template
+        self.store = store
+        self._key = key
+        self._tune = tune
+        self._budget = budget
+        self._target = target
+        self._at_exit = at_exit
+        self._choices: dict[tuple[object, ...], Choice] = {}
+        self._lock = threading.RLock()
+        self.__doc__ = key.__doc__
+        self.__name__ = getattr(key, "__name__", "jit")
+
+    def __call__(self, *args: object, stream: object = None) -> None:
+        """Run the kernel for these arguments; see `Module.__call__`.
+
+        The first call for a shape builds a kernel, and with ``tune="first"`` tunes it.
+
+        Raises:
+            AutotuneError: the arguments do not fit, or no kernel can be built.
+        """
+        self.choice(*args).module(*args, stream=stream)
+        if self._tune == "background":
+            WORKER.note_call()
+
+    def choice(self, *args: object) -> Choice:
+        """Return what a call with these arguments runs, and where it comes from."""
+        facts = tuple([_facts(value) for value in args])
+        found = self._choices.get(facts)
+        if found is None or (found.origin != "exact" and found.version != self.store.look()):
+            found = self._chosen(facts, args)
+        return found
+
+    def task(self, *args: object) -> Task:
+        """Return the task that a call with these arguments is."""
+        workload = self._key(*args)
+        Check(TunerError, self.__name__).sequence(
+            "key(...)", workload, "arguments of the template"
+        )
+        target = self._target or Target.current() or _device_of(args).target
+        return create(self.template, tuple(workload), target=target)
+
+    def _chosen(self, facts: tuple[object, ...], args: tuple[object, ...]) -> Choice:
+        with self._lock:
+            task = self.task(*args)
+            found = choose(task, self.template, self.store)
+            if found.origin != "exact":
+                if self._tune == "first":
+                    self._tune_now(task, wait=True)
+                    found = choose(task, self.template, self.store)
+                elif self._tune == "background":
+                    work = partial(self._tune_later, task, facts)
+                    WORKER.submit(Job((id(self), task), work, self._at_exit))
+                if self._tune == "first":  # nothing that runs was found; do not try again
+                    found = replace(found, origin="exact")
+            self._choices[facts] = found
+            return found
+
+    def _tune_later(
+        self, task: Task, facts: tuple[object, ...], wait_until_idle: Callable[[], None]
+    ) -> None:
+        self._tune_now(task, wait=False, pause=wait_until_idle)
+        found = choose(task, self.template, self.store)
+        with self._lock:
+            self._choices[facts] = found
+
+    def _tune_now(self, task: Task, wait: bool, pause: Callable[[], None] = lambda: None) -> None:
+        """Tune a task for the budget, unless another process does or has."""
+        with claimed(task, wait) as mine:
+            self.store.read_again()
+            target = task.target
+            known = self.store.history().known(target, task.workload)
+            if not mine or known is not None:
+                return
+            watchers = [callback.log_to_file(self.store.database), lambda *_: pause()]
+            AutoTuner(task).tune(
+                _MOST_TRIALS,
+                measure_option("local", "local"),
+                callbacks=watchers,
+                timeout_s=self._budget,
+            )
+            self.store.read_again()
+
+    def __repr__(self) -> str:
+        name = getattr(self.template, "task_name", self.template)
+        return f"Jit({name!r}, tune={self._tune!r}, shapes={len(self._choices)})"
+
+
+@overload
+def jit(
+    template: Callable[..., Any],
+    *,
+    key: Callable[..., Sequence[object]],
+    tune: Tune = ...,
+    budget: float = ...,
+    store: LogPath | Database | None = ...,
+    target: Target | str | None = ...,
+    at_exit: bool = ...,
+) -> Jit: ...
+
+
+@overload
+def jit(
+    template: Callable[..., Any],
+    *,
+    key: None = ...,
+    tune: Tune = ...,
+    budget: float = ...,
+    store: LogPath | Database | None = ...,
+    target: Target | str | None = ...,
+    at_exit: bool = ...,
+) -> Callable[[Callable[..., Sequence[object]]], Jit]: ...
+
+
+def jit(
+    template: Callable[..., Any],
+    *,
+    key: Callable[..., Sequence[object]] | None = None,
+    tune: Tune = "off",
+    budget: float = 60.0,
+    store: LogPath | Database | None = None,
+    target: Target | str | None = None,
+    at_exit: bool = True,
+) -> Any:
+    """Return a function that runs the best known kernel of a template for its arguments.
+
+    It chooses by shapes, dtypes and device of its arguments, and by the values of numbers: the
+    configuration that was tuned for them; else that of the nearest shape that was tuned on this
+    kind of device, made to fit; else the template's default. Nearest is the least sum of
+    \\|log2(a / b)\\| over the numbers among the template's arguments; all else must be equal.
+
+    Args:
+        template: a function that `autotune.template` decorates.
+        key: takes the arguments of a call and returns those of the template. Without it a
+            decorator is returned, for the function that says so.
+        tune: ``"off"`` uses what the store holds; ``"first"`` tunes a new workload when it is
+            first called; ``"background"`` serves what is there, tunes while this process does
+            nothing, and goes over to the better kernel. Each trial's answer is checked.
+        budget: seconds for each workload.
+        store: where records are: a path or a URL, shared by processes; by default a log in the
+            cache folder. One process of a machine tunes a workload, and all use what it finds.
+        target: what to build for; by default the target around the call, or the arguments' device.
+        at_exit: whether background tuning that has had no time is done when the program has ended,
+            which it then outlasts by up to the budget of each workload.
+
+    Raises:
+        TunerError: an argument is of another kind.
+
+    Example::
+
+        @autotune.jit(my_gemm, tune="background", budget=60)
+        def gemm(a, b, c):
+            return a.shape[0], b.shape[1], a.shape[1]
+    """
+    check = Check(TunerError, "jit")
+    if getattr(template, "task_name", None) is None:
+        check.refuse("template", "a function decorated with @autotune.template('name')", template)
+    check.one_of("tune", tune, ("off", "first", "background"))
+    check.number("budget", budget, least=0.001)
+    check.flag("at_exit", at_exit)
+    chosen = None if target is None else Target(target)
+
+    def make(function: Callable[..., Sequence[object]]) -> Jit:
+        if not callable(function):
+            check.refuse("key", "a function of the arguments of a call", function)
+        return Jit(template, function, tune, budget, Store(store), chosen, at_exit)
+
+    return make if key is None else make(key)
+
+
+def _facts(value: Any) -> object:
+    """Return what decides about an argument: shape, dtype and device, or the value of a number."""
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return type(value), value
+    return tuple(shape), value.dtype, getattr(value, "device", None)
+
+
+def _device_of(args: Sequence[Any]) -> Device:
+    for value in args:
+        if hasattr(value, "__dlpack_device__"):
+            kind, index = value.__dlpack_device__()
+            if kind == _CUDA:
+                return Device("cuda", int(index))
+    return device("cpu")

@@ -1,0 +1,89 @@
+"""Records that processes share, as calls look at them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+from autotune.record import ApplyHistoryBest, Database, open_database
+from autotune.record.paths import LogPath
+from autotune.task import Task
+from autotune.utils import environment
+
+# How long what was read is taken to be all that there is.
+_FRESH_S = 1.0
+
+
+class Store:
+    """A database of records, read again when somebody has written.
+
+    Args:
+        where: what `open_database` takes; by default a log in this user's cache folder.
+    """
+
+    def __init__(self, where: LogPath | Database | None = None) -> None:
+        self.database = open_database(where or environment.cache_dir() / "jit.log")
+        self._lock = threading.Lock()
+        self._history = ApplyHistoryBest()
+        self._state: object = None
+        self._looked = -1.0
+        self.version = 0
+
+    def history(self) -> ApplyHistoryBest:
+        """Return the best that the database holds."""
+        self.look()
+        return self._history
+
+    def look(self) -> int:
+        """Read what others have written; return a number that grows when they have."""
+        with self._lock:
+            if time.monotonic() - self._looked < _FRESH_S:
+                return self.version
+            return self._read()
+
+    def read_again(self) -> None:
+        """Read what was written by this process."""
+        with self._lock:
+            self._read()
+
+    def _read(self) -> int:
+        state = self.database.state()
+        if self.version == 0 or state != self._state:
+            self._history = ApplyHistoryBest(self.database)
+            self._state = state
+            self.version += 1
+        self._looked = time.monotonic()
+        return self.version
+
+
+@contextlib.contextmanager
+def claimed(task: Task, wait: bool) -> Iterator[bool]:
+    """Give whether this process is the one on this machine that tunes a task now.
+
+    Args:
+        task: what is tuned.
+        wait: whether to wait until no other does; then it is this one.
+    """
+    digest = hashlib.sha256(f"{task.key} {task.target}".encode()).hexdigest()[:24]
+    path = environment.cache_dir() / "jit" / f"{digest}.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        yield True  # a folder that cannot be written keeps nobody from tuning
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(descriptor)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.close(descriptor)
