@@ -102,6 +102,8 @@ setup(
         "click>=8.1",
         "ml_dtypes>=0.4",
         "rich>=13",
+        "tomli-w>=1",
+        'tomli>=2; python_version < "3.11"',
         *XGBOOST,
     ],
     extras_require={

@@ -17,6 +17,8 @@
     ├── DeviceError           the device failed while it was used outside a trial
     ├── MeasureError          measuring could not start or go on
     ├── RecordError           a log or record that cannot be read or written
+    ├── LockError             a lock of kernels that cannot be read or written
+    │   └── FrozenError       a kernel that is not the one that was locked
     └── TunerError            a tuner used wrongly
 
 The failure of one trial during tuning is not an exception: it is a `MeasureResult` with an error
@@ -101,6 +103,14 @@ class MeasureError(AutotuneError):
 
 class RecordError(AutotuneError, ValueError):
     """A record or log cannot be read or written."""
+
+
+class LockError(AutotuneError):
+    """A lock of kernels cannot be read or written."""
+
+
+class FrozenError(LockError):
+    """In frozen mode a kernel was asked for that is not the one that was locked, or none is."""
 
 
 class TunerError(AutotuneError, ValueError):

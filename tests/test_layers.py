@@ -26,7 +26,7 @@ ROWS = [
     {"driver"},
     {"measure"},
     {"record"},
-    {"tuner", "interchange", "ship"},
+    {"tuner", "interchange", "ship", "lock"},
     {"auto_scheduler"},
     {"network"},
     {"just_in_time"},

@@ -18,7 +18,7 @@ _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*(%?)\s*")
 _CHANGED_WIDTH = 60
 
 
-def _part(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+def part(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
     """Return a part such as ``5%`` or ``0.05`` as a number."""
     if value is None:
         return None
@@ -37,7 +37,7 @@ def _part(context: click.Context, option: click.Parameter, value: str | None) ->
 @output_options
 @click.option(
     "--fail-above",
-    callback=_part,
+    callback=part,
     metavar="PART",
     help="End with status 1 when a workload is slower by more than this, such as 5%, beyond the "
     "noise, or all its trials fail.",

@@ -26,6 +26,10 @@ COMMANDS = {
         "autotune.cli.exchange:import_",
         "Make a log of what Kernel Tuner, Triton or a T4 file measured.",
     ),
+    "lock": (
+        "autotune.cli.lock:lock",
+        "Pin the best kernels of logs, and check that they still hold.",
+    ),
     "log": ("autotune.cli.log:log", "Show and rewrite logs of trials."),
     "report": (
         "autotune.cli.report:report",

@@ -13,7 +13,8 @@ from autotune.lowering import LoweredFunction
 from autotune.runtime.compile.cached import CudaCompiler, compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
-from autotune.target.backends import of_threads
+from autotune.target.backends import of_threads, part
+from autotune.utils import environment
 from autotune.utils.check import Check
 
 _TIMEOUT_S = 600.0
@@ -50,6 +51,7 @@ def build(
         KernelError: it is nothing that can be built; the message says what came.
         InstantiationError: a launch breaks a limit of the target; the message names it.
         CompileError: the compiler is missing or refuses the source.
+        FrozenError: in frozen mode, the kernel is locked and other machine code came of it.
     """
     chosen = _target(what, target)
     _check(name, compiler, timeout_s)
@@ -65,7 +67,10 @@ def build(
             kernel, chosen, timeout_s=timeout_s, compiler=compiler, out_dir=folder
         )
         artifact = Path(output.artifact)
-        return Module(kernel, chosen, artifact.read_bytes(), artifact.suffix, output.resources)
+        built = artifact.read_bytes()
+        if environment.frozen():
+            part("autotune.lock:check_built")(kernel, chosen, built)
+        return Module(kernel, chosen, built, artifact.suffix, output.resources)
 
 
 def _target(what: object, given: Target | str | None) -> Target:

@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol, TypeVar, cast
 
 from autotune.errors import TemplateError
 from autotune.target import Target
+from autotune.target.backends import part
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.fallback import FallbackConfigEntity
@@ -23,6 +24,7 @@ from autotune.task.refusals import Attempt
 from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.template_config import TemplateConfig
 from autotune.task.workload import Workload
+from autotune.utils import environment
 from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
@@ -76,8 +78,13 @@ class DispatchContext:
             target: what for; None where it is not known.
             workload: the task's name and arguments; None for whatever template is running.
             attempt: runs the template that asks with a recorded configuration, so that records
-                that are not its own are passed over; without it records are given as they are.
+                    that are not its own are passed over; without it records are given as they are.
+
+        Raises:
+            FrozenError: in frozen mode, where the lock alone is asked: it has none, or another.
         """
+        if workload is not None and environment.frozen():
+            return cast(Config, part("autotune.lock:pinned")(target, workload, attempt))
         misses: list[str] = []
         for context in self._outwards():
             config = context._answer(target, workload, misses, attempt)
@@ -88,8 +95,11 @@ class DispatchContext:
     def known(self, target: Target | None, workload: Workload) -> Config | None:
         """Return what `query` gives, or None where no context knows it and one would be made up.
 
-        Nothing is logged. What stands around a `FallbackContext` is not asked.
+        Nothing is logged. What stands around a `FallbackContext` is not asked. In frozen mode only
+        the lock is.
         """
+        if environment.frozen():
+            return cast("Config | None", part("autotune.lock:known")(target, workload))
         for context in self._outwards():
             if isinstance(context, FallbackContext):
                 return None

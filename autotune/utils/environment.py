@@ -1,7 +1,8 @@
 """The one place that reads environment variables.
 
-A variable says where things are on this machine, never how autotune behaves; behaviour is set by
-arguments. Everything here is a function, so that a test can change the environment and ask again.
+A variable says where things are on this machine, not how autotune behaves; behaviour is set by
+arguments. ``AUTOTUNE_FROZEN`` is the one exception: it is set around programs as they are.
+Everything here is a function, so that a test can change the environment and ask again.
 """
 
 from __future__ import annotations
@@ -100,6 +101,17 @@ def _temporary_cache() -> Path:
         if private(folder.lstat()):
             return folder
     return Path(tempfile.mkdtemp(prefix="autotune-"))
+
+
+def frozen() -> bool:
+    """Return whether only pinned kernels may be used: ``AUTOTUNE_FROZEN`` is set, and not to 0."""
+    return os.environ.get("AUTOTUNE_FROZEN", "").lower() not in ("", "0", "false", "no")
+
+
+def lock_file() -> Path | None:
+    """Return the lock that ``AUTOTUNE_LOCK`` names, if it is set."""
+    named = os.environ.get("AUTOTUNE_LOCK")
+    return Path(named) if named else None
 
 
 def host_compiler() -> str | None:

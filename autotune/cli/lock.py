@@ -1,0 +1,142 @@
+"""``autotune lock``: pin the kernels that a program relies on, and check that they still hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from autotune.cli.log_diff import part
+from autotune.cli.log_output import log_or_url
+from autotune.cli.modules import import_templates
+from autotune.cli.tables import Table, say
+from autotune.lock import LOCK_FILE, check_lock, lock_records, read_lock, write_lock
+from autotune.measure import LocalBuilder, LocalRunner, measure_option
+from autotune.measure.final.recheck import Way
+from autotune.measure.types import Pair
+from autotune.record import load_from_file
+from autotune.record.current import current_only
+from autotune.record.reader import source_name
+from autotune.utils.quantities import microseconds
+
+_SAMPLES = 9
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_modules = click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    default=["autotune.templates"],
+    show_default=True,
+    help="Module that registers the templates; may be given several times.",
+)
+
+
+@click.group()
+def lock() -> None:
+    """Pin the best kernels of logs in autotune.lock, and check that they still hold.
+
+    With AUTOTUNE_FROZEN=1 in the environment templates get what the lock says (AUTOTUNE_LOCK names
+    another file than autotune.lock), and anything else is an error.
+    """
+
+
+@lock.command()
+@click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=log_or_url)
+@click.option(
+    "--out", "-o", type=_FILE, default=Path(LOCK_FILE), show_default=True, help="The lock."
+)
+@click.option("--task", "tasks", multiple=True, help="Only this task; may be given several times.")
+@_modules
+def write(
+    paths: tuple[Path | str, ...], out: Path, tasks: tuple[str, ...], modules: tuple[str, ...]
+) -> None:
+    """Pin the best kernel of each workload of LOG, built by the compiler that is here.
+
+    FILE.py is where the templates of the log are: it is imported.
+    """
+    files = [path for path in paths if isinstance(path, Path) and path.suffix == ".py"]
+    import_templates(modules, files)
+    pairs: list[Pair] = []
+    for log in [path for path in paths if path not in files]:
+        given = load_from_file(log, races=True)
+        wanted = (pair for pair in given if not tasks or pair[0].task.name in tasks)
+        pairs += current_only(wanted, source_name(log))
+    entries, problems = lock_records(pairs)
+    for problem in problems:
+        say(f"not locked: {problem}")
+    if not entries:
+        raise click.ClickException("there is nothing to lock: no record of a template that worked")
+    write_lock(out, entries)
+    say(f"{len(entries)} kernels are locked in {out}")
+
+
+@lock.command()
+@click.argument("path", type=_FILE, default=Path(LOCK_FILE))
+def show(path: Path) -> None:
+    """List what is locked."""
+    rows = [
+        (
+            each.title, each.device_class, microseconds(each.result.seconds).removesuffix(" us"),
+            each.row["evidence"], each.code_sha256[:12],
+        )
+        for each in read_lock(path)
+    ]  # fmt: skip
+    say(Table(("workload", "device class", "us", "evidence", "machine code"), rows, right=(2,)))
+
+
+@lock.command()
+@click.argument("files", metavar="[FILE.py]... [LOCK]", nargs=-1, type=_FILE)
+@_modules
+@click.option(
+    "--fail-above",
+    callback=part,
+    default="5%",
+    show_default=True,
+    help="Part by which a kernel may be slower, where noise does not explain more.",
+)
+@click.option("--no-time", is_flag=True, help="Compare texts and machine code only.")
+@click.option("--timeout", default=60.0, show_default=True, help="Seconds for building one.")
+@click.option("--run-timeout", default=60.0, show_default=True, help="Seconds for running one.")
+@click.option("--device", default=0, show_default=True, help="Index of the device to run on.")
+def check(
+    files: tuple[Path, ...],
+    modules: tuple[str, ...],
+    fail_above: float,
+    no_time: bool,
+    timeout: float,
+    run_timeout: float,
+    device: int,
+) -> None:
+    """Build, verify and time what LOCK has for the present device again.
+
+    Ends with status 1 when a kernel has another text or other machine code than was locked, gives
+    a wrong answer, fails, or is slower than noise and --fail-above allow; and when nothing is
+    locked for this device. FILE.py is where the templates are: it is imported.
+    """
+    scripts = [path for path in files if path.suffix == ".py"]
+    locks = [path for path in files if path.suffix != ".py"] or [Path(LOCK_FILE)]
+    import_templates(modules, scripts)
+
+    def option_for(way: Way) -> Mapping[str, object]:
+        runner = LocalRunner(
+            run_timeout, repeat=_SAMPLES, device=device, verify="all", **way.arguments()
+        )
+        return measure_option(LocalBuilder(timeout), runner)
+
+    counts: Counter[str] = Counter()
+    good = True
+    for path in locks:
+        for one in check_lock(
+            read_lock(path), None if no_time else option_for, fail_above, timeout
+        ):
+            counts[one.outcome] += 1
+            good = good and one.good
+            say(f"{one.outcome:9} {one.entry.title}: {one.why}")
+    here = sum(counts.values()) - counts["elsewhere"]
+    say(f"{counts['holds'] + counts['faster']} of {here} kernels hold")
+    if not here:
+        say("nothing is locked for this device")
+    if not good or not here:
+        raise SystemExit(1)

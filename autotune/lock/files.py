@@ -1,0 +1,103 @@
+"""Lock files: TOML that people read, and that is read back whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from autotune.errors import AutotuneError, LockError
+from autotune.lock.entries import Locked
+from autotune.measure.types import Pair
+from autotune.record.codec import decode
+from autotune.record.database import RACE_NOTE
+from autotune.task import Task
+from autotune.utils.files import write_atomically
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LOCK_FILE = "autotune.lock"
+_VERSION = 1
+_HEAD = "# Which kernels are used, written by `autotune lock write`; not to be edited by hand.\n"
+# What an entry must have, all of it text.
+_TEXTS = (
+    "task", "args", "target", "device", "device_class", "text_sha256", "code_sha256", "compiler",
+    "record",
+)  # fmt: skip
+
+
+def write_lock(path: str | os.PathLike[str], entries: Iterable[Locked]) -> None:
+    """Write a lock: either all of it stands there, or what was there before.
+
+    Raises:
+        LockError: it cannot be written.
+    """
+    text = tomli_w.dumps({"version": _VERSION, "kernel": [each.row for each in entries]})
+    try:
+        write_atomically(Path(path), (_HEAD + text).encode())
+    except OSError as error:
+        raise LockError(f"cannot write the lock {os.fspath(path)}: {error.strerror}") from error
+
+
+def read_lock(path: str | os.PathLike[str]) -> list[Locked]:
+    """Read a lock.
+
+    Raises:
+        LockError: it is missing, is no lock, or what it says to people and what it says to
+            programs are not the same.
+    """
+    name = os.fspath(path)
+    try:
+        content = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise LockError(
+            f"cannot read the lock {name}: {error.strerror}; `autotune lock write LOG` makes one"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise LockError(f"{name} is no lock: {error}") from error
+    if content.get("version") != _VERSION:
+        raise LockError(
+            f"{name}: expected a lock of version {_VERSION}, got {content.get('version')!r}; make "
+            "it anew with `autotune lock write`, or upgrade autotune"
+        )
+    rows = content.get("kernel", [])
+    if not isinstance(rows, list):
+        raise LockError(f"{name}: expected a list of kernels")
+    return [_entry(f"{name}: kernel {number}", row) for number, row in enumerate(rows, 1)]
+
+
+def _entry(where: str, row: Any) -> Locked:
+    missing = [key for key in _TEXTS if not isinstance(dict(row).get(key), str)]
+    if missing:
+        raise LockError(f"{where}: expected a text as {', '.join(missing)}")
+    inp, result = _record(where, row["record"])
+    entry = Locked(
+        measure_input=inp,
+        result=result,
+        **{key: row[key] for key in ("device", "device_class", "text_sha256", "code_sha256",
+                                     "compiler")},
+    )  # fmt: skip
+    wrong = [key for key, value in entry.row.items() if row.get(key) != value and key != "record"]
+    if wrong:
+        raise LockError(
+            f"{where} ({entry.title}): {', '.join(wrong)} is not what its record says; it was "
+            "edited by hand: make the lock anew with `autotune lock write`"
+        )
+    return entry
+
+
+def _record(where: str, line: str) -> Pair:
+    try:
+        pair = decode(line.removeprefix(RACE_NOTE))
+    except AutotuneError as error:
+        raise LockError(f"{where}: its record cannot be read: {error}") from error
+    if pair is None or not isinstance(pair[0].task, Task) or not pair[1].ok:
+        raise LockError(f"{where}: expected the record of a trial of a template that worked")
+    return pair

@@ -1,0 +1,157 @@
+"""Frozen mode: programs get what the lock says, or an error that says what is near.
+
+Only what a template makes is looked up; nothing is chosen by rule, by a log, or by what else would
+be there without ``AUTOTUNE_FROZEN``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from autotune.driver import kernel_of
+from autotune.errors import FrozenError
+from autotune.kernel import Kernel
+from autotune.lock.entries import SHOWN, Locked, compiler_of, device_class_of, text_hash
+from autotune.lock.files import LOCK_FILE, read_lock
+from autotune.runtime.compile.elf import code_hash
+from autotune.target import Target
+from autotune.task import ConfigEntity
+from autotune.task.refusals import Attempt
+from autotune.task.workload import Workload
+from autotune.utils import environment
+
+# Other workloads that an error names.
+_NAMED = 3
+_reading = threading.Lock()
+_read: tuple[object, list[Locked]] | None = None
+
+
+def pinned(target: Target | None, workload: Workload, attempt: Attempt | None) -> ConfigEntity:
+    """Return the configuration that the lock has for a workload on a target.
+
+    Args:
+        target: what for.
+        workload: the task's name and arguments.
+        attempt: runs the template that asks; without it the kernel's text is not compared.
+
+    Raises:
+        FrozenError: there is none, or it is of another kernel text.
+        LockError: there is no lock, or it cannot be read.
+    """
+    path, entries = _lock()
+    asked = Target(target) if target is not None else None
+    same = [each for each in entries if each.workload == workload]
+    if not same:
+        raise FrozenError(_near(path, workload, entries))
+    wanted = None if asked is None else device_class_of(asked)
+    here = [each for each in same if each.device_class == wanted]
+    if not here:
+        raise FrozenError(
+            f"{workload[0]}{workload[1:]} is not locked for {wanted or 'no target'}: {path} has "
+            f"it for {_classes(same)}, where times and machine code are others; tune on this kind of "
+            "device, and lock again"
+        )
+    for each in here:
+        if attempt is not None:
+            _compare_text(path, each, attempt)
+    return here[0].config
+
+
+def known(target: Target | None, workload: Workload) -> ConfigEntity | None:
+    """Return what `pinned` gives, or None where it would raise because nothing is there."""
+    wanted = None if target is None else device_class_of(Target(target))
+    _, entries = _lock()
+    for each in entries:
+        if each.workload == workload and each.device_class == wanted:
+            return each.config
+    return None
+
+
+def check_built(kernel: Kernel, target: Target, artifact: bytes) -> None:
+    """Compare the machine code that was built with what the lock has for that text.
+
+    A text that is not in the lock is none that was tuned.
+
+    Raises:
+        FrozenError: it is another.
+    """
+    path, entries = _lock()
+    text, wanted = text_hash(kernel), device_class_of(target)
+    found = [e for e in entries if e.text_sha256 == text and e.device_class == wanted]
+    code = code_hash(artifact)
+    if found and all(each.code_sha256 != code for each in found):
+        raise FrozenError(
+            f"{found[0].title}: machine code {code[:SHOWN]} was built of the locked text, "
+            f"{path} has {found[0].code_sha256[:SHOWN]}, made by {found[0].compiler}; here it is "
+            f"{compiler_of(target)}. Use that compiler, or lock again"
+        )
+
+
+def _compare_text(path: Path, entry: Locked, attempt: Attempt) -> None:
+    """Raise if the template makes another kernel now of the locked configuration."""
+    target = entry.measure_input.target
+    try:
+        now = text_hash(kernel_of(attempt(entry.config), target))
+    except Exception as error:  # the template is the user's: whatever it raises is told
+        why = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise FrozenError(
+            f"{entry.title}: the template cannot make the configuration that {path} has: {why}; "
+            "lock again"
+        ) from error
+    if now != entry.text_sha256:
+        raise FrozenError(
+            f"{entry.title}: the kernel has another text now ({now[:SHOWN]}) than the one that "
+            f"was locked ({entry.text_sha256[:SHOWN]} in {path}), so its time and answer are not "
+            "known; tune or verify it, and lock again"
+        )
+
+
+def _near(path: Path, workload: Workload, entries: Sequence[Locked]) -> str:
+    """Say that a workload is not locked, and which are near it."""
+    head = f"{workload[0]}{workload[1:]} is not in {path}"
+    cure = "tune it and lock again, or run without AUTOTUNE_FROZEN"
+    same = [each for each in entries if each.task.name == workload[0]]
+    if not same:
+        names = sorted({each.task.name for each in entries})
+        return f"{head}, which has {', '.join(names) or 'nothing'}; {cure}"
+    nearest = sorted(same, key=lambda each: (_distance(each.workload, workload), each.title))
+    said = "; ".join(
+        f"{each.title} on {each.device_class} ({_difference(each.workload, workload)})"
+        for each in nearest[:_NAMED]
+    )
+    return f"{head}. Near, but not for these arguments: {said}. To go on, {cure}"
+
+
+def _distance(one: Workload, other: Workload) -> int:
+    """Return how many arguments differ."""
+    pairs = list(zip(one[1:], other[1:], strict=False))
+    return sum(bool(a != b) for a, b in pairs) + abs(len(one) - len(other))
+
+
+def _difference(one: Workload, other: Workload) -> str:
+    """Name the arguments that differ, by their place."""
+    if len(one) != len(other):
+        return f"{len(one) - 1} arguments instead of {len(other) - 1}"
+    pairs = enumerate(zip(one[1:], other[1:], strict=True), start=1)
+    return ", ".join(f"argument {i} is {a!r}, not {b!r}" for i, (a, b) in pairs if a != b)
+
+
+def _classes(entries: Sequence[Locked]) -> str:
+    return ", ".join(sorted({f"{e.device_class} ({e.device})" for e in entries}))
+
+
+def _lock() -> tuple[Path, list[Locked]]:
+    """Return the lock of this process; it is read again where it has changed."""
+    global _read
+    path = environment.lock_file() or Path(LOCK_FILE)
+    try:
+        status = path.stat()
+        state: object = (str(path.resolve()), status.st_mtime_ns, status.st_size, status.st_ino)
+    except OSError:
+        state = None
+    with _reading:
+        if _read is None or state is None or _read[0] != state:
+            _read = (state, read_lock(path))
+        return path, _read[1]
