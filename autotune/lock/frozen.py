@@ -50,8 +50,8 @@ def pinned(target: Target | None, workload: Workload, attempt: Attempt | None) -
     if not here:
         raise FrozenError(
             f"{workload[0]}{workload[1:]} is not locked for {wanted or 'no target'}: {path} has "
-            f"it for {_classes(same)}, where times and machine code are others; tune on this kind of "
-            "device, and lock again"
+            f"it for {_classes(same)}, where times and machine code are others; tune on this kind "
+            "of device, and lock again"
         )
     for each in here:
         if attempt is not None:
