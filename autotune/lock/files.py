@@ -42,6 +42,7 @@ def write_lock(path: str | os.PathLike[str], entries: Iterable[Locked]) -> None:
     text = tomli_w.dumps({"version": _VERSION, "kernel": [each.row for each in entries]})
     try:
         write_atomically(Path(path), (_HEAD + text).encode())
+        Path(path).chmod(0o644)  # others who have the program use it too
     except OSError as error:
         raise LockError(f"cannot write the lock {os.fspath(path)}: {error.strerror}") from error
 
@@ -74,7 +75,9 @@ def read_lock(path: str | os.PathLike[str]) -> list[Locked]:
 
 
 def _entry(where: str, row: Any) -> Locked:
-    missing = [key for key in _TEXTS if not isinstance(dict(row).get(key), str)]
+    if not isinstance(row, dict):
+        raise LockError(f"{where}: expected a table, got {row!r:.80}")
+    missing = [key for key in _TEXTS if not isinstance(row.get(key), str)]
     if missing:
         raise LockError(f"{where}: expected a text as {', '.join(missing)}")
     inp, result = _record(where, row["record"])
