@@ -7,6 +7,7 @@ from dataclasses import replace
 from autotune.codegen.c import C
 from autotune.codegen.dialect import Scalar
 from autotune.codegen.functions import floor_helpers, real_functions
+from autotune.codegen.tensor_core import tensor_core_functions, tensor_core_helpers
 
 _SCALARS = {
     "bool": Scalar("bool", "bool"),
@@ -59,7 +60,7 @@ def _functions() -> dict[str, dict[str, str]]:
     table["popcount"] = {"long": "__popcll({0})", "*": "__popc({0})"}
     for name in ("shfl", "shfl_up", "shfl_down", "shfl_xor"):
         table[name] = {"*": f"__{name}_sync(0xffffffffu, {{0}}, {{1}}, {{2}})"}
-    return table
+    return table | tensor_core_functions()
 
 
 def _casts() -> dict[tuple[str, str], str]:
@@ -80,7 +81,8 @@ CUDA = replace(
     scalars=_SCALARS,
     functions=_functions(),
     casts=_casts(),
-    helpers=floor_helpers("static __device__ __forceinline__", "long long"),
+    helpers=floor_helpers("static __device__ __forceinline__", "long long")
+    | tensor_core_helpers(),
     headers=("cuda_fp16.h", "cuda_bf16.h", "cuda_pipeline.h"),
     entry='extern "C" __global__ void __launch_bounds__({threads})\n{name}({params}) {{',
     restrict="__restrict__",

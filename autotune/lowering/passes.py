@@ -17,6 +17,7 @@ from autotune.lowering.draft import Draft
 from autotune.lowering.finish import describe
 from autotune.lowering.pipeline import pipeline_loops
 from autotune.lowering.storage import hoist_allocations
+from autotune.lowering.tensor_cores import use_tensor_cores
 from autotune.lowering.unroll import unroll_loops
 from autotune.lowering.vectorize import vectorize_loops
 from autotune.lowering.verify import check_limits
@@ -44,6 +45,7 @@ class Pass:
 PASSES = (
     Pass("limits", check_limits),
     Pass("vthread", inject_vthreads),
+    Pass("tensor cores", use_tensor_cores),
     Pass("vectorize", vectorize_loops),
     Pass("storage", hoist_allocations),
     Pass("pipeline", pipeline_loops),

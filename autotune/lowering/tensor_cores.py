@@ -1,0 +1,228 @@
+"""Products of 16-bit floats on tensor cores: a marked loop nest becomes warp matrix instructions.
+
+The nest is what a thread does for its own part of a matrix product in 16 steps of the reduction::
+
+    for k in 0..16:  # tensor_core
+      for i in 0..m:
+        for j in 0..2n:
+          C.local[i, j] += float32(A[i, k]) * float32(B[k, j])
+
+with a store for each virtual thread. A warp of threadIdx.y in 0..8 and threadIdx.x in 0..4, of
+which the first says which rows a thread has and the second which columns, computes 8m x 8n results
+so. An instruction does the same for a tile of 16 x 8, and needs of each thread other elements of A
+and B than its own (PTX ISA, "Matrix fragments for mma.m16n8k16"). Which rows and columns of C those
+of the instruction's tile stand for is free: they are chosen so that each thread gets the sums of
+its own part, two rows and two neighbouring columns an instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from autotune.errors import LoweringError
+from autotune.ir.analysis_affine import Affine, constant
+from autotune.ir.expr import Add, Call, Cast, Expr, Load, Mul, Var
+from autotune.ir.stmt import Allocate, Buffer, Evaluate, For, ForKind, Seq, Stmt, Store, seq
+from autotune.ir.visitor import StmtRewriter
+from autotune.lowering.draft import Draft
+from autotune.lowering.extents import constant_iterations
+
+TENSOR_CORE = "tensor_core"
+# Steps of the reduction of one instruction, and the function that it is, by dtype.
+DEPTH = 16
+INSTRUCTIONS = {"float16": "mma_m16n8k16_f16", "bfloat16": "mma_m16n8k16_bf16"}
+# Threads of a warp, by rows and columns.
+ROWS, COLUMNS = 8, 4
+# More instructions than this in a row only fill the cache of instructions.
+MOST_INSTRUCTIONS = 256
+
+
+def use_tensor_cores(stmt: Stmt, draft: Draft) -> Stmt:
+    """Carries out marked loops of matrix products by instructions of tensor cores."""
+    return _Multiplier(draft).rewrite(stmt) if draft.gpu else stmt
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of a thread: the store of its sums, what it reads, its place in the loop of rows."""
+
+    total: Store
+    left: Load
+    place: Mapping[Var, Affine]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Rows that are multiplied by the same columns, which ``right`` reads one by one."""
+
+    k: Var
+    column: For
+    right: Load
+    rows: Sequence[_Row]
+
+
+class _Multiplier(StmtRewriter):
+    """Replaces marked nests."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.simplifier = draft.simplifier
+
+    def visit_For(self, node: For) -> Stmt:
+        """Replace a marked nest, or look into a loop."""
+        if TENSOR_CORE not in node.annotations:
+            return super().visit_For(node)
+        y, x = self._lanes()
+        blocks = self._blocks(node, y, x)
+        return seq(*[self._multiplied(each, y, x) for each in blocks])
+
+    # Instructions.
+
+    def _multiplied(self, block: _Block, y: Var, x: Var) -> Stmt:
+        """Return the instructions of a block, after the loads of what it takes of the right."""
+        columns = constant_iterations(block.column, TENSOR_CORE)
+        dtype = block.right.buffer.dtype
+        fragment = Buffer(f"{block.right.buffer.name}.fragment", (4 * columns,), dtype, "local")
+        odd = self.simplifier.expr(self.simplifier.floormod(self.simplifier.var(y), 2))
+        calls = []
+        for pair in zip(block.rows[::2], block.rows[1::2], strict=True):
+            left = [
+                self._load(row.left, {**row.place, block.k: self._step(x, k + each)})
+                for k in (0, 8)
+                for row in pair
+                for each in (0, 1)
+            ]
+            for j in range(0, columns, 2):
+                totals = [
+                    self._load(
+                        Load(row.total.buffer, row.total.indices),
+                        {**row.place, block.column.var: constant(j + each)},
+                    )
+                    for row in pair
+                    for each in (0, 1)
+                ]
+                right = [
+                    Load(fragment, (self.simplifier.expr(constant(step * columns + j + each)),))
+                    for step in range(4)
+                    for each in (0, 1)
+                ]
+                arguments = (*totals, *left, *right, odd)
+                calls.append(Evaluate(Call(INSTRUCTIONS[dtype], arguments, "float32")))
+        loads = [self._fetched(block, fragment, i, k, y, x) for i, k in enumerate((0, 1, 8, 9))]
+        return Allocate(fragment, seq(*loads, *calls))
+
+    def _fetched(
+        self, block: _Block, fragment: Buffer, place: int, k: int, y: Var, x: Var
+    ) -> Stmt:
+        """Return the loads of one step of all columns that the thread passes on, by vectors.
+
+        It passes on one column of each pair; both are read, since neighbours are read at once.
+        """
+        simplifier, loop = self.simplifier, block.column
+        lane = simplifier.floordiv(simplifier.var(y), 2)
+        value = self._load(block.right, {x: lane, block.k: self._step(x, k)})
+        columns = constant_iterations(loop, TENSOR_CORE)
+        to = simplifier.combine([(simplifier.var(loop.var), 1), (constant(place * columns), 1)])
+        store = Store(fragment, (simplifier.expr(to),), value)
+        return For(loop.var, loop.extent, ForKind.VECTORIZED, store)
+
+    def _step(self, x: Var, offset: int) -> Affine:
+        return self.simplifier.combine([(self.simplifier.var(x), 2), (constant(offset), 1)])
+
+    def _load(self, load: Load, env: Mapping[Var, Affine]) -> Load:
+        index = self.simplifier.expr(self.simplifier.form(load.indices[0], env))
+        return Load(load.buffer, (index,))
+
+    # What a nest has to be.
+
+    def _blocks(self, node: For, y: Var, x: Var) -> list[_Block]:
+        loops, body = [node], node.body
+        while isinstance(body, For):
+            loops.append(body)
+            body = body.body
+        extents = [each.iterations for each in loops]
+        if extents[0] != DEPTH or any(each.kind is not ForKind.SERIAL for each in loops):
+            raise self._refusal(
+                f"expected {DEPTH} steps around plain loops, got loops of {extents}"
+            )
+        found: dict[Expr, _Block] = {}
+        for each in body.stmts if isinstance(body, Seq) else (body,):
+            block = self._block(each, loops, y, x)
+            known = found.get(block.right.indices[0], block)
+            rows = [*known.rows, *block.rows] if known is not block else block.rows
+            found[block.right.indices[0]] = replace(known, rows=rows)
+        for block in found.values():
+            count = len(block.rows), constant_iterations(block.column, TENSOR_CORE)
+            if count[0] % 2 or count[1] % 2 or count[0] * count[1] > 4 * MOST_INSTRUCTIONS:
+                raise self._refusal(
+                    f"expected even numbers of rows and columns a thread, and at most "
+                    f"{MOST_INSTRUCTIONS} instructions, got {count[0]} and {count[1]}"
+                )
+        return list(found.values())
+
+    def _block(self, stmt: Stmt, loops: Sequence[For], y: Var, x: Var) -> _Block:
+        """Return what one store is: the rows of one virtual thread."""
+        factors = _factors(stmt)
+        if factors is None:
+            raise self._refusal(f"expected a sum of products of 16-bit floats, got {stmt}")
+        total, *pair = factors
+        for left, right in (pair, pair[::-1]):
+            of_left, of_right = (
+                self.simplifier.form_of(each.indices[0]).vars for each in (left, right)
+            )
+            columns = [each for each in loops[1:] if each.var in of_right - of_left]
+            rows = [each for each in loops[1:] if each.var in of_left - of_right]
+            if x in of_left or y in of_right or len(columns) != 1:
+                continue
+            if len(rows) == len(loops) - 2:
+                places = [{rows[0].var: constant(i)} for i in _range(rows[0])] if rows else [{}]
+                made = [_Row(total, left, place) for place in places]
+                return _Block(loops[0].var, columns[0], right, made)
+        raise self._refusal(
+            "expected one factor that is the same for all threads along threadIdx.x, one for all "
+            f"along threadIdx.y, and a loop over columns, got {stmt}"
+        )
+
+    def _lanes(self) -> tuple[Var, Var]:
+        """Return the thread axes that count rows and columns within a warp."""
+        found = {t.tag: t for t in self.draft.threads}
+        y, x = found.get("threadIdx.y"), found.get("threadIdx.x")
+        if y is None or x is None or (y.count, x.count) != (ROWS, COLUMNS):
+            counts = [None if axis is None else axis.count for axis in (y, x)]
+            raise self._refusal(
+                f"expected {ROWS} threads along threadIdx.y and {COLUMNS} along threadIdx.x, got "
+                f"{counts}"
+            )
+        return y.var, x.var
+
+    def _refusal(self, why: str) -> LoweringError:
+        return LoweringError(f"{TENSOR_CORE}: {self.draft.stage}: {why}")
+
+
+def _range(loop: For) -> range:
+    return range(constant_iterations(loop, TENSOR_CORE))
+
+
+def _factors(stmt: Stmt) -> tuple[Store, Load, Load] | None:
+    """Return a store ``t[i] = t[i] + float32(a) * float32(b)``, a and b; None if it is another."""
+    match stmt:
+        case Store(total, (place,), Add(Load(same, (where,)), Mul(a, b))):
+            pass
+        case _:
+            return None
+    pair = _narrow(a), _narrow(b)
+    if total is not same or place is not where or total.scope != "local":
+        return None
+    if total.dtype != "float32" or pair[0] is None or pair[1] is None:
+        return None
+    if pair[0].buffer.dtype != pair[1].buffer.dtype:
+        return None
+    return stmt, pair[0], pair[1]
+
+
+def _narrow(value: Expr) -> Load | None:
+    """Return the element of a 16-bit float that a value is."""
+    if isinstance(value, Cast) and isinstance(value.value, Load):
+        return value.value if value.value.buffer.dtype in INSTRUCTIONS else None
+    return None
