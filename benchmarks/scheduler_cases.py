@@ -124,6 +124,21 @@ def product(m: int, n: int, k: int) -> Case:
     return Case(lambda: of(topi.matmul, (m, k), (k, n)), _matmul)
 
 
+def half_product(n: int) -> Case:
+    """Return the case of a square product of float16, summed in float32."""
+
+    def compute(a: te.Tensor, b: te.Tensor) -> te.Tensor:
+        k = te.reduce_axis((0, n), "k")
+
+        def total(i: Any, j: Any) -> Any:
+            return te.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k)
+
+        sums = te.compute((n, n), total, "sums")
+        return te.compute((n, n), lambda i, j: sums[i, j].astype("float16"), "half")
+
+    return Case(lambda: of(compute, (n, n), (n, n), dtype="float16"), _matmul)
+
+
 def _matmul(arrays: list[Any]) -> Named:
     import torch
 
@@ -195,6 +210,8 @@ CASES: dict[str, Case] = {
     "gemm1024": product(1024, 1024, 1024),
     "gemm2048": product(2048, 2048, 2048),
     "gemm16": product(16, 4096, 4096),
+    "gemm1024_half": half_product(1024),
+    "gemm4096_half": half_product(4096),
     "batch_matmul": Case(
         lambda: of(topi.batch_matmul, (12, 512, 64), (12, 512, 64)), _batch_matmul
     ),

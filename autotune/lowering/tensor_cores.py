@@ -10,9 +10,9 @@ The nest is what a thread does for its own part of a matrix product in 16 steps 
 with a store for each virtual thread. A warp of threadIdx.y in 0..8 and threadIdx.x in 0..4, of
 which the first says which rows a thread has and the second which columns, computes 8m x 8n results
 so. An instruction does the same for a tile of 16 x 8, and needs of each thread other elements of A
-and B than its own (PTX ISA, "Matrix fragments for mma.m16n8k16"). Which rows and columns of C those
-of the instruction's tile stand for is free: they are chosen so that each thread gets the sums of
-its own part, two rows and two neighbouring columns an instruction.
+and B than its own (PTX ISA, "Matrix fragments for mma.m16n8k16"). Which rows and columns of C
+those of the instruction's tile stand for is free: they are chosen so that each thread gets the
+sums of its own part, two rows and two neighbouring columns an instruction.
 """
 
 from __future__ import annotations

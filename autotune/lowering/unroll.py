@@ -119,9 +119,9 @@ class _Marker:
             case LetStmt(var, value, body):
                 new, count = self.visit(body, setting)
                 return LetStmt(var, value, new), count
-            case Store() | AsyncCopy():
+            case Store() | AsyncCopy() | Evaluate():
                 return stmt, _Count(1)
-            case Evaluate() | Barrier() | AsyncCommit() | AsyncWait():
+            case Barrier() | AsyncCommit() | AsyncWait():
                 return stmt, _Count()
             case other:
                 assert_never(other)

@@ -22,13 +22,16 @@ from autotune.auto_scheduler.loops import (
 )
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.steps import Annotator, splits_of
-from autotune.auto_scheduler.transform_steps import AnnotationStep, SplitStep
+from autotune.auto_scheduler.sketch.tensor_cores import COLUMNS, ROWS
+from autotune.auto_scheduler.transform_steps import AnnotationStep, SplitStep, StorageAlignStep
 from autotune.te.relation import extent_of
 
 UNROLL_LIMITS = (0, 16, 64, 512, 1024)
 VECTOR_LENGTHS = (1, 2, 4)
 # Buffers of the copies in shared memory: none ahead, two through registers, asynchronous ones.
 PIPELINES = (0, 1, 2, 3, 4)
+# Elements of 16 bits by which rows of tiles for tensor cores are longer: what is copied at once.
+PADDING = 8
 THREADS = (32, 64, 128, 256, 512, 1024)
 _NO_SPLIT = "auto_scheduler_no_split_at_inner"
 _ALWAYS_UNROLL = "auto_scheduler_always_unroll_inner"
@@ -150,12 +153,30 @@ def _bind_tiles(work: Annotator, stage_id: int) -> None:
 def _copy_together(work: Annotator, stage_id: int) -> None:
     """Let all threads of a block fill a tile of shared memory, some elements at a time."""
     target = work.state.attach[stage_id][0]
+    if work.stage(target).attrs.tensor_core:
+        _copy_by_warps(work, stage_id, work.state.attach[target][0])
+        return
     sources = spatial_splits(work.state, target)
     work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
     work.split(stage_id, 0, VECTOR_LENGTHS)
     work.annotate(stage_id, 1, Annotation.VECTORIZE)
     work.follow(stage_id, 0, sources[::-1], 1)
     work.annotate(stage_id, 1, Annotation.THREAD_X)
+
+
+def _copy_by_warps(work: Annotator, stage_id: int, root: int) -> None:
+    """Let the warps of a block fill a tile, by vectors, whose rows begin in different banks."""
+    rows = len(work.stage(stage_id).iters) - 2
+    work.take(StorageAlignStep(stage_id, rows, 2 * PADDING, PADDING))
+    work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
+    work.split(stage_id, 0, [PADDING])
+    work.annotate(stage_id, 1, Annotation.VECTORIZE)
+    for length, thread in ((COLUMNS, Annotation.THREAD_X), (ROWS, Annotation.THREAD_Y)):
+        work.split(stage_id, 0, [length])
+        work.annotate(stage_id, 1, thread)
+    warps = splits_of(work.state.transform_steps, root)[-2:]
+    work.follow(stage_id, 0, warps, 1)
+    work.annotate(stage_id, 1, Annotation.THREAD_Z)
 
 
 def spatial_splits(state: StateObject, stage_id: int) -> list[int]:

@@ -12,12 +12,15 @@ from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.factors import divisors
 from autotune.auto_scheduler.search.forms_cpu import CpuForms
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
+from autotune.auto_scheduler.search.forms_tensor import TensorForms, multiplied_stage
 from autotune.auto_scheduler.search.params import Param
+from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.proposer import ClosedForms
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.packing import PackInBlock
+from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
 
 # In how many parts a reduction is split that blocks or cores share.
@@ -33,7 +36,7 @@ def sketches_of(
     policy: object = None,
 ) -> list[StateObject]:
     """Return the sketches of a task by TVM's rules and ours."""
-    rules = (*custom_rules, SplitAcrossBlocks(), PackInBlock())
+    rules = (*custom_rules, SplitAcrossBlocks(), PackInBlock(), TensorCores())
     found = generate_sketches(task, params, rules, policy)
     return [each.state_object for each in found]
 
@@ -51,7 +54,14 @@ def programs_of(
             CpuForms(cpu_program(each, hardware, innermost, vector), hardware) for each in decided
         ]
     model = GpuModel.of(task.target, hardware)
-    return [GpuForms(gpu_program(each, hardware, innermost), model) for each in decided]
+    return [_gpu_forms(gpu_program(each, hardware, innermost), model) for each in decided]
+
+
+def _gpu_forms(program: Program, model: GpuModel) -> ClosedForms:
+    multiplied = multiplied_stage(program)
+    if multiplied is None:
+        return GpuForms(program, model)
+    return TensorForms(program, multiplied, model)
 
 
 def with_parts(sketch: StateObject) -> list[StateObject]:

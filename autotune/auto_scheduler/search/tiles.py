@@ -134,8 +134,8 @@ def _tiled(program: Program, stage_id: int) -> Tiled:
     inputs = tuple(_input(program, op, source, reads) for source, reads in reads_of(op).items())
     return Tiled(
         stage_id, data, reductions, inputs, bits_of(op.outputs[0].dtype) // 8,
-        _hint_column(program, stage_id, UNROLL), stage_id in state.attach,
-        _hint_column(program, stage_id, PIPELINE),
+        hint_column(program, stage_id, UNROLL), stage_id in state.attach,
+        hint_column(program, stage_id, PIPELINE),
     )  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def _vector_column(program: Program, source: Operation) -> int | None:
     return None if columns is None else int(columns.start)
 
 
-def _hint_column(program: Program, stage_id: int, key: str) -> int | None:
+def hint_column(program: Program, stage_id: int, key: str) -> int | None:
     """Return the column of a hint with a number."""
     for slot in program.slots:
         step = program.state.transform_steps[slot.step]

@@ -23,6 +23,7 @@ from autotune.errors import ScheduleError
 
 UNROLL = "auto_unroll_max_step"
 PIPELINE = "software_pipeline"
+TENSOR_CORE = "tensor_core"
 SKIP_REGION = "debug_skip_region"
 # Of an unroll limit: more than that is no number of statements.
 _DIGITS = 9
@@ -175,7 +176,10 @@ class PragmaStep(TransformStep):
         stage = state.compute_stage(self)
         if self.pragma_type == SKIP_REGION:
             return state.taken(self, attach=detach_stage(state.attach, self.stage_id))
-        if self.unroll is not None:
+        if self.pragma_type == TENSOR_CORE:
+            state.loop(self, stage, self.iter_id)
+            attrs = replace(stage.attrs, tensor_core=True)
+        elif self.unroll is not None:
             attrs = replace(stage.attrs, auto_unroll_max_step=self.unroll)
         elif self.pipeline is not None and self.pipeline <= MOST_BUFFERS:
             state.loop(self, stage, self.iter_id)
@@ -188,6 +192,8 @@ class PragmaStep(TransformStep):
         """Set the hint on the axis."""
         if self.pragma_type == SKIP_REGION:
             on.pragma(self.stage_id, self.iter_id, SKIP_REGION, None)
+        elif self.pragma_type == TENSOR_CORE:
+            on.pragma(self.stage_id, self.iter_id, TENSOR_CORE, 1)
         elif self.unroll is not None:
             on.pragma(self.stage_id, self.iter_id, UNROLL, self.unroll)
             on.pragma(self.stage_id, self.iter_id, "unroll_explicit", True)
@@ -199,8 +205,8 @@ class PragmaStep(TransformStep):
     def _unknown(self) -> ScheduleError:
         return refuse(
             self,
-            f"expected {UNROLL}$<number>, {PIPELINE}$<number up to {MOST_BUFFERS}> or "
-            f"{SKIP_REGION}",
+            f"expected {UNROLL}$<number>, {PIPELINE}$<number up to {MOST_BUFFERS}>, "
+            f"{TENSOR_CORE} or {SKIP_REGION}",
         )
 
 
