@@ -98,7 +98,8 @@ class NetworkInstance:
         plan = network.plan
         self.network = network
         self.device = where
-        self.inputs = [_zeros(each, where) for each in plan.inputs]
+        self._own_inputs = [_zeros(each, where) for each in plan.inputs]
+        self.inputs = list(self._own_inputs)
         self.outputs = [_zeros(each, where) for each in plan.outputs]
         self.constants = [_weight(each, where) for each in plan.constants]
         self.arena = empty((max(plan.memory.bytes, 1),), "uint8", where)
@@ -138,7 +139,7 @@ class NetworkInstance:
         return whole if whole.shape == place.shape else view(whole, 0, place.shape, place.dtype)
 
     def bind_input(self, index: int, given: NDArray) -> None:
-        """Let runs read an array where it lies, without a copy, until another one is bound.
+        """Let runs read an array where it lies, without a copy, until another one is given.
 
         Programs of the last few places are kept: what takes turns among them costs nothing.
 
@@ -162,6 +163,10 @@ class NetworkInstance:
                 f"bind_input: expected memory aligned to {_ALIGNMENT} bytes, got the address "
                 f"{given.pointer:#x}; copy it into an array of autotune.runtime"
             )
+        self._read(index, given)
+
+    def _read(self, index: int, given: NDArray) -> None:
+        """Let runs read an input from an array."""
         self.inputs[index] = given
         self._copies = [tuple(map(self._array, pair)) for pair in self.network.plan.copies]
         self.program = self._program()
@@ -169,15 +174,19 @@ class NetworkInstance:
     def set_input(self, index: int, values: object) -> None:
         """Copy values to an input; those of another dtype are converted, which is logged once.
 
+        An array that was bound to it is left as it is, and read no more.
+
         Raises:
             GraphError: there is no such input, or its dtype cannot hold the values.
             KernelError: the shape is another.
         """
         Check(GraphError, "set_input").whole("index", index, least=0, most=len(self.inputs) - 1)
         name = self.network.plan.input_names[index]
-        said = index in self._converted
-        if set_input(name, self.inputs[index], values, said):
+        said, own = index in self._converted, self._own_inputs[index]
+        if set_input(name, own, values, said):
             self._converted.add(index)
+        if self.inputs[index] is not own:
+            self._read(index, own)
 
     def run(self) -> None:
         """Run once on what is in the inputs, and wait for the outputs."""

@@ -32,8 +32,9 @@ from autotune.utils.check import Check
 _log = logging.getLogger("autotune")
 _current: ContextVar[ApplyHistoryBest | None]
 _EXPECTED = "a log, a list of logs, or None"
-# Workload key, or hash of a graph -> kind of target -> the fastest record and its result.
-_Best = dict[str, dict[str, record_codec.RecordedPair]]
+# Workload key, or hash of a graph -> kind of target -> hash of the graph, empty where the record
+# does not say -> the fastest record and its result.
+_Best = dict[str, dict[str, dict[str, record_codec.RecordedPair]]]
 
 
 class ApplyHistoryBest:
@@ -86,18 +87,29 @@ class ApplyHistoryBest:
     def __exit__(self, *_: object) -> None:
         _current.reset(self._tokens.pop())
 
-    def query(self, target: Target, workload_key: str) -> MeasureInput | None:
-        """Return the best record of a workload, or None."""
+    def query(
+        self, target: Target, workload_key: str, graph: str | None = None
+    ) -> MeasureInput | None:
+        """Return the best record of a workload, or None.
+
+        Args:
+            target: of its kind records count.
+            workload_key: of the workload.
+            graph: the structural hash of its graph, where it is known: records that say that
+                theirs was another do not count.
+        """
         wanted = decode_workload_key(workload_key)
         found: list[tuple[float, MeasureInput]] = []
         for key, kinds in self._records().items():
             same = key == workload_key
-            if target.kind.name not in kinds or not (same or self.include_compatible):
+            if not (same or self.include_compatible):
                 continue
-            record, result = kinds[target.kind.name]
-            factor = 1.0 if same else workload_distance(wanted, decode_workload_key(key))
-            if factor < FAR:
-                found.append((result.seconds * factor, record))
+            for hashed, (record, result) in kinds.get(target.kind.name, {}).items():
+                if graph is not None and same and hashed not in ("", graph):
+                    continue
+                factor = 1.0 if same else workload_distance(wanted, decode_workload_key(key))
+                if factor < FAR:
+                    found.append((result.seconds * factor, record))
         return min(found, key=lambda pair: pair[0])[1] if found else None
 
     def kernel_for(self, function: Function, target: Target) -> Kernel:
@@ -106,8 +118,9 @@ class ApplyHistoryBest:
         So does a function whose record does not fit it: that costs a warning.
         """
         dag = ComputeDAG(list(function.tensors()))
-        found = (self.query(target, key) for key in equivalent_keys(dag))
-        record = next(filter(None, found), None) or self.query(target, structural_hash(dag))
+        graph = structural_hash(dag)
+        found = (self.query(target, key, graph) for key in equivalent_keys(dag))
+        record = next(filter(None, found), None) or self.query(target, graph)
         if record is None:
             return fallback_kernel(function, target)
         try:
@@ -150,12 +163,13 @@ def _add(pairs: Iterable[record_codec.RecordedPair], best: _Best) -> None:
     for record, result in pairs:
         if not result.ok:
             continue
-        kind, graph = record.target.kind.name, result.extra.get(record_codec.GRAPH_HASH)
-        for key in (record.task.workload_key, *([graph] if isinstance(graph, str) else [])):
-            kinds = best.setdefault(key, {})
-            known = kinds.get(kind)
+        said = result.extra.get(record_codec.GRAPH_HASH)
+        graph = said if isinstance(said, str) else ""
+        for key in filter(None, (record.task.workload_key, graph)):
+            graphs = best.setdefault(key, {}).setdefault(record.target.kind.name, {})
+            known = graphs.get(graph)
             if known is None or result.seconds < known[1].seconds:
-                kinds[kind] = (record, result)
+                graphs[graph] = (record, result)
 
 
 _current = ContextVar("autotune_network_history", default=None)

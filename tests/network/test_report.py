@@ -82,6 +82,18 @@ def test_inputs_are_read_where_they_lie_without_a_copy(mlp):
     np.testing.assert_allclose(instance.outputs[0].numpy(), wants[0], rtol=1e-4, atol=1e-6)
 
 
+def test_values_that_are_set_do_not_go_into_an_array_that_was_bound(mlp):
+    graph, instance = mlp
+    (first,) = inputs_of(graph)
+    given = array(first, cpu(0))
+    instance.bind_input(0, given)
+    instance.set_input(0, 2 * first)
+    instance.run()
+    np.testing.assert_array_equal(given.numpy(), first)
+    want = graph.run(2 * first)[0]
+    np.testing.assert_allclose(instance.outputs[0].numpy(), want, rtol=1e-4, atol=1e-6)
+
+
 def test_what_cannot_be_read_in_place_is_refused(mlp):
     _, instance = mlp
     own = instance.inputs[0]

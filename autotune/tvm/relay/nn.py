@@ -111,6 +111,7 @@ def conv2d_transpose(
             f"{op}: expected layouts NCHW and IOHW, one group and dilation 1, got "
             f"{data_layout}, {kernel_layout}, groups={groups}, dilation={dilation}"
         )
+    _channels(op, weight, "IOHW", channels, kernel_size)  # whatever TVM's versions call it
     return apply(ops.Conv2dTranspose(steps, sides, more), data, weight)
 
 
