@@ -113,7 +113,12 @@ def networks_of(
         found["tuned"] = tune_network(graph, None, target, budget_s=tune_s, log=log)
         print(f"tuned: {time.monotonic() - begun:.1f} s with its race", flush=True)
     elif log:
-        found["tuned"] = compile_network(graph, target, choose=History(log).choose)
+        found["tuned"] = compile_network(
+            graph,
+            target,
+            choose=History(log).choose,
+            branches=History(log).branches(graph, target),
+        )
     return found
 
 
@@ -184,8 +189,10 @@ def _time_on_gpu(
 ) -> None:
     samples: dict[str, Callable[[], float]] = {}
     for key, instance in instances.items():
-        plain = replace(instance.network, branches=False).instance()
-        for name, one in ((key, instance), (f"{key}, without branches", plain)):
+        has = instance.network.branches
+        other = replace(instance.network, branches=not has).instance()
+        names = f"{key} (branches {has})", f"{key} (branches {not has})"
+        for name, one in zip(names, (instance, other), strict=True):
             sampler = one.program.sampler()
             samples[name] = lambda s=sampler: s.sample(_RUNS) / _RUNS  # type: ignore[misc]
     torch.backends.cudnn.benchmark = True

@@ -7,7 +7,8 @@ Each kernel family is a module with the same four functions - `candidates`, `vio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar, cast
 
 from autotune import SourceKernel, Target, get_config, template
 from autotune.errors import TemplateError
@@ -63,13 +64,20 @@ class Family(Protocol[S]):
         """Return the kernel of a choice."""
 
 
+@lru_cache(maxsize=1024)
+def _default_choice(family: Any, shape: Any, target: Target) -> Mapping[str, int]:
+    """Return the choice for a shape that was never tuned; finding it may take half a second."""
+    chosen: dict[str, int] = family.default_choice(shape, target)
+    return chosen
+
+
 def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
     """Declare the knobs of a family for a shape, and return the kernel now chosen."""
     target = Target.current() or Target(default_target)
     options = family.candidates(shape)
     cfg = get_config()
     if cfg.is_fallback:
-        for name, value in family.default_choice(shape, target).items():
+        for name, value in _default_choice(cast(Any, family), cast(Any, shape), target).items():
             cfg[name] = OtherOptionEntity(value)
     for name, values in options.items():
         cfg.define_knob(name, values)

@@ -16,7 +16,7 @@ _AT_FLOOR = 1.15
 _BEATEN = 0.02
 # Of a way that was not tried for a function: how much better than elsewhere it may turn out, how
 # much slower than the best one counts at most, and seconds that stand for no time at all.
-_UNTRIED, _HOPELESS, _SOON = 0.7, 100.0, 1e-6
+_UNTRIED, _HOPELESS, _SOON = 0.5, 100.0, 1e-6
 
 
 def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
@@ -38,6 +38,9 @@ def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
     if without:
         return max(without, key=lambda pair: pair[0].calls * pair[0].function.flop)
     habits = _habits(functions)
+    # What is tried for the first time is tried for one function.
+    for way in {arm.name for t in functions for arm in t.arms if arm.busy} - set(habits):
+        habits[way] = _HOPELESS, 1.0
 
     def gain(pair: tuple[Tuned, Arm]) -> float:
         tuned, arm = pair
@@ -74,7 +77,6 @@ def _hope(tuned: Tuned, arm: Arm, habits: dict[str, tuple[float, float]]) -> flo
     if arm.name not in habits:
         return total / _SOON
     ratio, round_s = habits[arm.name]
-    # As with later rounds, the second half of what can be gained is thought to come with time.
     return total * max(1 - _UNTRIED * ratio, _BEATEN) / round_s
 
 

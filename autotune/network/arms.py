@@ -12,6 +12,7 @@ from autotune.auto_scheduler import RecordToFile, SketchPolicy, SketchTuner
 from autotune.errors import AutotuneError
 from autotune.graph.fuse import Function
 from autotune.measure import MeasureInput, Session
+from autotune.network.choice import RULE, Choice
 from autotune.network.history_choice import search_task
 from autotune.network.implementations import FunctionOffer, offers_of
 from autotune.network.tuning_log import NetworkLog
@@ -103,18 +104,23 @@ class Tuned:
         function: one of those that share a kernel.
         calls: how many do.
         arms: the ways.
-        untuned_s: seconds before any tuning; infinite where that is unknown.
+        untuned_s: seconds before any tuning, in the network; infinite where that is unknown.
+        untuned_arm: the way in which it is computed then; None where that is by rule.
     """
 
     function: Function
     calls: int
     arms: list[Arm]
     untuned_s: float = math.inf
+    untuned_arm: Arm | None = None
 
     @property
     def seconds(self) -> float:
         """Seconds of the best kernel of any way, untuned included; infinite if there is none."""
-        return min(self.untuned_s, *(arm.seconds for arm in self.arms))
+        best = min((arm.seconds for arm in self.arms), default=math.inf)
+        # Trials find other caches than kernels of a network: where there is one, it counts alone.
+        tried = self.untuned_arm is not None and math.isfinite(self.untuned_arm.seconds)
+        return best if tried else min(best, self.untuned_s)
 
     @property
     def floor_s(self) -> float:
@@ -133,7 +139,7 @@ def tuned_functions(
     target: Target,
     log: NetworkLog,
     seed: int | None,
-    untuned_s: Mapping[str, float] | None = None,
+    untuned: Mapping[str, tuple[Choice, float]] | None = None,
 ) -> list[Tuned]:
     """Return what there is to tune, with what a log knows of it, in the order of running.
 
@@ -142,25 +148,24 @@ def tuned_functions(
         target: what to tune for.
         log: of earlier tuning; trials are added to it.
         seed: makes proposals repeatable.
-        untuned_s: seconds of each function before any tuning, those of all its calls together, by
-            its signature.
+        untuned: how each function is computed before any tuning, by its signature, and the
+            seconds of all its calls together.
     """
-    known_s = untuned_s or {}
+    before = untuned or {}
     calls: dict[str, int] = {}
     first: dict[str, Function] = {}
     for function in functions:
         if not function.is_free and function.has_reduction:
             calls[function.signature] = calls.get(function.signature, 0) + 1
             first.setdefault(function.signature, function)
-    tuned = [
-        Tuned(
-            function,
-            calls[signature],
-            _arms(function, target, log, seed),
-            known_s.get(signature, math.inf) / calls[signature],
-        )
-        for signature, function in first.items()
-    ]
+    tuned = []
+    for signature, function in first.items():
+        arms = _arms(function, target, log, seed)
+        choice, seconds = before.get(signature, (RULE, math.inf))
+        same = [arm for arm in arms if arm.offer is not None and arm.offer.task == choice.workload]
+        one = Tuned(function, calls[signature], arms, seconds / calls[signature])
+        one.untuned_arm = same[0] if same else None
+        tuned.append(one)
     _relate([arm for each in tuned for arm in each.arms])
     return tuned
 

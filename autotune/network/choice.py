@@ -53,6 +53,8 @@ class Choice:
 
 
 RULE = Choice()
+# Operations a byte from which on a function is bound by arithmetic, if it is done badly.
+_MUCH = 8
 # Given a function and a target, how it is computed.
 Chooser = Callable[[Function, Target], Choice]
 
@@ -97,14 +99,21 @@ def choose_untuned(function: Function, target: Target) -> Choice:
     """Return how a function is computed before anything was tuned.
 
     That is the default configuration of the first template that computes it; on a GPU, of the
-    first hand-written one, whose default follows from the shape and the device. Functions of no
-    template are scheduled by rule.
+    first hand-written one, whose default follows from the shape and the device, and only where it
+    leaves nothing or computes much. Functions of no template are scheduled by rule.
     """
     for offer in offers_of(function, target):
+        if target.backend.on_gpu and not _is_worth_a_part(function, offer):
+            continue
         candidate = offer.task.default()
         if candidate is not None and (not target.backend.on_gpu or _by_hand(offer, candidate)):
             return Choice("template", offer.task, candidate, offer)
     return RULE
+
+
+def _is_worth_a_part(function: Function, offer: FunctionOffer) -> bool:
+    """Return whether a kernel for a part of a function may gain what the other one costs."""
+    return offer.nodes == len(function.nodes) or function.flop > _MUCH * function.bytes
 
 
 def _by_hand(offer: FunctionOffer, candidate: ConfigEntity) -> bool:

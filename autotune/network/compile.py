@@ -44,6 +44,7 @@ def compile_network(
     progress: Progress | None = None,
     jobs: int | None = None,
     choose: Chooser | None = None,
+    branches: bool = False,
 ) -> CompiledNetwork:
     """Compile a graph whose parameters are bound.
 
@@ -57,6 +58,7 @@ def compile_network(
         progress: called after each kernel.
         jobs: compilers at work at once; by default one a core.
         choose: says how each function is computed; by default `choose_untuned`.
+        branches: whether on a GPU kernels run side by side that do not depend on one another.
 
     Raises:
         GraphError: the graph is ill-formed, holds what has no kernel, or functions failed to
@@ -78,7 +80,8 @@ def compile_network(
     how = choose or (choose_untuned if kernel_for is None else by_rule)
     simpler = simplify_graph(graph, pipeline, opt_level)
     plan = plan_network(simpler, opt_level, chosen, how)
-    return compile_plan(plan, chosen, kernel_for or fallback_kernel, progress, jobs)
+    network = compile_plan(plan, chosen, kernel_for or fallback_kernel, progress, jobs)
+    return replace(network, branches=bool(branches))
 
 
 def simplify_graph(graph: Graph, pipeline: Pipeline = OWN, opt_level: int = 3) -> Graph:

@@ -43,7 +43,7 @@ class CompiledNetwork:
     plan: ExecutionPlan
     modules: tuple[Module, ...]
     target: Target
-    branches: bool = True
+    branches: bool = False
 
     def instance(self, where: Device | None = None) -> NetworkInstance:
         """Return the network with memory of its own on a device.

@@ -18,9 +18,11 @@ from autotune.auto_scheduler import (
 )
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, SpaceError
+from autotune.graph import Graph, digest
 from autotune.graph.fuse import Function
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.network.choice import RULE, Choice, choose_untuned
+from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
 from autotune.network.tuning_log import NetworkLog
 from autotune.record.best import best_of
@@ -67,6 +69,25 @@ class History:
             return raced
         ranked = self.ranked(function, target, most=1)
         return ranked[0][0] if ranked else choose_untuned(function, target)
+
+    def branches(self, graph: Graph, target: Target | str) -> bool:
+        """Return whether kernels of a network ran side by side faster than one after another.
+
+        Args:
+            graph: the network, its parameters bound.
+            target: what it was tuned for.
+        """
+        return self.branches_of(digest(simplify_graph(graph)), Target(target))
+
+    def branches_of(self, network: str, target: Target) -> bool:
+        """Return the same of a network that is known by its digest after its passes."""
+        mine = [
+            note["branches"]
+            for note in self.log.notes
+            if (note.get("network"), note.get("target")) == (network, str(target))
+            and isinstance(note.get("branches"), bool)
+        ]
+        return bool(mine[-1]) if mine else False
 
     def _race_of(self, function: Function, target: Target) -> Choice | None:
         note = self._raced.get((function.signature, str(target)))

@@ -17,15 +17,15 @@ from autotune.errors import AutotuneError, GraphError, RecordError
 from autotune.graph import Graph, digest
 from autotune.measure import Session, measure_option
 from autotune.network.arms import Arm, Tuned, tuned_functions
-from autotune.network.choice import Choice
+from autotune.network.choice import RULE, Choice
 from autotune.network.compile import simplify_graph
-from autotune.network.compiled import CompiledNetwork
+from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.history_choice import History
 from autotune.network.program_race import Raced, race, seconds_of_functions
 from autotune.network.rounds import Rounds
 from autotune.network.tuning_log import NetworkLog, write_note
 from autotune.network.variants import Variants
-from autotune.network.whole_race import Compared, race_whole
+from autotune.network.whole_race import Compared, compare, race_whole
 from autotune.runtime.device import device
 from autotune.target import Target
 from autotune.utils.check import Check
@@ -179,9 +179,8 @@ class _Tuning:
         session = Session.of(given)
         try:
             untuned_s = self._untuned_s()
-            tuned = tuned_functions(
-                self.variants.functions, self.target, self.log, seed, untuned_s
-            )
+            untuned = {key: (self.variants.untuned[key], each) for key, each in untuned_s.items()}
+            tuned = tuned_functions(self.variants.functions, self.target, self.log, seed, untuned)
             fixed_s = sum(untuned_s.values()) - sum(each.calls * each.untuned_s for each in tuned)
             rounds = Rounds(tuned, session, self.target, partial(self._tell, tuned, fixed_s))
             until = (1 - _FOR_THE_RACE) * self.budget_s
@@ -225,7 +224,8 @@ class _Tuning:
 
     def compiled(self, history: History) -> CompiledNetwork:
         """Return the network with the kernels that a log says are best."""
-        return self.variants.by(history.choose)
+        network = self.variants.by(history.choose)
+        return replace(network, branches=history.branches_of(self.name, self.target))
 
     def raced(self, history: History) -> CompiledNetwork:
         """Let the best of each function run side by side in the network, and keep the winners."""
@@ -237,10 +237,13 @@ class _Tuning:
             raise
         except AutotuneError as error:
             logger.warning("no race: %s; the fastest trials are used", error)
-        return self.variants.by(History(self.log.path).choose)
+        return self.compiled(History(self.log.path))
 
     def _finalists(self, history: History) -> dict[str, list[Choice]]:
-        """Return who races of each function: the untuned first, for it wins ties."""
+        """Return who races of each function: the untuned first, for it wins ties.
+
+        What a template leaves a part of is raced against all of it by rule.
+        """
         found: dict[str, list[Choice]] = {}
         for function in self.variants.functions:
             if function.signature in found or function.is_free:
@@ -250,7 +253,10 @@ class _Tuning:
                 continue
             field = {each.key: each for each, _ in ranked[:_FINALISTS]}
             first = self.variants.untuned[function.signature]
-            found[function.signature] = [*({first.key: first} | field).values()]
+            best = ranked[0][0].offer
+            by_rule = best is not None and best.nodes < len(function.nodes)
+            last = {RULE.key: RULE} if by_rule else {}
+            found[function.signature] = [*({first.key: first} | field | last).values()]
         return found
 
     def _race(self, finalists: Mapping[str, list[Choice]]) -> None:
@@ -272,6 +278,7 @@ class _Tuning:
                 raced, lambda choices: self.variants.of(choices).instance(where), self.left_s
             )
             raced = [replace(each, winner=winners[each.signature]) for each in raced]
+            self._race_branches(self.variants.of(winners).instance(where))
         for each in raced:
             mine = [
                 [one.key, one.seconds, one.against_s]
@@ -280,6 +287,13 @@ class _Tuning:
             ]
             self._log(each, {"in_whole": mine} if mine else {})
         self._note_time()
+
+    def _race_branches(self, instance: NetworkInstance) -> None:
+        """Let the network run with its kernels side by side, and note whether that is faster."""
+        branched = replace(instance.network, branches=True).instance(instance.device)
+        without_s, seconds = compare(instance, branched)
+        note = {"network": self.name, "target": str(self.target), "branches": seconds < without_s}
+        write_note(self.log.path, note | {"in_whole": [seconds, without_s]})
 
     def _log(self, raced: Raced, more: Mapping[str, object]) -> None:
         write_note(self.log.path, {"network": self.name, **raced.note(self.target), **more})

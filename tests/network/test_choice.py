@@ -181,6 +181,14 @@ def test_networks_of_any_template_that_fits_are_right(name):
         assert np.linalg.norm(got.numpy() - want) < 1e-5 * np.linalg.norm(want)
 
 
+def test_a_gpu_runs_what_moves_memory_whole_before_any_tuning():
+    pool = ops.MaxPool2d(pool_size=(3,), strides=(2,), padding=(1,))
+    data = Variable(TensorType((1, 6, 9, 9)), "data")
+    whole, part = apply(pool, data), apply(ops.Relu(), affine(apply(pool, data)))
+    kinds = [choose_untuned(partition(Graph.of(x))[0], EMULATED).kind for x in (whole, part)]
+    assert kinds == ["template", "rule"]
+
+
 def image(layout, *shape):
     letters = dict(zip("NCHW", shape, strict=True))
     return Variable(TensorType(tuple(letters[each] for each in layout), "float32"), "data")

@@ -24,7 +24,7 @@ from autotune.network.arms import Arm, Tuned, tuned_functions
 from autotune.network.choice import RULE, choose_untuned
 from autotune.network.history_choice import choice_from_json, choice_to_json
 from autotune.network.program_race import race
-from autotune.network.tuning_log import NETWORK_NOTE, NetworkLog
+from autotune.network.tuning_log import NETWORK_NOTE, NetworkLog, write_note
 from autotune.record import load_from_file
 from autotune.target import Target
 from tests.graph.networks import inputs_of
@@ -253,6 +253,35 @@ def test_relatives_try_what_is_best_of_each_other_and_the_default_first(tmp_path
     assert borrowed in mine
     assert borrowed in {each.key for each in tried[3:]}
     assert len({each.key for each in tried[3:]}) == 2
+
+
+def test_a_way_that_is_tried_for_the_first_time_is_tried_for_one_function():
+    first = function(arm(1.0), arm(name="search"))
+    first.arms[1].busy = True
+    second = function(arm(1.0), arm(name="search"))
+    assert next_arm([first, second])[1].name == "template"
+
+
+def test_untuned_times_count_until_the_same_kernel_was_a_trial():
+    def way(seconds):
+        found = (None, SimpleNamespace(seconds=seconds)) if seconds < 9 else None
+        return Arm("way", SimpleNamespace(scoreboard=SimpleNamespace(best=found)))
+
+    open_, tried = way(math.inf), way(2.0)
+    assert Tuned(None, 1, [open_], 1.0, open_).seconds == 1.0
+    assert Tuned(None, 1, [tried, open_], 1.0, open_).seconds == 1.0
+    assert Tuned(None, 1, [tried], 1.0, tried).seconds == 2.0
+    assert Tuned(None, 1, [tried], 1.0, None).seconds == 1.0  # by rule: never a trial
+
+
+def test_a_log_says_whether_kernels_ran_side_by_side(tmp_path):
+    log = tmp_path / "net.log"
+    note = {"network": name_of(), "target": str(CPU), "branches": True}
+    log.write_text(NETWORK_NOTE + json.dumps(note) + "\n")
+    assert History(log).branches(small(), CPU)
+    assert not History(log).branches(small(), "cuda")
+    write_note(log, note | {"branches": False})
+    assert not History(log).branches(small(), CPU)
 
 
 def test_what_no_kernel_can_beat_and_what_is_exhausted_gets_nothing():
