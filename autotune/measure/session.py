@@ -180,7 +180,7 @@ class Session(Mapping[str, object]):
     def _enter(self, workload: Workload) -> None:
         """Tell builder and runner of a workload that they have not met."""
         if self._closed:
-            raise MeasureError(f"{workload.name}: the session was closed")
+            raise self._was_closed(workload)
         if self._mixes:
             if workload in self._met:
                 return
@@ -198,6 +198,9 @@ class Session(Mapping[str, object]):
         if len(self._met) >= _MOST_MET:
             self._met.clear()
         self._met.add(workload)
+
+    def _was_closed(self, workload: Workload) -> MeasureError:
+        return MeasureError(f"{workload.name}: the session was closed")
 
     def host_work(self, workload: Workload) -> AbstractContextManager[object]:
         """Return a context for heavy work in this process, such as fitting a model.
@@ -222,7 +225,12 @@ class Session(Mapping[str, object]):
             measure_input: the candidate is realised here, in the calling thread.
             on_end: called with the input and its result, in the thread in which the trial ended,
                 before the future has the result. What it raises becomes the future's exception.
+
+        Raises:
+            MeasureError: the workload has no target, or the session was closed.
         """
+        if self._closed:
+            raise self._was_closed(measure_input.task)
         trial = _Trial(measure_input, on_end)
         with self._lock if not self._mixes else nullcontext():
             if measure_input.task is not self._task:

@@ -115,18 +115,27 @@ class BuildPool:
 
     def _serve(self, worker: Worker[BuildReply]) -> None:
         while (pending := self._orders.get()) is not None:
-            if not pending.begin():
-                continue
-            try:
-                pending.future.set_result(self._built(worker, pending.work))
-            except StartFailed as error:
-                self._leave(pending, error)
+            stays = self._serve_one(worker, pending)
+            # Who waited for it may be the last to know of this pool, which then ends.
+            del pending
+            if not stays:
                 break
-            except CancelledError:  # the process was ended over it
-                pending.drop()
-            except BaseException as error:  # handed to whoever waits for the result
-                pending.future.set_exception(error)
         worker.close()
+
+    def _serve_one(self, worker: Worker[BuildReply], pending: Pending[Order]) -> bool:
+        """Do a piece of work if somebody still waits; return whether the worker stays."""
+        if not pending.begin():
+            return True
+        try:
+            pending.future.set_result(self._built(worker, pending.work))
+        except StartFailed as error:
+            self._leave(pending, error)
+            return False
+        except CancelledError:  # the process was ended over it
+            pending.drop()
+        except BaseException as error:  # handed to whoever waits for the result
+            pending.future.set_exception(error)
+        return True
 
     def _leave(self, pending: Pending[Order], error: StartFailed) -> None:
         """Go without a worker, or without any."""

@@ -97,25 +97,31 @@ class Dispatch:
         with suppress(Exception):
             station.start()
         while (entry := self._next(station)) is not None:
-            if not entry.begin():
-                continue
             before = station.busy_s
-            try:
-                result = entry.work(station)
-            except StartFailed as error:
-                self._leave(station, entry, error)
+            stays = self._serve_one(station, entry)
+            # Who waited for it may be the last to know of these devices, which then end.
+            del entry
+            if not stays:
                 break
-            except CancelledError:  # the process was ended over it
-                entry.drop()
-                continue
-            except BaseException as error:  # handed to whoever waits for the result
-                entry.future.set_exception(error)
-                continue
-            entry.future.set_result(result)
             self._rest.after(station.busy_s - before)
         station.close()
         if self._closing:
             self._at_end()
+
+    def _serve_one(self, station: Station, entry: _Entry) -> bool:
+        """Do a piece of work if somebody still waits; return whether the device stays."""
+        if not entry.begin():
+            return True
+        try:
+            entry.future.set_result(entry.work(station))
+        except StartFailed as error:
+            self._leave(station, entry, error)
+            return False
+        except CancelledError:  # the process was ended over it
+            entry.drop()
+        except BaseException as error:  # handed to whoever waits for the result
+            entry.future.set_exception(error)
+        return True
 
     def _next(self, station: Station) -> _Entry | None:
         """Wait for the oldest entry that this device may do; None when all is over."""

@@ -42,10 +42,25 @@ class Sharing:
         with self._lock:
             known = self._first.get(key)
             if known is None or known[1].cancelled() or _again(known, measure_input):
+                known = None
                 future = self._run(measure_input, build_result)
                 self._first[key] = (measure_input, future)
-                return future
-        return self._shared(known, measure_input, build_result)
+        if known is not None:
+            return self._shared(known, measure_input, build_result)
+        future.add_done_callback(lambda ended: self._keep(key, ended))
+        return future
+
+    def _keep(self, key: object, ended: Future[MeasureResult]) -> None:
+        """Keep what came of a trial, and not who waited for it, on whom a session may hang."""
+        with self._lock:
+            known = self._first.get(key)
+            if known is None or known[1] is not ended:  # it was given up, and is measured again
+                return
+            del self._first[key]
+            if not ended.cancelled() and ended.exception() is None:
+                kept: Future[MeasureResult] = Future()
+                kept.set_result(ended.result())
+                self._first[key] = (known[0], kept)
 
     def _shared(
         self,
