@@ -21,6 +21,7 @@ from . import (
     gemm_cuda,
     gemm_half,
     gemm_mma,
+    gemm_padded,
     gemm_wgmma,
     softmax_cpu,
     softmax_cuda,
@@ -135,10 +136,13 @@ def gemm_nn_cuda(m: int, n: int, k: int, dtype: str = "float32") -> SourceKernel
     """Multiply matrices: c[m, n] = a[m, k] b[k, n], all row-major and of one dtype.
 
     ``"float16"`` and ``"bfloat16"`` run on tensor cores (sm_80 and later) with sums in float32,
-    for even n and k; on sm_90, for n and k that 8 divides, also by ``wgmma``. The other dtype is
-    ``"float32"``.
+    on sm_90, for n and k that 8 divides, also by ``wgmma``; where n or k is odd, on copies with
+    rows of a multiple of 8. The other dtype is ``"float32"``.
     """
     shape = Gemm(m, n, k, dtype)
+    if dtype in gemm_mma.DTYPES and gemm_padded.is_needed(shape):
+        family = gemm_padded.Padded(_half_family(gemm_padded.padded(shape)))
+        return tunable(family, shape, "cuda")
     if dtype in gemm_mma.DTYPES:
         return tunable(_half_family(shape), shape, "cuda")
     _only_float32("gemm_nn.cuda", dtype, "float16, bfloat16 or float32")

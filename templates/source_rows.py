@@ -1,4 +1,4 @@
-"""The source templates that move memory, registered: norms, reductions, sums, transposes."""
+"""The source templates that move memory, registered: norms, sums, transposes, chains."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from autotune import SourceKernel, template
 from autotune.errors import TemplateError
 
-from . import reduce_cuda, rows_cuda, scan_cuda, transpose_cuda
+from . import elementwise_cuda, reduce_cuda, rows_cuda, scan_cuda, take_cuda, transpose_cuda
+from .elementwise_cuda import Elementwise
 from .rows_shape import Reduction, Rows
 from .scan_cuda import Scan
 from .source import tunable
+from .take_cuda import TakeRows
 from .transpose_shape import Transpose
 
 
@@ -92,3 +94,32 @@ def transpose_cuda_any(
 ) -> SourceKernel:
     """Permute an array: axis ``i`` of the result is axis ``axes[i]`` of the data, as in numpy."""
     return tunable(transpose_cuda, Transpose(tuple(shape), tuple(axes), dtype), "cuda")
+
+
+@template("elementwise.cuda")
+def elementwise_cuda_any(
+    text: str, operands: Sequence[tuple[str, Sequence[int]]], dtype: str = "float32"
+) -> SourceKernel:
+    """Compute an expression of arrays, element by element, with numpy's broadcast.
+
+        elementwise_cuda_any("relu(a * scale + shift) + b", (("a", (64, 56, 56)),
+                             ("scale", (64, 1, 1)), ("shift", (64, 1, 1)), ("b", (64, 56, 56))))
+
+    Args:
+        text: in Python's syntax: names of operands, numbers, ``+ - * / **``, ``where`` with a
+            comparison, and the functions of `expression.FUNCTIONS`.
+        operands: (name, shape) of each, in the order the function takes them.
+    """
+    named = tuple((name, tuple(shape)) for name, shape in operands)
+    return tunable(elementwise_cuda, Elementwise(text, named, dtype), "cuda")
+
+
+@template("take_rows.cuda")
+def take_rows_cuda(
+    rows: int, columns: int, count: int, dtype: str = "float32", index: str = "int32"
+) -> SourceKernel:
+    """Take ``count`` rows of a table of ``rows`` rows by their numbers, as an embedding does.
+
+    The function takes table, index and out. A number beyond the table is that of its nearest end.
+    """
+    return tunable(take_cuda, TakeRows(rows, columns, count, dtype, index), "cuda")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 from autotune import SourceKernel, Target, call
 
@@ -83,11 +84,11 @@ def violation(shape: Transpose, choice: Mapping[str, int], target: Target) -> st
     """Return why a choice cannot run or is sure to be slow, or None."""
     planes, limits, v = Planes(shape), target.limits, choice["v"]
     lanes_x, lanes_y = choice["lanes_x"], choice["lanes_y"]
-    threads = lanes_x * lanes_y
+    threads, plane = lanes_x * lanes_y, planes.columns * (planes.rows if shape.moved else 1)
     shared = choice["staged"] * threads * v * v * shape.element_bytes
     rules = [
         (threads > limits.threads_per_block, "too many threads"),
-        (threads < min(32, planes.rows * planes.columns), "too few threads"),
+        (threads < min(32, max(1, plane // 8)), "too few threads"),
         (shared > limits.shared_bytes, "too much shared memory"),
         ((lanes_x > 2) & (lanes_x * v >= 2 * planes.columns), "columns beyond the plane"),
         ((lanes_y > 2) & shape.moved & (lanes_y * v >= 2 * planes.rows), "rows beyond the plane"),
@@ -98,10 +99,11 @@ def violation(shape: Transpose, choice: Mapping[str, int], target: Target) -> st
 def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
     """Return a good guess: the widest vectors, long pieces both ways, through shared memory."""
     options = candidates(shape)
-    v, staged = max(options["v"]), max(options["staged"])
-    choices = [
-        {"v": v, "lanes_x": x, "lanes_y": y, "staged": staged}
-        for x, y in ((16, 16), (8, 16), (16, 8), (8, 8), (32, 4), (4, 32), (32, 2), (2, 32))
-    ]
-    found = (c for c in choices if violation(shape, c, target) is None)
-    return next(found, {name: values[-1] for name, values in options.items()})
+    first = ((16, 16), (8, 16), (16, 8), (8, 8), (32, 4), (4, 32), (32, 2), (2, 32))
+    lanes = (*first, *product(options["lanes_x"], options["lanes_y"]))
+    every = (
+        {"v": v, "lanes_x": x, "lanes_y": y, "staged": max(options["staged"])}
+        for v in options["v"][::-1]
+        for x, y in lanes
+    )
+    return next(choice for choice in every if violation(shape, choice, target) is None)

@@ -103,9 +103,11 @@ def violation(shape: Shape, choice: Mapping[str, int], target: Target) -> str | 
     tiling, c = WindowTiling(shape, choice), choice
     nhwc = shape.layout == "NHWC"
     step = c["pixels"] * shape.window.stride[1]
+    # Tiles of powers of two that do not reach beyond an image take an eighth of it at least.
+    least = min(32, max(1, shape.outputs // shape.n // 8))
     rules = [
         *common.limit_rules(tiling, target.limits),
-        (tiling.threads < min(32, shape.outputs), "too few threads"),
+        (tiling.threads < least, "too few threads"),
         ((not nhwc) & (step % c["vec"] > 0), "windows that begin between vectors"),
         (tiling.tile_x >= shape.ow + common.larger(c["pixels"], c["columns"]), "columns beyond"),
         (tiling.tile_y >= shape.oh + common.larger(c["lines"], c["rows"]), "rows beyond"),

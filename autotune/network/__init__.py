@@ -6,7 +6,7 @@ from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.export import export_network, load_network
 from autotune.network.history import ApplyHistoryBest
 from autotune.network.history_choice import History
-from autotune.network.implementations import Offer, implements
+from autotune.network.implementations import Entry, Offer, implements, templates_for
 from autotune.network.layer import Epilogue, Layer
 from autotune.network.param_file import load_param_dict, save_param_dict
 from autotune.network.report import NetworkReport, report
@@ -17,6 +17,7 @@ from autotune.network.tune import Progress, tune_network
 __all__ = [
     "ApplyHistoryBest",
     "CompiledNetwork",
+    "Entry",
     "Epilogue",
     "History",
     "Layer",
@@ -35,5 +36,6 @@ __all__ = [
     "report",
     "save_param_dict",
     "template_tasks",
+    "templates_for",
     "tune_network",
 ]

@@ -5,11 +5,12 @@
         ...
 
 Whoever has a layer to compute asks `offers_of`; a network does so for its functions.
+`templates_for` lists the templates that there are for an operator, a layout and a type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -69,11 +70,59 @@ class FunctionOffer:
 
 
 Matcher = Callable[[Layer], Offer | None]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A template in the table: what it may compute, and who says whether it does.
+
+    Attributes:
+        template: its name; empty where the matcher chooses among several.
+        operator, kind: as in `implements`.
+        layouts: of data, for operators that have one; None for all.
+        dtypes: of which all operands and the result are; None for all.
+        activations: what it does after a sum.
+        matcher: asked for layers of these.
+    """
+
+    template: str
+    operator: str
+    kind: str
+    layouts: frozenset[str] | None
+    dtypes: frozenset[str] | None
+    activations: frozenset[str]
+    matcher: Matcher
+
+    def offer(self, layer: Layer) -> Offer | None:
+        """Return what the template does of a layer, or None."""
+        serves = (
+            self._has(self.layouts, layer.layout)
+            and (self.dtypes is None or layer.dtypes <= self.dtypes)
+            and layer.epilogue.activation in self.activations
+        )
+        return self.matcher(layer) if serves else None
+
+    def serves(self, layout: str | None = None, dtype: str | None = None) -> bool:
+        """Return whether it may compute layers of a layout and a type; None stands for any."""
+        return self._has(self.layouts, layout) and self._has(self.dtypes, dtype)
+
+    @staticmethod
+    def _has(known: frozenset[str] | None, wanted: str | None) -> bool:
+        return known is None or wanted is None or wanted in known
+
+
 # (operator, kind of target) -> who may compute it.
-_TABLE: dict[tuple[str, str], list[Matcher]] = {}
+_TABLE: dict[tuple[str, str], list[Entry]] = {}
 
 
-def implements(operator: str, kind: str) -> Callable[[Matcher], Matcher]:
+def implements(
+    operator: str,
+    kind: str,
+    template: str = "",
+    layouts: Iterable[str] | None = None,
+    dtypes: Iterable[str] | None = None,
+    activations: Iterable[str] = ("none", "relu"),
+) -> Callable[[Matcher], Matcher]:
     """Enter a function that says how a template computes layers of an operator.
 
     It returns None for a layer that the template does not compute, or is not worth trying for.
@@ -83,17 +132,47 @@ def implements(operator: str, kind: str) -> Callable[[Matcher], Matcher]:
     Args:
         operator: name of the operator, such as ``"nn.conv2d"``.
         kind: ``"cuda"`` or ``"cpu"``.
+        template: its name, by which `templates_for` lists it.
+        layouts: of data that it takes, such as ``["NCHW"]``; all if left out.
+        dtypes: of operands and results that it takes; all if left out.
+        activations: what it does after a sum, of ``"none"``, ``"relu"`` and ``"relu6"``; it is not
+            asked for layers with others.
     """
     check = Check(GraphError, "implements")
+    if template:
+        check.text("template", template, "conv2d_nchw.cpu")
     check.text("operator", operator, "nn.conv2d")
     check.one_of("kind", kind, ("cuda", "cpu"))
 
     def enter(matcher: Matcher) -> Matcher:
         check.function("matcher", matcher, of="a layer")
-        _TABLE.setdefault((operator, kind), []).append(matcher)
+        entry = Entry(
+            template, operator, kind, _frozen(layouts), _frozen(dtypes), frozenset(activations),
+            matcher,
+        )  # fmt: skip
+        _TABLE.setdefault((operator, kind), []).append(entry)
         return matcher
 
     return enter
+
+
+def _frozen(names: Iterable[str] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)
+
+
+def templates_for(
+    operator: str, kind: str, layout: str | None = None, dtype: str | None = None
+) -> list[Entry]:
+    """Return the templates that may compute an operator, in the order they are tried.
+
+    Args:
+        operator: its name, such as ``"nn.conv2d"``.
+        kind: ``"cuda"`` or ``"cpu"``.
+        layout: of its data, such as ``"NHWC"``; None for any.
+        dtype: of operands and result; None for any.
+    """
+    _load_library()
+    return [each for each in _TABLE.get((operator, kind), ()) if each.serves(layout, dtype)]
 
 
 def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
@@ -106,13 +185,13 @@ def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
     kind = "cuda" if target.backend.on_gpu else "cpu"
     layers = layers_of(function, target)
     found = []
-    for matcher in _TABLE.get((layers[0][1].op.name, kind), ()) if layers else ():
+    for entry in _TABLE.get((layers[0][1].op.name, kind), ()) if layers else ():
         for count, layer in layers:
             whole = count == len(function.nodes)
-            offer = matcher(layer) if whole or function.cut(count) is not None else None
+            offer = entry.offer(layer) if whole or function.cut(count) is not None else None
             if offer is not None:
                 _check_offer(offer, layer)
-                alone = matcher(layers[-1][1])
+                alone = entry.offer(layers[-1][1])
                 found.append(_of_function(function, offer, count, alone, target))
                 break
     return found

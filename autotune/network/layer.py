@@ -12,19 +12,24 @@ from autotune.target import Target
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What is done to a sum: ``(sum + bias + residual) * scale + shift``, then a ReLU.
+    """What is done to a sum: ``(sum + bias + residual) * scale + shift``, then an activation.
 
     Attributes:
         bias, scale, shift: one number a channel; None where there is none.
         residual: a tensor of the result's shape; None where there is none.
-        relu: whether negative numbers become 0.
+        activation: ``"none"``, ``"relu"``, or ``"relu6"``, which limits to 0 .. 6.
     """
 
     bias: Value | None = None
     residual: Value | None = None
     scale: Value | None = None
     shift: Value | None = None
-    relu: bool = False
+    activation: str = "none"
+
+    @property
+    def relu(self) -> bool:
+        """Whether negative numbers become 0, and nothing else is done to them."""
+        return self.activation == "relu"
 
     def followed_by(self, node: Node, value: Value, channel: int | None) -> Epilogue | None:
         """Return the epilogue with one more node, or None where that has no place in it.
@@ -34,10 +39,13 @@ class Epilogue:
             value: that result.
             channel: the axis of its channels; None where there is none.
         """
-        if self.relu:
+        if self.activation != "none":
             return None
-        if isinstance(node.op, ops.Relu):
-            return replace(self, relu=True)
+        match node.op:
+            case ops.Relu():
+                return replace(self, activation="relu")
+            case ops.Clip(a_min=0.0, a_max=6.0):
+                return replace(self, activation="relu6")
         if not isinstance(node.op, ops.Add | ops.Multiply) or node.inputs.count(value) != 1:
             return None
         (other,) = [each for each in node.inputs if each is not value]
@@ -81,6 +89,15 @@ class Layer:
     def dtypes(self) -> set[str]:
         """Types of the elements of all operands, and of the result."""
         return {self.result.dtype, *(each.dtype for each in self.inputs)}
+
+    @property
+    def layout(self) -> str | None:
+        """The layout of the data, such as ``"NCHW"``; None of operators that have none."""
+        for name in ("data_layout", "layout"):
+            layout = getattr(self.op, name, None)
+            if isinstance(layout, str):
+                return layout
+        return None
 
 
 def layers_of(function: Function, target: Target) -> list[tuple[int, Layer]]:

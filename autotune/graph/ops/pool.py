@@ -49,7 +49,7 @@ class Pool2d(Operator):
     count_include_pad: bool = False
 
     def windows(self) -> list[tuple[int, int, tuple[int, int], int]]:
-        """Return extent, step, padding and distance for each axis."""
+        """Return extent, step, padding and distance for each axis, height first."""
         two = [each(self, n, getattr(self, n), 2) for n in ("pool_size", "strides", "dilation")]
         sides = sides_of(self, self.padding, 2)
         if self.ceil_mode:

@@ -1,0 +1,47 @@
+// A function of several arrays, element by element, with broadcast. A thread computes UNROLL vectors of
+// VEC neighbours, whose operands it reads before it computes the first. LOAD_OPERANDS reads those
+// of the elements from `at` on, and EXPRESSION is the function, of `x(i)`, the operand of number i.
+#define x(i) values[u][i][j]
+#if SIZE < 1073741824
+typedef unsigned Index;
+#else
+typedef size_t Index;
+#endif
+
+__device__ __forceinline__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
+__device__ __forceinline__ float relu(float v) { return fmaxf(v, 0.0f); }
+__device__ __forceinline__ float gelu(float v) {
+  return 0.5f * v * (1.0f + erff(v * 0.70710678118654752f));
+}
+
+// Reads VEC neighbours; or, of an operand that is the same for all, one.
+__device__ __forceinline__ void read_each(float (&to)[VEC], const Element* from) {
+  load_elements<VEC>(to, from);
+}
+__device__ __forceinline__ void read_same(float (&to)[VEC], const Element* from) {
+  float one[1];
+  load_elements<1>(one, from);
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) to[j] = one[0];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) elementwise(PARAMETERS) {
+  const Index begin = static_cast<Index>(blockIdx.x) * (THREADS * VEC * UNROLL) + threadIdx.x * VEC;
+  float values[UNROLL][OPERANDS][VEC];
+#pragma unroll
+  for (int u = 0; u < UNROLL; ++u) {
+    const Index at = begin + u * (THREADS * VEC);
+    if (at < SIZE) {
+      LOAD_OPERANDS;
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < UNROLL; ++u) {
+    const Index at = begin + u * (THREADS * VEC);
+    if (at >= SIZE) break;
+    float result[VEC];
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) result[j] = EXPRESSION;
+    store_elements<VEC>(out + at, result);
+  }
+}

@@ -1,0 +1,157 @@
+"""Which layers of networks only the CUDA templates compute: windows, rows, reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from autotune.graph import ops
+from autotune.network.implementations import Offer, implements
+from autotune.network.layer import Epilogue, Layer
+
+ACTIVATIONS = ("none", "relu", "relu6")
+FLOAT32 = ("float32",)
+FLOATS = ("float32", "float16", "bfloat16")
+IMAGES = ("NCHW", "NHWC")
+
+
+def given(rest: Epilogue) -> tuple[Any, ...]:
+    """Return the operands of an epilogue that are there, as kernels take them."""
+    every = (rest.bias, rest.residual, rest.scale, rest.shift)
+    return tuple(each for each in every if each is not None)
+
+
+def padding_of(sides: Any) -> tuple[int, ...]:
+    """Return paddings as templates take them: (y, x), or all four where sides differ."""
+    (top, bottom), (left, right) = sides
+    even = (top, left) == (bottom, right)
+    return (top, left) if even else (top, left, bottom, right)
+
+
+def images(layout: str, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Return number, rows, columns and channels of images."""
+    n, h, w, c = (shape[layout.index(letter)] for letter in "NHWC")
+    return n, h, w, c
+
+
+@implements(
+    "nn.conv2d", "cuda", "conv2d_nchw.cuda", layouts=["NCHW"], dtypes=FLOAT32,
+    activations=ACTIVATIONS,
+)  # fmt: skip
+def conv2d_nchw(layer: Layer) -> Offer | None:
+    """Offer the kernel for all but depthwise convolutions, with all that may follow."""
+    op, rest = layer.op, layer.epilogue
+    assert isinstance(op, ops.Conv2d)
+    if op.is_depthwise(*(value.type for value in layer.inputs)):
+        return None
+    if (rest.scale is None) != (rest.shift is None):
+        return None
+    n, ci, h, w = layer.inputs[0].shape
+    co, _, kh, kw = layer.inputs[1].shape
+    args: tuple[Any, ...] = (n, h, w, co, ci, kh, kw, op.steps, padding_of(op.sides))
+    args += (rest.bias is not None, rest.relu)
+    follows = (rest.residual is not None, rest.scale is not None)
+    other = "none" if rest.relu else rest.activation
+    beyond = (op.holes, op.groups, other)
+    # What has its default is left out: so do scripts, and records name arguments.
+    if beyond != ((1, 1), 1, "none"):
+        args += (*follows, *beyond)
+    elif any(follows):
+        args += follows
+    return Offer("conv2d_nchw.cuda", args, (*layer.inputs, *given(rest)))
+
+
+@implements(
+    "nn.conv2d", "cuda", "depthwise_conv2d.cuda", layouts=IMAGES, dtypes=FLOAT32,
+    activations=ACTIVATIONS,
+)  # fmt: skip
+def depthwise_conv2d(layer: Layer) -> Offer | None:
+    """Offer the kernel for convolutions of each channel, with all that may follow."""
+    op, rest = layer.op, layer.epilogue
+    assert isinstance(op, ops.Conv2d)
+    if not op.is_depthwise(*(value.type for value in layer.inputs)):
+        return None
+    if (rest.scale is None) != (rest.shift is None):
+        return None
+    n, h, w, channels = images(op.data_layout, layer.inputs[0].shape)
+    weight = layer.inputs[1].shape
+    kh, kw = (weight[op.kernel_layout.index(letter)] for letter in "HW")
+    filters = math.prod(weight) // (channels * kh * kw)
+    args = (
+        n, h, w, channels, filters, kh, kw, op.steps, padding_of(op.sides),
+        rest.bias is not None, rest.activation, rest.residual is not None,
+        rest.scale is not None, op.holes, op.data_layout,
+    )  # fmt: skip
+    return Offer("depthwise_conv2d.cuda", args, (*layer.inputs, *given(rest)))
+
+
+def pool2d(layer: Layer) -> Offer | None:
+    """Offer the kernel for the maximum and the average of windows, with nothing behind it."""
+    op = layer.op
+    assert isinstance(op, ops.Pool2d)
+    # A window that reaches beyond the padding has fewer elements than the kernel would count.
+    counts_beyond = op.ceil_mode and op.kind == "avg" and op.count_include_pad
+    if layer.epilogue != Epilogue() or counts_beyond:
+        return None
+    size, step, sides, hole = zip(*op.windows(), strict=True)
+    args = (
+        op.kind, *images(op.layout, layer.inputs[0].shape), size, step, padding_of(sides), hole,
+        op.count_include_pad, op.layout,
+    )  # fmt: skip
+    return Offer("pool2d.cuda", args, layer.inputs)
+
+
+def global_pool(layer: Layer) -> Offer | None:
+    """Offer the reduction of rows, or down columns, for the pooling of whole images."""
+    op = layer.op
+    assert isinstance(op, ops.GlobalPool)
+    if layer.epilogue != Epilogue():
+        return None
+    name = {"avg": "mean", "max": "max"}[op.kind]
+    shape = layer.inputs[0].shape
+    pixels = math.prod(e for e, axis in zip(shape, op.layout, strict=True) if axis not in "NC")
+    inner = 1 if op.layout.endswith(("H", "W")) else shape[-1]
+    outer = math.prod(shape) // (pixels * inner)
+    return Offer("reduce.cuda", (name, outer, pixels, inner, layer.result.dtype), layer.inputs)
+
+
+def reduction(layer: Layer) -> Offer | None:
+    """Offer the reduction along neighbouring axes."""
+    op, shape = layer.op, layer.inputs[0].shape
+    assert isinstance(op, ops.Reduction)
+    over = op.over(len(shape))
+    neighbours = bool(over) and over == tuple(range(over[0], over[-1] + 1))
+    if not neighbours or layer.epilogue != Epilogue():
+        return None
+    outer, depth = math.prod(shape[: over[0]]), math.prod(shape[over[0] : over[-1] + 1])
+    args = (op.name, outer, depth, math.prod(shape[over[-1] + 1 :]), layer.inputs[0].dtype)
+    return Offer("reduce.cuda", args, layer.inputs)
+
+
+@implements("nn.log_softmax", "cuda", "log_softmax.cuda", dtypes=FLOATS)
+def log_softmax(layer: Layer) -> Offer | None:
+    """Offer the map of rows, where those are the last axis."""
+    op, shape = layer.op, layer.inputs[0].shape
+    assert isinstance(op, ops.LogSoftmax)
+    if not shape or op.axis_of_sum not in (-1, len(shape) - 1) or layer.epilogue != Epilogue():
+        return None
+    args = (math.prod(shape[:-1]), shape[-1], layer.result.dtype)
+    return Offer("log_softmax.cuda", args, layer.inputs)
+
+
+def _enter(
+    operators: tuple[str, ...], template: str, matcher: Callable[[Layer], Offer | None],
+    dtypes: tuple[str, ...], layouts: tuple[str, ...] | None = None,
+) -> None:  # fmt: skip
+    for operator in operators:
+        implements(operator, "cuda", template, layouts, dtypes)(matcher)
+
+
+_enter(("nn.max_pool2d", "nn.avg_pool2d"), "pool2d.cuda", pool2d, FLOAT32, IMAGES)
+_enter(
+    ("nn.global_avg_pool2d", "nn.global_max_pool2d"), "reduce.cuda", global_pool, FLOATS, IMAGES
+)
+_enter(("sum", "mean", "max", "min", "prod"), "reduce.cuda", reduction, FLOATS)
+# Places are whole numbers, whatever the elements are.
+_enter(("argmax", "argmin"), "reduce.cuda", reduction, (*FLOATS, "int32"))

@@ -1,0 +1,89 @@
+"""Expressions of arrays and rows of tables: what they compute, and what is no expression."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates.elementwise_cuda import Elementwise
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.errors import TemplateError
+from autotune.task import create
+from tests.templates.emulated import check_emulated
+
+CHAIN = (
+    "where(a > 0.5, relu(a * scale + shift), sigmoid(b) ** 2) - max(b, -1) / 3",
+    (("a", (3, 8, 4)), ("scale", (8, 1)), ("shift", (1, 1, 1)), ("b", (3, 1, 4))),
+)
+EVERY = (
+    "exp(a) + log(abs(a) + 1) + sqrt(abs(a)) + rsqrt(abs(a) + 1) + sin(a) + cos(a) + tanh(a) "
+    "+ erf(a) + floor(a) + ceil(a) + sigmoid(a) + gelu(a) + min(a, 1e-1) + pow(abs(a), 1.5)",
+    (("a", (70,)),),
+)
+
+
+@pytest.mark.parametrize(
+    ("args", "rtol"), [(CHAIN, 1e-4), (EVERY, 1e-4), ((*CHAIN, "float16"), 2e-2)]
+)
+def test_expressions_match_their_reference_in_the_emulator(args, rtol):
+    check_emulated("elementwise.cuda", args, rtol=rtol)
+
+
+def test_rows_of_a_table_are_taken_by_their_numbers_and_the_nearest_end_beyond_it():
+    def index(rng, argument):
+        return rng.integers(-3, 12, argument.shape).astype(argument.dtype)
+
+    check_emulated("take_rows.cuda", (7, 12, 9, "float16", "int64"), make={"index": index})
+
+
+shapes = st.lists(st.sampled_from([1, 2, 3]), max_size=4).map(tuple)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(shapes, min_size=1, max_size=3))
+def test_the_strides_of_fewer_axes_reach_the_elements_that_broadcast_does(given_shapes):
+    names = [(f"p{i}", shape) for i, shape in enumerate(given_shapes)]
+    try:
+        np.broadcast_shapes(*given_shapes)
+    except ValueError:
+        with pytest.raises(TemplateError, match="shape mismatch"):
+            Elementwise("p0", tuple(names))
+        return
+    shape = Elementwise("p0", tuple(names))
+    extents, strides = shape.plan
+    for number, (_, own) in enumerate(names):
+        places = np.arange(int(np.prod(own))).reshape(own)
+        wanted = np.broadcast_to(places, shape.shape).ravel()
+        steps = strides[number] if strides else ()
+        grid = np.indices(extents).reshape(len(extents), -1) if extents else np.zeros((0, 1), int)
+        np.testing.assert_array_equal(np.array(steps, int) @ grid, wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a +", "is no expression"),
+        ("a.real", "must be a number, an operation, or one of a"),
+        ("b", "one of a"),
+        ("True", "a number"),
+        ("__import__('os')", "a call, with as many operands"),
+        ("exp(a, a)", "a call, with as many operands"),
+        ("where(a, a, a)", "one comparison"),
+        ("a > 1", "a number, an operation"),
+        ("10 ** 400 * 1" + "0" * 400, "a number"),
+        ("(lambda: a)()", "a call"),
+        ("-" * 300 + "a", "nested too deeply"),
+    ],
+)
+def test_what_is_no_expression_is_refused_with_the_part_that_is_none(text, message):
+    with pytest.raises(TemplateError, match=message):
+        create("elementwise.cuda", (text, (("a", (4,)),)), "cuda")
+
+
+@pytest.mark.parametrize(
+    "operands",
+    [(), (("out", (4,)),), (("a", (4,)), ("a", (4,))), (("a-b", (4,)),), (("a", (0,)),)],
+)
+def test_operands_that_cannot_be_are_refused(operands):
+    with pytest.raises(TemplateError, match="elementwise: "):
+        create("elementwise.cuda", ("a", operands), "cuda")

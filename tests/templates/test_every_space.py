@@ -1,0 +1,72 @@
+"""Spaces of CUDA templates for shapes of every size: none is empty, and defaults lie in them."""
+
+import time
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+
+TARGET = Target("cuda -arch=sm_90")
+extent = st.integers(1, 40)
+layout = st.sampled_from(["NCHW", "NHWC"])
+CASES = st.one_of(
+    st.tuples(
+        st.just("depthwise_conv2d"),
+        st.tuples(
+            st.integers(1, 3), extent, extent, extent, st.integers(1, 3), st.integers(1, 5),
+            st.integers(1, 5), st.integers(1, 3), st.just(2), st.booleans(), st.just("relu6"),
+            st.booleans(), st.booleans(), st.just(1), layout,
+        ),
+    ),
+    st.tuples(st.sampled_from(["layer_norm", "log_softmax", "cumsum"]), st.tuples(extent, extent)),
+    st.tuples(
+        st.just("reduce"),
+        st.tuples(st.sampled_from(["sum", "argmax"]), extent, st.integers(1, 3000), extent),
+    ),
+    st.tuples(
+        st.just("transpose"),
+        st.lists(extent, min_size=1, max_size=4).flatmap(
+            lambda shape: st.tuples(st.just(shape), st.permutations(range(len(shape))))
+        ),
+    ),
+    st.tuples(st.just("take_rows"), st.tuples(extent, extent, extent)),
+    st.tuples(
+        st.just("elementwise"),
+        st.tuples(st.just("a + 1"), st.tuples(st.tuples(st.just("a"), st.tuples(extent, extent)))),
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(CASES)
+def test_every_shape_has_configurations_and_its_default_is_one(case):
+    name, args = case
+    task = create(f"{name}.cuda", args, TARGET)
+    assert len(task.config_space) >= 1
+    default = task.default()
+    assert default is not None
+    kernel = task.instantiate(default).kernel("cuda")
+    assert launch_violation(kernel, TARGET.limits) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("depthwise_conv2d", (1, 112, 112, 96, 1, 3, 3, 2, 1)),
+        ("pool2d", ("max", 32, 112, 112, 64, 3, 2, 1)),
+        ("layer_norm", (4096, 4096)),
+        ("reduce", ("sum", 1, 16777216)),
+        ("transpose", ((64, 128, 56, 56), (0, 2, 3, 1))),
+        ("elementwise", ("a * b", (("a", (64, 56, 56)), ("b", (64, 1, 1))))),
+    ],
+)
+def test_a_space_is_counted_in_a_fifth_of_a_second(name, args):
+    task = create(f"{name}.cuda", args, TARGET)
+    begun = time.process_time()
+    assert len(task.config_space) > 10
+    assert time.process_time() - begun < 0.2

@@ -1,0 +1,105 @@
+"""Layers of networks by CUDA templates, in the emulator, and the registry that lists them."""
+
+import numpy as np
+import pytest
+
+from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
+from autotune.graph.fuse import partition
+from autotune.network import compile_network, templates_for
+from autotune.network.choice import RULE, Choice
+from autotune.network.implementations import offers_of
+from autotune.target import Target
+from tests.graph.networks import inputs_of
+
+EMULATED = Target("cuda -emulate")
+RNG = np.random.default_rng(0)
+
+
+def constant(*shape):
+    return Constant.of(RNG.normal(size=shape).astype("float32"))
+
+
+def variable(*shape):
+    return Variable(TensorType(shape), "data")
+
+
+def depthwise_relu6(layout):
+    nchw = layout == "NCHW"
+    data = variable(1, 4, 7, 6) if nchw else variable(1, 7, 6, 4)
+    weight = constant(4, 1, 3, 3) if nchw else constant(3, 3, 4, 1)
+    op = ops.Conv2d(
+        padding=(0, 0, 1, 1), strides=(2,), groups=4, data_layout=layout,
+        kernel_layout="OIHW" if nchw else "HWOI",
+    )  # fmt: skip
+    bias = constant(4, 1, 1) if nchw else constant(4)
+    return apply(ops.Clip(0.0, 6.0), apply(ops.Add(), apply(op, data, weight), bias))
+
+
+LAYERS = {
+    "depthwise_conv2d.cuda NHWC": lambda: depthwise_relu6("NHWC"),
+    "conv2d_nchw.cuda": lambda: apply(
+        ops.Clip(0.0, 6.0),
+        apply(
+            ops.Conv2d(padding=(1, 0, 2, 1), dilation=(2,), groups=2),
+            variable(1, 4, 7, 6), constant(6, 2, 3, 3),
+        ),
+    ),
+    "pool2d.cuda max": lambda: apply(
+        ops.MaxPool2d(pool_size=(3,), strides=(2,), padding=(1,), ceil_mode=True),
+        variable(1, 3, 8, 8),
+    ),
+    "reduce.cuda": lambda: apply(ops.Argmax((1, 2), keepdims=True), variable(3, 4, 5, 2)),
+    "log_softmax.cuda": lambda: apply(ops.LogSoftmax(), variable(2, 3, 40)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_with_all_that_follows_is_one_kernel_of_a_template(name):
+    graph = Graph.of(LAYERS[name]())
+
+    def choose(function, target):
+        for offer in offers_of(function, target):
+            if offer.task.name == name.split()[0] and offer.nodes == len(function.nodes):
+                return Choice("template", offer.task, offer.task.default(), offer)
+        return RULE
+
+    network = compile_network(graph, EMULATED, choose=choose, jobs=2)
+    assert [unit.choice.kind for unit in network.plan.kernels] == ["template"]
+    arrays = inputs_of(graph)
+    (got,), (want,) = network.instance()(*arrays), graph.run(*arrays)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-5)
+
+
+def test_a_template_that_does_no_relu6_computes_the_sum_and_leaves_the_rest():
+    function = partition(Graph.of(LAYERS["conv2d_nchw.cuda"]()))[0]
+    assert [offer.nodes for offer in offers_of(function, Target("c"))] == []
+    plain = apply(ops.Conv2d(padding=(1,)), variable(1, 4, 7, 6), constant(6, 4, 3, 3))
+    (clipped,) = partition(Graph.of(apply(ops.Clip(0.0, 6.0), plain)))
+    offers = offers_of(clipped, Target("c"))
+    assert {offer.task.name: offer.nodes for offer in offers} == {
+        "conv2d_nchw.cpu": 1, "te/conv2d_nchw.cpu": 1,
+    }  # fmt: skip
+
+
+def test_other_limits_than_those_of_relu6_are_a_kernel_of_their_own():
+    data = variable(1, 4, 7, 6)
+    plain = apply(ops.Conv2d(padding=(1,)), data, constant(6, 4, 3, 3))
+    (function,) = partition(Graph.of(apply(ops.Clip(0.0, 5.0), plain)))
+    assert {offer.nodes for offer in offers_of(function, EMULATED)} == {1}
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        (("nn.conv2d", "cuda", "NHWC", "float32"), ["depthwise_conv2d.cuda"]),
+        (("nn.conv2d", "cuda", "NHWC", "float16"), []),
+        (("nn.conv2d", "cpu", "NCHW"), [
+            "conv2d_nchw.cpu", "te/depthwise_conv2d_nchw.cpu", "te/conv2d_nchw.cpu",
+        ]),
+        (("nn.log_softmax", "cuda", None, "bfloat16"), ["log_softmax.cuda"]),
+        (("argmax", "cuda"), ["reduce.cuda"]),
+        (("nn.dense", "cuda", None, "int8"), []),
+    ],
+)  # fmt: skip
+def test_the_registry_lists_templates_by_operator_layout_and_type(query, names):
+    assert [entry.template for entry in templates_for(*query)] == names
