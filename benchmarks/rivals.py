@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 # With room for one plan only, cuDNN is benchmarked anew when another convolution came between.
@@ -42,7 +43,16 @@ def depthwise_rivals(tensors: list[Any], layout: str, stride: int, padding: int)
         data, weight = data.permute(0, 3, 1, 2), weight.permute(2, 3, 0, 1)
     channels, multiplier, *taps = weight.shape
     filters = weight.reshape(channels * multiplier, 1, *taps)
-    return conv_rivals([data, filters], stride, padding, groups=channels)
+    yield from conv_rivals([data, filters], stride, padding, groups=channels)
+    for name, (a, b) in _in_both_layouts(data, filters):
+        yield f"PyTorch {name}", partial(_without_cudnn, a, b, stride, padding, channels)
+
+
+def _without_cudnn(data: Any, weight: Any, stride: int, padding: int, groups: int) -> Any:
+    import torch
+
+    with torch.backends.cudnn.flags(enabled=False):
+        return torch.nn.functional.conv2d(data, weight, None, stride, padding, groups=groups)
 
 
 def pool_rivals(
@@ -73,15 +83,20 @@ def matmul_rivals(tensors: list[Any]) -> Named:
     yield "cuBLAS", lambda: torch.matmul(tensors[0], tensors[1], out=tensors[2])
 
 
-def softmax_rivals(tensors: list[Any]) -> Named:
-    """Yield PyTorch's own softmax."""
+def padded_matmul_rivals(tensors: list[Any]) -> Named:
+    """Yield cuBLAS on matrices as they are, and on such whose odd extents were rounded up to 8."""
     import torch
 
-    yield "PyTorch", lambda: torch.softmax(tensors[0], dim=1)
+    yield from matmul_rivals(tensors)
+    (m, k), n = tensors[0].shape, tensors[1].shape[1]
+    n8, k8 = -(-n // 8) * 8, -(-k // 8) * 8
+    shapes = ((m, k8), (k8, n8), (m, n8))
+    a, b, c = (torch.randn(shape, device="cuda").to(tensors[0].dtype) for shape in shapes)
+    yield "cuBLAS padded", lambda: torch.matmul(a, b, out=c)
 
 
 def row_rivals(tensors: list[Any], operation: str) -> Named:
-    """Yield a map of rows: PyTorch's own, and its compiler's where that is better."""
+    """Yield PyTorch's map of rows."""
     import torch
 
     data, *parameters = tensors[:-1]

@@ -12,10 +12,10 @@ from benchmarks.rivals import (
     conv_rivals,
     depthwise_rivals,
     matmul_rivals,
+    padded_matmul_rivals,
     pool_rivals,
     reduce_rivals,
     row_rivals,
-    softmax_rivals,
     transpose_rivals,
 )
 
@@ -77,7 +77,11 @@ HALF_GEMMS = {
     "fp16 gemm 16x4096x4096": (16, 4096, 4096, "float16"),
     "fp16 gemm 512x512x8192": (512, 512, 8192, "float16"),
 }
-SOFTMAXES = {"softmax 4096x4096": (4096, 4096), "softmax 64x1000": (64, 1000)}
+ODD_GEMMS = {
+    "fp16 odd gemm 1023": (1023, 1023, 1023, "float16"),
+    "fp16 odd gemm 2047": (2047, 2047, 2047, "float16"),
+    "fp16 odd gemm 197x50257x768": (197, 50257, 768, "float16"),
+}
 # By operation: its shapes, of rows and columns; reductions have an extent behind them.
 MAPS = {
     "softmax": [(4096, 4096), (64, 1000)],
@@ -142,28 +146,28 @@ def _windows() -> Iterator[Workload]:
 
 
 def _products() -> Iterator[Workload]:
-    from autotune.templates import gemm_cuda, gemm_half
+    from autotune.templates import gemm_cuda, gemm_half, gemm_padded
     from autotune.templates.gemm_shape import Gemm
 
     for name, sizes in GEMMS.items():
         yield _workload(name, gemm_cuda, Gemm(*sizes), matmul_rivals)
     for name, sizes in HALF_GEMMS.items():
         yield _workload(name, gemm_half, Gemm(*sizes), matmul_rivals)
+    for name, sizes in ODD_GEMMS.items():
+        padded = gemm_padded.Padded(gemm_half)
+        yield _workload(name, padded, Gemm(*sizes), padded_matmul_rivals)
 
 
 def _rows() -> Iterator[Workload]:
-    from autotune.templates import reduce_cuda, rows_cuda, softmax_cuda
+    from autotune.templates import reduce_cuda, rows_cuda
     from autotune.templates.rows_shape import Reduction, Rows
-    from autotune.templates.softmax_shape import Softmax
 
-    for name, sizes in SOFTMAXES.items():
-        yield _workload(name, softmax_cuda, Softmax(*sizes), softmax_rivals)
     for operation, every in MAPS.items():
         for size in every:
             gain, shift = operation.endswith("norm"), operation == "layer_norm"
             shape: Any = Rows(operation, *size, "float32", 1e-5, gain, shift)
             rival: Any = partial(row_rivals, operation=operation)
-            yield _workload(f"rows {operation} {_by(size)}", rows_cuda, shape, rival)
+            yield _workload(f"{operation} {_by(size)}", rows_cuda, shape, rival)
     for operation, reductions in REDUCTIONS.items():
         for extents in reductions:
             shape, rival = Reduction(operation, *extents), partial(reduce_rivals, name=operation)

@@ -40,6 +40,7 @@ from benchmarks.cubin import (  # noqa: E402
     graph_microseconds,
     race,
 )
+from benchmarks.rivals import Named  # noqa: E402
 from benchmarks.template_workloads import Choice, Workload, workloads  # noqa: E402
 
 # How many of the fastest are timed again beside the library.
@@ -183,6 +184,25 @@ class Bench:
         return Loaded(kernel, cubin, self.arrays | extra)
 
 
+def captured_rivals(rivals: Named) -> dict[str, Replays]:
+    """Return the library's ways as graphs, without those that it has no kernel for.
+
+    Raises:
+        RuntimeError: it has none at all.
+    """
+    captured, refused = {}, []
+    for name, run in rivals:
+        try:
+            captured[name] = Replays(run)
+        except RuntimeError as error:  # cuDNN without any engine for a layout
+            refused.append(f"{name}: {' '.join(str(error).split())[:200]}")
+    if not captured:
+        raise RuntimeError(f"no rival runs: {'; '.join(refused)}")
+    for line in refused:
+        print(f"    {line}", file=sys.stderr)
+    return captured
+
+
 def run_one(workload: Workload, configs: int, rounds: int, seed: int) -> dict[str, Any]:
     """Search one workload; return its best configurations and the library's time."""
     import torch
@@ -195,8 +215,7 @@ def run_one(workload: Workload, configs: int, rounds: int, seed: int) -> dict[st
             chosen = bench.draw(configs) if number == 0 else bench.mutate(configs // 2)
             chosen = [default, *chosen] if number == 0 else chosen
             bench.trial(chosen, pool, folder)
-        rivals = workload.rivals(list(bench.arrays.values()))
-        library = {name: Replays(run) for name, run in rivals}
+        library = captured_rivals(workload.rivals(list(bench.arrays.values())))
         ours = bench.contenders(FINALISTS, folder)
         rival, *winners = race([library, ours] if ours else [library])
     best = sorted(bench.results, key=lambda r: r[0])
@@ -243,7 +262,7 @@ def _here(workload: Workload, options: argparse.Namespace) -> dict[str, Any] | s
     try:
         return run_one(workload, options.configs, options.rounds, options.seed)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _apart(name: str, options: argparse.Namespace) -> dict[str, Any] | str:

@@ -23,11 +23,12 @@ from . import (
     gemm_mma,
     gemm_padded,
     gemm_wgmma,
+    rows_cuda,
     softmax_cpu,
-    softmax_cuda,
 )
 from .conv2d_shape import OWNER, Conv2d
 from .gemm_shape import Gemm
+from .rows_shape import Rows
 from .softmax_shape import Softmax
 from .window_shape import four, two
 
@@ -169,9 +170,9 @@ def _only_float32(name: str, dtype: str, expected: str) -> None:
 
 
 @template("softmax.cuda")
-def softmax_rows_cuda(rows: int, columns: int) -> SourceKernel:
-    """Softmax of each row of a float32 matrix."""
-    return tunable(softmax_cuda, Softmax(rows, columns), "cuda")
+def softmax_rows_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
+    """Softmax of each row of a matrix."""
+    return tunable(rows_cuda, Rows("softmax", rows, columns, dtype), "cuda")
 
 
 @template("softmax.cpu")
