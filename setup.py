@@ -92,7 +92,7 @@ setup(
             "**/*.LICENSE",
             "ship/files/*",
         ],
-        "autotune.templates": ["kernels/*.cu", "kernels/*.c", "kernels/*.h"],
+        "autotune.templates": ["tuned/*", "kernels/*.cu", "kernels/*.c", "kernels/*.h"],
     },
     install_requires=[
         "numpy>=1.24",

@@ -52,13 +52,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="part of the name of the tasks to tune")
     parser.add_argument("--target", default="cuda")
     parser.add_argument("--trials", type=int, default=400, help="most trials of a workload")
+    parser.add_argument("--missing", action="store_true", help="only what the pack lacks")
     given = parser.parse_args(argv)
     make_templates_importable()
     import autotune.templates
 
     import autotune
 
-    wanted = [each for each in workloads() if given.only in each[0]]
+    known = set()
+    if given.missing:
+        log = autotune.templates.TUNED / "h200.log"
+        known = {(i.task.name, i.task.args) for i, _ in autotune.record.load_from_file(log, True)}
+    wanted = [each for each in workloads() if given.only in each[0] and each not in known]
     until = time.monotonic() + given.seconds
     builder = autotune.LocalBuilder(timeout=30)
     with autotune.Session(builder, autotune.LocalRunner(timeout=20)) as session:

@@ -7,6 +7,14 @@ Hand-written kernels with knobs, for CUDA and the CPU: ``conv2d_nchw``, ``gemm_n
 ``conv2d_nchw``, ``depthwise_conv2d_nchw``, ``gemm``, ``dense``, ``softmax``.
 """
 
+from pathlib import Path
+
+from autotune import hub
+
 from . import source, source_rows, source_windows, te_conv2d, te_gemm, te_softmax
 
 __all__ = ["source", "source_rows", "source_windows", "te_conv2d", "te_gemm", "te_softmax"]
+
+# Packs of tuned records of these templates: used where a program gives no other.
+TUNED = Path(__file__).parent / "tuned"
+hub.provide(TUNED)

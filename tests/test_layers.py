@@ -26,7 +26,7 @@ ROWS = [
     {"driver"},
     {"measure"},
     {"record"},
-    {"tuner", "interchange", "ship", "lock"},
+    {"tuner", "interchange", "ship", "lock", "hub"},
     {"auto_scheduler"},
     {"network"},
     {"just_in_time"},

@@ -22,6 +22,7 @@ COMMANDS = {
         "autotune.cli.exchange:export",
         "Write the trials of a log for other tuners, or its kernels for C, C++ and Python.",
     ),
+    "hub": ("autotune.cli.hub:hub", "List, fetch and make packs of tuned records."),
     "import": (
         "autotune.cli.exchange:import_",
         "Make a log of what Kernel Tuner, Triton or a T4 file measured.",

@@ -160,8 +160,10 @@ def _images(
         yield from _attempt(pair, [_c_image], left_out, timeout_s)
         return
     own = {pair[0].target.arch: pair for pair in pairs}
+    # A record that names no architecture is of the device that was there then.
+    named = {pair[0].target.arch for pair in pairs if "arch" in pair[0].target.attrs}
+    wanted = sorted({*named, *archs} or own, key=_number)
     # A kernel that was tuned for one architecture is the best guess for those near it.
-    wanted = sorted({*own, *archs}, key=_number)
     for arch in wanted:
         nearest = min(own, key=lambda one: (abs(_number(one) - _number(arch)), one))
         makers = [_cubin_image, _ptx_image] if arch == wanted[-1] else [_cubin_image]
@@ -240,13 +242,20 @@ def _functions(library: str, made: Sequence[Shipped]) -> Iterator[Function]:
         taken = tuple((type(a), a.name, a.dtype, a.role, len(a.shape)) for a in one.arguments)
         groups.setdefault((Task.of(one.measure_input.task).name, taken), []).append(one)
     tasks = [str(key[0]) for key in groups]
+    firsts = [group[0].arguments for group in groups.values()]
     wanted = [
-        (task, *([a.name for a in group[0].arguments] if tasks.count(task) > 1 else []))
-        for task, group in zip(tasks, groups.values(), strict=True)
+        (task, *([_told_apart(taken)] if tasks.count(task) > 1 else []))
+        for task, taken in zip(tasks, firsts, strict=True)
     ]
-    names = unique_names(library, wanted)
+    names = unique_names(library, wanted, [repr(key) for key in groups])
     for task, name, group in zip(tasks, names, groups.values(), strict=True):
         args = [(name, *Task.of(one.measure_input.task).args) for one in group]
-        each = unique_names("", args, taken=names)
+        each = unique_names("", args, list(map(repr, args)), taken=names)
         workloads = tuple(replace(one, name=n) for one, n in zip(group, each, strict=True))
         yield Function(task, name, workloads)
+
+
+def _told_apart(arguments: Sequence[Argument]) -> str:
+    """Return what names a function beside others of its task: its arguments and their dtypes."""
+    dtypes = list(dict.fromkeys(a.dtype for a in arguments))
+    return "_".join([*(a.name for a in arguments), *dtypes])

@@ -40,14 +40,24 @@ def c_name(parts: Sequence[object]) -> str:
 
 
 def unique_names(
-    prefix: str, wanted: Sequence[Sequence[object]], taken: Collection[str] = ()
+    prefix: str,
+    wanted: Sequence[Sequence[object]],
+    identities: Sequence[str],
+    taken: Collection[str] = (),
 ) -> list[str]:
-    """Return a name for each, made of its parts; those that would be equal or long get a hash."""
+    """Return a name for each, made of its parts; those that would be equal or long get a hash.
+
+    Args:
+        prefix: what all names begin with; may be empty.
+        wanted: the parts of each name.
+        identities: what tells each from all others; the hash is made of it.
+        taken: names that others have.
+    """
     plain = [c_name([prefix, *parts] if prefix else parts) for parts in wanted]
     names = []
-    for name, parts in zip(plain, wanted, strict=True):
+    for name, identity in zip(plain, identities, strict=True):
         if plain.count(name) > 1 or len(name) > _LONGEST or name in taken:
-            name = f"{name[:_LONGEST]}_{zlib.crc32(repr(tuple(parts)).encode()):08x}"
+            name = f"{name[:_LONGEST]}_{zlib.crc32(identity.encode()):08x}"
         names.append(name)
     return names
 

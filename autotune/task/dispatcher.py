@@ -140,7 +140,7 @@ class DispatchContext:
         """Return this context and those around it, innermost first."""
         stack = (_ROOT, *_stack.get())
         around = stack[: stack.index(self) + 1] if self in stack else (*stack, self)
-        return list(reversed(around))
+        return [*reversed(around[1:]), *reversed(_provided), around[0]]
 
     def __enter__(self: D) -> D:
         _stack.set((*_stack.get(), self))
@@ -272,6 +272,13 @@ def _begun(config: Config) -> Config:
 
 
 _ROOT = FallbackContext()
+# Asked where no context that was entered has an answer, before one is made up; the last first.
+_provided: list[DispatchContext] = []
+
+
+def provide_last(context: DispatchContext) -> None:
+    """Let a context answer in the whole process, behind all that are entered."""
+    _provided.append(context)
 
 
 def clear_fallback_cache(target: Target | None, workload: Workload) -> None:

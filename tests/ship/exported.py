@@ -81,6 +81,21 @@ def times(n, factor):
     )
 
 
+@autotune.template("tests.ship.copied")
+def copied(n, dtype):
+    """Workloads that take arrays of other dtypes under the same names."""
+    cfg = autotune.get_config()
+    cfg.define_knob("step", [1])
+    kind = {"float32": "float", "float64": "double"}[dtype]
+    return autotune.SourceKernel(
+        "copied",
+        f"void copied(const {kind} *x, {kind} *y) {{ for (int i = 0; i < N; ++i) y[i] = x[i]; }}",
+        [autotune.arg("x", (n,), dtype), autotune.arg("y", (n,), dtype, role="out")],
+        defines={"N": n},
+        reference=lambda x: x,
+    )
+
+
 def write(log, *wanted, target="llvm"):
     """Writes a log of the default configuration of some workloads."""
     pairs = []

@@ -28,6 +28,8 @@ CPU = [
     ("tests.ship.steps", (100,)),
     ("tests.ship.times", (10, 2)),
     ("tests.ship.times", (10, 5)),
+    ("tests.ship.copied", (5, "float32")),
+    ("tests.ship.copied", (5, "float64")),
 ]
 
 
@@ -41,7 +43,7 @@ def project(log):
     out = log.parent / "tuned"
     done = CliRunner().invoke(main, ["export", str(log), "--to", "c", "-o", str(out)])
     assert done.exit_code == 0, done.output
-    assert "6 kernels in" in done.output
+    assert "8 kernels in" in done.output
     return out
 
 
@@ -107,6 +109,13 @@ def test_workloads_that_shapes_do_not_tell_apart_are_called_by_name(project, pac
         np.testing.assert_allclose(y, factor * x)
 
 
+def test_workloads_that_take_other_dtypes_are_functions_of_their_own(package):
+    for dtype in ("float32", "float64"):
+        x, y = np.arange(5, dtype=dtype), np.zeros(5, dtype)
+        getattr(package, f"tests_ship_copied_x_y_{dtype}")(x, y)
+        np.testing.assert_array_equal(y, x)
+
+
 def test_torch_tensors_are_taken_where_they_are(package):
     torch = pytest.importorskip("torch")
     a, b, c = torch.rand(8, 8), torch.rand(8, 8), torch.zeros(8, 8)
@@ -124,7 +133,7 @@ def test_the_cmake_project_builds_installs_and_runs(project, tmp_path):
     run(cmake, "--build", build)
     said = run(build / "example")
     assert said.endswith("all kernels ran\n")
-    assert said.count(" sum ") == 7
+    assert said.count(" sum ") == 9
     assert "tuned_gemm_nn_cpu_16_24_32: c sum " in said
     run(cmake, "--install", build)
     assert {p.name for p in (tmp_path / "there").rglob("*") if p.is_file()} >= {"tuned.h"}

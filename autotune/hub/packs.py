@@ -1,0 +1,239 @@
+"""Packs: logs of the best records of one device, listed in an index with their hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urldefrag, urljoin
+from urllib.request import urlopen
+
+from autotune.errors import RecordError
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
+from autotune.record import best_of_each, is_race
+from autotune.record.database import row_of
+from autotune.target import Target
+from autotune.task import Task
+from autotune.utils import environment
+from autotune.utils.files import read_own, write_atomically
+
+INDEX = "packs.json"
+_VERSION = 1
+# Packs hold the best record of each workload: more than this is something else.
+_MOST_BYTES = 64 << 20
+_TIMEOUT_S = 30.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_URL = re.compile(r"(https?|file)://")
+
+
+@dataclass(frozen=True)
+class Pack:
+    """One log of an index.
+
+    Attributes:
+        file: its name beside the index.
+        sha256: of its bytes.
+        records: how many it holds.
+        tasks: of which templates.
+        target: kind of target of its records, such as ``"cuda"``.
+        arch: architecture, such as ``"sm_90"``.
+        device: name of the device that they were measured on.
+        date: when, ``YYYY-MM-DD``.
+        command: what measured them.
+        source: where the index is: a folder or a URL.
+    """
+
+    file: str
+    sha256: str
+    records: int
+    tasks: tuple[str, ...]
+    target: str
+    arch: str
+    device: str
+    date: str
+    command: str
+    source: str = ""
+
+
+def packs(source: str | Path) -> list[Pack]:
+    """Return the packs that an index lists.
+
+    Args:
+        source: a folder, or the URL (``https:``, ``http:`` or ``file:``) of a folder or of its
+            index. ``#sha256=...`` behind a URL says what hash the index must have; without it the
+            index is believed as it comes, and only its logs are checked.
+
+    Raises:
+        RecordError: there is no index, or it is not one, or has another hash.
+    """
+    place, content = _index(source)
+    try:
+        rows = json.loads(content)
+        if rows["version"] != _VERSION:
+            raise ValueError(f"version {rows['version']!r}, expected {_VERSION}")
+        return [_pack(row, place) for row in rows["packs"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RecordError(f"hub: {place} is no index of packs: {error!s:.200}") from error
+
+
+def log_of(pack: Pack) -> Path:
+    """Return the path of a pack's log; one of a URL is fetched once and kept.
+
+    Raises:
+        RecordError: it cannot be had, or is another than the index says.
+    """
+    if not _URL.match(pack.source):
+        path = Path(pack.source, pack.file)
+        _checked(pack, _read(path), str(path))
+        return path
+    kept = environment.cache_dir() / "hub" / f"{pack.sha256}.log"
+    try:
+        _checked(pack, read_own(kept), str(kept))
+    except (OSError, RecordError):
+        url = urljoin(pack.source, pack.file)
+        content = _fetched(url)
+        _checked(pack, content, url)
+        try:
+            write_atomically(kept, content)
+        except OSError as error:
+            raise RecordError(f"hub: cannot keep {url} in {kept}: {error.strerror}") from error
+    return kept
+
+
+def make_pack(
+    records: Iterable[Pair],
+    folder: Path,
+    name: str,
+    *,
+    arch: str,
+    device: str,
+    date: str,
+    command: str,
+) -> Pack:
+    """Add the best record of each workload to a folder of packs, in place of one of that name.
+
+    Only winners of final races are taken, and none whose untuned choice was faster in its race: a
+    pack never makes a template slower than it is without.
+
+    Args:
+        records: with the winners of races; of CUDA or of the CPU.
+        arch: the architecture they were measured on; records that name another are refused.
+        folder: where the index is, or will be.
+        name: of the log, without its ending.
+        device, date, command: see `Pack`.
+
+    Raises:
+        RecordError: there are no records, or of several architectures, or the name is none.
+    """
+    best = [
+        (inp, result)
+        for inp, result in best_of_each(of_arch(records, arch))
+        if isinstance(inp.task, Task) and is_race(result) and not _default_is_faster(result)
+    ]
+    kinds = {(str(inp.target.kind), inp.target.arch) for inp, _ in best}
+    if len(kinds) != 1 or {found for _, found in kinds} != {arch}:
+        found = ", ".join(sorted(" ".join(kind) for kind in kinds)) or "none"
+        raise RecordError(f"hub: expected records of {arch}, got those of {found}")
+    if not _NAME.fullmatch(name):
+        raise RecordError(f"hub: expected a name of letters and digits, got {name!r}")
+    ((target, _),) = kinds
+    rows = sorted(row_of(*pair) for pair in best)
+    content = "".join(f"{row}\n" for row in rows).encode()
+    pack = Pack(
+        file=f"{name}.log",
+        sha256=hashlib.sha256(content).hexdigest(),
+        records=len(rows),
+        tasks=tuple(sorted({inp.task.name for inp, _ in best})),
+        target=target, arch=arch, device=device, date=date, command=command, source=str(folder),
+    )  # fmt: skip
+    others = packs(folder) if (folder / INDEX).exists() else []
+    listed = [each for each in others if each.file != pack.file] + [pack]
+    listed.sort(key=lambda each: each.file)
+    index = {"version": _VERSION, "packs": [_row(each) for each in listed]}
+    for file, text in ((pack.file, content), (INDEX, f"{json.dumps(index, indent=1)}\n".encode())):
+        write_atomically(folder / file, text)
+        (folder / file).chmod(0o644)
+    return pack
+
+
+def of_arch(records: Iterable[Pair], arch: str) -> Iterator[Pair]:
+    """Yield records whose targets name an architecture: this one, where they name none."""
+    for inp, result in records:
+        if "arch" in inp.target.attrs or not isinstance(inp.task, Task):
+            yield inp, result
+            continue
+        target = Target({"kind": str(inp.target.kind), **inp.target.attrs, "arch": arch})
+        task = Task(inp.task.name, inp.task.args, target)
+        yield MeasureInput(target, task, inp.config), result
+
+
+def _default_is_faster(result: MeasureResult) -> bool:
+    race = result.evidence.race
+    default = None if race is None else race.seconds_of(race.default)
+    return default is not None and default < result.seconds
+
+
+def _row(pack: Pack) -> dict[str, object]:
+    return {key: value for key, value in asdict(pack).items() if key != "source"}
+
+
+def _pack(row: dict[str, object], place: str) -> Pack:
+    names = [each.name for each in fields(Pack) if each.name != "source"]
+    values = {name: row[name] for name in names}
+    tasks = values.pop("tasks")
+    if not isinstance(tasks, list) or type(values["records"]) is not int:
+        raise TypeError("'tasks' is a list, 'records' a whole number")
+    texts = [value for name, value in values.items() if name != "records"]
+    if not all(isinstance(text, str) for text in (*texts, *tasks)):
+        raise TypeError("what an index says of a pack are texts")
+    if not _NAME.fullmatch(str(values["file"])):
+        raise ValueError(f"{values['file']!r} is no name of a file")
+    if not re.fullmatch(r"[0-9a-f]{64}", str(values["sha256"])):
+        raise ValueError("'sha256' has 64 digits")
+    return Pack(**values, tasks=tuple(map(str, tasks)), source=place)  # type: ignore[arg-type]
+
+
+def _index(source: str | Path) -> tuple[str, bytes]:
+    """Return the place of an index, and what is in it."""
+    if not isinstance(source, str) or not _URL.match(source):
+        return str(source), _read(Path(source) / INDEX)
+    url, fragment = urldefrag(source)
+    if not url.endswith(".json"):
+        url = urljoin(url if url.endswith("/") else f"{url}/", INDEX)
+    content = _fetched(url)
+    wanted = fragment.removeprefix("sha256=")
+    found = hashlib.sha256(content).hexdigest()
+    if fragment and found != wanted:
+        raise RecordError(f"hub: {url} has the hash {found}, expected {wanted}; it was changed")
+    return url, content
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"hub: cannot read {path}: {error.strerror}") from error
+
+
+def _fetched(url: str) -> bytes:
+    try:
+        with urlopen(url, timeout=_TIMEOUT_S) as answer:
+            content: bytes = answer.read(_MOST_BYTES + 1)
+    except (URLError, OSError, ValueError) as error:
+        why = getattr(error, "reason", None) or error
+        raise RecordError(f"hub: cannot fetch {url}: {why}") from error
+    if len(content) > _MOST_BYTES:
+        raise RecordError(f"hub: {url} has more than {_MOST_BYTES >> 20} MiB; it is no pack")
+    return content
+
+
+def _checked(pack: Pack, content: bytes, where: str) -> None:
+    found = hashlib.sha256(content).hexdigest()
+    if found != pack.sha256:
+        raise RecordError(
+            f"hub: {where} has the hash {found}, its index says {pack.sha256}; fetch it again"
+        )
