@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
+from autotune.ir.expr import Expr, Load, Ramp, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import (
     Allocate,
@@ -19,6 +20,7 @@ from autotune.ir.stmt import (
     AsyncCopy,
     AsyncWait,
     Barrier,
+    Buffer,
     Evaluate,
     For,
     ForKind,
@@ -30,7 +32,7 @@ from autotune.ir.stmt import (
     one_of_all,
     seq,
 )
-from autotune.ir.visitor import StmtRewriter
+from autotune.ir.visitor import StmtRewriter, Visitor
 from autotune.lowering.draft import Draft
 from autotune.lowering.instances import Templates
 from autotune.lowering.pass_context import PassContext
@@ -42,6 +44,8 @@ MOST_DEPTH = 8
 # More stores than this are not written out even where it was asked for: neither we nor the
 # compiler would come to an end. The loop is marked for the compiler instead.
 MOST_STEPS = 16384
+# A loop over a private array of more statements is the compiler's affair: registers are fewer.
+MOST_REGISTER_STEPS = 1024
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class _Setting:
 
 def unroll_loops(stmt: Stmt, draft: Draft) -> Stmt:
     """Unrolls loops that are marked or short enough: written out, or marked for the compiler."""
-    marked = _Marker()
+    marked = _Marker(draft)
     context = PassContext.current()
     stmt, _ = marked.visit(stmt, _Setting(context.max_step, context.explicit))
     if not marked.written_out:
@@ -88,7 +92,8 @@ class _WriteOut(StmtRewriter):
 class _Marker:
     """Decides about every loop, from the inside out."""
 
-    def __init__(self) -> None:
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
         self.written_out: set[For] = set()
 
     def visit(self, stmt: Stmt, setting: _Setting) -> tuple[Stmt, _Count]:
@@ -126,6 +131,18 @@ class _Marker:
             case other:
                 assert_never(other)
 
+    def _picks_registers(self, loop: For, body: Stmt, steps: int) -> bool:
+        """Whether a plain loop of a GPU runs over elements of a private array.
+
+        Registers have no addresses: were the compiler to keep the loop, the array would lie in
+        memory, many times slower.
+        """
+        if not self.draft.gpu or loop.kind is not ForKind.SERIAL or steps > MOST_REGISTER_STEPS:
+            return False
+        picks = _Picks(loop.var, self.draft.simplifier)
+        picks.visit(body)
+        return picks.found
+
     def _loop(self, stmt: For, setting: _Setting) -> tuple[Stmt, _Count]:
         body, count = self.visit(stmt.body, setting)
         extent = stmt.iterations
@@ -141,11 +158,36 @@ class _Marker:
             unrolled = count.steps * extent <= setting.max_step
         if not unrolled:
             new = stmt if body is stmt.body else stmt.with_body(body)
+            if self._picks_registers(stmt, body, count.steps * extent):
+                new = For(stmt.var, stmt.extent, ForKind.UNROLLED, body, None, stmt.annotations)
             return new, _Count(count.steps, count.depth, count.loops + 1)
         loop = For(stmt.var, stmt.extent, ForKind.UNROLLED, body)
         if setting.explicit and count.steps * extent <= MOST_STEPS:
             self.written_out.add(loop)
         return loop, _Count(count.steps * extent, count.depth + 1, count.loops)
+
+
+class _Picks(Visitor):
+    """Looks for elements of private arrays that a variable picks."""
+
+    def __init__(self, var: Var, simplifier: Simplifier) -> None:
+        self.var = var
+        self.simplifier = simplifier
+        self.found = False
+
+    def visit_Load(self, node: Load) -> None:
+        """Look at the place of a load."""
+        self._look(node.buffer, node.indices[0])
+
+    def visit_Store(self, node: Store) -> None:
+        """Look at the place of a store, and into its value."""
+        self._look(node.buffer, node.indices[0])
+        self.visit(node.value)
+
+    def _look(self, buffer: Buffer, index: Expr) -> None:
+        if buffer.scope == "local":
+            start = index.base if isinstance(index, Ramp) else index
+            self.found = self.found or self.var in self.simplifier.form_of(start).vars
 
 
 def _inside(loop: For, outer: _Setting) -> _Setting:
