@@ -157,9 +157,11 @@ class _Marker:
         if stmt.kind is ForKind.SERIAL and count.loops == 0 and count.depth <= MOST_DEPTH:
             unrolled = count.steps * extent <= setting.max_step
         if not unrolled:
-            new = stmt if body is stmt.body else stmt.with_body(body)
-            if self._picks_registers(stmt, body, count.steps * extent):
+            steps = count.steps * extent
+            if self._picks_registers(stmt, body, steps):
                 new = For(stmt.var, stmt.extent, ForKind.UNROLLED, body, None, stmt.annotations)
+                return new, _Count(steps, count.depth, count.loops + 1)
+            new = stmt if body is stmt.body else stmt.with_body(body)
             return new, _Count(count.steps, count.depth, count.loops + 1)
         loop = For(stmt.var, stmt.extent, ForKind.UNROLLED, body)
         if setting.explicit and count.steps * extent <= MOST_STEPS:
