@@ -82,7 +82,7 @@ def test_a_loop_that_reads_what_it_writes_is_left_as_it_is():
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_mark_for_tensor_cores_on_other_loops_is_refused(dtype):
     s, args, local = tiled_product(dtype=dtype)
-    k, inner = s[local].split(s[local].op.reduce_axis[0], factor=16)
+    _, inner = s[local].split(s[local].op.reduce_axis[0], factor=16)
     s[local].pragma(inner, "tensor_core", 1)
     with pytest.raises(LoweringError, match=r"tensor_core: T_matmul_NN: expected 8 threads"):
         text_of(s, args)
