@@ -119,9 +119,10 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def tidied(text: str, folder: Path) -> str:
-    """Return printed text without the names of this machine's folders."""
+    """Return printed text without names of this machine's folders, or of temporary files."""
     for path, word in ((folder, ""), (DOCS.parent, "autotune"), (Path.home(), "~")):
         text = text.replace(f"{path}/", f"{word}/" if word else "").replace(str(path), word or ".")
+    text = re.sub(r"(autotune_errors_)\w+", r"\1x1y2z3ab", text)
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 

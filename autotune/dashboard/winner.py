@@ -51,7 +51,7 @@ def winner_of(run: Run, source: tuple[str, str]) -> dict[str, Any] | None:
         "race": _race(known.race) if known.race else None,
         "source": text,
         "source_note": why,
-        "language": inp.target.language,
+        "language": inp.target.language if text else "",
     }
 
 

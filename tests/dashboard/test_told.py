@@ -93,6 +93,15 @@ def test_a_report_of_many_tasks_grows_as_its_log_does(tmp_path):
     assert many - empty < 5 * (some - empty)
 
 
+def test_importance_is_of_knobs_and_not_of_devices(tmp_path):
+    slow = run(150, seed=3, target="cuda -model=slow")
+    for one in slow:
+        one["result"][0] = [cost * 40 for cost in one["result"][0]]
+    model = model_of(tmp_path, run(150), slow)
+    model.weigh(0)
+    assert model.view(View())["importance"]["explained"] > 0.8
+
+
 def test_an_interval_of_one_sample_is_none(tmp_path):
     cut = row(0, ci95=[1e-3, 1e-3], samples=1, cut_short=True)
     (winner,) = model_of(tmp_path, [cut]).view(View())["winners"]
@@ -109,3 +118,12 @@ def test_logs_of_one_name_are_told_apart_by_their_folders(tmp_path):
     names = [one["name"] for one in model.overview()["logs"]]
     assert names == ["old/a/run.log", "new/a/run.log", "b/run.log", "other.log"]
     assert model.table(View(sort="run"))["rows"][0]["log"] == "other.log"
+
+
+@pytest.mark.parametrize("target", ["rocm -model=mi250x", "opencl -device=mali", "vulkan"])
+def test_logs_of_targets_that_nothing_is_built_for_here_are_shown(tmp_path, target):
+    model = model_of(tmp_path, run(30, target=target))
+    (winner,) = model.view(View())["winners"]
+    assert winner["source"] == ""
+    assert winner["target"].startswith(target.split()[0])
+    assert one_file(model.report(), "x")
