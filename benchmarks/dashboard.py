@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--turns", type=int, help="of either; by default 3, or 10 pairs")
     parser.add_argument("--throughput", action="store_true")
-    parser.add_argument("--trials", type=int, default=120)
+    parser.add_argument("--trials", type=int, default=240)
     parser.add_argument("--browser", action="store_true", help="a browser looks at the page")
     options = parser.parse_args()
     if options.throughput:

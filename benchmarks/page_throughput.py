@@ -5,8 +5,9 @@
 One task is tuned again and again in one session: without a page, and with a page that a process of
 its own receives, or a headless Chromium draws. Two turns with the same seed make the same trials,
 compiled anew each time, so that neither finds in a cache what the other left there; they are a
-pair, of which now the one and now the other comes first. A turn is timed from its first result to
-its last. The interval of the ratio is of pairs drawn with replacement.
+pair, of which now the one and now the other comes first. A turn is timed from its 60th result to
+its last: what the page loads once, for the importance of knobs, is told apart. The interval of the
+ratio is of pairs drawn with replacement.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from autotune.tuner import RandomTuner, callback
 CONV = (1, 7, 7, 32, 32, 3, 3, 1, 1, False, False)
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 _DRAWN = 2000
+_FIRST = 60
 # Cores that others use, beyond which a comparison by time says little.
 _BUSY = 0.3
 
@@ -72,11 +74,13 @@ class Turn:
     Attributes:
         per_s: trials a second.
         caller_ms, page_ms: CPU time a trial of the process that tunes, and of the page's server.
+        once_s: CPU time of the page's server before that.
     """
 
     per_s: float
     caller_ms: float
     page_ms: float
+    once_s: float
 
 
 def throughput(trials: int, pairs: int, browser: bool) -> None:
@@ -87,7 +91,7 @@ def throughput(trials: int, pairs: int, browser: bool) -> None:
     looks = chromium() if browser else None
     found: list[tuple[Turn, Turn]] = []
     with Session(LocalBuilder(cache=False), LocalRunner()) as session:
-        _tuned(session, min(trials, 20), seed=pairs)  # starts what is started once
+        _tuned(session, 20, seed=pairs)  # starts what is started once
         for seed in range(pairs):
             turns = {}
             for page in (False, True) if seed % 2 else (True, False):
@@ -115,7 +119,8 @@ def _summary(found: Sequence[tuple[Turn, Turn]]) -> None:
         low, high = interval(values)
         middle = statistics.median(values)
         print(f"{name} with the page: {middle:.3f} of without (95%: {low:.3f} to {high:.3f})")
-    print(f"CPU time of the page: {page:.2f} ms a trial, at low priority")
+    once = statistics.median(paged.once_s for paged, _ in found)
+    print(f"CPU time of the page: {page:.2f} ms a trial, and {once:.1f} s once, at low priority")
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
@@ -133,26 +138,29 @@ def _turn(session: Session, trials: int, seed: int, page: bool, looks: Any) -> T
             link, server = stack.enter_context(served(log))
             stack.enter_context(_browsed(looks, link) if looks else _watched(link))
             time.sleep(1)
-        before = cpu_s(server) if server else 0.0
-        per_s, caller_s = _tuned(session, trials, seed, log)
-        used = cpu_s(server) - before if server else 0.0
-    return Turn(per_s, 1e3 * caller_s / trials, 1e3 * used / trials)
+        return _tuned(session, trials, seed, log, server)
 
 
 def _tuned(
-    session: Session, trials: int, seed: int, log: Path | None = None
-) -> tuple[float, float]:
-    """Return trials a second, and CPU seconds of this process."""
+    session: Session, trials: int, seed: int, log: Path | None = None, server: int = 0
+) -> Turn:
+    """Tune once, and look at the clocks after the first results and after the last."""
     task = create("conv2d_nchw.cpu", args=CONV, target="c")
-    at: list[float] = []
+    seen = 0
+    clocks: list[tuple[float, ...]] = []
 
     def note(tuner: object, inputs: Sequence[object], results: Sequence[object]) -> None:
-        at.extend([time.monotonic()] * len(results))
+        nonlocal seen
+        seen += len(results)
+        if (not clocks and seen >= min(_FIRST, trials // 2)) or seen >= trials:
+            page_s = cpu_s(server) if server else 0.0
+            clocks.append((seen, time.monotonic(), time.process_time(), page_s))
 
     callbacks: list[Any] = [note, *([callback.log_to_file(log)] if log else [])]
-    before = time.process_time()
     RandomTuner(task, seed=seed).tune(trials, session, callbacks=callbacks, finalists=0)
-    return (len(at) - 1) / (at[-1] - at[0]), time.process_time() - before
+    first, last = clocks[0], clocks[-1]
+    count, wall_s, caller_s, page_s = (b - a for a, b in zip(first, last, strict=True))
+    return Turn(count / wall_s, 1e3 * caller_s / count, 1e3 * page_s / count, first[3])
 
 
 def cpu_s(pid: int) -> float:

@@ -19,7 +19,7 @@ logger = logging.getLogger("autotune")
 
 # Seconds between looks at the logs, between two messages to a reader, and that it may take to
 # receive one; how much longer than making one the pause after it is.
-LOOK_S, PAUSE_S, PATIENCE_S, REST = 0.25, 0.4, 30.0, 8.0
+LOOK_S, PAUSE_S, PATIENCE_S, REST = 0.25, 1.0, 30.0, 8.0
 # Messages kept, and readers at once.
 _KEPT, MOST_READERS = 16, 64
 

@@ -31,7 +31,7 @@ _MOST_VALUES = 500
 # Workloads that are told; a network has some dozens.
 _MOST_WORKLOADS = 2000
 # Importance is worked out again when there are so many times more trials.
-_AGAIN = 1.2
+_AGAIN = 1.5
 
 
 class Model:

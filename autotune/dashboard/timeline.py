@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,15 +41,18 @@ def timeline_of(runs: Sequence[Run], view: View) -> dict[str, Any]:
     part = order[max(0, until - BARS) : until]
     began = columns["timestamp"] - columns["all_cost"]
     start = float(np.nanmin(np.fmin(began, columns["asked"])))
-    drawn = _Lanes(start)
-    for at in part[np.argsort(began[part], kind="stable")]:
+    drawn, places = _Lanes(start), part[np.argsort(began[part], kind="stable")]
+    moments = [columns[name][places].tolist() for name in _COLUMNS]
+    rows = zip(owner[places].tolist(), number[places].tolist(), *moments, strict=True)
+    for run, trial, *row in rows:
+        known = dict(zip(_COLUMNS, row, strict=True))
         about = {
-            "run": runs[owner[at]].number,
-            "trial": int(number[at]),
-            "error": int(columns["error"][at]),
-            "seconds": real(float(columns["seconds"][at])),
+            "run": runs[run].number,
+            "trial": trial,
+            "error": int(known["error"]),
+            "seconds": real(known["seconds"]),
         }
-        drawn.trial({name: float(column[at]) for name, column in columns.items()}, about)
+        drawn.trial(known, about)
     return {"lanes": drawn.names, "bars": drawn.bars, "total": len(order), "until": until,
             "start": real(start, 13), "idle": _waited(columns, part)}  # fmt: skip
 
@@ -84,14 +88,14 @@ class _Lanes:
     def trial(self, moments: dict[str, float], about: dict[str, Any]) -> None:
         """Draw one trial."""
         end, ran = moments["timestamp"], moments["run_began"]
-        if not np.isfinite(moments["build_began"]):
+        if not math.isfinite(moments["build_began"]):
             began = end - moments["all_cost"]
             self._bar(self._packed("trials", began, end), "trial", began, end, about)
             return
         began, built = moments["build_began"], moments["build_ended"]
         self._bar(self._packed("builder", began, built), "build", began, built, about,
                   waited=began - moments["asked"])  # fmt: skip
-        if np.isfinite(ran):
+        if math.isfinite(ran):
             lane = f"device {int(moments['device'])}"
             self._bar(lane, "run", ran, end, about, waited=ran - built)
 
@@ -113,9 +117,9 @@ class _Lanes:
             {
                 "lane": number,
                 "what": what,
-                "from": real(began - self._start),
-                "to": real(end - self._start),
-                "waited": real(max(0.0, waited), 4),
+                "from": round(began - self._start, 4),
+                "to": round(end - self._start, 4),
+                "waited": round(max(0.0, waited), 4),
                 **about,
             }
         )
