@@ -12,10 +12,13 @@ the ceilings of these devices are those of their data sheets.
 from __future__ import annotations
 
 import base64
+import io
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from autotune.dashboard import one_file, snapshot
 from autotune.measure import MeasureInput
@@ -81,7 +84,10 @@ def shot(driver: Any, page: Path, out: Path, clip: dict[str, float] | str, theme
             " height: r.height + 16}", clip)  # fmt: skip
     asked = {"format": "png", "captureBeyondViewport": True, "clip": {**clip, "scale": 1}}
     data = driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]
-    out.write_bytes(base64.b64decode(data))
+    picture = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
+    picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
+        out, optimize=True
+    )
     print(out.relative_to(ROOT), f"{out.stat().st_size / 1000:.0f} kB")
 
 
