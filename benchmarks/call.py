@@ -7,8 +7,8 @@
 
 Host time is that of the calling thread from call to return, in batches of calls with a wait for
 the device between them: the median of the batches, in microseconds, and their spread. The kernels
-do next to nothing. Beside it stand torch's own call of a product of 64 x 64 matrices, the same by
-Python alone, and the same inside `torch.compile`.
+do next to nothing. "driver" is the driver's own function, called from C: no call takes less.
+Beside it stand torch's products and sums of 64 x 64 matrices, and calls inside `torch.compile`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import json
 import statistics
 import threading
 import time
+import timeit
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ import numpy as np
 import autotune
 from autotune.runtime import array
 from autotune.runtime.call.native import why_not
+from autotune.runtime.nvidia import libcuda
+from autotune.runtime.nvidia.modules import load_cubin
 
 RESULTS = Path(__file__).resolve().parent / "results" / "call.json"
 COUNTS = (1, 3, 8)
@@ -51,26 +55,52 @@ def touch(count: int, language: str) -> autotune.SourceKernel:
 
 
 def host_us(
-    call: Callable[[], object], wait: Callable[[], object], calls: int = CALLS
+    function: Callable[..., object],
+    args: Sequence[Any],
+    wait: Callable[[], object],
+    calls: int = CALLS,
 ) -> tuple[float, float]:
     """Return the median microseconds of a call over the batches, and their spread."""
-    for _ in range(calls):
-        call()
+    names = [f"a{i}" for i in range(len(args))]
+    known = {"f": function, **dict(zip(names, args, strict=True))}
+    timer = timeit.Timer(f"f({', '.join(names)})", globals=known)
+    timer.timeit(calls)
     wait()
     taken = []
     for _ in range(BATCHES):
-        started = time.perf_counter()
-        for _ in range(calls):
-            call()
-        taken.append((time.perf_counter() - started) / calls * 1e6)
+        taken.append(timer.timeit(calls) / calls * 1e6)
         wait()
     quartiles = statistics.quantiles(taken, n=4)
     return statistics.median(taken), quartiles[2] - quartiles[0]
 
 
-def call_of(function: Callable[..., object], args: Sequence[Any]) -> Callable[[], object]:
-    """Return a call without arguments; the star costs each of them the same."""
-    return lambda: function(*args)
+FLOOR = """
+#include <stddef.h>
+#include <stdint.h>
+typedef int (*Launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                      void *, void **, void **);
+void launches(uint64_t launch, uint64_t function, uint64_t pointer, int64_t *n) {
+  void *params[8];
+  for (int i = 0; i < 8; i++) params[i] = &pointer;
+  for (int64_t i = 0; i < *n; i++)
+    ((Launch)launch)((void *)function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+}
+"""
+
+
+def driver_us(count: int, pointer: int, wait: Callable[[], object]) -> tuple[float, float]:
+    """Return what the driver's own function takes for a launch, called from C."""
+    args = [autotune.arg(name, (), "uint64") for name in ("launch", "function", "pointer")]
+    kernel = autotune.SourceKernel("launches", FLOOR, [*args, autotune.arg("n", (1,), "int64")])
+    launches = autotune.build(kernel, target="llvm")
+    cubin = autotune.build(touch(count, "cuda"), target="cuda")
+    with libcuda.entered(libcuda.primary_context(0)):
+        loaded = load_cubin(cubin.artifact, cubin.kernel, {})
+    given = (
+        libcuda.address("cuLaunchKernel"), loaded.functions[0], pointer, np.array([CALLS]),
+    )  # fmt: skip
+    median, spread = host_us(launches, given, wait, calls=1)
+    return median / CALLS, spread / CALLS
 
 
 def measure_cpu() -> dict[str, tuple[float, float]]:
@@ -83,10 +113,10 @@ def measure_cpu() -> dict[str, tuple[float, float]]:
         plain = library.getpid
         plain.argtypes = [ctypes.c_void_p] * count
         addresses = [v.ctypes.data for v in values]
-        found[f"{count} arguments, ctypes"] = host_us(call_of(plain, addresses), int)
-        found[f"{count} arguments, numpy"] = host_us(call_of(function, values), int)
+        found[f"{count} arguments, ctypes"] = host_us(plain, addresses, int)
+        found[f"{count} arguments, numpy"] = host_us(function, values, int)
         ours = [array(v) for v in values]
-        found[f"{count} arguments, ours"] = host_us(call_of(function, ours), int)
+        found[f"{count} arguments, ours"] = host_us(function, ours, int)
     return found
 
 
@@ -95,17 +125,19 @@ def measure_gpu(torch: Any) -> dict[str, tuple[float, float]]:
     found: dict[str, tuple[float, float]] = {}
     wait = torch.cuda.synchronize
     a, b, c = (torch.zeros(64, 64, device="cuda") for _ in range(3))
-    found["torch.mm(a, b)"] = host_us(lambda: torch.mm(a, b), wait)
-    found["torch.mm(a, b, out=c)"] = host_us(lambda: torch.mm(a, b, out=c), wait)
+    found["torch.mm(a, b)"] = host_us(torch.mm, (a, b), wait)
+    found["torch.mm(a, b, out=c)"] = host_us(partial(torch.mm, out=c), (a, b), wait)
+    found["torch.add(a, b)"] = host_us(torch.add, (a, b), wait)
     for count in COUNTS:
         function = autotune.build(touch(count, "cuda"), target="cuda")
         tensors = [torch.zeros(SIZE, device="cuda") for _ in range(count)]
-        found[f"{count} arguments, torch"] = host_us(call_of(function, tensors), wait)
+        found[f"{count} arguments, torch"] = host_us(function, tensors, wait)
         ours = [array(np.zeros(SIZE, "float32"), autotune.cuda()) for _ in range(count)]
-        found[f"{count} arguments, ours"] = host_us(call_of(function, ours), wait)
+        found[f"{count} arguments, ours"] = host_us(function, ours, wait)
+        found[f"{count} arguments, driver"] = driver_us(count, tensors[0].data_ptr(), wait)
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
-            found[f"{count} arguments, side stream"] = host_us(call_of(function, tensors), wait)
+            found[f"{count} arguments, side stream"] = host_us(function, tensors, wait)
     return found
 
 
@@ -172,7 +204,7 @@ def compiled(torch: Any, calls: int = 20) -> dict[str, Any]:
                 result = made(value)
                 torch.cuda.synchronize()
                 found[f"{name}, {how}, first s"] = round(time.perf_counter() - started, 2)
-                us, _ = host_us(call_of(made, [value]), torch.cuda.synchronize, CALLS // calls)
+                us, _ = host_us(made, [value], torch.cuda.synchronize, CALLS // calls)
                 found[f"{name}, {how}, us a call"] = round(us / calls, 2)
                 if function is chain:
                     found[f"{name}, {how}, right"] = result[0].item() == calls

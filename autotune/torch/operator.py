@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import KernelError
+from autotune.just_in_time import jit
 from autotune.kernel import evaluate
 from autotune.runtime import Module
+from autotune.target import Target
 from autotune.torch.door import torch
-from autotune.torch.signature import Parameter, Signature, signature_of
+from autotune.torch.functions import Function, OfModule, OfTemplate, inputs_among
+from autotune.torch.signature import Parameter, Signature
 from autotune.utils.check import Check
 
 _NAME = re.compile(r"[A-Za-z_]\w*::[A-Za-z_]\w*")
@@ -41,13 +44,17 @@ _lock = threading.Lock()
 
 
 def as_op(
-    function: Module,
+    function: Module | Callable[..., Any],
     name: str,
     *,
+    key: Callable[..., Sequence[object]] | None = None,
+    example: Sequence[object] | None = None,
+    target: Target | str | None = None,
     backward: Callable[..., Any] | None = None,
     setup_context: Callable[..., Any] | None = None,
+    **tuning: Any,
 ) -> Callable[..., Any]:
-    """Return an operator of torch that runs a built function.
+    """Return an operator of torch that runs a built function, or a template.
 
     It takes the inputs of the function, tensors and numbers, makes its outputs itself and returns
     them; in-place arguments are written, and torch knows it. It works eagerly, within
@@ -56,13 +63,19 @@ def as_op(
     new function.
 
     Args:
-        function: what `autotune.build` made; sizes may be open.
+        function: what `autotune.build` made, whose sizes may be open; or a template, which is
+            built by shape as `autotune.jit` does. A graph is compiled anew for each of its shapes.
         name: ``"namespace::name"``.
+        key: of a template: takes the inputs, returns the arguments of the template.
+        example: of a template: its arguments for one workload, from which the names, roles and
+            dtypes of the operator's arguments are read.
+        target: of a template: what to build for; by default the one around the call.
         backward: called with a context and the gradients of the outputs; returns those of the
             inputs, as in `torch.library.register_autograd`. Without one, a gradient that is asked
             for is an error.
         setup_context: called with (context, inputs, output) to save what ``backward`` needs; by
             default tensors among the inputs, then the outputs, are ``context.saved_tensors``.
+        tuning: of a template: ``tune``, ``budget``, ``store`` and ``at_exit`` of `autotune.jit`.
 
     Raises:
         KernelError: torch is missing, the name is no such name or is taken by something else, or
@@ -75,19 +88,17 @@ def as_op(
         )
     """
     check = Check(KernelError, "as_op")
-    check.kind("function", function, Module, "what autotune.build returns")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         check.refuse("name", "such as 'mine::gemm'", name)
-    if function.device.kind not in _KEYS:
-        check.refuse("function", "one for the CPU or for CUDA", function)
-    signature = signature_of(function.kernel)
+    source = _function(check, function, key, example, target, tuning)
+    signature = source.signature
     if backward is not None and signature.writes_inputs:
         raise KernelError(
             f"as_op: {name} writes an input in place, of which torch records no gradient; give "
             "the kernel an output of its own, or leave out backward"
         )
     with _lock:
-        found = _operators.get(name) or _define(name, signature, function, backward is not None)
+        found = _operators.get(name) or _define(name, source, backward is not None)
         if (found.schema, found.has_backward) != (signature.text, backward is not None):
             raise KernelError(
                 f"as_op: {name} was made before as {found.schema}"
@@ -95,17 +106,51 @@ def as_op(
                 f"{signature.text}; choose another name"
             )
         found.backward, found.setup_context = backward, setup_context
-        found.run = _Run(function, signature)
+        found.run = _Run(source)
     namespace, _, own = name.partition("::")
     return getattr(getattr(torch().ops, namespace), own).default  # type: ignore[no-any-return]
 
 
-def _define(name: str, signature: Signature, function: Module, has_backward: bool) -> _Operator:
+def _function(
+    check: Check,
+    function: Any,
+    key: Callable[..., Sequence[object]] | None,
+    example: Sequence[object] | None,
+    target: Target | str | None,
+    tuning: dict[str, Any],
+) -> Function:
+    """Return what the operator runs."""
+    if isinstance(function, Module):
+        for name, given in (("key", key), ("example", example), ("target", target)):
+            if given is not None:
+                check.refuse(name, "left out: the function is built already", given)
+        if tuning:
+            raise TypeError(f"as_op: unexpected argument {next(iter(tuning))!r}")
+        return OfModule(function)
+    if getattr(function, "task_name", None) is None:
+        check.refuse("function", "what autotune.build returns, or a template", function)
+    if key is None or example is None:
+        check.refuse("key and example", "given for a template", (key, example))
+    chosen = Target.current() if target is None else Target(target)
+    if chosen is None:
+        check.refuse("target", "given for a template, or around the call", target)
+    made: list[OfTemplate] = []
+
+    def key_of_all(*values: Any) -> Sequence[object]:
+        return key(*inputs_among(made[0].signature, values))
+
+    called = jit(function, key=key_of_all, target=chosen, **tuning)
+    made.append(OfTemplate(called, key, example, chosen))
+    return made[0]
+
+
+def _define(name: str, source: Function, has_backward: bool) -> _Operator:
     pytorch = torch()
     namespace, _, own = name.partition("::")
     if hasattr(getattr(pytorch.ops, namespace), own):
         raise KernelError(f"as_op: there is an operator {name} already; choose another name")
     library = pytorch.library.Library(namespace, "FRAGMENT")
+    signature = source.signature
     made = _Operator(signature.text, has_backward, library)
     library.define(own + signature.text, tags=(pytorch.Tag.pt2_compliant_tag,))
 
@@ -115,7 +160,7 @@ def _define(name: str, signature: Signature, function: Module, has_backward: boo
     def fake(*inputs: Any) -> Any:
         return made.run.empty(inputs) if made.run else None
 
-    library.impl(own, run, _KEYS[function.device.kind])
+    library.impl(own, run, _KEYS[source.kind])
     pytorch.library.register_fake(name, fake, lib=library)
     if has_backward:
         _register_backward(name, made, signature)
@@ -142,16 +187,14 @@ def _register_backward(name: str, made: _Operator, signature: Signature) -> None
 class _Run:
     """Runs a function on the inputs of its operator."""
 
-    def __init__(self, function: Module, signature: Signature) -> None:
+    def __init__(self, function: Function) -> None:
         self._torch = torch()
         self._function = function
-        self._signature = signature
+        signature = function.signature
         self._tensors = [(i, p) for i, p in enumerate(signature.inputs) if p.is_tensor]
         self._outputs = [
-            (p.position, p, getattr(self._torch, p.argument.dtype)) for p in signature.outputs
+            (p.position, getattr(self._torch, p.argument.dtype)) for p in signature.outputs
         ]
-        is_open = function.kernel.sizes is not None
-        self._fixed = None if is_open else [p.argument.shape for p in signature.outputs]
 
     def __call__(self, inputs: Sequence[Any]) -> Any:
         """Run on tensors; return the outputs."""
@@ -165,8 +208,8 @@ class _Run:
                 values[i] = given.clone(memory_format=self._torch.contiguous_format)
                 if parameter.argument.role == "inout":
                     changed.append((given, values[i]))
-        outputs = self._made(inputs)
-        for (position, _, _), output in zip(self._outputs, outputs, strict=True):
+        outputs = self._made(inputs, self._function.fixed)
+        for (position, _), output in zip(self._outputs, outputs, strict=True):
             values.insert(position, output)
         self._function(*values)
         for given, new in changed:
@@ -179,24 +222,25 @@ class _Run:
         Raises:
             KernelError: the inputs do not fit.
         """
-        self._signature.sizes(inputs)
-        outputs = self._made(inputs)
+        outputs = self._made(inputs, None)
         return outputs[0] if len(outputs) == 1 else tuple(outputs) if outputs else None
 
-    def _made(self, inputs: Sequence[Any]) -> list[Any]:
-        shapes = self._fixed
+    def _made(self, inputs: Sequence[Any], fixed: Sequence[tuple[int, ...]] | None) -> list[Any]:
+        """Return new outputs; where shapes are not ``fixed``, those of the inputs are checked."""
+        shapes: Sequence[tuple[Any, ...]] | None = fixed
         if shapes is None:
-            sizes = self._signature.sizes(inputs)
-            shapes = [tuple(evaluate(s, sizes) for s in p.shape) for _, p, _ in self._outputs]
-        where = inputs[self._tensors[0][0]].device if self._tensors else self._function.device.kind
+            signature = self._function.signature_for(inputs)
+            sizes = signature.sizes(inputs)
+            shapes = [tuple(evaluate(s, sizes) for s in p.shape) for p in signature.outputs]
+        where = inputs[self._tensors[0][0]].device if self._tensors else self._function.kind
         return [
             self._torch.empty(shape, dtype=dtype, device=where)
-            for shape, (_, _, dtype) in zip(shapes, self._outputs, strict=True)
+            for shape, (_, dtype) in zip(shapes, self._outputs, strict=True)
         ]
 
     def _refuse_gradient(self, parameter: Parameter) -> None:
         raise KernelError(
-            f"{self._function.name}: argument {parameter.argument.name!r} requires a gradient, "
-            "and the operator was made without backward; give as_op one, or call it within "
-            "torch.no_grad()"
+            f"{self._function.signature.name}: argument {parameter.argument.name!r} requires a "
+            "gradient, and the operator was made without backward; give as_op one, or call it "
+            "within torch.no_grad()"
         )

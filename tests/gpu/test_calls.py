@@ -282,6 +282,7 @@ def test_a_tensor_that_wants_a_gradient_is_refused_by_name(build, torch):
     assert (y == 2).all()
 
 
+@pytest.mark.filterwarnings("ignore")  # torch has many, of its own parts
 def test_an_operator_is_compiled_captured_and_differentiated(torch):
     import autotune
 

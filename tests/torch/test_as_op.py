@@ -219,7 +219,10 @@ def test_made_again_it_runs_the_new_function():
     [
         (lambda f: autotune.torch.as_op(f, "scale"), "name must be such as 'mine::gemm'"),
         (lambda f: autotune.torch.as_op(f, 3), "name must be such as"),
-        (lambda f: autotune.torch.as_op(abs, "a::b"), "function must be what autotune.build"),
+        (
+            lambda f: autotune.torch.as_op(abs, "a::b"),
+            "returns, or a template, got",
+        ),
         (lambda f: autotune.torch.as_op(f, "aten::mm"), "there is an operator aten::mm already"),
         (
             lambda f: autotune.torch.as_op(f, "autotune_tests::add_to", backward=abs),
@@ -257,3 +260,47 @@ def test_a_bfloat16_tensor_is_read_as_it_is():
     op = autotune.torch.as_op(built(SourceKernel("f", text, args)), "autotune_tests::second")
     assert op(torch.arange(8, dtype=torch.bfloat16)).item() == 1
     np.testing.assert_equal(op(torch.arange(8, dtype=torch.bfloat16)).shape, (1,))
+
+
+@autotune.template("tests.torch.twice")
+def twice_template(n, extra):
+    cfg = autotune.get_config()
+    cfg.define_knob("step", [1, 4])
+    text = "void f(const float *x, float *y) { for (int i = 0; i < N; i++) y[i] = 2 * x[i]; }"
+    args = [arg("x", (n,)), arg("y", (n + extra,), role="out")]
+    return SourceKernel("f", text, args, {"N": n, "STEP": cfg["step"].val})
+
+
+def test_a_template_is_an_operator_for_all_shapes(tmp_path):
+    op = autotune.torch.as_op(
+        twice_template,
+        "autotune_tests::twice_template",
+        key=lambda x: (x.shape[0], 0),
+        example=(8, 0),
+        target="llvm",
+        store=tmp_path / "twice.log",
+    )
+    compiled = torch.compile(lambda x: op(x) + 1, fullgraph=True, backend="aot_eager")
+    for n in (8, 12, 8):
+        x = torch.randn(n)
+        assert torch.equal(op(x), 2 * x)
+        torch.testing.assert_close(compiled(x), 2 * x + 1)
+    with pytest.raises(KernelError, match=r"expected dtype float32, got float64"):
+        op(torch.randn(8).double())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "key and example must be given for a template"),
+        ({"key": abs, "example": (8, 0)}, "target must be given for a template"),
+    ],
+)
+def test_what_a_template_needs_is_named(options, message):
+    with pytest.raises(KernelError, match=message):
+        autotune.torch.as_op(twice_template, "autotune_tests::never", **options)
+
+
+def test_a_built_function_needs_no_key():
+    with pytest.raises(KernelError, match="key must be left out"):
+        autotune.torch.as_op(built(DOUBLE), "autotune_tests::never", key=abs)

@@ -67,13 +67,15 @@ class NDArray:
         dtype: its element type as a string, such as ``"float32"``.
     """
 
-    __slots__ = ("_block", "device", "dtype", "shape")
+    # The launcher of calls reads these where they lie.
+    __slots__ = ("_address", "_block", "device", "dtype", "shape")
 
     def __init__(self, device: Device, shape: Sequence[int], dtype: str, block: Block) -> None:
         self.device = device
         self.shape = tuple(shape)
         self.dtype = dtype
         self._block = block
+        self._address = block.pointer
 
     @property
     def ctx(self) -> Device:
@@ -98,7 +100,7 @@ class NDArray:
     @property
     def pointer(self) -> int:
         """Address of the first element on the device."""
-        return self._block.pointer
+        return self._address
 
     @property
     def block(self) -> Block:

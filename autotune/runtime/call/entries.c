@@ -166,7 +166,9 @@ static State *state_on(Entry *e, Stream stream) {
   int status = 0, stateful = e->n_spaces || e->n_constants;
   uint64_t capture = 0, key = 0;
   void *graph = NULL;
-  int code = driver.capture(stream, &status, &capture, &graph, NULL, NULL);
+  /* The default stream, by either of its names, can never be captured. */
+  int is_default = (uintptr_t)stream <= 1;
+  int code = is_default ? 0 : driver.capture(stream, &status, &capture, &graph, NULL, NULL);
   if (code) { refuse(e, "cuStreamGetCaptureInfo", code); return NULL; }
   if (status != ACTIVE) capture = 0;
   if (stateful || capture) {

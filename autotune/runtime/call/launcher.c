@@ -314,7 +314,8 @@ static PyObject *set_up(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *rows;
   if (!PyArg_ParseTuple(args, "O!O!O!O", &PyType_Type, &numpy_type, &PyType_Type, &our_type,
-                        &PyTuple_Type, &rows, &stream_of))
+                        &PyTuple_Type, &rows, &stream_of) ||
+      !find_slots(our_type))
     return NULL;
   Py_INCREF(numpy_type);
   Py_INCREF(our_type);
@@ -340,8 +341,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "autotune_launche
 
 PyMODINIT_FUNC PyInit_autotune_launcher(void) {
   static const struct { PyObject **where; const char *text; } names[] = {
-      {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_device, "device"}, {&s_block, "_block"},
-      {&s_pointer, "pointer"}, {&s_device_type, "device_type"}, {&s_index, "index"},
+      {&s_device_type, "device_type"}, {&s_index, "index"},
       {&s_exchange, "__dlpack_c_exchange_api__"}, {&s_requires_grad, "requires_grad"},
       {&s_stream, "stream"}, {&s_torch, "torch"}, {&s_cupy, "cupy"}, {&s_tensor, "Tensor"}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)

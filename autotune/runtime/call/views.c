@@ -2,6 +2,7 @@
  * arrays of ours by their slots, numpy's by its headers. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <structmember.h>
 #include <pthread.h>
 #include <math.h>
 #include <stddef.h>
@@ -58,7 +59,9 @@ static struct { PyObject *name; int code, numpy_number; } dtypes[32];
 static int n_dtypes;
 static struct { PyObject *object; int type, id; } devices[16];
 static int n_devices;
-static PyObject *s_shape, *s_dtype, *s_device, *s_block, *s_pointer, *s_device_type, *s_index;
+static PyObject *s_device_type, *s_index;
+/* Where an array of ours keeps what is read of it: its slots are at fixed places. */
+static Py_ssize_t at_shape, at_dtype, at_device, at_address;
 static PyObject *s_exchange, *s_requires_grad, *s_stream, *s_torch, *s_cupy, *s_tensor;
 static PyObject *grad_enabled; /* torch.is_grad_enabled, once a tensor has come */
 static const Exchange *torch_exchange;
@@ -210,23 +213,33 @@ static int our_dtype(View *view, PyObject *name) {
   return 0;
 }
 
+static PyObject *slot(PyObject *object, Py_ssize_t at) { return *(PyObject **)((char *)object + at); }
+
 static int read_ours(View *view) {
-  PyObject *shape = PyObject_GetAttr(view->object, s_shape);
-  PyObject *dtype = PyObject_GetAttr(view->object, s_dtype);
-  PyObject *device = PyObject_GetAttr(view->object, s_device);
-  PyObject *block = PyObject_GetAttr(view->object, s_block);
-  PyObject *pointer = block ? PyObject_GetAttr(block, s_pointer) : NULL;
-  int read = shape && dtype && device && pointer && our_shape(view, shape) &&
-             our_dtype(view, dtype) && device_of(view, device);
-  if (read) view->data = PyLong_AsVoidPtr(pointer);
+  PyObject *shape = slot(view->object, at_shape), *dtype = slot(view->object, at_dtype);
+  PyObject *device = slot(view->object, at_device), *address = slot(view->object, at_address);
+  if (!shape || !dtype || !device || !address) return 0;
+  int read = our_shape(view, shape) && our_dtype(view, dtype) && device_of(view, device);
+  if (read) view->data = PyLong_AsVoidPtr(address);
   view->writable = view->dense = 1;
-  Py_XDECREF(shape);
-  Py_XDECREF(dtype);
-  Py_XDECREF(device);
-  Py_XDECREF(block);
-  Py_XDECREF(pointer);
   if (PyErr_Occurred()) { PyErr_Clear(); return 0; }
   return read;
+}
+
+/* Returns where a slot of a class lies in its instances; -1 with an exception if it is none. */
+static Py_ssize_t place_of(PyTypeObject *type, const char *name) {
+  PyObject *found = PyDict_GetItemString(type->tp_dict, name);
+  if (!found || Py_TYPE(found) != &PyMemberDescr_Type) {
+    PyErr_Format(PyExc_TypeError, "%s has no slot %s", type->tp_name, name);
+    return -1;
+  }
+  return ((PyMemberDescrObject *)found)->d_member->offset;
+}
+
+static int find_slots(PyTypeObject *type) {
+  return (at_shape = place_of(type, "shape")) >= 0 && (at_dtype = place_of(type, "dtype")) >= 0 &&
+         (at_device = place_of(type, "device")) >= 0 &&
+         (at_address = place_of(type, "_address")) >= 0;
 }
 
 /* Returns whether the object is an array that could be read. */
