@@ -15,6 +15,7 @@ from autotune.just_in_time.store import Store
 from autotune.runtime import Module
 from autotune.task import DispatchContext, Task
 from autotune.task.fallback import FallbackConfigEntity
+from autotune.utils import environment
 
 logger = logging.getLogger("autotvm")
 
@@ -51,8 +52,10 @@ def choose(task: Task, template: Callable[..., Any], store: Store) -> Choice:
     version = store.look()
     history = store.history()
     with history, target:
-        # Contexts around the call have their say as well.
-        if DispatchContext.current.known(target, task.workload) is not None:
+        # Contexts around the call have their say as well; a frozen program has the lock's alone,
+        # and what is not in it is refused there.
+        known = DispatchContext.current.known(target, task.workload)
+        if known is not None or environment.frozen():
             return Choice(build(template(*task.args)), "exact", tuple(task.args), version)
     neighbours = nearest(task, store.database.records(races=True))
     for other, config in itertools.islice(neighbours, _MOST_NEIGHBOURS):

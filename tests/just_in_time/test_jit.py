@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import autotune
-from autotune.errors import TunerError
+from autotune.errors import LockError, TunerError
 from autotune.just_in_time import background, store
 from autotune.just_in_time.nearest import distance
 from autotune.measure.types import MeasureInput, MeasureResult
@@ -191,6 +191,15 @@ def test_a_template_that_is_wrong_is_never_taken(log, here):
     function = autotune.jit(sometimes, key=length, tune="first", budget=30, store=log,
                             target="llvm")  # fmt: skip
     assert run(function, 64).origin == "exact"
+
+
+def test_a_frozen_program_runs_nothing_that_is_not_pinned(log, here, monkeypatch):
+    put(log, scale, (100,), 2, 1e-6)
+    function = autotune.jit(scale, key=length, tune="first", store=log, target="llvm")
+    monkeypatch.setenv("AUTOTUNE_FROZEN", "1")
+    with pytest.raises(LockError):
+        run(function, 50)
+    assert len(list(open_database(log).records())) == 1
 
 
 def test_only_one_process_tunes_a_workload(here):
