@@ -94,6 +94,7 @@ def violation(shape: Reduction, choice: Mapping[str, int], target: Target) -> st
     wide = (c["threads"] > (32 if shape.inner == 1 else 4)) & (
         c["threads"] * c["vec"] >= 2 * (tiling.per_split if shape.inner == 1 else shape.inner)
     )
+    states = c["split"] * shape.outputs * shape.state_words
     rules = [
         (tiling.threads > limits.threads_per_block, "too many threads"),
         (tiling.threads < least, "too few threads"),
@@ -102,6 +103,7 @@ def violation(shape: Reduction, choice: Mapping[str, int], target: Target) -> st
         (tiling.shared_bytes > limits.shared_bytes, "too much shared memory"),
         ((c["rows"] > 1) & (c["rows"] >= 2 * rows), "rows beyond the array"),
         (wide, "threads beyond the array"),
+        ((c["split"] > 1) & (states >= 2**31), "states beyond 32-bit indices"),
         ((c["unroll"] > 1) & (apart >= 2 * tiling.per_split), "unrolled beyond the reduction"),
     ]
     return common.first_broken(rules)

@@ -96,6 +96,13 @@ def test_of_equal_largest_elements_the_first_counts_and_none_before_one_that_is_
     assert out.ravel().tolist() == shape.reference()(data.reshape(3, 4, 1)).ravel().tolist()
 
 
+def test_states_of_a_split_that_32_bits_do_not_index_are_refused():
+    shape, target = Reduction("argmax", 2**14, 1000, 2**14), Target("cuda -arch=sm_90")
+    choice = {"threads": 128, "rows": 1, "vec": 4, "unroll": 1}
+    refused = [reduce_cuda.violation(shape, choice | {"split": s}, target) for s in (1, 2, 4)]
+    assert refused == [None, None, "states beyond 32-bit indices"]
+
+
 @pytest.mark.parametrize("keep", [0, 1])
 def test_a_norm_of_a_row_far_from_zero_loses_no_digits(keep):
     rng = np.random.default_rng(0)
