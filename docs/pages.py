@@ -4,7 +4,7 @@ A fenced block's first line says what it is::
 
     ```python             runs; all such blocks of a page are one program, in a folder of its own
     ```python fragment    is shown only
-    ```python gemm.py     is saved under that name, so are ```cuda gemm.cu and ```c gemm.c
+    ```python gemm.py     is saved under that name, so are ```cuda gemm.cu, ```c gemm.c and ```cpp main.cpp
     ```console            commands behind "$ ", and what they printed
     ```text output        what the Python block before it printed
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 _BLOCK = re.compile(r"^```(\w*)[ ]?([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"[\w-]+\.(py|cu|c|h)")
+_FILE = re.compile(r"[\w-]+\.(py|cu|c|h|cpp)")
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ SMALLER = {
     "docs/results.md": {"64, 128]": "64]", "4, 8, 16, 32, 64": "4, 32"},
     "docs/networks.md": {"num_measure_trials=6": "num_measure_trials=4"},
 }  # fmt: skip
-MARKS = re.compile(r"|fragment|output|[\w-]+\.(py|cu|c|h)")
+MARKS = re.compile(r"|fragment|output|[\w-]+\.(py|cu|c|h|cpp)")
 _COMMAND = re.compile(r"^ {4}((?:python -m benchmarks|autotune |make )[^#\n]*)", re.MULTILINE)
 _CODE = re.compile(r"`((?:autotune|make) [a-z][^`\n]*)`")
 
