@@ -4,7 +4,7 @@ A fenced block's first line says what it is::
 
     ```python             runs; all such blocks of a page are one program, in a folder of its own
     ```python fragment    is shown only
-    ```python gemm.py     is saved under that name, so are ```cuda gemm.cu, ```c gemm.c and ```cpp main.cpp
+    ```python gemm.py     is saved under that name, so are ```cuda gemm.cu, ```c x.c, ```cpp x.cpp
     ```console            commands behind "$ ", and what they printed
     ```text output        what the Python block before it printed
 
