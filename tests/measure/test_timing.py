@@ -1,6 +1,7 @@
 """How often a candidate is run: little when hopeless, more near the best, never on hot samples."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -74,6 +75,20 @@ def test_short_runs_that_stay_long_are_hopeless_before_long():
     assert timing.cut_short
     assert timing.median == pytest.approx(50e-6)
     assert sum(sampler.numbers) * 50e-6 < 20e-3
+
+
+def test_a_sample_that_takes_longer_than_it_tells_is_not_repeated_for_long():
+    class Rotating(Clockwork):
+        """Runs all its sets of inputs, and tells of one run."""
+
+        def sample(self, number):
+            time.sleep(3e-3)
+            return super().sample(number)
+
+    sampler = Rotating(9e-6, 60e-6, 50e-6)
+    timing = take_samples(sampler, TimingPolicy(hopeless=4), best_s=1e-6)
+    assert timing.cut_short
+    assert 2 <= len(sampler.numbers) <= 6
 
 
 @pytest.mark.parametrize("seconds", [5e-3, 1.0])

@@ -176,3 +176,15 @@ def test_expressions_are_written_as_in_tvm_and_what_is_not_there_says_so():
         relay.build(module)
     with pytest.raises(GraphError, match="expected a shape"):
         relay.var("weight")
+
+
+def test_attributes_of_a_transposed_convolution_that_its_weight_contradicts_are_refused():
+    data, weight = relay.var("data", shape=(1, 4, 5, 5)), relay.var("weight", shape=(4, 6, 3, 3))
+    fits = {"channels": 6, "kernel_size": (3, 3)}
+    assert relay.nn.conv2d_transpose(data, weight, strides=(2, 2), **fits).shape == (1, 6, 11, 11)
+    for wrong, message in (
+        ({"channels": 7}, "7 output channels"),
+        ({"kernel_size": 4}, "windows 4"),
+    ):
+        with pytest.raises(GraphError, match=message):
+            relay.nn.conv2d_transpose(data, weight, **fits | wrong)
