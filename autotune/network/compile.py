@@ -79,7 +79,7 @@ def compile_network(
     chosen = target if isinstance(target, Target) else Target(target)
     how = choose or (choose_untuned if kernel_for is None else by_rule)
     simpler = simplify_graph(graph, pipeline, opt_level)
-    plan = plan_network(simpler, opt_level, chosen, how)
+    plan = plan_network(simpler, opt_level, chosen, how, bool(branches))
     network = compile_plan(plan, chosen, kernel_for or fallback_kernel, progress, jobs)
     return replace(network, branches=bool(branches))
 

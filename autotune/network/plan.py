@@ -21,7 +21,7 @@ from autotune.network.memory import (
 )
 from autotune.target import Target
 
-# On a GPU functions run side by side: of so many in a row none takes memory that another reads.
+# Where functions run side by side: of so many in a row none takes memory that another reads.
 _BESIDE = 16
 
 
@@ -108,6 +108,7 @@ def plan_network(
     opt_level: int = 3,
     target: Target | str = "c",
     choose: Chooser = by_rule,
+    branches: bool = False,
 ) -> ExecutionPlan:
     """Fuse a graph that has been through its passes, and lay it out in memory.
 
@@ -116,12 +117,13 @@ def plan_network(
         opt_level: 0 leaves each operator by itself.
         target: what for.
         choose: says how each function is computed.
+        branches: whether functions are to run side by side.
     """
-    chosen = Target(target)
-    return plan_units(graph, units_of(partition(graph, opt_level), chosen, choose), chosen)
+    units = units_of(partition(graph, opt_level), Target(target), choose)
+    return plan_units(graph, units, branches)
 
 
-def plan_units(graph: Graph, units: Sequence[Unit], target: Target) -> ExecutionPlan:
+def plan_units(graph: Graph, units: Sequence[Unit], branches: bool = False) -> ExecutionPlan:
     """Lay out in memory what computes a graph, in the order of running."""
     constants = _constants(graph, units)
     functions = [unit.function for unit in units]
@@ -143,7 +145,7 @@ def plan_units(graph: Graph, units: Sequence[Unit], target: Target) -> Execution
         functions,
         tuple(outside),
         [unit.in_place for unit in units],
-        _BESIDE if target.backend.on_gpu else 0,
+        _BESIDE if branches else 0,
     )
     homes = outside | {value: (Home.ARENA, offset) for value, offset in memory.offsets.items()}
     kernels, steps = _steps(units, homes, memory.aliases)

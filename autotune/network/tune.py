@@ -19,7 +19,7 @@ from autotune.measure import Session, measure_option
 from autotune.network.arms import Arm, Tuned, tuned_functions
 from autotune.network.choice import RULE, Choice
 from autotune.network.compile import simplify_graph
-from autotune.network.compiled import CompiledNetwork, NetworkInstance
+from autotune.network.compiled import CompiledNetwork
 from autotune.network.history_choice import History
 from autotune.network.program_race import Raced, race, seconds_of_functions
 from autotune.network.rounds import Rounds
@@ -224,8 +224,8 @@ class _Tuning:
 
     def compiled(self, history: History) -> CompiledNetwork:
         """Return the network with the kernels that a log says are best."""
-        network = self.variants.by(history.choose)
-        return replace(network, branches=history.branches_of(self.name, self.target))
+        branches = history.branches_of(self.name, self.target)
+        return self.variants.by(history.choose, branches)
 
     def raced(self, history: History) -> CompiledNetwork:
         """Let the best of each function run side by side in the network, and keep the winners."""
@@ -278,7 +278,7 @@ class _Tuning:
                 raced, lambda choices: self.variants.of(choices).instance(where), self.left_s
             )
             raced = [replace(each, winner=winners[each.signature]) for each in raced]
-            self._race_branches(self.variants.of(winners).instance(where))
+            self._race_branches(winners)
         for each in raced:
             mine = [
                 [one.key, one.seconds, one.against_s]
@@ -288,10 +288,10 @@ class _Tuning:
             self._log(each, {"in_whole": mine} if mine else {})
         self._note_time()
 
-    def _race_branches(self, instance: NetworkInstance) -> None:
+    def _race_branches(self, choices: Mapping[str, Choice]) -> None:
         """Let the network run with its kernels side by side, and note whether that is faster."""
-        branched = replace(instance.network, branches=True).instance(instance.device)
-        without_s, seconds = compare(instance, branched)
+        networks = (self.variants.of(choices, branches) for branches in (False, True))
+        without_s, seconds = compare(*(each.instance(device(self.target)) for each in networks))
         note = {"network": self.name, "target": str(self.target), "branches": seconds < without_s}
         write_note(self.log.path, note | {"in_whole": [seconds, without_s]})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from autotune.graph import Constant, Graph, Operator
@@ -44,11 +45,12 @@ class Variants:
                 found[function.signature] = RULE if free else choose_untuned(function, self.target)
         return found
 
-    def of(self, choices: Mapping[str, Choice]) -> CompiledNetwork:
+    def of(self, choices: Mapping[str, Choice], branches: bool = False) -> CompiledNetwork:
         """Return the network with some functions computed as said, the others untuned.
 
         Args:
             choices: by signature.
+            branches: whether kernels run side by side that do not depend on one another.
 
         Raises:
             GraphError: kernels cannot be compiled.
@@ -59,17 +61,17 @@ class Variants:
             mine = choices.get(function.signature)
             return self.untuned[function.signature] if mine is None else mine
 
-        return self.by(choose)
+        return self.by(choose, branches)
 
-    def by(self, choose: Chooser) -> CompiledNetwork:
+    def by(self, choose: Chooser, branches: bool = False) -> CompiledNetwork:
         """Return the network as a chooser says.
 
         Raises:
             GraphError: kernels cannot be compiled.
         """
         units = units_of(self.functions, self.target, choose, self._prepared)
-        plan = plan_units(self.graph, units, self.target)
+        plan = plan_units(self.graph, units, branches)
         network = compile_plan(plan, self.target, known=self.modules)
         made = zip(plan.kernels, network.modules, strict=True)
         self.modules |= {unit.key: module for unit, module in made}
-        return network
+        return replace(network, branches=branches)
