@@ -23,19 +23,17 @@ MAPS = [
     ("log_softmax", (5, 77), 1e-4),
     ("layer_norm", (5, 260), 1e-4),
     ("layer_norm", (3, 256, 1e-5, True, True, "float16"), 2e-2),
-    ("rms_norm", (3, 128), 1e-4),
+    ("rms_norm", (3, 128, 1e-6, True, "bfloat16"), 3e-2),
     ("group_norm", (2, 6, 10, 3), 1e-4),
     ("cumsum", (5, 2600), 1e-3),
 ]
 REDUCTIONS = [
     ("mean", 5, 300),
-    ("argmin", 5, 300),
     ("sum", 2, 300, 24),
     ("argmax", 1, 700, 13),
     ("max", 3, 80, 16, "bfloat16"),
 ]
 TRANSPOSES = [
-    ((40, 36), (1, 0)),
     ((3, 40, 36), (0, 2, 1), "float16"),
     ((3, 7, 4, 5), (2, 0, 3, 1)),
     ((3, 7, 4, 8), (2, 0, 1, 3)),
