@@ -25,6 +25,9 @@ POISONS = (0xFF, 0xA5)
 # by a short row shows there. A multiple of every alignment.
 GUARD_BYTES = 1 << 16
 GUARD = 0xC3
+# What stands around what a kernel only reads: a huge number or NaN in every float format, so that
+# reading beyond an input changes sums and greatest values, and multiplying it by zero does not.
+BEYOND = 0x7F
 
 
 @dataclass(frozen=True)
@@ -83,9 +86,13 @@ class Buffers:
 
     def _first(self, argument: Argument, value: HostArray | None) -> NDArray:
         """Return the array of an argument in the first set, whose guards are looked at."""
-        if argument.role == "in":
+        if isinstance(argument, Scalar):
             return array(value, home(argument, self.device))
         one, guarded = _guard(argument, self.device)
+        if argument.role == "in":
+            guarded.before.fill_bytes(BEYOND)
+            guarded.after.fill_bytes(BEYOND)
+            return one.copyfrom(value)
         guarded.before.fill_bytes(GUARD)
         guarded.after.fill_bytes(GUARD)
         self.guards.append(guarded)
