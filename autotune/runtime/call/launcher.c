@@ -214,25 +214,32 @@ static int start(Entry *e, const View *views, uint64_t *slots, PyObject *given) 
   return start_cuda(e, slots, stream);
 }
 
-/* Returns 1 if it was started, 0 if no entry is for these arguments, -1 with an exception. */
-static int try_entries(Caller *caller, PyObject *const *args, Py_ssize_t n, PyObject *given) {
-  View views[MOST_ARGS];
-  uint64_t slots[2 * MOST_ARGS];
-  Py_ssize_t count = PyList_GET_SIZE(caller->entries);
-  if (!count || n > MOST_ARGS) return 0;
-  Entry *first = (Entry *)PyList_GET_ITEM(caller->entries, 0);
-  if (n != first->n_taken || (given && !first->cuda)) return 0;
-  for (Py_ssize_t i = 0; i < n; i++) {
-    if (first->params[i].role != ARRAY) {
+/* Reads what arrays are; all entries of a caller have theirs in the same places. */
+static int read_views(const Entry *e, PyObject *const *args, View *views) {
+  for (int i = 0; i < e->n_taken; i++) {
+    if (e->params[i].role != ARRAY) {
       views[i].object = args[i];
       views[i].row = row_of(Py_TYPE(args[i]));
     } else if (!read_view(&views[i], args[i])) {
       return 0;
     }
   }
+  return 1;
+}
+
+/* Returns 1 if it was started, 0 if no entry is for these arguments, -1 with an exception. */
+static int try_entries(Caller *caller, PyObject *const *args, Py_ssize_t n, PyObject *given) {
+  View views[MOST_ARGS];
+  uint64_t slots[2 * MOST_ARGS];
+  if (!PyList_GET_SIZE(caller->entries) || n > MOST_ARGS) return 0;
+  /* Held: others may drop entries whenever code of Python runs. */
+  Entry *first = (Entry *)Py_NewRef(PyList_GET_ITEM(caller->entries, 0));
+  int found = n == first->n_taken && (!given || first->cuda) && read_views(first, args, views);
+  Py_DECREF(first);
+  if (!found) return 0;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(caller->entries); i++) {
     Entry *e = (Entry *)Py_NewRef(PyList_GET_ITEM(caller->entries, i));
-    int found = match(e, views, slots);
+    found = match(e, views, slots);
     if (found > 0) found = start(e, views, slots, given) ? 1 : -1;
     Py_DECREF(e);
     if (found) return found;

@@ -110,12 +110,24 @@ static void learn_type(TypeRow *row, PyTypeObject *type) {
   }
 }
 
-static const TypeRow *row_of(PyTypeObject *type) {
-  static TypeRow unknown = {NULL, OTHER, NULL, 0};
+static const TypeRow *known_row(PyTypeObject *type) {
   for (int i = 0; i < n_types; i++)
     if (types[i].type == type) return &types[i];
-  if (n_types == MOST_TYPES) return &unknown;
-  learn_type(&types[n_types], type);
+  return NULL;
+}
+
+static const TypeRow *row_of(PyTypeObject *type) {
+  static TypeRow unknown = {NULL, OTHER, NULL, 0};
+  const TypeRow *known = known_row(type);
+  if (known || n_types == MOST_TYPES) return known ? known : &unknown;
+  /* Learning runs code of others, and meanwhile other threads learn too. */
+  TypeRow fresh = {0};
+  learn_type(&fresh, type);
+  if ((known = known_row(type)) || n_types == MOST_TYPES) {
+    Py_DECREF(fresh.type);
+    return known ? known : &unknown;
+  }
+  types[n_types] = fresh;
   return &types[n_types++];
 }
 
