@@ -30,7 +30,9 @@ if TYPE_CHECKING:
         driver,
         errors,
         features,
+        hub,
         kernel,
+        lock,
         measure,
         network,
         record,
@@ -82,8 +84,9 @@ _HOMES = {
     **{
         name: f"autotune.{name}"
         for name in (
-            "auto_scheduler", "driver", "errors", "features", "kernel", "measure", "network",
-            "record", "runtime", "target", "task", "te", "topi", "torch", "tuner", "tvm", "utils",
+            "auto_scheduler", "driver", "errors", "features", "hub", "kernel", "lock", "measure",
+            "network", "record", "runtime", "target", "task", "te", "topi", "torch", "tuner",
+            "tvm", "utils",
         )
     },
     "ApplyFixedConfig": "autotune.task:ApplyFixedConfig",
@@ -164,9 +167,11 @@ __all__ = [
     "features",
     "get_config",
     "gpu",
+    "hub",
     "jit",
     "kernel",
     "load_module",
+    "lock",
     "lower",
     "measure",
     "measure_option",
