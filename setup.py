@@ -41,7 +41,7 @@ TEST = [
     *PANDAS,
     *POSTGRESQL,
     # What is exported is built with CMake, and made a wheel.
-    "cmake>=3.18",
+    "cmake>=3.25",
     "setuptools>=70.1",
     *BROWSER,
     *NVRTC,
