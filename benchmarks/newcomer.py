@@ -6,8 +6,7 @@
 Does what the README and the first pages of the book say, in a fresh clone and with nothing of this
 environment: `make tune`, then the programs of the quick start and of the first two templates, then
 a second template, which a reader wrote from the book alone (the exercise at the end of the first
-one; writing and breaking it took him four minutes). pip may use its cache. What is printed are
-seconds of each, and since the beginning.
+one). pip may use its cache. What is printed are seconds of each, and since the beginning.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _step_back() -> None:
-    """Leave the cores to whatever compiles and measures; what is timed is not even interrupted."""
+    """Leave the cores to whatever compiles and measures; what is timed is interrupted less."""
     with suppress(OSError):
         os.nice(_NICE)
     with suppress(OSError, AttributeError):  # Linux knows it
