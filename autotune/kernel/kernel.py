@@ -92,6 +92,8 @@ class Scalar(Argument):
         super().__post_init__()
         if self.value is not None:
             fitting = scalar_value(f"argument {self.name!r}: value", self.dtype, self.value)
+            if fitting != fitting:  # kernels are compared, and NaN equals nothing
+                raise KernelError(f"argument {self.name!r}: value: expected a number, got nan")
             object.__setattr__(self, "value", fitting)
 
 

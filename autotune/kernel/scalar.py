@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from autotune.errors import KernelError
+from autotune.utils.check import shown
 
 ScalarValue = bool | int | float
 
@@ -32,14 +33,12 @@ def scalar_value(where: str, dtype: str, value: Any) -> ScalarValue:
     except (TypeError, ValueError, OverflowError) as error:
         raise KernelError(f"{where}: expected {dtype}, got {_described(value)}") from error
     if isinstance(number, float):
-        if math.isnan(number) or (
-            math.isfinite(number) and abs(number) > _LARGEST.get(dtype, math.inf)
-        ):
+        if math.isfinite(number) and abs(number) > _LARGEST.get(dtype, math.inf):
             raise KernelError(f"{where}: expected a number that fits {dtype}, got {number}")
         return number
     least, most = _range(dtype)
     if not least <= number <= most:
-        raise KernelError(f"{where}: expected {dtype} ({least} to {most}), got {number}")
+        raise KernelError(f"{where}: expected {dtype} ({least} to {most}), got {shown(number)}")
     return bool(number) if dtype == "bool" else number
 
 
@@ -53,4 +52,4 @@ def _range(dtype: str) -> tuple[int, int]:
 def _described(value: object) -> str:
     shape = getattr(value, "shape", None)
     kind = type(value).__name__
-    return f"{kind} of shape {tuple(shape)}" if shape else f"{value!r} ({kind})"
+    return f"{kind} of shape {tuple(shape)}" if shape else f"{shown(value)} ({kind})"

@@ -354,6 +354,17 @@ class Module:
 
     export = export_library
 
+    def __copy__(self) -> Module:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Module:
+        """Return the function itself, as of a function of Python: it does not change."""
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Give what makes it again; it is loaded anew on its first call."""
+        return Module, (self.kernel, self.target, self.artifact, self.suffix, self.resources)
+
     def __repr__(self) -> str:
         return f"Module({self.kernel.name!r}, target={str(self.target)!r})"
 

@@ -12,6 +12,7 @@ from autotune.errors import KernelError
 from autotune.just_in_time import jit
 from autotune.kernel import evaluate
 from autotune.runtime import Module
+from autotune.runtime.arrays.versions import note_written
 from autotune.target import Target
 from autotune.torch.door import torch
 from autotune.torch.functions import Function, OfModule, OfTemplate, inputs_among
@@ -149,10 +150,16 @@ def _define(name: str, source: Function, has_backward: bool) -> _Operator:
     namespace, _, own = name.partition("::")
     if hasattr(getattr(pytorch.ops, namespace), own):
         raise KernelError(f"as_op: there is an operator {name} already; choose another name")
-    library = pytorch.library.Library(namespace, "FRAGMENT")
     signature = source.signature
+    try:
+        library = pytorch.library.Library(namespace, "FRAGMENT")
+        library.define(own + signature.text, tags=(pytorch.Tag.pt2_compliant_tag,))
+    except (RuntimeError, ValueError) as error:  # a reserved namespace, a word of Python
+        reason = str(error).strip().partition("\n")[0]
+        raise KernelError(
+            f"as_op: torch takes no operator {name}{signature.text}: {reason}; choose another name"
+        ) from error
     made = _Operator(signature.text, has_backward, library)
-    library.define(own + signature.text, tags=(pytorch.Tag.pt2_compliant_tag,))
 
     def run(*inputs: Any) -> Any:
         return made.run(inputs) if made.run else None
@@ -214,6 +221,8 @@ class _Run:
         self._function(*values)
         for given, new in changed:
             given.copy_(new)
+        # Autograd, which is passed by here, would have raised their versions.
+        note_written(given for given, _ in changed)
         return outputs[0] if len(outputs) == 1 else tuple(outputs) if outputs else None
 
     def empty(self, inputs: Sequence[Any]) -> Any:

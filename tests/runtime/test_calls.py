@@ -1,6 +1,9 @@
 """Calls on the CPU: by the launcher in C, and by Python alone; both say and do the same."""
 
+import copy
 import gc
+import math
+import pickle
 import sys
 import threading
 import weakref
@@ -114,7 +117,6 @@ MISTAKES = [
     (lambda x, y: (1.0, x, y, 2**70), {}, "'n': expected int32"),
     (lambda x, y: (1.0, x, y, 1.5), {}, r"'n': expected int32, got 1.5"),
     (lambda x, y: ("1", x, y, N), {}, "'s': expected one number"),
-    (lambda x, y: (float("nan"), x, y, N), {}, "'s': expected a number that fits float32"),
     (lambda x, y: (1e39, x, y, N), {}, "'s': expected a number that fits float32"),
     (lambda x, y: (1.0, x, y, N), {"stream": 7}, "axpy: stream must be None: cpu:0 has no"),
 ]
@@ -138,11 +140,108 @@ def test_what_cannot_be_written_is_refused_later_too(build, x):
         axpy(1.0, x, y, N)
 
 
-def test_infinity_is_a_number(build):
-    axpy, y = build(AXPY), zeros()
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_what_floats_hold_besides_numbers_is_passed(build, number):
+    axpy = build(AXPY)
     for _ in range(2):
-        axpy(float("inf"), np.ones(N, "float32"), y, N)
-    assert np.isinf(y).all()
+        y = zeros()
+        axpy(number, np.ones(N, "float32"), y, N)
+        np.testing.assert_array_equal(y, number)
+
+
+@pytest.mark.parametrize("count", [64, 65, 200])
+def test_any_number_of_arguments_is_taken(build, count):
+    names = [f"s{i}" for i in range(count - 1)]
+    taken = ", ".join(f"double {name}" for name in names)
+    text = f"void f({taken}, double *y) {{ y[0] = {' + '.join(names)}; }}"
+    args = [*(arg(name, (), "float64") for name in names), arg("y", (1,), "float64", role="out")]
+    f, y = build(SourceKernel("f", text, args)), zeros(1, "float64")
+    for shift in (0, 1):
+        f(*range(shift, count - 1 + shift), y)
+        assert y[0] == sum(range(shift, count - 1 + shift))
+
+
+def test_any_number_of_workspaces_is_made(build, x):
+    spaces = [workspace(f"w{i}", (N,)) for i in range(70)]
+    lists = [("x", "w0"), *((f"w{i}", f"w{i + 1}") for i in range(69)), ("w69", "y")]
+    text = "void f(const float *a, float *b) { for (int i = 0; i < 64; i++) b[i] = a[i] + 1; }"
+    kernel = SourceKernel(
+        "chain", text, [arg("x", (N,)), arg("y", (N,), role="out")],
+        calls=[call("f", each) for each in lists], workspace=spaces,
+    )  # fmt: skip
+    chain, y = build(kernel), zeros()
+    for _ in range(2):
+        chain(x, y)
+        np.testing.assert_array_equal(y, x + 71)
+
+
+def test_a_copy_is_the_function_itself_and_a_pickled_one_is_made_again(build, x):
+    axpy, y = build(AXPY), zeros()
+    axpy(1.0, x, y, N)
+    assert copy.deepcopy({"held": axpy})["held"] is axpy is copy.copy(axpy)
+    again = pickle.loads(pickle.dumps(axpy))
+    for _ in range(2):
+        again(1.0, x, y, N)
+    np.testing.assert_array_equal(y, 3 * x)
+    assert (again.name, again.resources) == (axpy.name, axpy.resources)
+
+
+@pytest.mark.parametrize("makes", ["plain", "detached", "parameter"])
+def test_torch_knows_which_of_its_tensors_were_written(build, x, makes):
+    torch = pytest.importorskip("torch")
+    whole = torch.nn.Parameter(torch.zeros(N)) if makes == "parameter" else torch.zeros(N)
+    y = whole.detach() if makes == "detached" else whole
+    axpy, xs = build(AXPY), torch.from_numpy(x)
+    with torch.no_grad():
+        for turn in range(1, 4):
+            axpy(1.0, xs, y, N)
+            assert (whole._version, xs._version) == (turn, 0)
+
+
+def test_backward_refuses_what_was_written_since_it_was_saved(build, x):
+    torch = pytest.importorskip("torch")
+    axpy, xs = build(AXPY), torch.from_numpy(x)
+    for _ in range(2):
+        a = torch.zeros(N, requires_grad=True)
+        saved = (a * 1).exp()
+        axpy(1.0, xs, saved.detach(), N)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            saved.sum().backward()
+
+
+def test_what_inference_mode_makes_is_written_anywhere(build, x):
+    torch = pytest.importorskip("torch")
+    axpy, xs = build(AXPY), torch.from_numpy(x)
+    with torch.inference_mode():
+        y = torch.zeros(N)
+        axpy(1.0, xs, y, N)
+        axpy(1.0, xs, y, N)
+    axpy(1.0, xs, y, N)
+    np.testing.assert_array_equal(y.numpy(), 3 * x)
+
+
+@pytest.mark.parametrize("quick", [None, math.sqrt])
+def test_older_torch_raises_versions_one_by_one(monkeypatch, quick):
+    torch = pytest.importorskip("torch")
+    from autotune.runtime.arrays import versions
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch._C, "_increment_version", quick)
+        raising = versions.raise_versions.__wrapped__()
+    one = torch.zeros(2)
+    raising((one, one))
+    assert one._version == 2
+
+
+def test_a_tensor_that_is_minus_its_memory_is_refused(build, x):
+    torch = pytest.importorskip("torch")
+    axpy, xs, y = build(AXPY), torch.from_numpy(x), torch.zeros(N)
+    for _ in range(2):
+        for args in ((torch._neg_view(xs), y), (xs, torch._neg_view(y))):
+            with pytest.raises(KernelError, match=r"other sign.*resolve_neg"):
+                axpy(1.0, *args, N)
+        assert (y == 0).all()
+        axpy(0.0, xs, y, N)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16", "bfloat16", "float64"])

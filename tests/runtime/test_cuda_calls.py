@@ -94,6 +94,18 @@ def test_later_calls_make_nothing(cuda):
     assert (modules, memory) == (cuda.modules, cuda.memory)
 
 
+def test_any_number_of_parameters_arrives(cuda):
+    names = [f"s{i}" for i in range(150)]
+    args = [*(arg(name, (), "int64") for name in names), arg("y", (4,), role="out")]
+    many = SourceKernel("many", "kernels", args, calls=[call("fA", [*names, "y"], 1, 32)])
+    many_of = function(cuda, many.kernel("cuda"))
+    for shift in (0, 1):
+        cuda.log.clear()
+        many_of(*range(shift, 150 + shift), Y, stream=0x50)
+        (launch,) = cuda.log
+        assert launch[4] == (*range(shift, 150 + shift), 0x9000)
+
+
 def spaces(log):
     return {entry[1] for entry in log if entry[0] == "clear"}
 

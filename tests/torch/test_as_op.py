@@ -97,6 +97,20 @@ def test_an_input_is_written_in_place(add_to):
     assert (wide[:, 1] == 0).all()
 
 
+def test_backward_refuses_what_the_operator_wrote_since_it_was_saved(add_to):
+    x = torch.ones(N)
+    for changed in (lambda t: t, lambda t: t.view(N)):
+        a = torch.zeros(N, requires_grad=True)
+        saved = (a * 1).exp()
+        add_to(x, changed(saved.detach()))
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            saved.sum().backward()
+    wide = torch.zeros(N, 2)
+    add_to(x, wide[:, 0])
+    assert wide._version > 0
+    assert x._version == 0
+
+
 def test_what_is_not_contiguous_or_not_aligned_is_copied(double):
     wide = torch.randn(N, 3)
     assert torch.equal(double(wide[:, 1]), 2 * wide[:, 1])
@@ -218,6 +232,8 @@ def test_made_again_it_runs_the_new_function():
     ("make", "message"),
     [
         (lambda f: autotune.torch.as_op(f, "scale"), "name must be such as 'mine::gemm'"),
+        (lambda f: autotune.torch.as_op(f, "autotune_tests::class"), "torch takes no operator .*"),
+        (lambda f: autotune.torch.as_op(f, "prim::scale"), "takes no operator .* reserved"),
         (lambda f: autotune.torch.as_op(f, 3), "name must be such as"),
         (
             lambda f: autotune.torch.as_op(abs, "a::b"),

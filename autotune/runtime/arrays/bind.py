@@ -22,6 +22,7 @@ from autotune.runtime.arrays.array import (
     numpy_dtype,
 )
 from autotune.runtime.arrays.memory import Block
+from autotune.runtime.arrays.versions import note_written
 from autotune.runtime.device import Device, cpu
 
 # Vector loads of kernels fault on addresses that are not a multiple of the vector.
@@ -56,6 +57,7 @@ def bind(
 
     Arrays that are already there are used as they are. Host arrays passed to a kernel on a GPU,
     and arrays that are not contiguous or not aligned, are copied there, and back if written.
+    Torch is told of its tensors that are written.
 
     Args:
         kernel: what is called.
@@ -92,6 +94,8 @@ def bind(
         ready, copy_back = _brought(argument, found, device, in_place)
         arrays.append(ready)
         copies += [copy_back] if copy_back else []
+    pairs = zip(kernel.args, values, strict=True)
+    note_written(value for argument, value in pairs if argument.role != "in")
     return Bound(tuple(arrays), partial(_finish, copies), copied)
 
 

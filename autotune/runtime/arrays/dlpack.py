@@ -191,6 +191,11 @@ def _capsule_of(source: Any, stream: int) -> Any:
         raise KernelError(
             f"from_dlpack: expected an array with __dlpack__, got {type(source).__name__}"
         )
+    if _is_negated(source):
+        raise KernelError(
+            f"from_dlpack: the memory of this {type(source).__name__} holds its values with the "
+            "other sign (is_neg()): pass tensor.resolve_neg()"
+        )
     try:
         if source.__dlpack_device__()[0] == DEVICE_TYPES["cuda"]:
             return source.__dlpack__(stream=stream or _LEGACY_STREAM)
@@ -201,6 +206,15 @@ def _capsule_of(source: Any, stream: int) -> Any:
         raise KernelError(
             f"from_dlpack: {type(source).__name__} does not lend its memory: {error}"
         ) from error
+
+
+def _is_negated(source: Any) -> bool:
+    """Return whether it is a tensor of torch that is minus what its memory holds.
+
+    Torch lends such memory without a word.
+    """
+    asked = getattr(source, "is_neg", None)
+    return callable(asked) and asked() is True
 
 
 def _device(tensor: _DLTensor) -> Device:

@@ -127,7 +127,7 @@ def new_entry(
     """Return the description of a loaded kernel for the C launcher.
 
     Args:
-        launcher: the module in C; None gives None.
+        launcher: the module in C; None gives None, and so do more arguments than it takes.
         kernel: what was loaded.
         open_kernel: the same before its sizes were put in.
         prepare: called with what tells streams apart, a stream, the number of a capture or 0, and
@@ -137,7 +137,7 @@ def new_entry(
         functions: addresses of the entries of the host.
         filler: address of what fills the constants of the host.
     """
-    if launcher is None:
+    if launcher is None or not _is_taken(kernel, launcher.MOST_ARGS):
         return None
     index, context = device or (0, 0)
     return launcher.Entry(
@@ -153,3 +153,9 @@ def new_entry(
         prepare,
         failed,
     )
+
+
+def _is_taken(kernel: Kernel, most: int) -> bool:
+    """Return whether the C launcher has room for a function; Python calls those of more."""
+    longest = max(len(one.args) for one in kernel.calls)
+    return max(len(kernel.args), len(kernel.workspace)) <= most and longest <= 2 * most

@@ -76,7 +76,7 @@ static int number_bits(const Param *p, const View *v, uint64_t *out) {
   if (v->row->kind == FLOAT && code == 2 && bits >= 32) {
     double number = PyFloat_AS_DOUBLE(v->object);
     float narrow = (float)number;
-    if (!isnan(number) && (bits == 64 || !isinf(narrow) || isinf(number))) {
+    if (bits == 64 || !isinf(narrow) || isinf(number)) {
       if (bits == 64) memcpy(out, &number, 8);
       else memcpy(out, &narrow, 4);
       return 1;

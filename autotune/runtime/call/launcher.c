@@ -206,8 +206,28 @@ static int current_stream(const Entry *e, const View *views, Stream *out) {
   return number_of_stream(Py_None, e->device_id, out);
 }
 
+static int is_written_tensor(const Param *p, const View *v) {
+  return p->role == ARRAY && p->writes && v->row->of_torch;
+}
+
+/* Tells torch which of its tensors are written: backward refuses what it saved and was changed. */
+static int note_written(const Entry *e, const View *views) {
+  int count = 0;
+  for (int i = 0; i < e->n_taken; i++) count += is_written_tensor(&e->params[i], &views[i]);
+  if (!count) return 1;
+  PyObject *written = PyTuple_New(count);
+  for (int i = e->n_taken - 1; written && i >= 0; i--)
+    if (is_written_tensor(&e->params[i], &views[i]))
+      PyTuple_SET_ITEM(written, --count, Py_NewRef(views[i].object));
+  PyObject *ignored = written ? PyObject_CallOneArg(raise_versions, written) : NULL;
+  Py_XDECREF(written);
+  Py_XDECREF(ignored);
+  return ignored != NULL;
+}
+
 static int start(Entry *e, const View *views, uint64_t *slots, PyObject *given) {
   Stream stream = NULL;
+  if (!note_written(e, views)) return 0;
   if (!e->cuda) return run_on_host(e, slots);
   if (given ? !number_of_stream(given, e->device_id, &stream) : !current_stream(e, views, &stream))
     return 0;
@@ -316,17 +336,19 @@ static PyObject *set_driver(PyObject *module, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-/* set_up(numpy's array type, our array type, ((dtype, code, numpy number), ...), stream_of) */
+/* set_up(numpy's array type, our array type, ((dtype, code, numpy number), ...), stream_of,
+ *        what gives what raises versions) */
 static PyObject *set_up(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *rows;
-  if (!PyArg_ParseTuple(args, "O!O!O!O", &PyType_Type, &numpy_type, &PyType_Type, &our_type,
-                        &PyTuple_Type, &rows, &stream_of) ||
+  if (!PyArg_ParseTuple(args, "O!O!O!OO", &PyType_Type, &numpy_type, &PyType_Type, &our_type,
+                        &PyTuple_Type, &rows, &stream_of, &find_raise_versions) ||
       !find_slots(our_type))
     return NULL;
   Py_INCREF(numpy_type);
   Py_INCREF(our_type);
   Py_INCREF(stream_of);
+  Py_INCREF(find_raise_versions);
   for (n_dtypes = 0; n_dtypes < PyTuple_GET_SIZE(rows) && n_dtypes < 32; n_dtypes++) {
     int code, bits;
     PyObject *name;
@@ -356,7 +378,8 @@ PyMODINIT_FUNC PyInit_autotune_launcher(void) {
   if (PyType_Ready(&EntryType) < 0 || PyType_Ready(&CallerType) < 0) return NULL;
   PyObject *module = PyModule_Create(&definition);
   if (!module || PyModule_AddObjectRef(module, "Entry", (PyObject *)&EntryType) < 0 ||
-      PyModule_AddObjectRef(module, "Caller", (PyObject *)&CallerType) < 0)
+      PyModule_AddObjectRef(module, "Caller", (PyObject *)&CallerType) < 0 ||
+      PyModule_AddIntConstant(module, "MOST_ARGS", MOST_ARGS) < 0)
     return NULL;
   return module;
 }

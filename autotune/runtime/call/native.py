@@ -22,6 +22,7 @@ from autotune.kernel import Kernel, KernelCall
 from autotune.kernel.kernel import ITEM_BYTES
 from autotune.runtime.arrays.array import NDArray, numpy_dtype
 from autotune.runtime.arrays.dlpack import CODES
+from autotune.runtime.arrays.versions import raise_versions
 from autotune.runtime.call.streams import stream_handle
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.target import Target
@@ -64,7 +65,7 @@ def _make() -> tuple[Any, str]:
             module = _imported(output.artifact)
     except (CompileError, ImportError, OSError) as error:
         return None, str(error).partition("\n")[0]
-    module.set_up(np.ndarray, NDArray, _dtype_rows(), stream_handle)
+    module.set_up(np.ndarray, NDArray, _dtype_rows(), stream_handle, raise_versions)
     return module, ""
 
 

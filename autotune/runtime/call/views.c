@@ -40,7 +40,7 @@ typedef struct {
   PyTypeObject *type;
   Kind kind;
   const Exchange *exchange;
-  int tracks_gradients;
+  int of_torch;
 } TypeRow;
 typedef struct {
   PyObject *object;
@@ -63,7 +63,10 @@ static PyObject *s_device_type, *s_index;
 /* Where an array of ours keeps what is read of it: its slots are at fixed places. */
 static Py_ssize_t at_shape, at_dtype, at_device, at_address;
 static PyObject *s_exchange, *s_requires_grad, *s_stream, *s_torch, *s_cupy, *s_tensor;
-static PyObject *grad_enabled; /* torch.is_grad_enabled, once a tensor has come */
+/* Of torch, once a tensor has come: torch.is_grad_enabled, torch.Tensor.is_neg, and what raises
+ * the versions of several tensors. */
+static PyObject *grad_enabled, *is_negated, *raise_versions;
+static PyObject *find_raise_versions; /* gives it */
 static const Exchange *torch_exchange;
 
 /* Truth values are bytes: libraries disagree on what they are on the wire. */
@@ -85,6 +88,14 @@ static int is_parameter(PyTypeObject *type) {
          strcmp(type->tp_base->tp_name, "Tensor") == 0;
 }
 
+static int learn_torch(PyObject *torch, PyObject *tensor, const Exchange *exchange) {
+  if (!grad_enabled) grad_enabled = PyObject_GetAttrString(torch, "is_grad_enabled");
+  if (!is_negated) is_negated = PyObject_GetAttrString(tensor, "is_neg");
+  if (!raise_versions) raise_versions = PyObject_CallNoArgs(find_raise_versions);
+  torch_exchange = exchange;
+  return grad_enabled && is_negated && raise_versions;
+}
+
 static void learn_type(TypeRow *row, PyTypeObject *type) {
   row->type = (PyTypeObject *)Py_NewRef((PyObject *)type);
   row->kind = OTHER;
@@ -99,12 +110,10 @@ static void learn_type(TypeRow *row, PyTypeObject *type) {
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *torch = PyDict_GetItemWithError(modules, s_torch);
     PyObject *tensor = torch ? PyObject_GetAttr(torch, s_tensor) : NULL;
-    row->tracks_gradients =
+    row->of_torch =
         tensor && PyType_Check(tensor) && PyType_IsSubtype(type, (PyTypeObject *)tensor);
-    if (row->tracks_gradients) {
-      torch_exchange = row->exchange;
-      if (!grad_enabled) grad_enabled = PyObject_GetAttrString(torch, "is_grad_enabled");
-    }
+    /* Without what is needed to tell how tensors stand, Python's side has to. */
+    if (row->of_torch && !learn_torch(torch, tensor, row->exchange)) row->kind = OTHER;
     Py_XDECREF(tensor);
     PyErr_Clear();
   }
@@ -141,6 +150,18 @@ static int is_dense(int ndim, const int64_t *shape, const int64_t *strides) {
   return 1;
 }
 
+/* Whether a tensor of torch is what its memory holds, and no gradient is wanted. */
+static int is_plain(PyObject *tensor) {
+  PyObject *wanted = PyObject_GetAttr(tensor, s_requires_grad);
+  PyObject *on = wanted == Py_True ? PyObject_CallNoArgs(grad_enabled) : Py_XNewRef(wanted);
+  PyObject *negated = on == Py_False ? PyObject_CallOneArg(is_negated, tensor) : NULL;
+  int plain = negated == Py_False;
+  Py_XDECREF(wanted);
+  Py_XDECREF(on);
+  Py_XDECREF(negated);
+  return plain;
+}
+
 static int read_exchanged(View *view) {
   DLTensor tensor;
   if (view->row->exchange->tensor_from_object(view->object, &tensor) != 0) {
@@ -148,14 +169,7 @@ static int read_exchanged(View *view) {
     return 0;
   }
   if (tensor.dtype.lanes != 1 || !tensor.data) return 0;
-  if (view->row->tracks_gradients) {
-    PyObject *wanted = PyObject_GetAttr(view->object, s_requires_grad);
-    PyObject *on = wanted == Py_True && grad_enabled ? PyObject_CallNoArgs(grad_enabled) : NULL;
-    int refused = !wanted || on == Py_True;
-    Py_XDECREF(wanted);
-    Py_XDECREF(on);
-    if (refused) { PyErr_Clear(); return 0; }
-  }
+  if (view->row->of_torch && !is_plain(view->object)) { PyErr_Clear(); return 0; }
   view->data = (char *)tensor.data + tensor.byte_offset;
   view->ndim = tensor.ndim;
   view->shape = tensor.shape;
