@@ -8,7 +8,9 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from autotune.errors import RecordError
 from autotune.record.database import Database, key_of
@@ -18,6 +20,37 @@ from autotune.record.writer import LogWriter
 
 # What files of records are called; others of a folder are left alone.
 SUFFIXES = (".log", ".json", ".jsonl", ".wkl")
+# Bytes before the place to go on at that are compared to know a file again: several rows, of
+# which the last ones are others after any change but one in place.
+_MARK = 1 << 16
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was read of a file.
+
+    Attributes:
+        file: its device and number, which the system gives again to later files.
+        size: bytes of it that were there.
+        mtime_ns: its time of change before it was read.
+        done: bytes of whole lines, where reading goes on.
+        mark: what stands before that.
+    """
+
+    file: tuple[int, int] = (0, 0)
+    size: int = 0
+    mtime_ns: int = 0
+    done: int = 0
+    mark: bytes = b""
+
+    def still_in(self, file: IO[bytes], status: os.stat_result) -> bool:
+        """Return whether a file, of this state, is the one that was read, or that and more."""
+        if (status.st_dev, status.st_ino) != self.file or status.st_size < self.size:
+            return False
+        if status.st_size == self.size and status.st_mtime_ns != self.mtime_ns:
+            return False
+        file.seek(self.done - len(self.mark))
+        return file.read(len(self.mark)) == self.mark
 
 
 class LogDatabase(Database):
@@ -39,8 +72,8 @@ class LogDatabase(Database):
         self.url = str(self.path)
         self._writer = LogWriter(self.path)
         self._lock = threading.Lock()
-        # The file that was read, how far, and the rows of each key in that part.
-        self._read: tuple[int, int] = (0, 0)
+        # How far it was read, and the rows of each key in that part.
+        self._seen = _Seen()
         self._by_key: dict[str, list[str]] = {}
 
     def lines(self) -> Iterator[str]:
@@ -93,19 +126,26 @@ class LogDatabase(Database):
         """Read what was appended since the last time; all of it where the file is another."""
         try:
             with self.path.open("rb") as file:
-                inode = os.fstat(file.fileno()).st_ino
-                known, done = self._read
-                if inode != known or os.fstat(file.fileno()).st_size < done:
-                    done, self._by_key = 0, {}
-                file.seek(done)
+                status = os.fstat(file.fileno())
+                if not self._seen.still_in(file, status):
+                    self._seen, self._by_key = _Seen(), {}
+                seen = self._seen
+                file.seek(seen.done)
                 content = file.read()
         except FileNotFoundError:
-            self._read, self._by_key = (0, 0), {}
+            self._seen, self._by_key = _Seen(), {}
             return
         whole = content[: content.rfind(b"\n") + 1]
-        for line in whole.decode("utf-8", "replace").splitlines():
-            self._by_key.setdefault(key_of(line), []).append(line)
-        self._read = inode, done + len(whole)
+        for line in whole.decode("utf-8", "replace").split("\n")[:-1]:
+            row = line.removesuffix("\r")
+            self._by_key.setdefault(key_of(row), []).append(row)
+        self._seen = _Seen(
+            file=(status.st_dev, status.st_ino),
+            size=seen.done + len(content),
+            mtime_ns=status.st_mtime_ns,
+            done=seen.done + len(whole),
+            mark=(seen.mark + whole)[-_MARK:],
+        )
 
 
 def _without(key: str, lines: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import RecordError
 from autotune.record.database import Database, key_of
 from autotune.record.paths import LogPath, log_path, without_password
-from autotune.record.sql_schema import SCHEMA_LOCK, digest_of, migrate, tables
+from autotune.record.sql_schema import LATEST, SCHEMA_LOCK, digest_of, migrate, tables, version_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -29,15 +29,16 @@ _KINDS = ("sqlite", "postgresql")
 class SqlDatabase(Database):
     """A database of SQLite or PostgreSQL, which any number of processes may use at once.
 
-    Its tables are made when they are missing, and brought up to date when an older version of
-    this package made them.
+    Its tables are made when it is first written to, and brought up to date when it is opened and
+    an older version of this package made them. Who only reads needs no right to write.
 
     Args:
         url: ``sqlite:///trials.db``, ``sqlite:////absolute/trials.db``, or
             ``postgresql://user:password@host/database``, as SQLAlchemy has them.
 
     Raises:
-        RecordError: SQLAlchemy or a driver is not installed, or the database cannot be used.
+        RecordError: SQLAlchemy or a driver is not installed, or the database cannot be used, or
+            holds the tables of another program.
     """
 
     def __init__(self, url: str | sa.URL) -> None:
@@ -48,9 +49,10 @@ class SqlDatabase(Database):
         self._engines: dict[int, sa.Engine] = {}
         self._opening = threading.Lock()
         weakref.finalize(self, _dispose, self._engines)
+        # Whether the tables were seen to be there, as they are now.
+        self._made = False
         try:
-            with self._transaction(SCHEMA_LOCK) as connection:
-                migrate(connection, self.url)
+            self._there()
         except BaseException:
             self.close()
             raise
@@ -62,7 +64,7 @@ class SqlDatabase(Database):
     def lines(self) -> Iterator[str]:
         """Yield all lines in order."""
         number, last = self._trials.c.number, -1
-        while True:
+        while self._there():
             wanted = self._sa.select(number, self._trials.c.row).where(number > last)
             with self._reading() as connection:
                 rows = connection.execute(wanted.order_by(number).limit(_PAGE)).all()
@@ -85,11 +87,15 @@ class SqlDatabase(Database):
     def state(self) -> object:
         """Return how many lines there are, and the number of the last."""
         count = self._sa.func.count(self._trials.c.number)
+        last = self._sa.func.max(self._trials.c.number)
+        if not self._there():
+            return 0, None
         with self._reading() as connection:
-            last = self._sa.func.max(self._trials.c.number)
             return tuple(connection.execute(self._sa.select(count, last)).one())
 
     def _get(self, key: str) -> list[str]:
+        if not self._there():
+            return []
         columns = self._trials.c
         wanted = self._sa.select(columns.row).where(columns.digest == digest_of(key))
         with self._reading() as connection:
@@ -108,9 +114,28 @@ class SqlDatabase(Database):
         if made:
             connection.execute(self._sa.insert(self._trials), made)
 
+    def _there(self) -> bool:
+        """Return whether the tables are there; older ones are brought up to date."""
+        if not self._made:
+            with self._reading() as connection:
+                found = version_of(connection, self.url)
+            if found == LATEST:
+                self._made = True
+            elif found:
+                self._make()
+        return self._made
+
+    def _make(self) -> None:
+        """Make the tables, or bring them up to date."""
+        with self._transaction(SCHEMA_LOCK) as connection:
+            migrate(connection, self.url)
+        self._made = True
+
     @contextmanager
     def _transaction(self, lock: int | None = None) -> Iterator[sa.Connection]:
         """Run statements that nobody sees half of, one at a time of those with one lock."""
+        if not self._made and lock != SCHEMA_LOCK:
+            self._make()
         with self._reported(), self._engine().connect() as plain:
             connection = plain.execution_options(autotune_writes=True)
             with connection.begin():

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 # Two processes that open a new database at once must not both make its tables.
 SCHEMA_LOCK = 0x6175746F74756E65
 _BATCH = 1000
+# The columns of version 1, and how many tables of others an error names.
+_FIRST = {"number", "key", "row"}
+_NAMED = 3
 
 
 def digest_of(key: str) -> str:
@@ -26,52 +29,91 @@ def tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
 
     # SQLite counts up by itself only in a column of this very type.
     number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+    # No number is given twice, also not that of a last row which was deleted.
     trials = sa.Table(
         "trials",
         metadata,
         sa.Column("number", number, primary_key=True, autoincrement=True),
         sa.Column("digest", sa.String(64), nullable=False, index=True),
         sa.Column("row", sa.Text, nullable=False),
+        sqlite_autoincrement=True,
     )
     version = sa.Table("autotune_schema", metadata, sa.Column("version", sa.Integer))
     return trials, version
 
 
+def version_of(connection: sa.Connection, url: str) -> int:
+    """Return the version of the tables of a database; 0 where there are none yet.
+
+    Version 1 is what was written before there were versions: a table ``trials`` of number, key
+    and row. Version 2 has a digest in place of the key; version 3 gives no number twice.
+
+    Raises:
+        RecordError: a newer version of this package wrote it, or it is somebody else's.
+    """
+    import sqlalchemy as sa
+
+    _, version = tables(sa.MetaData())
+    inspected = sa.inspect(connection)
+    names = set(inspected.get_table_names())
+    if "autotune_schema" in names:
+        found = connection.execute(sa.select(version.c.version)).scalar() or 0
+        if found > LATEST:
+            raise RecordError(
+                f"database {url}: its schema has version {found}, expected at most {LATEST}; a "
+                "newer autotune wrote it: upgrade this one, or give another database"
+            )
+        return int(found)
+    if "trials" in names and {c["name"] for c in inspected.get_columns("trials")} == _FIRST:
+        return 1
+    # A server's database is shared by many; a file of SQLite is somebody's.
+    if "trials" in names or (names and connection.dialect.name == "sqlite"):
+        some = ", ".join(sorted(names)[:_NAMED])
+        raise RecordError(
+            f"database {url}: it is no database of trials, its tables are others' ({some}); give "
+            "one that autotune wrote, or a new one"
+        )
+    return 0
+
+
 def migrate(connection: sa.Connection, url: str) -> None:
     """Make or bring up to date the tables of a database, within the caller's transaction.
 
-    Version 1 is what was written before there were versions: a table ``trials`` of number, key
-    and row. Version 2 has a digest in place of the key.
-
     Raises:
-        RecordError: it was written by a version of this package that is newer.
+        RecordError: see `version_of`.
     """
     import sqlalchemy as sa
 
     metadata = sa.MetaData()
     _, version = tables(metadata)
-    names = set(sa.inspect(connection).get_table_names())
-    if "autotune_schema" in names:
-        found = connection.execute(sa.select(version.c.version)).scalar() or 0
-    else:
-        found = 1 if "trials" in names else 0
-    if found > LATEST:
-        raise RecordError(
-            f"database {url}: its schema has version {found}, expected at most {LATEST}; a newer "
-            "autotune wrote it: upgrade this one, or give another database"
-        )
+    found = version_of(connection, url)
     if found == LATEST:
         return
     if found == 0:
         metadata.create_all(connection)
     elif found == 1:
         _digests_for_keys(connection, metadata)
+    elif found == 2 and connection.dialect.name == "sqlite":
+        _numbers_once(connection, metadata)
     connection.execute(sa.delete(version))
     connection.execute(sa.insert(version).values(version=LATEST))
 
 
+def _numbers_once(connection: sa.Connection, metadata: sa.MetaData) -> None:
+    """Bring version 2 in SQLite, where the number of a deleted last row was given again, to 3."""
+    import sqlalchemy as sa
+
+    connection.execute(sa.text("DROP INDEX IF EXISTS ix_trials_digest"))
+    connection.execute(sa.text("ALTER TABLE trials RENAME TO trials_2"))
+    metadata.create_all(connection)
+    columns = "number, digest, row"
+    copied = f"INSERT INTO trials ({columns}) SELECT {columns} FROM trials_2 ORDER BY number"
+    connection.execute(sa.text(copied))
+    connection.execute(sa.text("DROP TABLE trials_2"))
+
+
 def _digests_for_keys(connection: sa.Connection, metadata: sa.MetaData) -> None:
-    """Bring version 1 to version 2."""
+    """Bring version 1 to the latest."""
     import sqlalchemy as sa
 
     connection.execute(sa.text("DROP INDEX IF EXISTS by_key"))
@@ -93,4 +135,4 @@ def _digests_for_keys(connection: sa.Connection, metadata: sa.MetaData) -> None:
     connection.execute(sa.text("DROP TABLE trials_1"))
 
 
-LATEST = 2
+LATEST = 3

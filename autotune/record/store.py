@@ -34,6 +34,8 @@ def open_database(where: LogPath | Database) -> Database:
     if isinstance(where, Database):
         return where
     source = log_source(where)
+    if where in ("", b"", "file://"):
+        raise RecordError("expected the path of a log or a URL, got an empty text")
     if isinstance(source, str):
         return SqlDatabase(source)
     if source.is_dir() or (isinstance(where, str) and where.endswith("/")):
@@ -61,7 +63,8 @@ def existing(source: Path | str) -> Database:
     Raises:
         RecordError: there is none.
     """
-    if isinstance(source, str) and source.startswith("sqlite:///"):
+    named = isinstance(source, str) and source.startswith("sqlite:///")
+    if isinstance(source, str) and named and not source.startswith("sqlite:///file:"):
         file = Path(source.removeprefix("sqlite:///").partition("?")[0])
         if not file.exists():
             raise RecordError(f"there is no database {source}; check the URL, or tune first")

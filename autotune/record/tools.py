@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 from collections.abc import Callable, Iterable
@@ -93,7 +94,7 @@ def pick_best(in_file: LogPath, out_file: LogPath, forms: Lines = TEMPLATES) -> 
     if is_store(source):
         with open_database(out_file) as database:
             known = dict.fromkeys(database.lines())
-            lines = best_with(known).splitlines(keepends=True)
+            lines = io.StringIO(best_with(known))  # splits where logs do, unlike splitlines()
             database.write([line for line in lines if line not in known])
         return len(picked)
     out = log_path(source)
