@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from autotune.errors import AutotuneError, LockError
 from autotune.lock.entries import Locked
 from autotune.measure.types import Pair
@@ -37,8 +35,15 @@ def write_lock(path: str | os.PathLike[str], entries: Iterable[Locked]) -> None:
     """Write a lock: either all of it stands there, or what was there before.
 
     Raises:
-        LockError: it cannot be written.
+        LockError: it cannot be written, or ``tomli-w`` is not installed.
     """
+    try:
+        import tomli_w  # who only reads a lock does not need it
+    except ImportError as error:
+        raise LockError(
+            f"cannot write the lock {os.fspath(path)}: {error.name} is not installed; "
+            "pip install tomli-w"
+        ) from error
     text = tomli_w.dumps({"version": _VERSION, "kernel": [each.row for each in entries]})
     try:
         write_atomically(Path(path), (_HEAD + text).encode())

@@ -15,6 +15,7 @@ from autotune.errors import FrozenError
 from autotune.kernel import Kernel
 from autotune.lock.entries import SHOWN, Locked, compiler_of, device_class_of, text_hash
 from autotune.lock.files import LOCK_FILE, read_lock
+from autotune.record import best_of
 from autotune.runtime.compile.elf import code_hash
 from autotune.target import Target
 from autotune.task import ConfigEntity
@@ -53,26 +54,33 @@ def pinned(target: Target | None, workload: Workload, attempt: Attempt | None) -
             f"it for {_classes(same)}, where times and machine code are others; tune on this kind "
             "of device, and lock again"
         )
-    for each in here:
-        if attempt is not None:
-            _compare_text(path, each, attempt)
-    return here[0].config
+    chosen = _chosen(here, asked)
+    if attempt is not None:
+        _compare_text(path, chosen, attempt)
+    return chosen.config
 
 
 def known(target: Target | None, workload: Workload) -> ConfigEntity | None:
     """Return what `pinned` gives, or None where it would raise because nothing is there."""
     wanted = None if target is None else device_class_of(Target(target))
     _, entries = _lock()
-    for each in entries:
-        if each.workload == workload and each.device_class == wanted:
-            return each.config
-    return None
+    here = [e for e in entries if e.workload == workload and e.device_class == wanted]
+    return _chosen(here, target).config if here else None
+
+
+def _chosen(entries: Sequence[Locked], target: Target | None) -> Locked:
+    """Return the entry of this very target; else the one that a log of them would give."""
+    own = [each for each in entries if each.measure_input.target == target]
+    best = best_of((each.measure_input, each.result) for each in own or entries)
+    found = [each for each in own or entries if best == (each.measure_input, each.result)]
+    return found[0]
 
 
 def check_built(kernel: Kernel, target: Target, artifact: bytes) -> None:
     """Compare the machine code that was built with what the lock has for that text.
 
-    A text that is not in the lock is none that was tuned.
+    A text that is not in the lock is none that was tuned. Where it is locked for this very
+    target, only that counts: options of the target are options of the compiler.
 
     Raises:
         FrozenError: it is another.
@@ -80,12 +88,15 @@ def check_built(kernel: Kernel, target: Target, artifact: bytes) -> None:
     path, entries = _lock()
     text, wanted = text_hash(kernel), device_class_of(target)
     found = [e for e in entries if e.text_sha256 == text and e.device_class == wanted]
+    found = [e for e in found if e.measure_input.target == target] or found
     code = code_hash(artifact)
     if found and all(each.code_sha256 != code for each in found):
+        first = found[0]
         raise FrozenError(
-            f"{found[0].title}: machine code {code[:SHOWN]} was built of the locked text, "
-            f"{path} has {found[0].code_sha256[:SHOWN]}, made by {found[0].compiler}; here it is "
-            f"{compiler_of(target)}. Use that compiler, or lock again"
+            f"{first.title}: machine code {code[:SHOWN]} was built of the locked text for the "
+            f"target {target}; {path} has {first.code_sha256[:SHOWN]} for "
+            f"{first.measure_input.target}, made by {first.compiler}; here it is "
+            f"{compiler_of(target)}. Use that target and compiler, or lock again"
         )
 
 

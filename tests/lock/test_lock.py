@@ -1,6 +1,10 @@
 """Pinned kernels: what frozen programs get and are refused, and whether a lock still holds."""
 
 import stat
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -12,7 +16,7 @@ import autotune
 from autotune.cli.main import main
 from autotune.errors import FrozenError, LockError
 from autotune.kernel import SourceKernel
-from autotune.lock import check_lock, lock_records, read_lock, write_lock
+from autotune.lock import check_lock, known, lock_records, read_lock, write_lock
 from autotune.record import write_log
 from autotune.task import Task
 from tests.record.records import good
@@ -104,6 +108,55 @@ def test_what_is_locked_for_another_class_of_devices_does_not_count(locked):
     locked(pair(8))
     with pytest.raises(FrozenError, match=r"not locked for cuda sm_80: .* has it for cpu .*"):
         called(8, target="cuda -arch=sm_80")
+
+
+CPUS = ("c", "llvm", "llvm -mcpu=x86-64")
+
+
+@pytest.mark.parametrize("steps", list(permutations([1, 2, 4])))
+def test_each_target_gets_its_own_entry_whatever_their_order_and_times(locked, steps):
+    """Also what a program asks for ahead of a template, and the machine code that is compared."""
+    targets = dict(zip(CPUS, steps, strict=True))
+    locked(*(pair(8, target=t, step=s, seconds=1e-6 * s) for t, s in targets.items()))
+    for target, step in targets.items():
+        assert f"/* {step} */" in called(8, target=target).kernel("c").source
+        workload = ("tests.lock.triple", 8)
+        assert known(autotune.Target(target), workload)["step"].val == step
+        autotune.build(called(8, target=target), target=target)
+
+
+def test_a_target_without_an_entry_gets_what_the_history_would_give(locked, tmp_path):
+    pairs = [pair(8, target="c", step=1, seconds=9e-6), pair(8, target="llvm", step=4)]
+    log = tmp_path / "best.log"
+    write_log(log, pairs)
+    locked(*pairs)
+    kernel = called(8, target="llvm -mcpu=x86-64")
+    with autotune.apply_history_best(log) as history:
+        config = history.query(autotune.Target("llvm -mcpu=x86-64"), pairs[0][0].task.workload)
+    assert f"/* {config['step'].val} */" in kernel.kernel("c").source
+    assert "/* 4 */" in kernel.kernel("c").source
+
+
+def test_machine_code_is_compared_with_that_of_the_very_target(locked):
+    """What another target's entry happens to have of the same text does not count."""
+    path = locked(pair(8, target="c"), pair(8, target="llvm"))
+    entries = read_lock(path)
+    write_lock(path, [replace(e, code_sha256="0" * 64) if i else e for i, e in enumerate(entries)])
+    autotune.build(called(8, target="c"), target="c")
+    with pytest.raises(FrozenError, match=r"for the target llvm .*0{12} for llvm .*made by"):
+        autotune.build(called(8, target="llvm"), target="llvm")
+
+
+def test_without_tomli_w_locks_are_read_and_writing_says_what_to_install(locked, monkeypatch):
+    path = locked(pair(8))
+    entries, before = read_lock(path), path.read_bytes()
+    monkeypatch.setitem(sys.modules, "tomli_w", None)
+    assert read_lock(path) == entries
+    with pytest.raises(LockError, match=r"cannot write the lock .*pip install tomli-w"):
+        write_lock(path, [])
+    assert path.read_bytes() == before
+    code = "import sys; sys.modules['tomli_w'] = None; import autotune.lock, autotune.cli.lock"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_a_kernel_whose_text_has_changed_does_not_count(locked):
