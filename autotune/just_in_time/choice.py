@@ -13,12 +13,14 @@ from autotune.errors import AutotuneError
 from autotune.just_in_time.nearest import nearest
 from autotune.just_in_time.store import Store
 from autotune.runtime import Module
-from autotune.task import DispatchContext, Task
+from autotune.task import ConfigEntity, DispatchContext, Task
 from autotune.task.fallback import FallbackConfigEntity
 from autotune.utils import environment
 
 logger = logging.getLogger("autotvm")
 
+# Takes a task and a configuration that was tuned for another.
+IsRight = Callable[[Task, ConfigEntity], bool]
 Origin = Literal["exact", "nearest", "default"]
 # Neighbours that are tried before the default is taken.
 _MOST_NEIGHBOURS = 4
@@ -41,11 +43,11 @@ class Choice:
     version: int
 
 
-def choose(task: Task, template: Callable[..., Any], store: Store) -> Choice:
-    """Return the best that is known for a task, built.
+def exact(task: Task, template: Callable[..., Any], store: Store) -> Choice | None:
+    """Return the best that was tuned for a task itself, built.
 
     Raises:
-        AutotuneError: not even the default can be built.
+        AutotuneError: it cannot be built, or the program is frozen without it.
     """
     target = task.target
     assert target is not None, "made with one"
@@ -57,9 +59,27 @@ def choose(task: Task, template: Callable[..., Any], store: Store) -> Choice:
         known = DispatchContext.current.known(target, task.workload)
         if known is not None or environment.frozen():
             return Choice(build(template(*task.args)), "exact", tuple(task.args), version)
+    return None
+
+
+def choose(task: Task, template: Callable[..., Any], store: Store, is_right: IsRight) -> Choice:
+    """Return the best that is known for a task, built.
+
+    Args:
+        is_right: says whether what was tuned for other shapes may be used for these.
+
+    Raises:
+        AutotuneError: not even the default can be built.
+    """
+    target, version = task.target, store.look()
+    found = exact(task, template, store)
+    if found is not None:
+        return found
     neighbours = nearest(task, store.database.records(races=True))
     for other, config in itertools.islice(neighbours, _MOST_NEIGHBOURS):
         try:
+            if not is_right(task, config):
+                continue
             module = build(task.instantiate(config), target=target)
         except AutotuneError as error:
             logger.info("%s: what %s has does not fit: %s", task.name, other.args, error)

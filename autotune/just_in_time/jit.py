@@ -8,22 +8,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, overload
 
-from autotune.errors import TunerError
+from autotune.errors import AutotuneError, KernelError, TunerError
 from autotune.just_in_time.background import WORKER, Job
-from autotune.just_in_time.choice import Choice, choose
+from autotune.just_in_time.choice import Choice, IsRight, choose, exact
 from autotune.just_in_time.store import Store, claimed
+from autotune.just_in_time.verdict import is_known_right, is_right
 from autotune.measure import measure_option
 from autotune.record import Database
 from autotune.record.paths import LogPath
 from autotune.runtime import Device, device
 from autotune.target import Target
-from autotune.task import Task, create
+from autotune.task import ConfigEntity, Task, create
 from autotune.tuner import AutoTuner, callback
 from autotune.utils.check import Check
 
 Tune = Literal["off", "first", "background"]
 _CUDA = 2
 _MOST_TRIALS = 1_000_000
+# Checking what was tuned for other shapes, at the first call for these, takes no longer.
+_LONGEST_CHECK_S = 60.0
 
 
 class Jit:
@@ -78,34 +81,61 @@ class Jit:
 
     def task(self, *args: object) -> Task:
         """Return the task that a call with these arguments is."""
-        workload = self._key(*args)
-        Check(TunerError, self.__name__).sequence(
-            "key(...)", workload, "arguments of the template"
-        )
+        workload = self._workload(args)
         target = self._target or Target.current() or _device_of(args).target
-        return create(self.template, tuple(workload), target=target)
+        try:
+            return create(self.template, workload, target=target)
+        except KernelError as error:
+            name = getattr(self.template, "task_name", self.template)
+            raise TunerError(f"{self.__name__}: {name}{workload}: {error}") from error
+
+    def _workload(self, args: tuple[object, ...]) -> tuple[Any, ...]:
+        """Return the arguments of the template that the user's function makes of a call's."""
+        try:
+            workload = self._key(*args)
+        except AutotuneError:
+            raise
+        except Exception as error:
+            kinds = ", ".join(type(value).__name__ for value in args)
+            raise TunerError(
+                f"{self.__name__}: the function that gives the arguments of the template failed "
+                f"for ({kinds}): {type(error).__name__}: {error}"
+            ) from error
+        check = Check(TunerError, self.__name__)
+        return tuple(check.sequence("key(...)", workload, "arguments of the template"))
 
     def _chosen(self, facts: tuple[object, ...], args: tuple[object, ...]) -> Choice:
         with self._lock:
             task = self.task(*args)
-            found = choose(task, self.template, self.store)
-            if found.origin != "exact":
-                if self._tune == "first":
-                    self._tune_now(task, wait=True)
-                    found = choose(task, self.template, self.store)
-                elif self._tune == "background":
-                    work = partial(self._tune_later, task, facts)
-                    WORKER.submit(Job((id(self), task), work, self._at_exit))
-                if self._tune == "first":  # nothing that runs was found; do not try again
-                    found = replace(found, origin="exact")
+            found = exact(task, self.template, self.store)
+            if found is None and self._tune == "first":
+                self._tune_now(task, wait=True)
+                # If nothing that runs was found, do not try again.
+                found = replace(self._best(task, self._is_right), origin="exact")
+            elif found is None and self._tune == "background":
+                found = self._best(task, is_known_right)
+                work = partial(self._tune_later, task, facts)
+                WORKER.submit(Job((id(self), task), work, self._at_exit))
+            elif found is None:
+                found = self._best(task, self._is_right)
             self._choices[facts] = found
             return found
+
+    def _best(self, task: Task, is_right: IsRight) -> Choice:
+        return choose(task, self.template, self.store, is_right)
+
+    def _is_right(self, task: Task, config: ConfigEntity) -> bool:
+        return is_right(task, config, min(self._budget, _LONGEST_CHECK_S))
 
     def _tune_later(
         self, task: Task, facts: tuple[object, ...], wait_until_idle: Callable[[], None]
     ) -> None:
+        if threading.main_thread().is_alive():  # until it is tuned, the nearest serves
+            found = self._best(task, self._is_right)
+            with self._lock:
+                self._choices[facts] = found
         self._tune_now(task, wait=False, pause=wait_until_idle)
-        found = choose(task, self.template, self.store)
+        found = self._best(task, is_known_right)
         with self._lock:
             self._choices[facts] = found
 
@@ -125,6 +155,16 @@ class Jit:
                 timeout_s=self._budget,
             )
             self.store.read_again()
+
+    def __copy__(self) -> Jit:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Jit:
+        """Return the function itself: what it knows of shapes is shared."""
+        return self
+
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be pickled: make it where it is called, by autotune.jit")
 
     def __repr__(self) -> str:
         name = getattr(self.template, "task_name", self.template)
@@ -173,6 +213,9 @@ def jit(
     configuration that was tuned for them; else that of the nearest shape that was tuned on this
     kind of device, made to fit; else the template's default. Nearest is the least sum of
     \\|log2(a / b)\\| over the numbers among the template's arguments; all else must be equal.
+    What was tuned for other shapes is run once, as a trial, before it is used for these: a second
+    or two of the first call, kept in the cache folder; with ``tune="background"`` the default
+    serves meanwhile. If it is wrong there, or its template has no reference, it is passed over.
 
     Args:
         template: a function that `autotune.template` decorates.
@@ -181,7 +224,8 @@ def jit(
         tune: ``"off"`` uses what the store holds; ``"first"`` tunes a new workload when it is
             first called; ``"background"`` serves what is there, tunes while this process does
             nothing, and goes over to the better kernel. Each trial's answer is checked.
-        budget: seconds for each workload.
+        budget: seconds for each workload; checking what was tuned for other shapes takes no longer
+            either, nor longer than a minute.
         store: where records are: a path or a URL, shared by processes; by default a log in the
             cache folder. One process of a machine tunes a workload, and all use what it finds.
         target: what to build for; by default the target around the call, or the arguments' device.
