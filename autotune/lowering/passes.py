@@ -45,7 +45,7 @@ class Pass:
 PASSES = (
     Pass("limits", check_limits),
     Pass("vthread", inject_vthreads),
-    Pass("tensor cores", use_tensor_cores),
+    Pass("tensor_cores", use_tensor_cores),
     Pass("vectorize", vectorize_loops),
     Pass("storage", hoist_allocations),
     Pass("pipeline", pipeline_loops),
