@@ -116,8 +116,8 @@ def make_pack(
 ) -> Pack:
     """Add the best record of each workload to a folder of packs, in place of one of that name.
 
-    Only winners of final races are taken, and none whose untuned choice was faster in its race: a
-    pack never makes a template slower than it is without.
+    Only winners of final races are taken, not faster trials that were in none, and none whose
+    untuned choice was faster in its race: a pack never makes a template slower than it is without.
 
     Args:
         records: with the winners of races; of CUDA or of the CPU.
@@ -129,10 +129,11 @@ def make_pack(
     Raises:
         RecordError: there are no records, or of several architectures, or the name is none.
     """
+    raced = (pair for pair in of_arch(records, arch) if is_race(pair[1]))
     best = [
         (inp, result)
-        for inp, result in best_of_each(of_arch(records, arch))
-        if isinstance(inp.task, Task) and is_race(result) and not _default_is_faster(result)
+        for inp, result in best_of_each(raced)
+        if isinstance(inp.task, Task) and not _default_is_faster(result)
     ]
     kinds = {(str(inp.target.kind), inp.target.arch) for inp, _ in best}
     if len(kinds) != 1 or {found for _, found in kinds} != {arch}:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import keyword
 import re
+import sys
 import zlib
 from collections.abc import Collection, Sequence
 
@@ -19,16 +21,31 @@ _C_WORDS = frozenset(
 )
 
 
+# What a C++ program that includes the header cannot have as a name.
+_CPP_WORDS = frozenset(
+    """
+    alignas alignof and asm bool catch char16_t char32_t char8_t class concept constexpr
+    const_cast decltype delete dynamic_cast explicit export false friend mutable namespace new
+    noexcept not nullptr operator or private protected public reinterpret_cast requires
+    static_assert static_cast template this thread_local throw true try typeid typename using
+    virtual wchar_t xor
+    """.split()  # noqa: SIM905
+)
+# Packages that a package of the same name would hide from programs that use it.
+_PACKAGES = frozenset({"autotune", "cupy", "numpy", "torch"}) | sys.stdlib_module_names
+_TAKEN = _C_WORDS | _CPP_WORDS | frozenset(keyword.kwlist) | _PACKAGES
+
+
 def library_name(name: str) -> str:
     """Return the name of a library.
 
     Raises:
         KernelError: it is none that files, functions of C and modules of Python can have.
     """
-    if not _NAME.fullmatch(name) or name in _C_WORDS or len(name) > _LONGEST:
+    if not _NAME.fullmatch(name) or name in _TAKEN or len(name) > _LONGEST:
         raise KernelError(
-            f"export: name: expected letters, digits and underscores, got {name!r}; give another "
-            "by --name"
+            "export: name: expected letters, digits and underscores, no word of C, C++ or Python "
+            f"and no module's name that others rely on, got {name!r}; give another by --name"
         )
     return name
 
@@ -67,7 +84,7 @@ def argument_names(names: Sequence[str]) -> list[str]:
     made: list[str] = []
     for name in names:
         word = re.sub(r"\W", "_", name)
-        word = f"{word}_" if word in _C_WORDS or not _NAME.fullmatch(word) else word
+        word = f"{word}_" if word in _C_WORDS | _CPP_WORDS or not _NAME.fullmatch(word) else word
         while word in made:
             word += "_"
         made.append(word if not word.startswith("_") else f"a{word}")

@@ -105,6 +105,14 @@ def test_only_winners_of_races_that_beat_the_default_are_packed(tmp_path):
         hub.make_pack(other, tmp_path, "x", arch="sm_90", **ABOUT)
 
 
+def test_a_faster_trial_outside_of_the_race_does_not_put_its_winner_out(tmp_path):
+    winner, trial = raced(8, 4), (raced(8, 2)[0], good(0.5e-6))
+    pack = hub.make_pack([trial, winner, trial], tmp_path, "x", arch="sm_90", **ABOUT)
+    ((inp, result),) = load_from_file(hub.log_of(pack), races=True)
+    assert inp.config["step"].val == 4
+    assert result.seconds == 1e-6
+
+
 def test_a_folder_holds_many_packs_and_a_new_one_replaces_that_of_its_name(folder):
     hub.make_pack([raced(8, 1, "cuda -arch=sm_80")], folder, "other", arch="sm_80", **ABOUT)
     hub.make_pack([raced(8, 2)], folder, "small", arch="sm_90", **ABOUT)

@@ -123,6 +123,30 @@ def test_torch_tensors_are_taken_where_they_are(package):
     torch.testing.assert_close(c, a @ b)
 
 
+def test_arrays_with_gaps_are_told_from_those_of_another_type(package):
+    x, y = np.zeros(10, "float32")[::2], np.zeros(5, "float32")
+    copied = package.tests_ship_copied_x_y_float32
+    with pytest.raises(package.KernelError, match=r"of float32, got one of float32 with gaps"):
+        copied(x, y)
+    with pytest.raises(package.KernelError, match=r"of float32, got float64$"):
+        copied(y.astype("float64"), y)
+
+
+def test_tensors_that_a_kernel_would_get_wrong_are_refused(package):
+    torch = pytest.importorskip("torch")
+    x, y = torch.ones(5, requires_grad=True), torch.zeros(5)
+    copied = package.tests_ship_copied_x_y_float32
+    with pytest.raises(package.KernelError, match=r"x: it requires a gradient.*no_grad"):
+        copied(x, y)
+    with torch.no_grad():
+        copied(x, y)
+    assert y.sum() == 5
+    with pytest.raises(package.KernelError, match=r"x: its sign is not in its memory"):
+        copied(torch._neg_view(torch.ones(5)), y)
+    with pytest.raises(package.KernelError, match=r"got one of float32 with gaps"):
+        copied(torch.ones(10)[::2], y)
+
+
 def test_the_cmake_project_builds_installs_and_runs(project, tmp_path):
     cmake = shutil.which("cmake") or shutil.which("cmake", path=Path(sys.executable).parent)
     if cmake is None:
@@ -219,8 +243,9 @@ def test_a_folder_of_somebody_else_is_left_alone(log, tmp_path):
     assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
 
 
-def test_a_name_that_c_does_not_take_is_refused():
-    for name in ("8bit", "a-b", "int", "", "x" * 100):
+def test_a_name_that_c_or_python_does_not_take_is_refused():
+    of_c = ("8bit", "a-b", "int", "", "x" * 100)
+    for name in (*of_c, "class", "import", "None", "template", "numpy", "autotune", "json"):
         with pytest.raises(KernelError, match="give another by --name"):
             library_name(name)
 
