@@ -150,7 +150,6 @@ def _plain(args: tuple[object, ...]) -> str:
 
 
 def _argument(name: str, a: Argument) -> Rows:
-    floats = a.dtype.startswith(("float", "bfloat"))
     return {
         "name": name,
         "scalar": isinstance(a, Scalar),
@@ -158,8 +157,7 @@ def _argument(name: str, a: Argument) -> Rows:
         "shape": list(a.shape),
         "bytes": a.bytes,
         "item": item_bytes(a.dtype),
-        "integer": int(not floats),
-        "floats": int(floats),
+        "dtype": a.dtype,
         "written": a.role != "in",
     }
 

@@ -86,7 +86,8 @@ def copied(n, dtype):
     """Workloads that take arrays of other dtypes under the same names."""
     cfg = autotune.get_config()
     cfg.define_knob("step", [1])
-    kind = {"float32": "float", "float64": "double"}[dtype]
+    halves = {"float16": "unsigned short", "bfloat16": "unsigned short"}
+    kind = {"float32": "float", "float64": "double", **halves}[dtype]
     return autotune.SourceKernel(
         "copied",
         f"void copied(const {kind} *x, {kind} *y) {{ for (int i = 0; i < N; ++i) y[i] = x[i]; }}",

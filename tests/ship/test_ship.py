@@ -4,6 +4,7 @@ import ctypes
 import filecmp
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,8 @@ CPU = [
     ("tests.ship.times", (10, 5)),
     ("tests.ship.copied", (5, "float32")),
     ("tests.ship.copied", (5, "float64")),
+    ("tests.ship.copied", (5, "float16")),
+    ("tests.ship.copied", (5, "bfloat16")),
 ]
 
 
@@ -43,7 +46,7 @@ def project(log):
     out = log.parent / "tuned"
     done = CliRunner().invoke(main, ["export", str(log), "--to", "c", "-o", str(out)])
     assert done.exit_code == 0, done.output
-    assert "8 kernels in" in done.output
+    assert "10 kernels in" in done.output
     return out
 
 
@@ -157,8 +160,13 @@ def test_the_cmake_project_builds_installs_and_runs(project, tmp_path):
     run(cmake, "--build", build)
     said = run(build / "example")
     assert said.endswith("all kernels ran\n")
-    assert said.count(" sum ") == 9
+    assert said.count(" sum ") == 11
     assert "tuned_gemm_nn_cpu_16_24_32: c sum " in said
+    sums = dict(re.findall(r"copied_x_y_(\w+)_5_\w+: y sum (\S+)", said))
+    assert set(sums) == {"float16", "bfloat16", "float32", "float64"}, said
+    assert float(sums["float32"]) == pytest.approx(float(sums["float64"]))
+    for dtype in ("float16", "bfloat16"):  # each is from 0.5 to 1
+        assert 2.5 < float(sums[dtype]) < 5
     run(cmake, "--install", build)
     assert {p.name for p in (tmp_path / "there").rglob("*") if p.is_file()} >= {"tuned.h"}
 
