@@ -89,6 +89,17 @@ def test_only_the_first_call_of_its_kind_goes_through_python(x, monkeypatch):
         axpy(1.0, x[::-1], zeros(), N)
 
 
+def test_tensors_of_torch_go_through_python_at_the_first_call_only(x, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from autotune.runtime.call import dispatch
+
+    axpy, y = autotune.build(AXPY, target="c"), torch.zeros(N)
+    axpy(1.0, torch.from_numpy(x), y, N)
+    monkeypatch.setattr(dispatch, "bind", None)
+    axpy(float("nan"), torch.from_numpy(x), torch.nn.Parameter(y, requires_grad=False), N)
+    assert y.isnan().all()
+
+
 @pytest.mark.parametrize("kind", ["numpy", "ours", "torch", "torch parameter"])
 def test_arrays_of_all_kinds_are_used_in_place(build, x, kind):
     torch = pytest.importorskip("torch") if "torch" in kind else None
