@@ -62,18 +62,18 @@ def pinned(target: Target | None, workload: Workload, attempt: Attempt | None) -
 
 def known(target: Target | None, workload: Workload) -> ConfigEntity | None:
     """Return what `pinned` gives, or None where it would raise because nothing is there."""
-    wanted = None if target is None else device_class_of(Target(target))
+    asked = None if target is None else Target(target)
+    wanted = None if asked is None else device_class_of(asked)
     _, entries = _lock()
     here = [e for e in entries if e.workload == workload and e.device_class == wanted]
-    return _chosen(here, target).config if here else None
+    return _chosen(here, asked).config if here else None
 
 
 def _chosen(entries: Sequence[Locked], target: Target | None) -> Locked:
     """Return the entry of this very target; else the one that a log of them would give."""
-    own = [each for each in entries if each.measure_input.target == target]
-    best = best_of((each.measure_input, each.result) for each in own or entries)
-    found = [each for each in own or entries if best == (each.measure_input, each.result)]
-    return found[0]
+    field = [each for each in entries if each.measure_input.target == target] or entries
+    best = best_of((each.measure_input, each.result) for each in field)
+    return next((e for e in field if best == (e.measure_input, e.result)), field[0])
 
 
 def check_built(kernel: Kernel, target: Target, artifact: bytes) -> None:
