@@ -213,8 +213,8 @@ def jit(
     configuration that was tuned for them; else that of the nearest shape that was tuned on this
     kind of device, made to fit; else the template's default. Nearest is the least sum of
     \\|log2(a / b)\\| over the numbers among the template's arguments; all else must be equal.
-    What was tuned for other shapes is run once, as a trial, before it is used for these: a second
-    or two of the first call, kept in the cache folder; with ``tune="background"`` the default
+    What was tuned for other shapes is run once, as a trial, before it is used for these: seconds
+    of the first call, kept in the cache folder; with ``tune="background"`` the default
     serves meanwhile. If it is wrong there, or its template has no reference, it is passed over.
 
     Args:
