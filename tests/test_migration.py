@@ -214,7 +214,7 @@ ALIASES = {
     "autotune.tvm.topi.nn.util": "autotune.topi.nn",
     "autotune.tvm.topi.nn.utils": "autotune.topi.nn",
     "autotune.tvm.topi.nn.winograd_util": "autotune.topi.nn",
-    "autotune.tvm.autotvm.database": "autotune.record.database",
+    "autotune.tvm.autotvm.database": "autotune.record",
     "autotune.tvm.autotvm.env": "autotune.task.scope",
     "autotune.tvm.autotvm.feature": "autotune.features",
     "autotune.tvm.autotvm.measure.measure": "autotune.measure",

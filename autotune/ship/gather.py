@@ -23,7 +23,7 @@ from autotune.ship.names import unique_names
 from autotune.target import Target
 from autotune.task import Task
 
-Kind = Literal["cubin", "ptx", "c"]
+Kind = Literal["cubin", "ptx", "text"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Image:
     """A kernel as it is shipped: machine code, PTX, or C text.
 
     Attributes:
-        kind: which of these.
+        kind: which of these; "text" is C text.
         arch: ``"sm_90"``; of C text, the name of the CPU.
         kernel: how it is launched.
         content: the bytes.
@@ -198,7 +198,7 @@ def _c_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
     with tempfile.TemporaryDirectory(prefix="autotune-ship-") as folder:
         output = compile_kernel(kernel, Target("c"), timeout_s=timeout_s, out_dir=folder)
         built = Path(output.artifact).read_bytes()
-    return Image("c", arch, kernel, built, {one.entry: one.entry for one in kernel.calls})
+    return Image("text", arch, kernel, built, {one.entry: one.entry for one in kernel.calls})
 
 
 def _cubin_image(kernel: Kernel, arch: str, timeout_s: float) -> Image | None:

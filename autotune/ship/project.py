@@ -78,7 +78,7 @@ def project_files(shipment: Shipment) -> dict[str, bytes]:
     images = [image for f in shipment.functions for w in f.workloads for image in w.images]
     for image, row in zip(images, rows["images"], strict=True):
         text = image.content
-        if image.kind == "c":
+        if image.kind == "text":
             text = unit_text(image.kernel, image.content, prefix_of(name, row["id"])).encode()
         files[row["file"]] = text
     runtime = "runtime_cuda.h" if shipment.on_gpu else "runtime_cpu.h"

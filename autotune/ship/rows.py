@@ -167,14 +167,14 @@ def _image(shipment: Shipment, image: Image, one: Shipped, number: int) -> Rows:
     prefix = prefix_of(shipment.name, number)
     where = {a.name: i for i, a in enumerate(kernel.args)}
     where |= {w.name: -i - 1 for i, w in enumerate(kernel.workspace)}
-    suffix = "c" if image.kind == "c" else f"{image.arch}.{image.kind}"
-    folder = "src/kernels" if image.kind == "c" else "kernels"
+    suffix = "c" if image.kind == "text" else f"{image.arch}.{image.kind}"
+    folder = "src/kernels" if image.kind == "text" else "kernels"
     digits = "".join(c for c in image.arch if c.isdigit())
 
     def call(each: KernelCall) -> Rows:
         symbol = image.symbols[each.entry]
         return {
-            "symbol": entry_symbol(each.entry, prefix) if image.kind == "c" else symbol,
+            "symbol": entry_symbol(each.entry, prefix) if image.kind == "text" else symbol,
             "grid": list(each.launch.grid),
             "block": list(each.launch.block),
             "shared": each.launch.shared_bytes,
@@ -183,14 +183,14 @@ def _image(shipment: Shipment, image: Image, one: Shipped, number: int) -> Rows:
 
     return {
         "id": number,
-        "is_c": image.kind == "c",
+        "is_c": image.kind == "text",
         "ptx": int(image.kind == "ptx"),
-        "arch": int(digits or 0) if image.kind != "c" else 0,
+        "arch": int(digits or 0) if image.kind != "text" else 0,
         "arch_name": image.arch,
         "exact": int(image.kind == "cubin" and image.arch[-1:].isalpha()),
         "file": f"{folder}/{one.name}.{suffix}",
         "flags": list(kernel.flags),
-        "fill": filler_symbol(kernel, prefix) if image.kind == "c" and kernel.constants else "",
+        "fill": filler_symbol(kernel, prefix) if image.kind == "text" and kernel.constants else "",
         "calls": [call(each) for each in kernel.calls],
         "spaces": [{"bytes": w.bytes, "zero": int(w.zero)} for w in kernel.workspace],
         "constants": [

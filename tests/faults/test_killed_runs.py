@@ -199,5 +199,6 @@ def test_a_run_killed_while_it_waits_has_logged_all_that_ended(tmp_path, where, 
     runs.arguments[-1] = -1
     runs.finish()
     assert sorted(runs.indices()) == list(range(32))
-    measured = map(int, runs.ended.read_text().split())
-    assert sorted(measured) == list(range(32))
+    measured = [*map(int, runs.ended.read_text().split())]
+    assert set(measured) == set(range(32))
+    assert len(measured) <= 33  # the kill may come after the end of a trial and before its row

@@ -72,7 +72,7 @@ class TensorCores:
         """Returns whether a stage is a product that divides into tiles of warps."""
         stage = state.stages[stage_id]
         target = context.search_task.target
-        if not context.is_gpu or target.language != "cuda" or is_tiled(stage):
+        if not context.is_gpu or is_tiled(stage):
             return Condition.PASS
         if has_cache_write(state, stage_id) or _arch(target.arch) < _FIRST_ARCH:
             return Condition.PASS

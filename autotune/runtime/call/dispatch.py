@@ -85,7 +85,7 @@ class Dispatch:
         bound.finish()
 
     def _stream(self, values: Sequence[object], stream: object, device: Device) -> int:
-        if device.kind == "cuda":
+        if device.device_type == _CUDA:
             return stream_of_call(values, stream, device.index)
         if stream is not None:
             check = Check(KernelError, self._kernel.name)
@@ -94,11 +94,11 @@ class Dispatch:
 
     def _device_of(self, values: Sequence[object]) -> Device:
         """Return the device that the arrays lie on, where it is one that the function is for."""
-        if self._device.kind != "cuda":
+        if self._device.device_type != _CUDA:
             return self._device
         for value in values:
             if isinstance(value, NDArray):
-                if value.device.kind == "cuda":
+                if value.device.device_type == _CUDA:
                     return value.device
             elif hasattr(value, "__dlpack_device__"):
                 kind, index = value.__dlpack_device__()
