@@ -96,7 +96,7 @@ def test_logs_that_tvm_published_give_layers_their_configurations():
         choose = by_dispatch(DispatchContext.current)
         functions = {f.signature: f for f in partition(OWN(graph)) if "conv2d" in f.name}
         choices = [choose(each, target) for each in functions.values()]
-    # Those logs are of the template that TVM had; what is in none of them has a template's default.
+    # Those logs are of the template that TVM had; what is in none of them has a default.
     named = [each.workload.name for each in choices if each.kind == "template"]
     assert set(named) <= {"te/conv2d_nchw.cuda", "conv2d_nchw.cuda"}
     assert named.count("te/conv2d_nchw.cuda") >= len(choices) / 2
