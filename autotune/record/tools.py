@@ -27,7 +27,9 @@ logger = logging.getLogger("autotvm")
 
 # What stands in logs of other parts: records of the auto-scheduler, what is known beside them, and
 # what was chosen for a network.
-_OTHERS = re.compile(r'# (?:with|network) |(?:# race )?\s*\{(?!.*"input")(?=.*"i"\s*:\s*\[\s*\[\s*")')
+_OTHERS = re.compile(
+    r'# (?:with|network) |(?:# race )?\s*\{(?!.*"input")(?=.*"i"\s*:\s*\[\s*\[\s*")'
+)
 
 
 def _of_others(line: str) -> bool:
