@@ -367,7 +367,8 @@ AT_EXIT = """
     import sys
     sys.path.insert(0, {folder!r})
     import numpy
-    from test_jit import autotune, length, run, scale
+    from test_jit import autotune, background, length, run, scale
+    background.IDLE_S = 3600  # so that it is not idle before it ends, however slow its machine
     function = autotune.jit(scale, key=length, tune="background", budget=20, store={log!r},
                             target="llvm", at_exit={at_exit})
     assert run(function, 300).origin == "default"
