@@ -313,7 +313,7 @@ class ConfigSpace(Knobs):
         first, last = self._bounds(start, end)
         if not self.has_constraints:
             return last - first
-        if self._points.settled.checks:
+        if not self._points.counts_exactly:
             return sum(len(valid) for valid in valid_between(self._points, first, last))
         return self._points.count_below(last) - self._points.count_below(first)
 

@@ -93,7 +93,7 @@ class TracedConstraint(Constraint):
 
     def __init__(self, tree: Decision, dims: Sequence[int], origin: str) -> None:
         self.origin = origin
-        self._tree = tree
+        self.tree = tree
         local: dict[int, list[IntArray]] = {}
         for test in _tests(tree):
             _local_codes(test, local)
@@ -120,7 +120,7 @@ class TracedConstraint(Constraint):
     def _evaluate(self, digits: IntArray) -> BoolArray:
         accepted = np.zeros(len(digits), dtype=np.bool_)
         try:
-            _decide(self._tree, digits, np.arange(len(digits)), accepted)
+            _decide(self.tree, digits, np.arange(len(digits)), accepted)
         except FloatingPointError as error:
             raise SpaceError(f"{self.origin} failed: it divides by zero") from error
         return accepted

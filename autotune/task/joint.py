@@ -74,13 +74,7 @@ class Joint:
         """Count the candidates with a smaller index."""
         if index >= self._radix.total:
             return self.candidates
-        digits = self._radix.digits_of(index) if index > 0 else []
-        total = 0
-        for position, digit in enumerate(digits):  # agree above `position`, are smaller there
-            spans = [slice(0, n) for n in self._radix.dims[:position]]
-            spans += [slice(0, digit)] + [slice(d, d + 1) for d in digits[position + 1 :]]
-            total += self._count_in(spans)
-        return total
+        return sum(self._count_in(spans) for spans in self._radix.ranges_below(index))
 
     def _count_in(self, spans: Sequence[slice]) -> int:
         free = product(spans[k].stop - spans[k].start for k in self._free)

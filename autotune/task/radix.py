@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,17 @@ class Radix:
             index, digit = divmod(index, base)
             digits.append(digit)
         return digits
+
+    def ranges_below(self, index: int) -> Iterator[list[slice]]:
+        """Yield ranges of digits that together hold all smaller indices, each once."""
+        if index >= self.total:
+            yield [slice(0, n) for n in self.dims]
+            return
+        digits = self.digits_of(index) if index > 0 else []
+        for position, digit in enumerate(digits):  # agree above `position`, are smaller there
+            if digit:
+                spans = [slice(0, n) for n in self.dims[:position]]
+                yield [*spans, slice(0, digit), *(slice(d, d + 1) for d in digits[position + 1 :])]
 
     def indices(self, digits: object) -> IndexArray:
         """Return the index of each row of digits."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from autotune.errors import SpaceError
 from autotune.task.component import COUNT_LIMIT, JOINT_LIMIT, QUICK_JOINT
-from autotune.task.constraint import BoolArray, Predicate
+from autotune.task.constraint import BoolArray, Predicate, TracedConstraint
+from autotune.task.counting import Counter, Uncountable
 from autotune.task.filters import constraints_of
 from autotune.task.joint import ROUND, Joint, accepted_by
 from autotune.task.kinds import TransformSpace
@@ -57,8 +58,27 @@ class ValidPoints:
 
     @cached_property
     def settled(self) -> Joint:
-        """All constraints that can be joined; exact counts are made from it."""
+        """All constraints that can be joined: counted from where `_counter` cannot be used."""
         return self._joined(COUNT_LIMIT) if self._joint.checks else self._joint
+
+    @cached_property
+    def _counter(self) -> tuple[Counter, int] | None:
+        """What counts one knob after another, and the count; None where there are no checks."""
+        if not self._joint.checks:
+            return None
+        for constraint in self.constraints:
+            if not isinstance(constraint, TracedConstraint):
+                constraint.tabulate()
+        try:
+            counter = Counter(self.constraints, self.radix.dims)
+            return counter, counter.count()
+        except Uncountable:
+            return None
+
+    @property
+    def counts_exactly(self) -> bool:
+        """Whether `count_below` is exact."""
+        return self._counter is not None or not self.settled.checks
 
     def _joined(self, limit: int) -> Joint:
         for constraint in self.constraints:
@@ -81,8 +101,11 @@ class ValidPoints:
         return self._count
 
     def count_below(self, index: int) -> int:
-        """Count the valid points with a smaller index; exact unless `settled` has checks."""
-        return self.settled.count_below(index)
+        """Count the valid points with a smaller index; see `counts_exactly`."""
+        if self._counter is None:
+            return self.settled.count_below(index)
+        counter, _ = self._counter
+        return sum(counter.count(spans) for spans in self.radix.ranges_below(index))
 
     def about(self) -> tuple[int, bool]:
         """Return the number of valid points as far as a fraction of a second tells it."""
@@ -144,6 +167,8 @@ class ValidPoints:
         return np.concatenate([self.radix.array([]), *found])[:n]
 
     def _counted(self) -> tuple[int, bool]:
+        if self._counter is not None:
+            return self._some(self._counter[1]), True
         joint = self.settled
         effort = min([check.effort for check in joint.checks], default=EFFORT)
         counted = joint.count(min(EXHAUSTIVE_LIMIT, 4 * effort))

@@ -1,0 +1,261 @@
+"""The valid points of a space, counted exactly one knob after another.
+
+Constraints that share many knobs have no table that could be gone through: that of a convolution
+has a hundred million cells. But of the knobs chosen so far they know little: a few products and
+sums of sizes. Choices that agree in those are one *state*, whose weight is their number, as in
+counting by a decision diagram (Bryant, 1986). A state forgets what nothing depends on any more:
+operands of a condition that holds whatever the knobs to come are, or of an ``and`` whose other
+side is false. It is dropped where a condition is sure to fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from autotune.task.constraint import Constraint, TracedConstraint, refine
+from autotune.task.expression import Builder, Expression, Number
+from autotune.task.partial import Condition, Fork, Key, Knobs, Outlook, tree_frontier
+from autotune.task.radix import IntArray
+from autotune.task.symbols import Symbol
+from autotune.task.trace import Choice, Decision, Test, Tree
+
+# States times digits of one knob above which counting is given up: about a second.
+MOST = 1 << 22
+# Weights are counted in 64 bits.
+WEIGHT_LIMIT = 1 << 62
+# Conditions have a bit each.
+BITS = 62
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Uncountable(Exception):
+    """The constraints cannot be counted so, or have too many states."""
+
+
+class Counter:
+    """Counts the points that constraints accept.
+
+    Attributes:
+        cells: states times digits that the last count looked at.
+
+    Raises:
+        Uncountable: a constraint has neither symbols nor a table, or divides by what may be zero.
+    """
+
+    def __init__(self, constraints: Sequence[Constraint], dims: Sequence[int]) -> None:
+        self._dims = list(dims)
+        self._groups = [_Group(group, dims) for group in _connected(constraints)]
+        self._tied = frozenset[int]().union(*(group.knobs for group in self._groups))
+        self.cells = 0
+
+    def count(self, ranges: Sequence[slice] | None = None) -> int:
+        """Count the valid points with each digit in its range.
+
+        Raises:
+            Uncountable: too many states.
+        """
+        spans = [slice(0, n) for n in self._dims] if ranges is None else list(ranges)
+        total: int = prod(s.stop - s.start for k, s in enumerate(spans) if k not in self._tied)
+        self.cells = 0
+        for group in self._groups:
+            if total:
+                total *= group.count(spans)
+                self.cells += group.cells
+        return total
+
+
+@dataclass(frozen=True)
+class _States:
+    """What partial choices come down to, one row a state.
+
+    Attributes:
+        columns: what conditions need to know of the knobs chosen so far.
+        settled: the bits of conditions that are sure to hold.
+        weights: how many choices each stands for.
+    """
+
+    columns: dict[Key, IntArray]
+    settled: IntArray
+    weights: IntArray
+
+
+class _Group:
+    """Constraints that share knobs.
+
+    Attributes:
+        knobs: all that they read.
+        cells: states times digits that the last count looked at.
+    """
+
+    def __init__(self, constraints: Sequence[Constraint], dims: Sequence[int]) -> None:
+        self.knobs = frozenset(knob for c in constraints for knob in c.knobs)
+        if not all(c.knobs for c in constraints):
+            raise Uncountable
+        if len(constraints) > BITS or prod(dims[knob] for knob in self.knobs) >= WEIGHT_LIMIT:
+            raise Uncountable
+        builder = Builder()
+        self._conditions = [
+            Condition(1 << bit, _condition(constraint, builder), frozenset(constraint.knobs))
+            for bit, constraint in enumerate(constraints)
+        ]
+        self._classes: dict[int, IntArray] = {}
+        self._members: dict[int, IntArray] = {}
+        for knob in self.knobs:
+            codes = [
+                classes
+                for c in constraints
+                for at, classes in zip(c.knobs, c.classes, strict=True)
+                if at == knob
+            ]
+            self._classes[knob], self._members[knob] = refine(codes)
+        self._order = self._best_order()
+        self.cells = 0
+
+    def count(self, spans: Sequence[slice]) -> int:
+        """Count the valid choices of these knobs."""
+        none, one = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+        states, chosen = _States({}, none, one), frozenset[int]()
+        self.cells = 0
+        for knob in self._order:
+            classes = self._classes[knob][spans[knob]]
+            sizes = np.bincount(classes, minlength=len(self._members[knob]))
+            states = self._with_knob(states, chosen, knob, sizes)
+            chosen |= {knob}
+        return int(states.weights.sum())
+
+    def _with_knob(self, states: _States, chosen: Knobs, knob: int, sizes: IntArray) -> _States:
+        """Choose one more knob in all ways; ``sizes`` are the digits of each of its classes."""
+        there = np.flatnonzero(sizes)
+        members, times = self._members[knob][there], sizes[there]
+        shape, now = (len(states.weights), len(members)), chosen | {knob}
+        self.cells += prod(shape)
+        if prod(shape) > MOST:
+            raise Uncountable
+        outlook = Outlook(states.columns, chosen, knob, members)
+        alive: Number = np.ones(shape, dtype=np.bool_)
+        settled: Number = states.settled[:, None]
+        with np.errstate(all="ignore"):  # of values that no condition asks for any more
+            for condition in self._conditions:
+                if knob in condition.knobs:
+                    holds, fails = outlook.outcomes(condition.tree)
+                    alive &= ((states.settled & condition.bit) != 0)[:, None] | holds
+                    decided = condition.knobs <= now  # then all that are left agree
+                    settled = settled | np.where(False if decided else fails, 0, condition.bit)
+            needed = self._needed(outlook, now, knob, settled)
+            columns = {
+                key: np.broadcast_to(np.where(where, outlook.key_value(key), 0), shape)[alive]
+                for key, where in needed.items()
+            }
+        weights = (states.weights[:, None] * times)[alive]
+        return _merged(_States(columns, np.broadcast_to(settled, shape)[alive], weights))
+
+    def _needed(
+        self, outlook: Outlook, now: Knobs, knob: int, settled: IntArray
+    ) -> dict[Key, Number]:
+        """Return where conditions that are open still need what is known."""
+        needed: dict[Key, Number] = {}
+        for condition in self._conditions:
+            if condition.knobs <= now or not condition.knobs & now:
+                continue
+            still = (settled & condition.bit) == 0
+            if knob in condition.knobs:
+                outlook.mark(condition.tree, still, needed)
+            else:
+                for key in tree_frontier(condition.tree, now):
+                    needed[key] = needed.get(key, False) | still
+        return needed
+
+    def _best_order(self) -> list[int]:
+        """Return the knobs in an order of few states.
+
+        Each time those of the condition that is decided soonest: the knobs it still lacks have
+        the fewest combinations. What is decided is a column less, and leaves fewer states.
+        """
+        size = {knob: len(members) for knob, members in self._members.items()}
+        order: list[int] = []
+        left = list(self._conditions)
+        while left:
+            lacking = [sorted(c.knobs.difference(order), key=lambda k: size[k]) for c in left]
+            ways = [prod(size[knob] for knob in knobs) for knobs in lacking]
+            soonest = ways.index(min(ways))
+            left.pop(soonest)
+            order += lacking[soonest]
+        return order
+
+
+def _merged(states: _States) -> _States:
+    """Join equal states.
+
+    Raises:
+        Uncountable: different ones look alike, which happens once in thousands of millions.
+    """
+    if not len(states.weights):
+        return states
+    rows = [states.settled, *states.columns.values()]
+    mixed = np.zeros(len(states.weights), dtype=np.uint64)
+    for row in rows:
+        mixed ^= row.view(np.uint64)
+        mixed *= _MIX
+        mixed ^= mixed >> np.uint64(29)
+    order = np.argsort(mixed, kind="stable")
+    differs = np.diff(mixed[order]) != 0
+    for row in rows:
+        if ((np.diff(row[order]) != 0) & ~differs).any():
+            raise Uncountable
+    starts = np.concatenate([[0], np.flatnonzero(differs) + 1])
+    first = order[starts]
+    return _States(
+        {key: column[first] for key, column in states.columns.items()},
+        states.settled[first],
+        np.add.reduceat(states.weights[order], starts),
+    )
+
+
+def _connected(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
+    """Return constraints in groups that share no knobs."""
+    groups: list[tuple[set[int], list[Constraint]]] = []
+    for constraint in constraints:
+        knobs, members = set(constraint.knobs), [constraint]
+        apart = []
+        for group in groups:
+            if group[0] & knobs:
+                knobs |= group[0]
+                members += group[1]
+            else:
+                apart.append(group)
+        groups = [*apart, (knobs, members)]
+    return [members for _, members in groups]
+
+
+def _condition(constraint: Constraint, builder: Builder) -> Fork | bool:
+    if isinstance(constraint, TracedConstraint):
+        return _fork(constraint.tree, builder)
+    if constraint.table is None:
+        raise Uncountable
+    stride, parts = 1, list[Expression]()
+    for knob, classes, members in reversed(
+        list(zip(constraint.knobs, constraint.classes, constraint.members, strict=True))
+    ):
+        parts.append(builder.leaf(knob, classes * stride))
+        stride *= len(members)
+    return Fork(builder.looked_up(constraint.table.reshape(-1), parts), (False, True))
+
+
+def _fork(tree: Tree | None, builder: Builder) -> Fork | bool:
+    if not isinstance(tree, Decision):
+        return bool(tree)
+    branches = tuple(_fork(branch, builder) for branch in tree.branches)
+    return Fork(_tested(tree.test, builder), branches, type(tree.test) is Symbol)
+
+
+def _tested(test: Test, builder: Builder) -> Expression | float:
+    if type(test) is Symbol:
+        if test.partial:
+            raise Uncountable
+        return builder.expression(test)
+    assert type(test) is Choice
+    return builder.leaf(test.knob, test.classes)
