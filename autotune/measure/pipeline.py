@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from types import TracebackType
 
-from autotune.measure.session import Ended, Session, nobody, wait_for
+from autotune.measure.session import Session, wait_for
+from autotune.measure.trial_future import Ended, TrialFuture, nobody
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.utils.interrupts import interrupts_deferred
 from autotune.workload import Workload
@@ -187,6 +188,30 @@ class Pipeline:
         self._trials = deque(trial for trial in self._trials if trial not in left)
         return [wait_for(trial.measure_input, trial.future) for trial in left]
 
+    def settle(self, grace_s: float, timeout_s: float) -> None:
+        """Wait for trials that are built, and give up all others.
+
+        Args:
+            grace_s: for so long those are waited for that only wait for a device.
+            timeout_s: for so long what a device is at work on then, which it ends anyway before it
+                does anything else.
+        """
+        self._wait_for_those(lambda trial: trial.future.built, grace_s)
+        self._wait_for_those(lambda trial: trial.future.on_device, timeout_s)
+        self._wait_for_those(lambda trial: False, 0.0)
+
+    def _wait_for_those(self, worth: Callable[[_Trial], bool], timeout_s: float) -> None:
+        """Give up what is not worth waiting for, and wait for the rest or the end of time."""
+        for trial in self._trials:
+            if not worth(trial):
+                trial.future.cancel()
+        until = time.monotonic() + timeout_s
+        awaited: set[Future[MeasureResult]] = {
+            trial.future for trial in self._trials if not trial.future.done()
+        }
+        while awaited and (left_s := until - time.monotonic()) > 0:
+            awaited = wait(awaited, min(left_s, _SLICE_S)).not_done
+
     def close(self) -> None:
         """Give up what is outstanding, and end all processes; those of a given session go on.
 
@@ -219,7 +244,7 @@ class _Trial:
 
     __slots__ = ("ended", "future", "measure_input")
 
-    def __init__(self, measure_input: MeasureInput, future: Future[MeasureResult]) -> None:
+    def __init__(self, measure_input: MeasureInput, future: TrialFuture) -> None:
         self.measure_input = measure_input
         self.future = future
         self.ended = False

@@ -5,19 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import TracebackType
-from typing import Any
 
 from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.final.race import RaceResult, race
-from autotune.measure.outcome import Outcome, TrialClock, as_result, mark_result
+from autotune.measure.outcome import Outcome, as_result, mark_result
 from autotune.measure.parts import chosen_builder, chosen_runner
 from autotune.measure.run.gate import HostGate
+from autotune.measure.trial_future import Ended, TrialFuture, nobody
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult, Pair
 from autotune.workload import Candidate, Workload
 
@@ -25,12 +25,6 @@ from autotune.workload import Candidate, Workload
 _DEPTH = 2
 # Workloads remembered as met; builder and runner may be told of one again.
 _MOST_MET = 512
-
-Ended = Callable[[MeasureInput, MeasureResult], None]
-
-
-def nobody(measure_input: MeasureInput, result: MeasureResult) -> None:
-    """Nobody wants to know at once."""
 
 
 class Session(Mapping[str, object]):
@@ -218,7 +212,7 @@ class Session(Mapping[str, object]):
             refused = self.builder.refusal(measure_input)
         return None if refused is None else as_result(refused)
 
-    def start(self, measure_input: MeasureInput, on_end: Ended = nobody) -> Future[MeasureResult]:
+    def start(self, measure_input: MeasureInput, on_end: Ended = nobody) -> TrialFuture:
         """Start one trial; what `submit` does, for one input.
 
         Args:
@@ -231,7 +225,7 @@ class Session(Mapping[str, object]):
         """
         if self._closed:
             raise self._was_closed(measure_input.task)
-        trial = _Trial(measure_input, on_end)
+        trial = TrialFuture(measure_input, on_end)
         with self._lock if not self._mixes else nullcontext():
             if measure_input.task is not self._task:
                 self.prepare(measure_input.task)
@@ -243,10 +237,10 @@ class Session(Mapping[str, object]):
                 self._settled()
                 raise
         built.add_done_callback(partial(self._on_built, trial))
-        trial.give_up(built)
-        return trial.future
+        trial.builds(built)
+        return trial
 
-    def _on_built(self, trial: _Trial, future: Future[Outcome]) -> None:
+    def _on_built(self, trial: TrialFuture, future: Future[Outcome]) -> None:
         """Hand what was built to the runner. Called in a thread of the builder."""
         try:
             trial.clock.built = time.time()
@@ -261,18 +255,20 @@ class Session(Mapping[str, object]):
             trial.fail(error)
             self._settled()
 
-    def _handed_over(self, trial: _Trial, built: BuildResult) -> Future[MeasureResult]:
+    def _handed_over(self, trial: TrialFuture, built: BuildResult) -> Future[MeasureResult]:
         """Return what the runner promises; of what was given up, and after `close`, nothing."""
         with self._handing_over:
-            if self._closed or trial.future.cancelled():
+            if self._closed or trial.cancelled():
                 nothing: Future[MeasureResult] = Future()
                 nothing.cancel()
                 return nothing
             ran = self.runner.submit(trial.measure_input, built)
-        trial.give_up(ran)
+        trial.runs(ran)
         return ran
 
-    def _on_run(self, trial: _Trial, built: BuildResult, future: Future[MeasureResult]) -> None:
+    def _on_run(
+        self, trial: TrialFuture, built: BuildResult, future: Future[MeasureResult]
+    ) -> None:
         """Let the trial end. Called in a thread of the runner."""
         try:
             self.builder.discard(built)
@@ -282,7 +278,7 @@ class Session(Mapping[str, object]):
         finally:
             self._settled()
 
-    def _finish(self, trial: _Trial, result: MeasureResult) -> None:
+    def _finish(self, trial: TrialFuture, result: MeasureResult) -> None:
         # What fails while all is being ended did not fail by itself.
         if self._closed and result.error_no != MeasureErrorNo.NO_ERROR:
             raise CancelledError
@@ -322,38 +318,6 @@ class Session(Mapping[str, object]):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-class _Trial:
-    """One trial on its way. It ends once: by `finish` or `fail`, or when nobody wants it."""
-
-    def __init__(self, measure_input: MeasureInput, on_end: Ended) -> None:
-        self.measure_input = measure_input
-        self.clock = TrialClock()
-        self.future: Future[MeasureResult] = Future()
-        self._on_end = on_end
-
-    def give_up(self, work: Future[Any]) -> None:
-        """Cancel work for the trial, if it was not begun, when nobody wants the trial any more."""
-        self.future.add_done_callback(lambda ended: work.cancel() if ended.cancelled() else None)
-
-    def finish(self, result: MeasureResult) -> None:
-        """Tell whoever wants to know at once, then whoever waits."""
-        if not self.future.set_running_or_notify_cancel():
-            return
-        try:
-            self._on_end(self.measure_input, result)
-        except BaseException as error:  # a log that cannot be written ends the run
-            self.future.set_exception(error)
-            return
-        self.future.set_result(result)
-
-    def fail(self, error: BaseException) -> None:
-        """Let whoever waits get an error, or nothing where the trial was cut off."""
-        if isinstance(error, CancelledError):
-            self.future.cancel()
-        elif not self.future.done() and self.future.set_running_or_notify_cancel():
-            self.future.set_exception(error)
 
 
 def inputs_of(workload: Workload, candidates: Iterable[Candidate]) -> list[MeasureInput]:

@@ -8,16 +8,10 @@ configuration, and among those that noise does not tell apart a fixed rule choos
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from autotune.measure import (
-    Builder,
-    BuildResult,
-    MeasureInput,
-    Runner,
-)
+from autotune.measure import BuildResult, MeasureInput, Session
 from autotune.measure.final.race import race
 from autotune.measure.run.timing import CLOSE, costs_of, evidence_of
 from autotune.measure.types import Pair
@@ -42,21 +36,13 @@ def finalists(pairs: Sequence[Pair], most: int) -> list[Pair]:
     return [pair for pair in field if pair[1].seconds <= CLOSE * field[0][1].seconds][:most]
 
 
-def can_race(measure_option: Mapping[str, Any]) -> bool:
-    """Return whether the best trials can run side by side; see `Runner.can_race`."""
-    runner: Runner = measure_option["runner"]
-    return runner.can_race
-
-
-def measured_default(
-    task: Workload, trials: Sequence[Pair], measure_option: Mapping[str, Any]
-) -> Pair | None:
+def measured_default(task: Workload, trials: Sequence[Pair], session: Session) -> Pair | None:
     """Return the default configuration and what it takes; None where it does not run.
 
     Args:
         task: what is tuned.
         trials: those that succeeded; where the default is among them it is not measured again.
-        measure_option: who builds and runs.
+        session: who builds and runs.
     """
     config = task.default()
     if config is None or task.target is None:
@@ -65,12 +51,11 @@ def measured_default(
         if pair[0].key == config.key:
             return pair
     inp = MeasureInput(task.target, task, config)
-    builder: Builder = measure_option["builder"]
-    (built,) = builder.build([inp])
+    (built,) = session.builder.build([inp])
     if not isinstance(built, BuildResult) or not built.ok:
         return None
-    (result,) = measure_option["runner"].run([inp], [built])
-    builder.discard(built)
+    (result,) = session.runner.run([inp], [built])
+    session.builder.discard(built)
     return (inp, built.mark(result)) if result.ok else None
 
 
@@ -92,7 +77,7 @@ def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:
 def run_off(
     field: Sequence[Pair],
     trials: Sequence[Pair],
-    measure_option: Mapping[str, object],
+    session: Session,
     default: Pair | None = None,
 ) -> Pair:
     """Race finalists; return the winner with its time in the race and the proof of the choice.
@@ -101,7 +86,7 @@ def run_off(
         field: who races.
         trials: all trials; those as fast as the winner that were no finalists, because nobody had
             checked their answer, are named in the proof as passed over.
-        measure_option: who builds and runs.
+        session: who builds and runs.
         default: the default configuration and what it took, which wins as long as it ties, and
             is named in the proof.
 
@@ -112,7 +97,7 @@ def run_off(
     rounds = min(max(int(_BUDGET_S / one_round_s), _ROUNDS.start), _ROUNDS.stop - 1)
     inputs = [inp for inp, _ in field]
     untuned = default[0].key if default else None
-    outcome = race(inputs, measure_option, rounds=rounds, least_s=_SAMPLE_S, incumbent=untuned)
+    outcome = race(inputs, session, rounds=rounds, least_s=_SAMPLE_S, incumbent=untuned)
     key = outcome.winner.key
     inp, result = next(pair for pair in field if pair[0].key == key)
     rows = zip(outcome.candidates, outcome.timings, strict=True)

@@ -7,20 +7,12 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
-from autotune.errors import MeasureError
 from autotune.measure import MeasureInput, Pipeline, Session
 from autotune.measure.base import target_of
 from autotune.measure.types import Pair
-from autotune.record.best import beaten_by
 from autotune.task import GLOBAL_SCOPE
 from autotune.tuner.failures import Failures
-from autotune.tuner.finalists import (
-    can_race,
-    finalists,
-    measured_default,
-    run_off,
-    with_default,
-)
+from autotune.tuner.final_race import FinalRace
 from autotune.tuner.result import TuneResult, default_of, ended_by, trial_of
 from autotune.tuner.resume import Records, earlier
 from autotune.tuner.scoreboard import Scoreboard
@@ -36,6 +28,9 @@ logger = logging.getLogger("autotvm")
 # Trials before failures are first summed up, and failures in a row before a warning.
 FIRST_REPORT, ERRORS_IN_A_ROW = 16, 150
 _EXHAUSTED = "the space is exhausted"
+# At the end trials that are built are waited for so long before the race: those compiled, and a
+# device would be at work on some of them for about as long.
+_GRACE_S = 5.0
 
 
 class Run:
@@ -94,11 +89,8 @@ class Run:
         # Proposed, but not tried yet.
         self._again = self.scoreboard.cut_off
         self._screening = Screening(strategy, self.scoreboard, active=not stop.count_invalid)
-        self._good: list[Pair] = []
         self._tried: set[str] = set()
-        # Keys that a race has put behind its winner.
-        self._decided: set[str] = set()
-        self._default: Pair | None = None
+        self._race = FinalRace(workload, stop.finalists)
         self._warned = False
         self._reported = False
         self._why = ""
@@ -116,7 +108,8 @@ class Run:
         self._again[:] = [one for one in self._again if one.key not in measured]
         self.failures.recall([res for _, res in known.trials])
         if known.best is not None:
-            self._set_winner(known.best)
+            self._race.decide(known.best)
+            self.scoreboard.set_winner(*known.best)
         self.strategy.tell(known.trials)
         self.submitted = self.scoreboard.resumed = self.measured
         logger.info("resumed from %d trials of %s", self.measured, self.workload.name)
@@ -168,8 +161,7 @@ class Run:
 
     def best_candidates(self, most: int) -> list[Candidate]:
         """Return the fastest candidates so far, the best first."""
-        best = sorted(self._good, key=lambda pair: (pair[1].seconds, pair[0].key))
-        return [inp.config for inp, _ in best[:most]]
+        return self._race.best_candidates(most)
 
     def halt(self, why: str) -> None:
         """Let an `advance` that another thread is in end soon; there will be no other."""
@@ -178,7 +170,7 @@ class Run:
     def finish(self, session: Session) -> TuneResult:
         """Let the best trials race, and say what was found."""
         try:
-            self._race(session)
+            self._hold_race(session)
         finally:
             self._host_note = session.runner.host_note_of(self.workload)
             result = self._report()
@@ -196,7 +188,7 @@ class Run:
         return more
 
     def _run(self, measure_option: Mapping[str, object], reproducible: bool) -> None:
-        if not self._wants_more() and not self._finalists(measure_option):
+        if not self._wants_more() and not self._race.field(Session.of(measure_option)):
             return
         line = self._line(measure_option, reproducible)
         try:
@@ -216,7 +208,10 @@ class Run:
                 self._feed(line, self.stop.n_trial, whole_batches)
                 self._leave(line)
                 # While the processes that build and measure are still there.
-                self._race(line.session)
+                if self._race.field(line.session):
+                    line.settle(_GRACE_S, line.session.runner.timeout)
+                    self._leave(line)
+                    self._hold_race(line.session)
         finally:
             self._cut_off(line)
 
@@ -312,7 +307,7 @@ class Run:
             self._tried.add(inp.key)
             self.scoreboard.note(self.measured, inp, res)
             if res.ok:
-                self._good.append((inp, res))
+                self._race.trials.append((inp, res))
             self.measured += 1
             if logger.isEnabledFor(logging.DEBUG):
                 line = self.scoreboard.line(inp, res, self._si_prefix)
@@ -350,34 +345,12 @@ class Run:
         best = self.scoreboard.best
         return float(best[1].evidence.roofline or 0.0) if best else 0.0
 
-    def _finalists(self, measure_option: Mapping[str, object]) -> list[Pair]:
-        """Return the trials that a race must decide between; none when there is no such need."""
-        field = finalists(self._good, self.stop.finalists)
-        decided = self._decided.issuperset(inp.key for inp, _ in field)
-        wanted = self.stop.finalists > 1 and not decided
-        return field if wanted and can_race(measure_option) else []
-
-    def _race(self, session: Session) -> None:
+    def _hold_race(self, session: Session) -> None:
         """Let the best trials run side by side, and take the winner for the best."""
-        field = self._finalists(session)
-        if not field:
-            return
-        session.prepare(self.workload)
-        try:
-            self._default = measured_default(self.workload, self._good, session)
-            field = with_default(field, self._default)
-            if len(field) < 2:
-                return
-            inp, result = run_off(field, self._good, session, self._default)
-        except MeasureError as error:
-            logger.warning("the best trials could not be raced, the fastest stays: %s", error)
-            return
-        self._set_winner((inp, result))
-        self.watchers.raced(inp, result)
-
-    def _set_winner(self, best: Pair) -> None:
-        self._decided = beaten_by(best[1])
-        self.scoreboard.set_winner(*best)
+        winner = self._race.hold(session)
+        if winner is not None:
+            self.scoreboard.set_winner(*winner)
+            self.watchers.raced(*winner)
 
     def _report(self) -> TuneResult:
         """Sum up, whatever ended the run."""
@@ -396,8 +369,8 @@ class Run:
         """Return what is known by now."""
         best, board = self.scoreboard.best, self.scoreboard
         default = default_of(best[1]) if best else None
-        if default is None and self._default is not None:
-            default = self._default[1].seconds
+        if default is None and self._race.default is not None:
+            default = self._race.default[1].seconds
         return TuneResult(
             task=self.workload,
             best_config=best[0].config if best else None,

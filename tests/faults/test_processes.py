@@ -307,6 +307,27 @@ def test_nobody_waits_for_a_reference_when_all_is_over(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_is_built_while_the_program_ends_starts_nothing_again(monkeypatch, tmp_path):
+    """At its end Python ends runners and builders nobody closed, one after another."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    task = faulty("none")
+    builder, runner = LocalBuilder(n_parallel=2, cache=False), LocalRunner()
+    pipeline = Pipeline(task, measure_option(builder, runner))
+    pipeline.submit(inputs_of(task, [0]))
+    assert drained(pipeline)[0].ok
+    pipeline.submit(inputs_of(task, range(1, 4)))
+    runner._pool.end()
+    built = [builder.submit(inp).result() for inp in inputs_of(task, range(1, 4))]
+    assert all(one.ok for one in built)
+    builder._pool.end()
+    assert runner.pids == builder.pids == []
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(MeasureError, match="their owner was ended"):
+        builder.submit(inputs_of(task, [1])[0])
+    assert runner.submit(inputs_of(task, [1])[0], built[0]).cancelled()
+    assert list(tmp_path.iterdir()) == []
+
+
 SCRIPT = """
     import sys
     import autotune.task as at

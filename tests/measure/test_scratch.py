@@ -5,6 +5,9 @@ import subprocess
 import sys
 import time
 
+import pytest
+
+from autotune.errors import MeasureError
 from autotune.measure.process.scratch import Scratch
 
 LEAVE = """
@@ -47,3 +50,16 @@ def test_what_is_in_use_or_just_made_or_not_ours_stays(tmp_path):
     first.remove()
     second.remove()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_after_the_end_there_is_no_other_and_what_a_late_thread_wrote_goes_too(tmp_path):
+    scratch = Scratch("mine", str(tmp_path))
+    path = scratch.path
+    scratch.end()
+    assert not path.exists()
+    with pytest.raises(MeasureError, match="'mine': their owner was ended"):
+        scratch.folder("tmp")
+    path.mkdir()
+    path.joinpath("file").touch()
+    scratch.end()
+    assert list(tmp_path.iterdir()) == []

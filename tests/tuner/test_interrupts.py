@@ -163,14 +163,15 @@ def test_callbacks_see_what_a_tuner_is_about_to_learn(task, log, reproducible):
 def test_what_ended_behind_another_is_kept_and_raced_when_a_run_stops_early(
     task, log, monkeypatch, caplog
 ):
-    def race(field, trials, measure_option, default):
+    def race(field, trials, session, default):
         assert {4, 5} <= {inp.config.index for inp, _ in trials}
         raise MeasureError("the race was looked at only")
 
-    monkeypatch.setattr("autotune.tuner.run.can_race", lambda option: True)
-    monkeypatch.setattr("autotune.tuner.run.finalists", lambda good, most: good[:2])
-    monkeypatch.setattr("autotune.tuner.run.run_off", race)
+    monkeypatch.setattr("autotune.tuner.final_race.finalists", lambda good, most: good[:2])
+    monkeypatch.setattr("autotune.tuner.final_race.run_off", race)
+    monkeypatch.setattr("autotune.tuner.run._GRACE_S", 0.05)
     runner, seen = Stuck(held=[3]), []
+    runner.can_race = True
 
     def watch(tuner, inputs, results):
         deadline = time.monotonic() + 10

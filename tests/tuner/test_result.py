@@ -296,7 +296,7 @@ def test_ctrl_c_in_the_final_race_leaves_the_best_trial(where, monkeypatch, capl
     def press(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"autotune.tuner.run.{where}", press)
+    monkeypatch.setattr(f"autotune.tuner.final_race.{where}", press)
     caplog.set_level(logging.INFO, "autotvm")
     tuner = GridSearchTuner(create("tests/result/untuned", ([1, 1],), "llvm"))
     with pytest.raises(KeyboardInterrupt):
@@ -311,7 +311,7 @@ def test_a_race_that_cannot_be_run_leaves_the_fastest_trial(monkeypatch, caplog)
     def fail(*_):
         raise MeasureError("no device is left")
 
-    monkeypatch.setattr("autotune.tuner.run.run_off", fail)
+    monkeypatch.setattr("autotune.tuner.final_race.run_off", fail)
     task = create("tests/result/untuned", ([1, 1],), "llvm")
     result = GridSearchTuner(task).tune(2, local())
     assert result.best_config is not None

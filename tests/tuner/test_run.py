@@ -1,6 +1,7 @@
 """A run drives a strategy: what it asks of one, how it stops, who is told, and many in turns."""
 
 import threading
+from concurrent.futures import Future
 
 import pytest
 
@@ -141,6 +142,9 @@ class Diary(Callback):
     def __call__(self, tuner, inputs, results):
         self.told += [("in turn", inp.key) for inp in inputs]
 
+    def raced(self, tuner, measure_input, result):
+        self.told.append(("raced", result.evidence.race.keys))
+
     def tuned(self, tuner, result):
         self.told.append("tuned")
 
@@ -185,3 +189,49 @@ def test_a_default_is_no_part_of_a_strategy(task, session):
     run = Run(Listed(task, [1]), task, Stop(n_trial=5))
     assert run.run(session).best_config.index == 1
     assert default_config(task) is not None
+
+
+class Later(Counting):
+    """Runs trials in threads, so many seconds each; of some, no device ever begins."""
+
+    can_race = True
+
+    def __init__(self, seconds, waiting=()):
+        super().__init__()
+        self.seconds, self.waiting = seconds, waiting
+
+    def submit(self, measure_input, build_result):
+        future, index = Future(), measure_input.config.index
+        if index in self.waiting:
+            return future
+        end = lambda: future.set_result(self.run([measure_input], [build_result])[0])
+        if index not in self.seconds:
+            end()
+        elif future.set_running_or_notify_cancel():
+            timer = threading.Timer(self.seconds[index], end)
+            timer.daemon = True
+            timer.start()
+        return future
+
+
+def test_a_trial_that_ends_while_the_run_does_takes_part_in_the_race(task):
+    diary = Diary()
+    # The second is as fast as the first, and ends when the time of the run is over.
+    stop, watchers = Stop(n_trial=9, timeout_s=0.2), Watchers(None, [diary])
+    run = Run(Listed(task, [20, 1]), task, stop, watchers=watchers)
+    result = run.run({"builder": Empty(), "runner": Later({1: 0.6})})
+    assert (result.trials, result.stop_reason) == (2, "the time of 0.2 s is used up")
+    assert ("ended", "1") in diary.told
+    assert ("in turn", "1") in diary.told
+    (raced,) = (event[1] for event in diary.told if event[0] == "raced")
+    assert {"20", "1"} <= raced
+
+
+def test_what_no_device_is_at_work_on_is_cut_off_before_the_race(task, monkeypatch):
+    monkeypatch.setattr("autotune.tuner.run._GRACE_S", 0.1)
+    runner = Later({2: 30.0}, waiting=[0])
+    runner.timeout = 0.2
+    run = Run(Listed(task, [5, 2, 0]), task, Stop(n_trial=9, timeout_s=0.1))
+    result = run.run({"builder": Empty(), "runner": runner})
+    assert result.trials == 1
+    assert [one.key for one in run.scoreboard.cut_off] == ["2", "0"]

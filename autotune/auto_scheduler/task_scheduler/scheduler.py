@@ -33,7 +33,7 @@ from autotune.auto_scheduler.task_scheduler.progress import Progress
 from autotune.auto_scheduler.task_scheduler.rounds import Rounds
 from autotune.errors import MeasureError
 from autotune.measure import Session
-from autotune.tuner.finalists import can_race, finalists, run_off
+from autotune.tuner.finalists import finalists, run_off
 from autotune.utils.check import Check
 
 logger = logging.getLogger("auto_scheduler")
@@ -319,7 +319,7 @@ class TaskScheduler:
 
     def _race(self, rounds: Rounds, session: Session) -> None:
         """Let the best of each task run side by side, and keep the winners."""
-        if not can_race(session):
+        if not session.runner.can_race:
             return
         for each in self.progress:
             field = finalists(each.good, _FINALISTS)

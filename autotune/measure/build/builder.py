@@ -79,8 +79,8 @@ class LocalBuilder(Builder):
         # What the input gave that `refusal` was asked about last.
         self._realised: tuple[MeasureInput, Realised | BuildResult] | None = None
         self._pool = BuildPool(self.n_parallel, tmp_dir)
-        # Scripts never close builders; the pool must then end with the builder.
-        weakref.finalize(self, self._pool.close)
+        # Scripts never close builders; the pool must then end with the builder, or the program.
+        weakref.finalize(self, self._pool.end)
 
     @property
     def mixes_tasks(self) -> bool:

@@ -78,6 +78,7 @@ class BuildPool:
         self._changing = threading.Lock()
         self._serving = 0
         self._lost: StartFailed | None = None
+        self._over = False
 
     @property
     def folder(self) -> str:
@@ -95,6 +96,9 @@ class BuildPool:
         """Queue a job, and start one more worker if there is room for one."""
         pending = Pending(Order(job, timeout_s, reference), future)
         with self._changing:
+            if self._over:
+                pending.drop()
+                return
             if self._lost is not None:
                 pending.fail(self._lost)
                 return
@@ -241,6 +245,15 @@ class BuildPool:
         self._orders = queue.SimpleQueue()
         self._serving, self._lost = 0, None
         self._scratch.remove()
+
+    def end(self) -> None:
+        """Close for good: what is put from now on is cancelled, and starts nothing.
+
+        Takes no lock: a thread that holds one may be the one that collects the garbage.
+        """
+        self._over = True
+        self.close()
+        self._scratch.end()
 
     def _waiting(self) -> list[Pending[Order]]:
         """Take all that nobody works at out of the queue."""

@@ -70,7 +70,7 @@ class PlainLoops:
             station.end()
             with self._at_work:
                 station.close()
-        self._scratch.remove()
+        self._scratch.end()
 
 
 def naive_outputs(

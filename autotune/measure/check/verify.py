@@ -317,12 +317,20 @@ class Oracle:
 
         A process of its own that computes them is ended.
         """
+        self._forget()
+        self._scratch.remove()
+
+    def end(self) -> None:
+        """Remove the files for good: none is made any more; see `Scratch.end`."""
+        self._forget()
+        self._scratch.end()
+
+    def _forget(self) -> None:
         if self._own_loops:
             self._loops.end()
             self._loops = PlainLoops()
         self._inputs.clear()
         self._known.clear()
-        self._scratch.remove()
         self.bytes = 0
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autotune.errors import MeasureError
-from autotune.measure.base import Builder, Runner, runs_on_host, target_of
+from autotune.measure.base import Runner, runs_on_host, target_of
 from autotune.measure.evidence import Race, Raced
 from autotune.measure.final.choose import Finalist, choose, tie_set
 from autotune.measure.final.decided import Look, is_decided
+from autotune.measure.parts import chosen_builder, chosen_runner
 from autotune.measure.run.timing import scale_timing
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime import Timing, summarize
@@ -72,7 +72,7 @@ class RaceResult:
 
 def race(
     measure_inputs: Sequence[MeasureInput],
-    measure_option: Mapping[str, Any],
+    measure_option: Mapping[str, object],
     *,
     rounds: int = 60,
     least_s: float = 2e-3,
@@ -103,7 +103,7 @@ def race(
     check.number("risk", risk, least=0, most=1)
     pairs = _build(measure_inputs, measure_option)
     place, starters = _starters(pairs)
-    runner: Runner = measure_option["runner"]
+    runner = _runner(measure_option)
     on_host = runs_on_host(target_of(measure_inputs[0].task))
     devices = runner.race_devices()
     shares = _shares(rounds, on_host)
@@ -131,10 +131,12 @@ def race(
     )
 
 
-def _build(inputs: Sequence[MeasureInput], measure_option: Mapping[str, Any]) -> list[BuiltTrial]:
+def _build(
+    inputs: Sequence[MeasureInput], measure_option: Mapping[str, object]
+) -> list[BuiltTrial]:
     """Build the finalists; return those that could be built."""
-    builder: Builder = measure_option["builder"]
-    runner: Runner = measure_option["runner"]
+    builder = chosen_builder("race", measure_option["builder"], named=False)
+    runner = _runner(measure_option)
     task = inputs[0].task
     if runner.task is not task:
         runner.set_task(task)
@@ -148,6 +150,10 @@ def _build(inputs: Sequence[MeasureInput], measure_option: Mapping[str, Any]) ->
     if not pairs:
         raise MeasureError(f"race: no finalist could be built; the first says: {built[0]}")
     return pairs
+
+
+def _runner(measure_option: Mapping[str, object]) -> Runner:
+    return chosen_runner("race", measure_option["runner"], named=False)
 
 
 def _shares(rounds: int, on_host: bool) -> list[int]:

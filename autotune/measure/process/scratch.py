@@ -40,6 +40,7 @@ class Scratch:
         self._parent = parent
         self._path: Path | None = None
         self._held: int | None = None
+        self._over = False
         self._lock = threading.Lock()
 
     @property
@@ -47,9 +48,11 @@ class Scratch:
         """The folder.
 
         Raises:
-            MeasureError: it cannot be made.
+            MeasureError: it cannot be made, or `end` was called.
         """
         with self._lock:
+            if self._over:
+                raise MeasureError(f"temporary files of {self._purpose!r}: their owner was ended")
             if self._path is None:
                 self._path = self._made()
             return self._path
@@ -91,15 +94,30 @@ class Scratch:
         with self._lock:
             path, self._path = self._path, None
             held, self._held = self._held, None
-        if held is not None:
-            os.close(held)
-        deadline = time.monotonic() + _REMOVE_S
-        while path is not None and path.exists():
-            shutil.rmtree(path, ignore_errors=True)
-            if time.monotonic() > deadline:
-                return
-            if path.exists():
-                time.sleep(_RETRY_S)
+        _remove(path, held)
+
+    def end(self) -> None:
+        """Remove the folder for good: there will be no other.
+
+        A thread that outlasts this may still write to it; the next call removes that.
+        """
+        with self._lock:
+            self._over = True
+            path, held, self._held = self._path, self._held, None
+        _remove(path, held)
+
+
+def _remove(path: Path | None, held: int | None) -> None:
+    """Give a folder up that was held, and remove it with all in it."""
+    if held is not None:
+        os.close(held)
+    deadline = time.monotonic() + _REMOVE_S
+    while path is not None and path.exists():
+        shutil.rmtree(path, ignore_errors=True)
+        if time.monotonic() > deadline:
+            return
+        if path.exists():
+            time.sleep(_RETRY_S)
 
 
 def _no_room(where: str, error: OSError) -> MeasureError:

@@ -32,7 +32,7 @@ class Devices:
         folder = str(self._scratch.path)
         stations = [open_station(greeting, folder) for greeting in greetings]
         # A thread may outlast `close`, and so may what it writes.
-        self.queue = Dispatch(stations, Rest(cooldown_s), self._scratch.remove)
+        self.queue = Dispatch(stations, Rest(cooldown_s), self._scratch.end)
 
     @property
     def pids(self) -> list[int]:
@@ -45,6 +45,6 @@ class Devices:
         return self.queue.devices
 
     def close(self) -> None:
-        """Kill the processes, and drop what waits."""
+        """Kill the processes for good, and drop what waits."""
         self.queue.close()
-        self._scratch.remove()
+        self._scratch.end()

@@ -81,7 +81,7 @@ class RunPool:
         self._meters: OrderedDict[Workload, HostMeter] = OrderedDict()
         self._loops = PlainLoops()
         self._gate: HostGate | None = None
-        self._closing = False
+        self._closing = self._over = False
 
     def share_host(self, gate: HostGate | None) -> None:
         """Time kernels on this host inside ``gate.quiet()``, and compute in ``gate.work()``."""
@@ -267,7 +267,12 @@ class RunPool:
                 self._standing.clear()
                 self._last = None
                 self._outdated.clear()
-                self._closing = False
+                self._closing = self._over
+
+    def end(self) -> None:
+        """Close for good: what is submitted from now on is given up, and starts nothing."""
+        self._over = True
+        self.close()
 
 
 def _greeting(target: Target, device: int, plan: RunPlan) -> Greeting:

@@ -111,8 +111,8 @@ class LocalRunner(Runner):
         )
         self._gate: HostGate | None = None
         self._pool = RunPool()
-        # Scripts never close runners; the processes must then end with the runner.
-        weakref.finalize(self, self._pool.close)
+        # Scripts never close runners; the processes must then end with the runner, or the program.
+        weakref.finalize(self, self._pool.end)
 
     @property
     def mixes_tasks(self) -> bool:

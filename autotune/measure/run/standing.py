@@ -74,7 +74,7 @@ class Standing:
         with suppress(Exception), self._lock, self._work():  # the first trial says what is wrong
             self._oracle.look_ahead(self.workload)
         if self._over:
-            self._oracle.close()
+            self._oracle.end()
         self.ready.set_result(None)
 
     def data(self, inp: MeasureInput, built: BuildResult, expected: bool) -> Data:
@@ -92,7 +92,7 @@ class Standing:
                 with self._work():
                     known = self._oracle.data(inp, kernel, expected, built.reference)
         if self._over:
-            self._oracle.close()
+            self._oracle.end()
         return known
 
     @property
@@ -127,7 +127,7 @@ class Standing:
     def close(self) -> None:
         """Remove its files for good: also those that a thread writes which outlasts this."""
         self._over = True
-        self._oracle.close()
+        self._oracle.end()
 
 
 def _definition(workload: Workload) -> tuple[object, ...]:

@@ -1,0 +1,78 @@
+"""The result of a trial that is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from typing import TypeVar
+
+from autotune.measure.outcome import TrialClock
+from autotune.measure.types import MeasureInput, MeasureResult
+
+Ended = Callable[[MeasureInput, MeasureResult], None]
+Work = TypeVar("Work")
+
+
+def nobody(measure_input: MeasureInput, result: MeasureResult) -> None:
+    """Nobody wants to know at once."""
+
+
+class TrialFuture(Future[MeasureResult]):
+    """A future that ends once: by `finish` or `fail`, or when it is cancelled.
+
+    Args:
+        measure_input: what is tried.
+        on_end: called with it and its result in the thread in which it ended, before anybody who
+            waits has the result. What it raises becomes the future's exception.
+
+    Attributes:
+        clock: when the trial passed the stages on its way.
+    """
+
+    def __init__(self, measure_input: MeasureInput, on_end: Ended = nobody) -> None:
+        super().__init__()
+        self.measure_input = measure_input
+        self.clock = TrialClock()
+        self._on_end = on_end
+        self._run: Future[MeasureResult] | None = None
+
+    @property
+    def built(self) -> bool:
+        """Whether there is something to run; also when that was done."""
+        return self._run is not None
+
+    @property
+    def on_device(self) -> bool:
+        """Whether a device is at work on it now, which ends it before it does anything else."""
+        run = self._run
+        return run is not None and run.running() and not self.done()
+
+    def builds(self, build: Future[Work]) -> None:
+        """Take note of its build, which is cancelled with it if it was not begun."""
+        self._cancel_with_it(build)
+
+    def runs(self, run: Future[MeasureResult]) -> None:
+        """Take note of its run, which is cancelled with it if it was not begun."""
+        self._run = run
+        self._cancel_with_it(run)
+
+    def _cancel_with_it(self, work: Future[Work]) -> None:
+        self.add_done_callback(lambda ended: work.cancel() if ended.cancelled() else None)
+
+    def finish(self, result: MeasureResult) -> None:
+        """Tell whoever wants to know at once, then whoever waits."""
+        if not self.set_running_or_notify_cancel():
+            return
+        try:
+            self._on_end(self.measure_input, result)
+        except BaseException as error:  # a log that cannot be written ends the run
+            self.set_exception(error)
+            return
+        self.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        """Let whoever waits get an error, or nothing where the trial was cut off."""
+        if isinstance(error, CancelledError):
+            self.cancel()
+        elif not self.done() and self.set_running_or_notify_cancel():
+            self.set_exception(error)
