@@ -5,15 +5,18 @@ Hand-written kernels with knobs, for CUDA and the CPU: ``conv2d_nchw``, ``gemm_n
 ``layer_norm``, ``rms_norm``, ``group_norm``, ``reduce``, ``cumsum``, ``transpose``,
 ``elementwise`` and ``take_rows``. The same and more as tensor expressions, under ``te/``:
 ``conv2d_nchw``, ``depthwise_conv2d_nchw``, ``gemm``, ``dense``, ``softmax``.
+Convolutions and dense layers are also there under TVM's names, with the arguments of its logs.
 """
 
 from pathlib import Path
 
 from autotune import hub
 
-from . import source, source_rows, source_windows, te_conv2d, te_gemm, te_softmax
+from . import operators, source, source_rows, source_windows, te_conv2d, te_gemm, te_softmax
 
-__all__ = ["source", "source_rows", "source_windows", "te_conv2d", "te_gemm", "te_softmax"]
+__all__ = [
+    "operators", "source", "source_rows", "source_windows", "te_conv2d", "te_gemm", "te_softmax",
+]  # fmt: skip
 
 # Packs of tuned records of these templates: used where a program gives no other.
 TUNED = Path(__file__).parent / "tuned"

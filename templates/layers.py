@@ -43,15 +43,6 @@ def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
     return Offer("conv2d_nchw.cpu", args, (*layer.inputs, *given(rest)))
 
 
-def _in_tvm(name: str, layer: Layer) -> tuple[Any, ...]:
-    """Return the workload of a convolution as TVM's logs have it."""
-    op = layer.op
-    assert isinstance(op, ops.Conv2d)
-    (top, bottom), (left, right) = op.sides
-    tensors = [("TENSOR", value.shape, value.dtype) for value in layer.inputs]
-    return (name, *tensors, op.steps, (top, left, bottom, right), op.holes, layer.result.dtype)
-
-
 def _depthwise(template: str) -> Callable[[Layer], Offer | None]:
     def depthwise(layer: Layer) -> Offer | None:
         shape, op = _plain_conv2d(layer), layer.op
@@ -60,9 +51,8 @@ def _depthwise(template: str) -> Callable[[Layer], Offer | None]:
         if shape is None or not each or layer.epilogue != Epilogue():
             return None
         n, h, w, co, ci, *rest = shape
-        aliases = (_in_tvm(template.removeprefix("te/"), layer),)
         args = (n, h, w, ci, co // ci, *rest)
-        return Offer(template, args, layer.inputs, aliases=aliases)
+        return Offer(template, args, layer.inputs)
 
     return depthwise
 
@@ -73,8 +63,7 @@ def _te_conv2d(template: str) -> Callable[[Layer], Offer | None]:
         whole = layer.op.groups == 1  # type: ignore[attr-defined]
         if shape is None or not whole or layer.epilogue != Epilogue():
             return None
-        aliases = (_in_tvm(template.removeprefix("te/"), layer),)
-        return Offer(template, shape, layer.inputs, aliases=aliases)
+        return Offer(template, shape, layer.inputs)
 
     return conv2d
 

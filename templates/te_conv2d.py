@@ -50,7 +50,7 @@ def _stage(s: te.Schedule, conv: te.Tensor) -> tuple[te.Tensor, list[te.Tensor]]
     return local, [s.cache_read(t, "shared", [local]) for t in (padded, kernel)]
 
 
-def _on_gpu(data: te.Tensor, kernel: te.Tensor, conv: te.Tensor, slices: Tiles) -> Scheduled:
+def on_gpu(data: te.Tensor, kernel: te.Tensor, conv: te.Tensor, slices: Tiles) -> Scheduled:
     """Tile the output in blocks, virtual threads and threads.
 
     ``slices`` are tiles of the reduction, slice by slice of which passes through shared memory;
@@ -117,7 +117,7 @@ def conv2d_nchw_cuda(
 
     Input and filter pass through shared memory, a slice of the reduction at a time.
     """
-    return _on_gpu(*_conv2d(n, h, w, co, ci, kh, kw, stride, padding), CUDA_REDUCTION)
+    return on_gpu(*_conv2d(n, h, w, co, ci, kh, kw, stride, padding), CUDA_REDUCTION)
 
 
 @template("te/conv2d_nchw.cpu")
@@ -126,7 +126,11 @@ def conv2d_nchw_cpu(
     stride: Extents = 1, padding: Extents = 0,
 ) -> Scheduled:  # fmt: skip
     """Convolve NCHW data: tiles of channels, rows and columns, vectors along the columns."""
-    data, kernel, conv = _conv2d(n, h, w, co, ci, kh, kw, stride, padding)
+    return on_cpu(*_conv2d(n, h, w, co, ci, kh, kw, stride, padding))
+
+
+def on_cpu(data: te.Tensor, kernel: te.Tensor, conv: te.Tensor) -> Scheduled:
+    """Tile a convolution NCHW by channels, rows and columns, in vectors along the columns."""
     s = te.create_schedule([conv.op])
     cfg = get_config()
     _, f, y, x = conv.op.axis
@@ -155,7 +159,7 @@ def depthwise_conv2d_nchw_cuda(
     stride: Extents = 1, padding: Extents = 0,
 ) -> Scheduled:  # fmt: skip
     """Convolve every channel by filters of its own; a block stages its window and filters."""
-    return _on_gpu(*_depthwise(n, h, w, c, multiplier, kh, kw, stride, padding), {})
+    return on_gpu(*_depthwise(n, h, w, c, multiplier, kh, kw, stride, padding), {})
 
 
 @template("te/depthwise_conv2d_nchw.cpu")
@@ -164,7 +168,11 @@ def depthwise_conv2d_nchw_cpu(
     stride: Extents = 1, padding: Extents = 0,
 ) -> Scheduled:  # fmt: skip
     """Convolve every channel by filters of its own: a channel a task, vectors along columns."""
-    data, kernel, conv = _depthwise(n, h, w, c, multiplier, kh, kw, stride, padding)
+    return depthwise_on_cpu(*_depthwise(n, h, w, c, multiplier, kh, kw, stride, padding))
+
+
+def depthwise_on_cpu(data: te.Tensor, kernel: te.Tensor, conv: te.Tensor) -> Scheduled:
+    """Sum a channel a task, tiles of its rows and columns in vectors."""
     s = te.create_schedule([conv.op])
     cfg = get_config()
     _, _, y, x = conv.op.axis

@@ -14,7 +14,7 @@ def _gemm(m: int, n: int, k: int, transposed: bool) -> tuple[te.Tensor, te.Tenso
     return a, b, topi.nn.matmul(a, b, transpose_b=transposed)
 
 
-def _schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
+def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     """Tile the product in blocks, virtual threads and threads, with inputs in shared memory."""
     s = te.create_schedule([c.op])
     cfg = get_config()
@@ -48,7 +48,7 @@ def _schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     return s, [a, b, c]
 
 
-def _schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
+def schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     """Tile the product for cache and registers, with vectors along the columns."""
     s = te.create_schedule([c.op])
     cfg = get_config()
@@ -82,22 +82,22 @@ def _schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
 @template("te/gemm.cuda")
 def gemm_cuda(m: int, n: int, k: int) -> Scheduled:
     """Multiply float32 matrices, C[m, n] = A[m, k] B[k, n]."""
-    return _schedule_cuda(*_gemm(m, n, k, transposed=False))
+    return schedule_cuda(*_gemm(m, n, k, transposed=False))
 
 
 @template("te/gemm.cpu")
 def gemm_cpu(m: int, n: int, k: int) -> Scheduled:
     """Multiply float32 matrices, C[m, n] = A[m, k] B[k, n]."""
-    return _schedule_cpu(*_gemm(m, n, k, transposed=False))
+    return schedule_cpu(*_gemm(m, n, k, transposed=False))
 
 
 @template("te/dense.cuda")
 def dense_cuda(batch: int, out_dim: int, in_dim: int) -> Scheduled:
     """Apply a dense layer: data [batch, in] by the transpose of weight [out, in]."""
-    return _schedule_cuda(*_gemm(batch, out_dim, in_dim, transposed=True))
+    return schedule_cuda(*_gemm(batch, out_dim, in_dim, transposed=True))
 
 
 @template("te/dense.cpu")
 def dense_cpu(batch: int, out_dim: int, in_dim: int) -> Scheduled:
     """Apply a dense layer: data [batch, in] by the transpose of weight [out, in]."""
-    return _schedule_cpu(*_gemm(batch, out_dim, in_dim, transposed=True))
+    return schedule_cpu(*_gemm(batch, out_dim, in_dim, transposed=True))

@@ -71,15 +71,18 @@ class Arm:
         """Trials so far, those of earlier runs included."""
         return self.run.measured
 
-    def advance(self, session: Session, trials: int, clock: Callable[[], float]) -> int:
-        """Measure some more, and return how many were made."""
+    def advance(
+        self, session: Session, trials: int, timeout_s: float, clock: Callable[[], float]
+    ) -> int:
+        """Measure some more, for so many seconds at most; return how many were made."""
         begun = clock()
         self._suggest()
-        made = self.run.advance(session, trials)
+        left_s = max(0.0, timeout_s - (clock() - begun))
+        made = self.run.advance(session, trials, timeout_s=left_s)
         took = clock() - begun
         self.round_s = took if math.isinf(self.round_s) else (self.round_s + took) / 2
         self.best_by_round.append(self.seconds)
-        self.exhausted = not made
+        self.exhausted = not made and self.run.over
         return len(made)
 
     def _suggest(self) -> None:
@@ -175,7 +178,7 @@ def _relate(arms: Sequence[Arm]) -> None:
     families: dict[tuple[object, ...], list[Arm]] = {}
     for arm in arms:
         for workload in dict.fromkeys(arm.offer.known_as if arm.offer else ()):
-            families.setdefault(workload, []).append(arm)
+            families.setdefault((arm.name, workload), []).append(arm)
     for family in families.values():
         for arm in family:
             arm.relatives += [

@@ -20,6 +20,7 @@ from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Operator, Value
 from autotune.graph.fuse import Function
 from autotune.network.layer import Layer, layers_of
+from autotune.network.template_tasks import layer_tasks
 from autotune.target import Target
 from autotune.task import Task, create
 from autotune.utils.check import Check
@@ -39,7 +40,8 @@ class Offer:
             kernel may see a value in another shape of as many elements.
         prepared: operators that are applied once, ahead of time, to operands whose numbers are
             known; the kernel takes the results.
-        aliases: other workloads, of logs from elsewhere, whose records fit the template's knobs.
+        aliases: other workloads, of logs from elsewhere, whose records fit the template's knobs;
+            those of TVM's templates for the operator are known without.
     """
 
     template: str
@@ -191,21 +193,24 @@ def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
             offer = entry.offer(layer) if whole or function.cut(count) is not None else None
             if offer is not None:
                 _check_offer(offer, layer)
-                alone = entry.offer(layers[-1][1])
-                found.append(_of_function(function, offer, count, alone, target))
+                found.append(_of_function(function, offer, count, entry, layers[-1][1]))
                 break
     return found
 
 
 def _of_function(
-    function: Function, offer: Offer, nodes: int, alone: Offer | None, target: Target
+    function: Function, offer: Offer, nodes: int, entry: Entry, layer: Layer
 ) -> FunctionOffer:
+    """Return what a template does of a function; ``layer`` is the operator alone."""
+    target, alone = layer.target, entry.offer(layer)
     place: dict[Value, int] = {value: i for i, value in enumerate(function.graph.inputs)}
     task = create(offer.template, offer.args, target)
     known = _spellings(task)
     if alone is not None and alone.template == offer.template:
         known += _spellings(Task(alone.template, alone.args, target))
     known += offer.aliases
+    tasks = layer_tasks(layer.op, layer.inputs, layer.result.dtype, target)
+    known += [(each.name, *each.args) for each in tasks]
     return FunctionOffer(
         task,
         nodes,

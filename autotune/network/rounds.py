@@ -52,34 +52,39 @@ class Rounds:
         self._at_once = max(1, min(_MOST_AT_ONCE, fit))
         self._under_way: dict[Future[None], tuple[Tuned, Arm]] = {}
 
-    def run(self, may_go_on: Callable[[], bool]) -> None:
-        """Make rounds as long as they may begin, and there is anything left to try.
+    def run(self, left_s: Callable[[], float]) -> None:
+        """Make rounds as long as there is time, and anything left to try.
+
+        A round whose time runs out ends with the trials that ended until then.
+
+        Args:
+            left_s: seconds that are left.
 
         Raises:
             RecordError: the log cannot be written; trials would be lost.
         """
         if self._at_once == 1:
-            while may_go_on() and (found := next_arm(self._tuned)) is not None:
-                self._round(*found)
+            while (seconds := left_s()) > 0 and (found := next_arm(self._tuned)) is not None:
+                self._round(*found, seconds)
                 self._on_round(*found)
             return
         with ThreadPoolExecutor(self._at_once, "autotune-network") as pool:
             try:
-                while self._begin(pool, may_go_on) or self._under_way:
+                while self._begin(pool, left_s) or self._under_way:
                     self._end_one()
             finally:
                 for _, arm in self._under_way.values():
                     arm.run.halt("the tuning of the network ended")
 
-    def _begin(self, pool: ThreadPoolExecutor, may_go_on: Callable[[], bool]) -> bool:
+    def _begin(self, pool: ThreadPoolExecutor, left_s: Callable[[], float]) -> bool:
         """Begin as many rounds as may be under way; return whether there was one to begin."""
         begun = False
-        while len(self._under_way) < self._at_once and may_go_on():
+        while len(self._under_way) < self._at_once and (seconds := left_s()) > 0:
             found = next_arm(self._tuned)
             if found is None:
                 break
             begun = found[1].busy = True
-            future = pool.submit(partial(copy_context().run, self._round, *found))
+            future = pool.submit(partial(copy_context().run, self._round, *found, seconds))
             self._under_way[future] = found
         return begun
 
@@ -92,9 +97,9 @@ class Rounds:
             future.result()
             self._on_round(one, arm)
 
-    def _round(self, one: Tuned, arm: Arm) -> None:
+    def _round(self, one: Tuned, arm: Arm, timeout_s: float) -> None:
         try:
-            arm.advance(self._session, self._trials(arm), time.monotonic)
+            arm.advance(self._session, self._trials(arm), timeout_s, time.monotonic)
         except RecordError:
             raise
         except AutotuneError as error:

@@ -1,22 +1,32 @@
-"""The tasks of a network for hand-written templates: each layer that one of them implements."""
+"""The tasks of a network for templates, as TVM's `extract_from_program` lists them.
+
+Names and arguments are those of TVM's logs, so that a log of either serves both.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from autotune.errors import GraphError, TemplateError
-from autotune.graph import Graph, Node, ops
+from autotune.graph import Graph, Operator, TensorType, Value, ops
 from autotune.graph.passes import RELAY_TEMPLATES
 from autotune.target import Target
 from autotune.task import Task, create
 from autotune.task.template import TASK_TABLE
 from autotune.utils.check import Check
 
+logger = logging.getLogger("autotune")
+
+# Sizes of filters for which TVM has a task of Winograd's; rows from which on a batch is large.
+_WINOGRAD, _LARGE_BATCH = range(3, 8), 32
+
 
 @dataclass(frozen=True)
 class LayerTask:
-    """What a layer is to a template.
+    """What a layer is to a template, under TVM's names: the workload of its logs.
 
     Attributes:
         name: of the template.
@@ -24,7 +34,7 @@ class LayerTask:
     """
 
     name: str
-    args: tuple[int | tuple[int, ...], ...]
+    args: tuple[Any, ...]
 
 
 def template_tasks(
@@ -35,7 +45,8 @@ def template_tasks(
 ) -> tuple[list[Task], list[int]]:
     """Return a task for each distinct layer that a registered template implements.
 
-    They are in the order in which layers run; beside them, how many layers each stands for.
+    They are in the order in which layers run; beside them, how many layers each stands for. There
+    are several tasks of a layer where TVM has several templates for it.
 
     Args:
         graph: the network.
@@ -54,9 +65,9 @@ def template_tasks(
     simpler = RELAY_TEMPLATES(graph.bind({} if params is None else params))
     found: dict[LayerTask, int] = {}
     for node in simpler.nodes:
-        layer = layer_task(node, "cuda" if chosen.backend.on_gpu else "cpu")
-        if layer is not None and (operators is None or node.op.name in operators):
-            found[layer] = found.get(layer, 0) + 1
+        if operators is None or node.op.name in operators:
+            for layer in layer_tasks(node.op, node.inputs, node.outputs[0].dtype, chosen):
+                found[layer] = found.get(layer, 0) + 1
     known = {layer: count for layer, count in found.items() if layer.name in TASK_TABLE}
     if found and not known:
         names = ", ".join(dict.fromkeys(layer.name for layer in found))
@@ -64,38 +75,78 @@ def template_tasks(
             f"extract_from_program: no template is registered of {names}; "
             "`import autotune.templates` registers those that come with autotune"
         )
-    tasks = [create(layer.name, layer.args, chosen) for layer in known]
-    return tasks, list(known.values())
+    made = [(task, count) for layer, count in known.items() if (task := _created(layer, chosen))]
+    return [task for task, _ in made], [count for _, count in made]
 
 
-def layer_task(node: Node, kind: str) -> LayerTask | None:
-    """Return the task of a layer, or None if no template has its form.
+def _created(layer: LayerTask, target: Target) -> Task | None:
+    """Return the task of a layer; None, and a warning, where its template refuses it."""
+    try:
+        return create(layer.name, layer.args, target)
+    except TemplateError as error:
+        logger.warning("extract_from_program: no task of %s%s: %s", layer.name, layer.args, error)
+        return None
+
+
+def layer_tasks(
+    op: Operator, inputs: Sequence[Value], dtype: str, target: Target
+) -> list[LayerTask]:
+    """Return the tasks of a layer, as TVM names them; templates may be there for some.
 
     Args:
-        node: of the network.
-        kind: ``"cuda"`` or ``"cpu"``.
+        op: the operator.
+        inputs: what it is applied to.
+        dtype: of its result.
+        target: what for.
     """
-    match node.op:
-        case ops.Conv2d() as op:
-            return _convolution(node, op, kind)
+    on_gpu = target.backend.on_gpu
+    match op:
+        case ops.Conv2d() if op.data_layout == "NCHW":
+            return _convolution(op, inputs, dtype, on_gpu)
         case ops.Dense():
-            data, weight = (value.shape for value in node.inputs)
-            return LayerTask(f"te/dense.{kind}", (data[0], weight[0], weight[1]))
-    return None
+            return _dense(inputs, dtype, on_gpu)
+    return []
 
 
-def _convolution(node: Node, op: ops.Conv2d, kind: str) -> LayerTask | None:
-    data, weight = (value.type for value in node.inputs)
+def _tensors(values: Sequence[Value]) -> tuple[tuple[str, tuple[int, ...], str], ...]:
+    return tuple([("TENSOR", value.shape, value.dtype) for value in values])
+
+
+def _convolution(
+    op: ops.Conv2d, inputs: Sequence[Value], dtype: str, on_gpu: bool
+) -> list[LayerTask]:
+    data, weight = (value.type for value in inputs)
     (top, bottom), (left, right) = op.sides
-    plain = op.data_layout == "NCHW" and op.holes == (1, 1) and data.dtype == "float32"
-    if not plain or (top, left) != (bottom, right):
-        return None
-    n, ci, h, w = data.shape
-    co, _, kh, kw = weight.shape
-    if op.groups == 1:
-        shape = (n, h, w, co, ci, kh, kw, op.steps, (top, left))
-        return LayerTask(f"conv2d_nchw.{kind}", shape)
-    if op.is_depthwise(data, weight):
-        depthwise = (n, h, w, ci, 1, kh, kw, op.steps, (top, left))
-        return LayerTask(f"te/depthwise_conv2d_nchw.{kind}", depthwise)
-    return None
+    args = (*_tensors(inputs), op.steps, (top, left, bottom, right), op.holes)
+    depthwise = op.is_depthwise(data, weight)
+    if not on_gpu:
+        blocked = (*args, "NCHW", "NCHW", dtype)
+        if depthwise:
+            return [LayerTask("depthwise_conv2d_NCHWc.x86", blocked)]
+        return [LayerTask("conv2d_NCHWc.x86", blocked)] if op.groups == 1 else []
+    if depthwise:
+        return [LayerTask("depthwise_conv2d_nchw.cuda", (*args, dtype))]
+    if op.groups > 1:
+        return [LayerTask("group_conv2d_nchw.cuda", (*args, op.groups, dtype))]
+    found = [LayerTask("conv2d_nchw.cuda", (*args, dtype))]
+    if _suits_winograd(op, weight):
+        found.append(LayerTask("conv2d_nchw_winograd.cuda", (*args, dtype)))
+    return found
+
+
+def _suits_winograd(op: ops.Conv2d, weight: TensorType) -> bool:
+    """Return TVM's rule for Winograd's convolution on a GPU."""
+    rows, columns = weight.shape[2:]
+    moves = {*op.steps, *op.holes}
+    return rows == columns and rows in _WINOGRAD and moves == {1}
+
+
+def _dense(inputs: Sequence[Value], dtype: str, on_gpu: bool) -> list[LayerTask]:
+    args = (*_tensors(inputs), None, dtype)
+    if not on_gpu:
+        names = ["dense_nopack.x86", "dense_pack.x86"]
+    elif inputs[0].shape[0] < _LARGE_BATCH:
+        names = ["dense_small_batch.gpu"]
+    else:
+        names = ["dense_small_batch.gpu", "dense_large_batch.gpu"]
+    return [LayerTask(name, args) for name in names]

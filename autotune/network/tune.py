@@ -8,7 +8,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,25 +17,25 @@ from autotune.errors import AutotuneError, GraphError, RecordError
 from autotune.graph import Graph, digest
 from autotune.measure import Session, measure_option
 from autotune.network.arms import Arm, Tuned, tuned_functions
+from autotune.network.budget import Budget
 from autotune.network.choice import RULE, Choice
 from autotune.network.compile import simplify_graph
-from autotune.network.compiled import CompiledNetwork
+from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.history_choice import History
-from autotune.network.program_race import Raced, race, seconds_of_functions
+from autotune.network.program_race import LEAST_ROUNDS, Raced, race, seconds_of_functions
 from autotune.network.rounds import Rounds
 from autotune.network.tuning_log import NetworkLog, write_note
 from autotune.network.variants import Variants
 from autotune.network.whole_race import Compared, compare, race_whole
-from autotune.runtime.device import device
+from autotune.runtime.device import Device, device
 from autotune.target import Target
 from autotune.utils.check import Check
 
 logger = logging.getLogger("autotune")
 
-# Part of the time that is kept for compiling finalists and for their race.
-_FOR_THE_RACE = 0.15
-# Runs of the untuned network by which its functions are judged.
-_UNTUNED_RUNS = 5
+# Runs of the untuned network by which its functions are judged; how many times as long as that,
+# and compiling it, the same is expected to take for finalists.
+_UNTUNED_RUNS, _AS_LONG = 5, 2
 # Finalists of each way of a function, and of a function in all.
 _OF_EACH_WAY, _FINALISTS = 3, 4
 
@@ -102,7 +102,8 @@ def tune_network(
         network: a graph, or a module or function of `autotune.tvm.relay`.
         params: numbers of its parameters, by name.
         target: what for; its device must be here.
-        budget_s: seconds in all, of which the last tenths are for the race.
+        budget_s: seconds in all, of which the last tenths are for the race. They are kept to a
+            second or so, unless compiling the network alone takes longer.
         log: a file of this network, or of several.
         option: who builds and runs, see `measure_option`, or a `Session`; by default this machine.
         on_round: told after each round; by default a line is printed.
@@ -117,12 +118,10 @@ def tune_network(
     check.path("log", log)
     if on_round is not None:
         check.function("on_round", on_round)
-    chosen = Target(target)
+    chosen, budget = Target(target), Budget(float(budget_s))
     graph = simplify_graph(graph_of(network).bind({} if params is None else params))
-    known = NetworkLog.read(log)
-    name = digest(graph)
-    tuning = _Tuning(graph, chosen, known, name, float(budget_s), on_round)
-    if tuning.left_s() <= 0 or not tuning.tune(option, seed):
+    tuning = _Tuning(graph, chosen, NetworkLog.read(log), budget, on_round)
+    if budget.left_s() <= 0 or not tuning.tune(option, seed):
         return tuning.compiled(History(log))
     return tuning.raced(History(log))
 
@@ -150,26 +149,17 @@ class _Tuning:
         graph: Graph,
         target: Target,
         log: NetworkLog,
-        name: str,
-        budget_s: float,
+        budget: Budget,
         on_round: Callable[[Progress], None] | None,
     ) -> None:
         self.variants = Variants(graph, target)
         self.target = target
         self.log = log
-        self.name = name
-        self.budget_s = budget_s
+        self.name = digest(graph)
+        self.budget = budget
         self.on_round = on_round
-        self._before_s = log.spent_s(name)
-        self._began = time.monotonic()
-
-    def elapsed_s(self) -> float:
-        """Return the seconds spent, those of earlier calls included."""
-        return self._before_s + time.monotonic() - self._began
-
-    def left_s(self) -> float:
-        """Return the seconds that are left."""
-        return self.budget_s - self.elapsed_s()
+        self._untuned_run_s = 0.0
+        budget.before_s = log.spent_s(self.name)
 
     # ---- trials
 
@@ -183,12 +173,11 @@ class _Tuning:
             tuned = tuned_functions(self.variants.functions, self.target, self.log, seed, untuned)
             fixed_s = sum(untuned_s.values()) - sum(each.calls * each.untuned_s for each in tuned)
             rounds = Rounds(tuned, session, self.target, partial(self._tell, tuned, fixed_s))
-            until = (1 - _FOR_THE_RACE) * self.budget_s
-            rounds.run(lambda: self.elapsed_s() < until)
+            rounds.run(self.budget.left_for_trials_s)
         except KeyboardInterrupt:
             logger.warning(
                 "interrupted after %.0f s; the network is compiled with what was found until now, "
-                "and the same call goes on", self.elapsed_s(),
+                "and the same call goes on", self.budget.elapsed_s(),
             )  # fmt: skip
         finally:
             self._note_time()
@@ -198,9 +187,12 @@ class _Tuning:
 
     def _untuned_s(self) -> dict[str, float]:
         """Return what each function takes untuned, all its calls together, by its signature."""
+        begun = time.monotonic()
         instance = self.variants.of({}).instance()
         instance.run()  # a first run maps memory
         samples = [seconds_of_functions(instance) for _ in range(_UNTUNED_RUNS)]
+        self.budget.keep_for_the_race(_AS_LONG * (time.monotonic() - begun))
+        self._untuned_run_s = statistics.median(sum(each.values()) for each in samples)
         self._note_time()
         return {key: statistics.median(each[key] for each in samples) for key in samples[0]}
 
@@ -212,13 +204,14 @@ class _Tuning:
         trials = sum(each.trials for each in tuned)
         self.on_round(
             Progress(
-                self.elapsed_s(), self.budget_s, one.function.name, arm.name, trials, total,
-                one.seconds,
+                self.budget.elapsed_s(), self.budget.seconds, one.function.name, arm.name, trials,
+                total, one.seconds,
             )
         )  # fmt: skip
 
     def _note_time(self) -> None:
-        write_note(self.log.path, {"network": self.name, "spent_s": round(self.elapsed_s(), 3)})
+        spent = round(self.budget.elapsed_s(), 3)
+        write_note(self.log.path, {"network": self.name, "spent_s": spent})
 
     # ---- the end
 
@@ -259,26 +252,22 @@ class _Tuning:
             found[function.signature] = [*({first.key: first} | field | last).values()]
         return found
 
-    def _race(self, finalists: Mapping[str, list[Choice]]) -> None:
+    def _race(self, finalists: Mapping[str, Sequence[Choice]]) -> None:
         """Race, and log who won."""
-        most = max(map(len, finalists.values()), default=0)
-        if not most:
+        if not finalists:
             return
-        where = device(self.target)
-        instances = [
-            self.variants.of(
-                {key: field[min(rank, len(field) - 1)] for key, field in finalists.items()}
-            ).instance(where)
-            for rank in range(most)
-        ]
-        raced = race(finalists, instances, self.left_s)
+        where, left_s = device(self.target), self.budget.left_s
+        instances = self._entrants(finalists, where)
+        field = {key: each[: len(instances)] for key, each in finalists.items()}
+        raced = race(field, instances, left_s)
         compared: list[Compared] = []
-        if self.target.backend.on_gpu:
+        if self.target.backend.on_gpu and left_s() > 0:
             winners, compared = race_whole(
-                raced, lambda choices: self.variants.of(choices).instance(where), self.left_s
+                raced, lambda choices: self.variants.of(choices).instance(where), left_s
             )
             raced = [replace(each, winner=winners[each.signature]) for each in raced]
-            self._race_branches(winners)
+            if left_s() > 0:
+                self._race_branches(winners)
         for each in raced:
             mine = [
                 [one.key, one.seconds, one.against_s]
@@ -287,6 +276,26 @@ class _Tuning:
             ]
             self._log(each, {"in_whole": mine} if mine else {})
         self._note_time()
+
+    def _entrants(
+        self, finalists: Mapping[str, Sequence[Choice]], where: Device
+    ) -> list[NetworkInstance]:
+        """Return networks of the first finalists of all functions, of the second, and so on.
+
+        The untuned and the fastest trials are there in any case; others as long as there is time
+        to compile them, and to run all as often as a race takes at least.
+        """
+        instances: list[NetworkInstance] = []
+        longest_s = 0.0
+        for rank in range(max(map(len, finalists.values()))):
+            needed_s = longest_s + LEAST_ROUNDS * (rank + 1) * self._untuned_run_s
+            if rank > 1 and self.budget.left_s() < needed_s:
+                break
+            begun = time.monotonic()
+            mine = {key: field[min(rank, len(field) - 1)] for key, field in finalists.items()}
+            instances.append(self.variants.of(mine).instance(where))
+            longest_s = max(longest_s, time.monotonic() - begun)
+        return instances
 
     def _race_branches(self, choices: Mapping[str, Choice]) -> None:
         """Let the network run with its kernels side by side, and note whether that is faster."""

@@ -28,7 +28,13 @@ from autotune.task.kinds import (
 )
 from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.task import Task, create
-from autotune.task.template import TASK_TABLE, TaskTemplate, register, template
+from autotune.task.template import (
+    TASK_TABLE,
+    TaskTemplate,
+    register,
+    register_operator,
+    template,
+)
 from autotune.task.template_config import Choice, TemplateConfig
 from autotune.task.topi_integration import (
     deserialize_args,
@@ -72,6 +78,7 @@ __all__ = [
     "get_config",
     "get_workload",
     "register",
+    "register_operator",
     "register_topi_compute",
     "register_topi_schedule",
     "serialize_args",

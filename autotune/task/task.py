@@ -104,7 +104,7 @@ class Task:
         Raises:
             WorkloadError: no template of this name was registered.
         """
-        return function_of(find_template(self.name), self.name)
+        return function_of(find_template(self.name), self.name, self.args)
 
     @cached_property
     def config_space(self) -> ConfigSpace:
@@ -257,7 +257,8 @@ class Task:
 
     def __reduce__(self) -> tuple[Callable[..., Task], tuple[object, ...]]:
         entry = TASK_TABLE.get(self.name)
-        module = getattr(entry and (entry.fcustomized or entry.fcompute), "__module__", None)
+        function = entry and (entry.fcustomized or entry.fcompute or entry.foperator)
+        module = getattr(function, "__module__", None)
         host = None if self.target_host is None else str(self.target_host)
         target = None if self.target is None else str(self.target)
         return _restored, (self.name, self.args, target, host, module)

@@ -7,7 +7,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
 from autotune.errors import InstantiationError, SpaceError, TemplateError
@@ -30,17 +30,22 @@ _CHECK = Check(TemplateError, "template")
 
 @dataclass
 class TaskTemplate:
-    """What computes a task: one customized function, or a compute and a schedule half.
+    """What computes a task: one customized function, a compute and a schedule half, or both.
+
+    Arguments that begin with a tensor are those of an operator: the halves take them where there
+    are both, else `foperator`. All others are the customized function's.
 
     Attributes:
         fcustomized: takes the arguments, returns a schedule and its tensors, or a source kernel.
         fcompute: takes a configuration and the arguments, returns output tensors.
         fschedule: takes a configuration and the output tensors, returns a schedule.
+        foperator: takes an operator's arguments, tensors first; returns what `fcustomized` does.
     """
 
     fcustomized: Function | None = None
     fcompute: Function | None = None
     fschedule: Function | None = None
+    foperator: Function | None = None
 
 
 TASK_TABLE: dict[str, TaskTemplate] = {}
@@ -95,10 +100,38 @@ def register(name: str, func: Function | None = None, override: bool = False) ->
                 f"Customized func is already registered for task {name!r} (by {_where(entry)}); "
                 f"choose another name, or delete TASK_TABLE[{name!r}] first"
             )
-        TASK_TABLE[name] = TaskTemplate(function, entry.fcompute, entry.fschedule)
+        TASK_TABLE[name] = replace(entry, fcustomized=function)
         return function
 
     return decorate if func is None else decorate(func)
+
+
+def register_operator(name: str) -> Callable[[F], F]:
+    """Make a function the template of a task whose arguments begin with tensors.
+
+    So TVM's tasks of operators have them. Tensors come as placeholders. A name may have another
+    function for arguments that are plain numbers, see `template`.
+
+        @register_operator("conv2d_nchw.cuda")
+        def conv2d(data, kernel, strides, padding, dilation, out_dtype): ...
+
+    Raises:
+        TemplateError: the name is taken.
+    """
+    _CHECK.text("name", name, "conv2d_nchw.cuda")
+
+    def decorate(function: F) -> F:
+        _CHECK.function("func", function)
+        entry = TASK_TABLE.get(name, TaskTemplate())
+        if entry.foperator is not None and not may_replace(entry.foperator, function):
+            raise TemplateError(
+                f"task {name!r} has a function for tensors already; choose another name, or "
+                f"delete TASK_TABLE[{name!r}] first"
+            )
+        TASK_TABLE[name] = replace(entry, foperator=function)
+        return function
+
+    return decorate
 
 
 @overload

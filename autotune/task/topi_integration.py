@@ -7,7 +7,7 @@ the schedule, called later with outputs that may have other operators behind the
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 from autotune.errors import TemplateError
@@ -89,20 +89,36 @@ def deserialize_args(args: Iterable[object]) -> list[object]:
     return [_tensor(arg) if _is_tensor(arg) else arg for arg in args]
 
 
-def function_of(entry: TaskTemplate, name: str) -> Function:
-    """Return the one function that runs a template: its own, or its two halves in turn.
+def function_of(entry: TaskTemplate, name: str, args: Sequence[object]) -> Function:
+    """Return the one function that runs a template with such arguments: see `TaskTemplate`.
 
     Raises:
         TemplateError: a half is missing.
     """
-    if entry.fcustomized is not None:
+    halves = entry.fcompute is not None and entry.fschedule is not None
+    if args and _is_tensor(args[0]) and not halves and entry.foperator is not None:
+        return _with_placeholders(entry.foperator)
+    if entry.fcustomized is not None and not (halves and args and _is_tensor(args[0])):
         return entry.fcustomized
     if entry.fcompute is None or entry.fschedule is None:
+        if entry.foperator is not None:
+            raise TemplateError(
+                f"task {name!r} takes arguments that begin with a tensor, as TVM's operators do; "
+                f"got {shown(args)}"
+            )
         missing = "schedule" if entry.fschedule is None else "compute"
         raise TemplateError(
             f"task {name!r} has no {missing} half; register it with register_topi_{missing}"
         )
     return functools.partial(_run_halves, entry.fcompute, entry.fschedule, name)
+
+
+def _with_placeholders(function: Function) -> Function:
+    @functools.wraps(function)
+    def run(*args: object) -> object:
+        return function(*deserialize_args(args))
+
+    return run
 
 
 def _run_halves(
@@ -122,7 +138,7 @@ def _config(workload: Workload) -> Config:
     name, *args = workload
     entry = TASK_TABLE[name]
     whole = entry.fcustomized or (entry.fcompute and entry.fschedule)
-    call = Call(function_of(entry, name), args) if whole else None
+    call = Call(function_of(entry, name, args), args) if whole else None
     context = DispatchContext.current
     config = context.query(Target.current(), workload, call.attempt if call else None)
     if call is not None and isinstance(config, ConfigEntity | PointRun):

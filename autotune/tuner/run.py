@@ -97,6 +97,8 @@ class Run:
         self._host_note = ""
         self._started = time.monotonic()
         self._began = math.inf
+        # When the `advance` that is under way ends; trials that then run are its next ones.
+        self._until = math.inf
 
     def resume(self, records: Records, retry: bool = False, keep_older: bool = False) -> None:
         """Learn from an earlier run of the same workload, as if it had just been measured."""
@@ -133,12 +135,30 @@ class Run:
             result = self._report()
         return result
 
-    def advance(self, session: Session, trials: int, reproducible: bool = False) -> list[Pair]:
+    @property
+    def over(self) -> bool:
+        """Whether a reason to stop was met: there are no more trials."""
+        return bool(self._why)
+
+    def advance(
+        self,
+        session: Session,
+        trials: int,
+        reproducible: bool = False,
+        timeout_s: float | None = None,
+    ) -> list[Pair]:
         """Measure so many trials more; fewer where a reason to stop is met, and then none.
+
+        Args:
+            session: builds and runs.
+            trials: how many.
+            reproducible: as of `Tuner.tune`.
+            timeout_s: seconds after which trials under way are left for the next call.
 
         Returns:
             The trials in the order in which they were proposed.
         """
+        self._until = math.inf if timeout_s is None else time.monotonic() + timeout_s
         self._begin()
         if not self._wants_more():
             return []
@@ -231,8 +251,9 @@ class Run:
         first_report = min(max(line.capacity, FIRST_REPORT), self.stop.n_trial)
         while self.measured < most and self._may_go_on():
             self._fill(line, most, whole_batches)
-            if not line.outstanding:  # nothing proposed that can run
-                self._why = self._why or self._screening.end(self.measured) or _EXHAUSTED
+            if not line.outstanding:
+                if time.monotonic() < self._until:  # nothing proposed that can run
+                    self._why = self._why or self._screening.end(self.measured) or _EXHAUSTED
                 break
             pairs = self._take(line)
             while whole_batches and line.outstanding and self._left_s() != 0:
@@ -248,7 +269,8 @@ class Run:
     def _left_s(self) -> float | None:
         """Return the seconds left of the time of the run; None where that has no end."""
         limit = self.stop.timeout_s
-        return None if limit is None else max(0.0, self._began + limit - time.monotonic())
+        end = min(self._until, math.inf if limit is None else self._began + limit)
+        return None if math.isinf(end) else max(0.0, end - time.monotonic())
 
     def _take(self, line: Pipeline) -> list[Pair]:
         """Wait for the oldest trial, room behind it, or the end of time; show those in turn."""
@@ -328,7 +350,7 @@ class Run:
         """Return whether another trial may be measured; note why not."""
         board, stop = self.scoreboard, self.stop
         board.ttl = max(0, stop.last_trial(board.best_iter) - self.measured)
-        if self._why or self.measured >= stop.n_trial:
+        if self._why or self.measured >= stop.n_trial or time.monotonic() >= self._until:
             return False
         elapsed_s, alike = time.monotonic() - self._began, self.failures.alike
         state = Progress(self.measured, board.best_iter, elapsed_s, self._fraction(), alike)

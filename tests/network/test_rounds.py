@@ -26,7 +26,7 @@ class FakeArm:
         self.run = SimpleNamespace(halt=lambda why: setattr(self, "halted", why))
         self.halted = ""
 
-    def advance(self, session, trials, clock):
+    def advance(self, session, trials, timeout_s, clock):
         assert trials == session.capacity // 2
         with self.gauge["lock"]:
             self.gauge["now"] += 1
@@ -61,7 +61,7 @@ def rounds(errors, capacity=32, mixes=True):
 
 def test_rounds_of_several_functions_are_under_way_at_once_and_never_two_of_one():
     made, arms, gauge, told = rounds([None] * 6)
-    made.run(lambda: True)
+    made.run(lambda: 1.0)
     assert 2 <= gauge["most"] <= 4
     assert [arm.left for arm in arms] == [0] * 6
     assert len(told) == 24
@@ -72,33 +72,35 @@ def test_who_cannot_mix_tasks_gets_one_at_a_time():
     made, arms, _, told = rounds([None] * 3, mixes=False)
     for arm in arms:
         arm.busy = False
-        arm.advance = lambda session, trials, clock, arm=arm: setattr(arm, "exhausted", True)
-    made.run(lambda: True)
+        arm.advance = lambda session, trials, timeout_s, clock, arm=arm: setattr(
+            arm, "exhausted", True
+        )
+    made.run(lambda: 1.0)
     assert len(told) == 3
 
 
 def test_a_way_that_cannot_be_measured_is_left_and_a_log_that_cannot_be_written_ends_it():
     made, arms, _, _ = rounds([None, MeasureError("no"), None])
-    made.run(lambda: True)
+    made.run(lambda: 1.0)
     assert arms[1].exhausted
     assert [arms[0].left, arms[2].left] == [0, 0]
     made, arms, _, _ = rounds([None, RecordError("disk full"), None, None, None, None])
     with pytest.raises(RecordError, match="disk full"):
-        made.run(lambda: True)
+        made.run(lambda: 1.0)
     assert any(arm.left for arm in arms if arm.error is None)
 
 
 def test_an_interrupt_halts_what_is_under_way():
     made, arms, _, _ = rounds([None] * 4)
-    asked = iter([True] * 3)
+    asked = iter([1.0] * 3)
 
-    def may_go_on():
-        if not next(asked, False):
+    def left_s():
+        if not (seconds := next(asked, 0)):
             raise KeyboardInterrupt
-        return True
+        return seconds
 
     with pytest.raises(KeyboardInterrupt):
-        made.run(may_go_on)
+        made.run(left_s)
     assert sum(bool(arm.halted) for arm in arms) == 3
 
 

@@ -243,9 +243,9 @@ def test_relatives_try_what_is_best_of_each_other_and_the_default_first(tmp_path
     assert one in two.relatives
     assert not set(one.relatives) & {first.arms[-1], second.arms[-1]}
     with Session() as session:
-        one.advance(session, 3, time.monotonic)
+        one.advance(session, 3, 60, time.monotonic)
         assert one.run.best_candidates(9)
-        two.advance(session, 2, time.monotonic)
+        two.advance(session, 2, 60, time.monotonic)
     tried = [inp.config for inp, _ in NetworkLog.read(tmp_path / "l").templates]
     mine = [each.key for each in tried[:3]]
     assert one.offer.task.default().key in mine

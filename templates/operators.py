@@ -1,0 +1,174 @@
+"""Templates under the names of TVM's, with the arguments that operators have in its logs.
+
+    extract_from_program(module, params, "cuda")[0].args
+    # (("TENSOR", (1, 3, 224, 224), "float32"), ("TENSOR", (64, 3, 7, 7), "float32"),
+    #  (2, 2), (3, 3, 3, 3), (1, 1), "float32")
+
+The kernels and their knobs are ours. Records with the knobs that TVM's templates have, such as
+those that it published, replay by the tensor expressions that have the same knobs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autotune import SourceKernel, get_config, te, topi
+from autotune.errors import TemplateError
+from autotune.task import register_operator
+
+from . import source, source_windows, te_conv2d, te_gemm, te_winograd
+from .te_common import Scheduled
+
+Pair = tuple[int, int]
+Sides = tuple[int, int, int, int]
+Made = SourceKernel | Scheduled
+# Knobs by which a configuration of TVM's templates is known.
+_TILED, _OF_FLOAT = "tile_f", "float32"
+
+
+def _extents(data: te.Tensor, kernel: te.Tensor) -> tuple[int, int, int, int, int, int, int]:
+    """Return n, h, w, co, ci, kh and kw of a convolution NCHW."""
+    n, ci, h, w = topi.utils.get_const_tuple(data.shape)
+    co, _, kh, kw = topi.utils.get_const_tuple(kernel.shape)
+    return n, h, w, co, ci, kh, kw
+
+
+def _by_tiles(data: te.Tensor) -> bool:
+    """Return whether the tensor expression is asked for: by TVM's knobs, or by a dtype."""
+    return data.dtype != _OF_FLOAT or _TILED in get_config()
+
+
+def _plain(template: Any) -> Any:
+    """Return the function of a template, to be run with the configuration that is current."""
+    return template.__wrapped__
+
+
+@register_operator("conv2d_nchw.cuda")
+def conv2d_nchw_cuda(
+    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    out_dtype: str = _OF_FLOAT,
+) -> Made:  # fmt: skip
+    """Convolve images NCHW by filters OIHW."""
+    if _by_tiles(data):
+        conv = topi.nn.conv2d_nchw(data, kernel, strides, padding, dilation, out_dtype)
+        return te_conv2d.on_gpu(data, kernel, conv, te_conv2d.CUDA_REDUCTION)
+    made: Made = _plain(source.conv2d_nchw_cuda)(
+        *_extents(data, kernel), strides, padding, dilation=dilation
+    )
+    return made
+
+
+@register_operator("group_conv2d_nchw.cuda")
+def group_conv2d_nchw_cuda(
+    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair, groups: int,
+    out_dtype: str = _OF_FLOAT,
+) -> SourceKernel:  # fmt: skip
+    """Convolve images NCHW by filters of each group of channels."""
+    del out_dtype
+    made: SourceKernel = _plain(source.conv2d_nchw_cuda)(
+        *_extents(data, kernel), strides, padding, dilation=dilation, groups=groups
+    )
+    return made
+
+
+@register_operator("depthwise_conv2d_nchw.cuda")
+def depthwise_conv2d_nchw_cuda(
+    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    out_dtype: str = _OF_FLOAT,
+) -> Made:  # fmt: skip
+    """Convolve each channel of images NCHW by filters of its own."""
+    if _by_tiles(data):
+        conv = topi.nn.depthwise_conv2d_nchw(data, kernel, strides, padding, dilation, out_dtype)
+        return te_conv2d.on_gpu(data, kernel, conv, {})
+    n, c, h, w = topi.utils.get_const_tuple(data.shape)
+    _, multiplier, kh, kw = topi.utils.get_const_tuple(kernel.shape)
+    made: Made = _plain(source_windows.depthwise_conv2d_cuda)(
+        n, h, w, c, multiplier, kh, kw, strides, padding, dilation=dilation
+    )
+    return made
+
+
+@register_operator("conv2d_NCHWc.x86")
+def conv2d_nchwc_x86(
+    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    layout: str = "NCHW", out_layout: str = "NCHW", out_dtype: str = _OF_FLOAT,
+) -> Made:  # fmt: skip
+    """Convolve images NCHW on a CPU; blocks of channels are the kernel's own affair."""
+    del layout, out_layout
+    even = padding[:2] == padding[2:] and set(dilation) == {1}
+    if data.dtype != _OF_FLOAT or not even:
+        conv = topi.nn.conv2d_nchw(data, kernel, strides, padding, dilation, out_dtype)
+        return te_conv2d.on_cpu(data, kernel, conv)
+    made: Made = _plain(source.conv2d_nchw_cpu)(*_extents(data, kernel), strides, padding[:2])
+    return made
+
+
+@register_operator("depthwise_conv2d_NCHWc.x86")
+def depthwise_conv2d_nchwc_x86(
+    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    layout: str = "NCHW", out_layout: str = "NCHW", out_dtype: str = _OF_FLOAT,
+) -> Scheduled:  # fmt: skip
+    """Convolve each channel of images NCHW by filters of its own on a CPU."""
+    del layout, out_layout
+    conv = topi.nn.depthwise_conv2d_nchw(data, kernel, strides, padding, dilation, out_dtype)
+    return te_conv2d.depthwise_on_cpu(data, kernel, conv)
+
+
+def _product(data: te.Tensor, weight: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    return data, weight, topi.nn.matmul(data, weight, transpose_b=True)
+
+
+@register_operator("dense_small_batch.gpu")
+def dense_small_batch_gpu(
+    data: te.Tensor, weight: te.Tensor, bias: None = None, out_dtype: str | None = None
+) -> Scheduled:
+    """Apply a dense layer to few rows: data [batch, in] by the transpose of weight [out, in]."""
+    del bias, out_dtype
+    return te_gemm.schedule_cuda(*_product(data, weight))
+
+
+@register_operator("dense_large_batch.gpu")
+def dense_large_batch_gpu(
+    data: te.Tensor, weight: te.Tensor, bias: None = None, out_dtype: str | None = None
+) -> SourceKernel:
+    """Apply a dense layer to many rows, with weights that are laid out [in, out]."""
+    del bias, out_dtype
+    (m, k), (n, _) = map(topi.utils.get_const_tuple, (data.shape, weight.shape))
+    made: SourceKernel = _plain(source.gemm_nn_cuda)(m, n, k, data.dtype)
+    return made
+
+
+@register_operator("dense_nopack.x86")
+def dense_nopack_x86(
+    data: te.Tensor, weight: te.Tensor, bias: None = None, out_dtype: str | None = None
+) -> Scheduled:
+    """Apply a dense layer on a CPU: data [batch, in] by the transpose of weight [out, in]."""
+    del bias, out_dtype
+    return te_gemm.schedule_cpu(*_product(data, weight))
+
+
+@register_operator("dense_pack.x86")
+def dense_pack_x86(
+    data: te.Tensor, weight: te.Tensor, bias: None = None, out_dtype: str | None = None
+) -> Made:
+    """Apply a dense layer on a CPU, with weights that are laid out [in, out]."""
+    del bias, out_dtype
+    if data.dtype != _OF_FLOAT:
+        return te_gemm.schedule_cpu(*_product(data, weight))
+    (m, k), (n, _) = map(topi.utils.get_const_tuple, (data.shape, weight.shape))
+    made: Made = _plain(source.gemm_nn_cpu)(m, n, k)
+    return made
+
+
+@register_operator("conv2d_nchw_winograd.cuda")
+def conv2d_nchw_winograd_cuda(
+    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    out_dtype: str = _OF_FLOAT,
+) -> Scheduled:  # fmt: skip
+    """Convolve by Winograd's method, with filters that were transformed ahead of time."""
+    if {*strides, *dilation} != {1}:
+        raise TemplateError(
+            "conv2d_nchw_winograd.cuda: strides and dilation must be 1, got "
+            f"{strides} and {dilation}"
+        )
+    return te_winograd.conv2d_nchw(data, kernel, padding, out_dtype)

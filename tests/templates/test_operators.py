@@ -1,0 +1,104 @@
+"""Templates called as operators of TVM are: what they compute, and what records ask for."""
+
+import numpy as np
+import pytest
+from autotune.templates import te_winograd
+
+import autotune
+from autotune import te
+from autotune.errors import TemplateError
+from autotune.graph import ops
+from autotune.target import Target
+from autotune.topi.nn.winograd import transform_fractions
+
+RNG = np.random.default_rng(0)
+
+
+def numbers(*shape):
+    return RNG.normal(size=shape).astype("float32")
+
+
+def run(task, config, arrays, shape):
+    """Builds a configuration, and returns what it computes."""
+    with task.target:
+        function = autotune.build(task.instantiate(config), target=task.target)
+    out = np.full(shape, np.nan, "float32")
+    function(*arrays, out)
+    return out
+
+
+def task_of(name, arrays, rest, target):
+    return autotune.create(name, (*[te.placeholder(a.shape) for a in arrays], *rest), target)
+
+
+EMULATED = "cuda -emulate"
+CONV = ((1, 1), (1, 1, 1, 1), (1, 1))
+UNEVEN = ((2, 1), (0, 1, 1, 0), (1, 2))
+CASES = [
+    ("conv2d_nchw.cuda", EMULATED, (1, 4, 6, 6), (4, 4, 3, 3), CONV, ("float32",)),
+    ("conv2d_nchw.cuda", EMULATED, (1, 3, 6, 7), (4, 3, 3, 3), UNEVEN, ("float32",)),
+    ("group_conv2d_nchw.cuda", EMULATED, (1, 4, 5, 5), (6, 2, 3, 3), CONV, (2, "float32")),
+    ("depthwise_conv2d_nchw.cuda", EMULATED, (1, 4, 6, 6), (4, 1, 3, 3), CONV, ("float32",)),
+    ("conv2d_NCHWc.x86", "llvm", (2, 4, 6, 6), (8, 4, 3, 3), CONV, ("NCHW", "NCHW", "float32")),
+    ("conv2d_NCHWc.x86", "llvm", (1, 4, 6, 7), (8, 4, 3, 3), UNEVEN, ("NCHW", "NCHW", "float32")),
+    (
+        "depthwise_conv2d_NCHWc.x86", "llvm", (1, 8, 6, 6), (8, 1, 3, 3), CONV,
+        ("NCHW", "NCHW", "float32"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "target", "data", "weight", "moves", "rest"), CASES)
+def test_convolutions_are_right(name, target, data, weight, moves, rest):
+    arrays = numbers(*data), numbers(*weight)
+    groups = data[1] // weight[1]
+    op = ops.Conv2d(*moves, groups)
+    want = op.reference(*[a.astype("float64") for a in arrays])
+    task = task_of(name, arrays, (*moves, *rest), target)
+    got = run(task, task.default(), arrays, want.shape)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+DENSE = ["dense_nopack.x86", "dense_pack.x86", "dense_small_batch.gpu", "dense_large_batch.gpu"]
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_dense_layers_are_right_whether_weights_are_laid_out_anew_or_not(name):
+    a, w = numbers(4, 16), numbers(8, 16)
+    target = "llvm" if name.endswith("x86") else EMULATED
+    task = task_of(name, (a, w), (None, "float32"), target)
+    packed = name in ("dense_pack.x86", "dense_large_batch.gpu")
+    given = np.ascontiguousarray(w.T) if packed else w
+    got = run(task, task.default(), (a, given), (4, 8))
+    np.testing.assert_allclose(got, a @ w.T, rtol=1e-5, atol=1e-5)
+
+
+def test_winograds_convolution_is_right_with_filters_that_were_transformed():
+    data, weight, moves = numbers(1, 3, 6, 6), numbers(4, 3, 3, 3), CONV
+    task = task_of("conv2d_nchw_winograd.cuda", (data, weight), (*moves, "float32"), EMULATED)
+    assert [*task.config_space.space_map] == [
+        "tile_b", "tile_y", "tile_x", "tile_rc", "auto_unroll_max_step", "unroll_explicit",
+    ]  # fmt: skip
+    transformed = transform(weight, te_winograd.tile_of(6))
+    want = ops.Conv2d(*moves).reference(data.astype("float64"), weight.astype("float64"))
+    got = run(
+        task, task.config_space.get(len(task.config_space) // 2), (data, transformed), want.shape
+    )
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+    assert te_winograd.tile_of(56) == 4
+    with pytest.raises(TemplateError, match="strides and dilation must be 1"):
+        task_of(
+            "conv2d_nchw_winograd.cuda", (data, weight), ((2, 2), *moves[1:], "float32"), "cuda"
+        )
+
+
+def transform(weight, tile):
+    g = np.array(transform_fractions(tile, weight.shape[-1])[2], "float64")
+    made = np.einsum("ai,ocij,bj->aboc", g, weight.astype("float64"), g)
+    return np.ascontiguousarray(made.astype("float32"))
+
+
+def test_a_dtype_that_no_hand_written_kernel_has_is_computed_by_its_tensor_expression():
+    data, weight = te.placeholder((1, 4, 6, 6), "float16"), te.placeholder((4, 4, 3, 3), "float16")
+    task = autotune.create("conv2d_nchw.cuda", (data, weight, *CONV, "float16"), Target("cuda"))
+    assert "tile_f" in task.config_space.space_map
