@@ -1,6 +1,9 @@
 """What all tests need."""
 
+import os
 import signal
+
+import pytest
 
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that; tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -11,3 +14,13 @@ def pytest_addoption(parser):
     parser.addoption(
         "--kills", type=int, default=8, help="processes that the kill campaign kills (8)"
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_devices(tmp_path_factory):
+    """Keep whatever else runs on this host from making tests wait for a device."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "AUTOTUNE_DEVICE_LOCKS" not in os.environ:
+            folder = tmp_path_factory.mktemp("devices")
+            patch.setenv("AUTOTUNE_DEVICE_LOCKS", str(folder))
+        yield

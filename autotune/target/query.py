@@ -7,6 +7,7 @@ limits must neither need PyCUDA nor leave a context behind in the process of a t
 from __future__ import annotations
 
 import ctypes
+import uuid
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,13 +23,19 @@ _ATTRIBUTES = {
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """What the driver says of one device."""
+    """What the driver says of one device.
+
+    Attributes:
+        uuid: as ``nvidia-smi -L`` prints it, of a part of a device (MIG) its own; empty where the
+            driver does not tell.
+    """
 
     name: str
     arch: str
     limits: Limits
     l2_bytes: int
     total_bytes: int
+    uuid: str = ""
 
 
 @cache
@@ -56,7 +63,9 @@ def cuda_device(index: int = 0) -> CudaDevice | None:
         sm_count=values["sm_count"],
     )
     arch = f"sm_{values['major']}{values['minor']}"
-    return CudaDevice(name.value.decode(), arch, limits, values["l2_bytes"], total.value)
+    return CudaDevice(
+        name.value.decode(), arch, limits, values["l2_bytes"], total.value, _uuid(driver, device)
+    )
 
 
 @cache
@@ -76,6 +85,15 @@ def _driver() -> ctypes.CDLL | None:
     except OSError:
         return None
     return None if driver.cuInit(0) else driver
+
+
+def _uuid(driver: ctypes.CDLL, device: ctypes.c_int) -> str:
+    value = (ctypes.c_ubyte * 16)()
+    # The second version, of driver 11.4 and later, tells parts of a device apart.
+    ask = getattr(driver, "cuDeviceGetUuid_v2", None) or getattr(driver, "cuDeviceGetUuid", None)
+    if ask is None or ask(value, device):
+        return ""
+    return f"GPU-{uuid.UUID(bytes=bytes(value))}"
 
 
 def _attribute(driver: ctypes.CDLL, device: ctypes.c_int, code: int) -> int:

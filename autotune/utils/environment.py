@@ -114,6 +114,12 @@ def lock_file() -> Path | None:
     return Path(named) if named else None
 
 
+def device_locks() -> Path | None:
+    """Return the folder of locks on devices that ``AUTOTUNE_DEVICE_LOCKS`` names, if it is set."""
+    named = os.environ.get("AUTOTUNE_DEVICE_LOCKS")
+    return Path(named) if named else None
+
+
 def host_compiler() -> str | None:
     """Return the C compiler the user asked for with ``CC``, if any."""
     return os.environ.get("CC") or None

@@ -55,5 +55,5 @@ def test_a_reply_says_what_its_time_went_into(monkeypatch):
     trials = [(r, b) for r, b in zip(replies, busy, strict=True) if isinstance(r, Ran)]
     assert trials
     for reply, seconds in trials:
-        assert list(reply.phases) == ["inputs", "load", "quiet", "time", "check", "unload"]
+        assert list(reply.phases) == ["inputs", "load", "quiet", "turn", "time", "check", "unload"]
         assert seconds == reply.phases["time"] > 0

@@ -52,7 +52,8 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], Any]) -> Any:
 
     Args:
         port: of this worker to its parent, for the events of the trial.
-        timeout_s: seconds the trial may take; waiting for the answer to an event does not count.
+        timeout_s: seconds the trial may take; waiting for the answer to an event does not count,
+            nor does what lies between the events ``"wait"`` and ``"turn"``.
         trial: called in the fork with a function that sends an event: ``speak("quiet")`` returns
             when the parent has answered, every other event at once.
 
@@ -167,6 +168,7 @@ class _Watch:
         # No event asked for: only the end of the parent is reported.
         self._poll.register(port.requests.fd, 0)
         self._died: Died | None = None
+        self._waits_since: float | None = None
 
     def wait(self, timeout_s: float) -> Any:
         deadline = time.monotonic() + timeout_s
@@ -178,7 +180,7 @@ class _Watch:
                 if "result" in message:
                     return message["result"]
                 deadline += self._pass_on(str(message["event"]))
-            left_s = 0.0 if self._died else deadline - time.monotonic()
+            left_s = 0.0 if self._died else deadline - (self._waits_since or time.monotonic())
             ready = dict(self._poll.poll(max(0.0, min(pause_s, left_s)) * 1e3))
             if self._port.requests.fd in ready:
                 os.killpg(self._pid, signal.SIGKILL)
@@ -224,11 +226,15 @@ class _Watch:
             return forged
 
     def _pass_on(self, event: str) -> float:
-        """Tell the parent of an event; return the seconds its answer took."""
+        """Tell the parent of an event; return the seconds that do not count for the trial."""
         started = time.monotonic()
         self._port.send({"event": event})
         if event == "quiet":
             self._port.receive()
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._down, b"\n")
+        if event == "wait":
+            self._waits_since = self._waits_since or started
+        elif event == "turn" and self._waits_since is not None:
+            started, self._waits_since = self._waits_since, None
         return time.monotonic() - started

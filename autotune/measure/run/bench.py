@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from autotune.errors import DeviceError
 from autotune.kernel.kernel import Argument
 from autotune.measure.check.inspection import Inspection
+from autotune.measure.exclusive.folder import NoLocks
+from autotune.measure.exclusive.lock import DeviceLock
 from autotune.measure.run.host import HostWatch
 from autotune.measure.run.jobs import RunJob
+from autotune.measure.run.turns import OPEN, TURN, WAIT
 from autotune.measure.run.values import read_values
 from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions
 from autotune.runtime.arrays.inspector import Inspector
@@ -19,6 +24,7 @@ from autotune.target import cuda_device
 # Part of the memory of a device that arguments of workloads which have no trial now may take.
 _HOST_PART, _DEVICE_PART = 8, 4
 
+Speak = Callable[[str], None]
 _Key = tuple[tuple[Argument, ...], tuple[str, ...]]
 
 
@@ -51,13 +57,38 @@ class Bench:
         device: where trials run.
         most_bytes: memory that arguments may take; those of the trial at hand take what they must.
             By default an eighth of the memory of the host, or a quarter of that of a GPU.
+        lock: of the device, see `alone`.
     """
 
-    def __init__(self, device: Device, most_bytes: int | None = None) -> None:
+    def __init__(
+        self, device: Device, most_bytes: int | None = None, lock: DeviceLock | None = None
+    ) -> None:
         self.device = device
+        self._lock = lock
         self._most_bytes = _share(device) if most_bytes is None else most_bytes
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._inspector: Inspector | None = None
+
+    @contextmanager
+    def alone(self, speak: Speak) -> Iterator[None]:
+        """Have the device to oneself inside ``with``: other programs time nothing there meanwhile.
+
+        Args:
+            speak: is told ``"wait"`` when another has it, ``"turn"`` when that is over, and
+                ``"open: "`` with the reason where it cannot be had alone.
+        """
+        with ExitStack() as held:
+            if self._lock is not None:
+                lock = self._lock.held(lambda: speak(WAIT), lambda: speak(TURN))
+                try:
+                    held.enter_context(lock)
+                except NoLocks as error:
+                    speak(f"{OPEN}{error}")
+            yield
+
+    def holds(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> bool:
+        """Return whether the values in these files are on the device already."""
+        return (args, inputs) in self._kept
 
     def inspection(self, job: RunJob) -> Inspection:
         """Return what tells right from wrong for trials with these inputs and checks."""

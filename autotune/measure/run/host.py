@@ -22,6 +22,9 @@ _SLICES_S = (1e-3, 1 / 300, 4e-3, 10e-3)
 # A delay this near to a multiple of a slice belongs to it. By chance a fifth do.
 _NEAR, _MOST_BY_CHANCE, _LEAST_DELAYS = 0.1, 0.6, 16
 
+# A shorter wait for other programs is nothing to talk of.
+_LEAST_WAIT_S = 1.0
+
 # How often to look whether threads rest by now, and how long at most.
 _REST_LOOK_S, _MOST_REST_S = 5e-4, 0.25
 
@@ -163,6 +166,7 @@ class HostMeter:
         self._lock = threading.Lock()
         self._use = HostUse()
         self._delays_s: list[float] = []
+        self._waited_s = 0.0
 
     def add(self, use: HostUse, timings: Sequence[Timing]) -> None:
         """Take note of a span in which these were timed."""
@@ -172,9 +176,22 @@ class HostMeter:
                 totals = [sample * timing.number for sample in timing.samples_s]
                 self._delays_s += [one - min(totals) for one in totals]
 
+    def wait(self, seconds: float) -> None:
+        """Take note of a wait for other programs that use the device."""
+        with self._lock:
+            self._waited_s += seconds
+
     @property
     def note(self) -> str:
-        """What disturbed the timing, in words; empty on an idle host, or where too little ran."""
+        """What disturbed the timing, or held it up, in words; empty if nothing is to be told."""
+        with self._lock:
+            waited_s = self._waited_s
+        waited = f"the device was shared: trials waited {waited_s:.3g} s for other programs"
+        return "; ".join(filter(None, [self._busy, waited if waited_s >= _LEAST_WAIT_S else ""]))
+
+    @property
+    def _busy(self) -> str:
+        """What disturbed the timing; empty on an idle host, or where too little ran."""
         with self._lock:
             found = disturbances(self._use)
             if is_quantised(self._delays_s):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from autotune.kernel.kernel import Kernel
+from autotune.measure.exclusive.lock import DeviceLock
 from autotune.measure.run.timing import TimingPolicy
 
 
@@ -20,6 +21,7 @@ class Greeting:
         memory_bytes: most memory a forked trial may map; 0 for no limit.
         restored: environment variables that were changed for the worker itself, and the values
             its trials shall find; None removes one.
+        lock: held while something is timed or checked on the device; None where it is not.
     """
 
     target: str
@@ -27,6 +29,7 @@ class Greeting:
     isolated: bool
     memory_bytes: int = 0
     restored: tuple[tuple[str, str | None], ...] = ()
+    lock: DeviceLock | None = None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from autotune.errors import MeasureError
 from autotune.measure.base import runs_on_host, target_of
 from autotune.measure.check.naive import PlainLoops
 from autotune.measure.check.verify import NONE, Oracle
+from autotune.measure.exclusive.devices import device_lock
 from autotune.measure.process.pending import forward
 from autotune.measure.run.devices import Devices
 from autotune.measure.run.gate import HostGate
@@ -48,6 +49,7 @@ class RunPlan:
         station: makes what owns a device.
         memory_bytes: a kernel on the host may map, 0 for no limit.
         seed, ref_input: of the values of arguments.
+        exclusive: whether other programs are held off while something is timed.
     """
 
     options: RunOptions
@@ -56,6 +58,7 @@ class RunPlan:
     memory_bytes: int
     seed: int = 0
     ref_input: Sequence[Array] | None = field(default=None, repr=False, compare=False)
+    exclusive: bool = True
 
 
 class RunPool:
@@ -281,7 +284,13 @@ def _greeting(target: Target, device: int, plan: RunPlan) -> Greeting:
         raise MeasureError(
             f"LocalRunner: target {target} runs on the CPU, which is device 0; got device {device}"
         )
-    return Greeting(str(target), device, isolated, plan.memory_bytes if isolated else 0)
+    return Greeting(
+        str(target),
+        device,
+        isolated,
+        plan.memory_bytes if isolated else 0,
+        lock=device_lock(target, device) if plan.exclusive else None,
+    )
 
 
 def _given_up() -> Future[MeasureResult]:

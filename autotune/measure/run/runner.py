@@ -54,6 +54,8 @@ class LocalRunner(Runner):
         ref_input: values of all arguments in place of random ones.
         seed: of the random inputs.
         memory_bytes: memory a CPU kernel may map; by default all the machine has, 0 for no limit.
+        exclusive: time and check only while no other program does on the same device; see
+            `autotune.measure.exclusive`.
         timing: the finer points of timing; `number`, `repeat` and `min_repeat_ms` override it
             where they are given.
 
@@ -83,6 +85,7 @@ class LocalRunner(Runner):
         ref_input: Sequence[Array] | None = None,
         seed: int = 0,
         memory_bytes: int | None = None,
+        exclusive: bool = True,
         timing: TimingPolicy | None = None,
     ) -> None:
         fine = _fine(timing, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
@@ -93,6 +96,7 @@ class LocalRunner(Runner):
             check.whole("memory_bytes", memory_bytes, least=0)
         check.flag("enable_cpu_cache_flush", enable_cpu_cache_flush)
         check.flag("flush_l2", flush_l2)
+        check.flag("exclusive", exclusive)
         check.flag("use_graph", bool(use_graph) if use_graph is None else use_graph)
         if ref_input is not None:
             check.sequence("ref_input", ref_input, "a list of arrays")
@@ -100,6 +104,7 @@ class LocalRunner(Runner):
         super().__init__(timeout, len(self.devices))
         self.ref_input = ref_input
         self.seed = seed
+        self.exclusive = exclusive
         self.memory_bytes = _physical_bytes() if memory_bytes is None else memory_bytes
         self.options = RunOptions(
             timeout_s=timeout,
@@ -202,7 +207,13 @@ class LocalRunner(Runner):
 
     def _plan(self) -> RunPlan:
         return RunPlan(
-            self.options, self.devices, self.station, self.memory_bytes, self.seed, self.ref_input
+            self.options,
+            self.devices,
+            self.station,
+            self.memory_bytes,
+            self.seed,
+            self.ref_input,
+            self.exclusive,
         )
 
     def close(self) -> None:

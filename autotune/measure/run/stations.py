@@ -8,12 +8,14 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 
+from autotune.measure.exclusive.devices import device_name
 from autotune.measure.process.blame import Case, Memory, killed_from_outside
 from autotune.measure.process.died import Died
 from autotune.measure.process.worker import StartFailed, Worker
 from autotune.measure.run.gate import HostGate
 from autotune.measure.run.jobs import Greeting, Job
 from autotune.measure.run.replies import Done, Failed, Ran, Reply, Unable, reply_of
+from autotune.measure.run.turns import Turns
 from autotune.measure.run.worker import QUIET_NUMPY
 from autotune.runtime import device
 from autotune.runtime.arrays.memory import memory_of
@@ -32,6 +34,7 @@ class Station:
 
     Attributes:
         busy_s: seconds that the device was at work so far.
+        waited_s: seconds that jobs waited for other programs which used it.
 
     Args:
         greeting: where the process runs its trials.
@@ -42,6 +45,7 @@ class Station:
     def __init__(self, greeting: Greeting, gate: HostGate | None, folder: str) -> None:
         self.device = greeting.device
         self.busy_s = 0.0
+        self._turns = Turns(greeting.lock, device_name(Target(greeting.target), greeting.device))
         self._isolated = greeting.isolated
         self._gate = gate
         self._memory = Memory()
@@ -49,6 +53,10 @@ class Station:
         restored = tuple((name, os.environ.get(name)) for name in changed)
         greeting = replace(greeting, restored=restored)
         self.worker = Worker(_MODULE, greeting, reply_of, environment=changed, bare=_BARE)
+
+    @property
+    def waited_s(self) -> float:  # noqa: D102 - among the attributes
+        return self._turns.waited_s()
 
     @staticmethod
     def require(greeting: Greeting) -> None:
@@ -88,9 +96,13 @@ class Station:
         """
         case = Case(self._memory)
         while True:
-            started = time.perf_counter()
-            reply, blameless = self._attempt(job)
-            self.busy_s += _timed_s(reply, time.perf_counter() - started)
+            started, waited_s = time.perf_counter(), self.waited_s
+            try:
+                reply, blameless = self._attempt(job)
+            finally:
+                self._turns.end()
+            all_s = time.perf_counter() - started - (self.waited_s - waited_s)
+            self.busy_s += _timed_s(reply, all_s)
             if isinstance(reply, Unable):
                 if case.lacked():
                     raise StartFailed(f"{reply.message} ({case.tries} attempts)")
@@ -106,7 +118,10 @@ class Station:
         with ExitStack() as quiet:
             try:
                 reply = self.worker.ask(
-                    job, job.timeout_s + grace_s, lambda event: self._on_event(event, quiet)
+                    job,
+                    job.timeout_s + grace_s,
+                    lambda event: self._on_event(event, quiet),
+                    self._turns.waited_s,
                 )
             except ChildTimeout:
                 how = f"ran longer than {job.timeout_s:g} s and was killed"
@@ -136,8 +151,10 @@ class Station:
             if self._gate is not None:
                 quiet.enter_context(self._gate.quiet())
             self.worker.tell("go")
-        else:
+        elif event == "done":
             quiet.close()
+        else:
+            self._turns.take_note(event)
 
 
 def _timed_s(reply: Reply, all_s: float) -> float:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from contextlib import nullcontext
 
 import numpy as np
 
 from autotune.errors import AutotuneError
-from autotune.measure.run.bench import Bench
+from autotune.measure.run.bench import Bench, Speak
 from autotune.measure.run.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.measure.run.replies import Computed, Failed, Raced, Ran, Rated, Reply
 from autotune.measure.run.timing import CLOSE, NOT_BEGUN, Begun, take_samples
 from autotune.measure.types import MeasureErrorNo
-from autotune.runtime import Executable, TimeOptions, Timing, load
+from autotune.runtime import Buffers, Executable, TimeOptions, Timing, load
 from autotune.runtime.arrays.buffers import POISONS
 from autotune.runtime.roofline import ceilings_of
 from autotune.runtime.timing import Sampler, TimesSingleRuns
-
-Speak = Callable[[str], None]
 
 
 class Phases:
@@ -51,7 +49,8 @@ def run_job(bench: Bench, job: Job, speak: Speak) -> Reply:
                 return _reference(bench, job)
             case CeilingJob():
                 speak("quiet")
-                return Rated(ceilings_of(bench.device))
+                with bench.alone(speak):
+                    return Rated(ceilings_of(bench.device))
     except MemoryError as error:
         return failure(f"out of memory: {error}")
     except (AutotuneError, OSError) as error:
@@ -65,10 +64,7 @@ def failure(message: str) -> Failed:
 
 def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
     phases = Phases()
-    if job.check != "never":
-        bench.inspection(job)  # while nobody has touched the inputs
-    buffers = bench.buffers(job.kernel.args, job.inputs)
-    unshared = bench.fresh(job)
+    buffers, unshared = _arguments(bench, job, speak)
     phases.end("inputs")
     with load(job.artifact, job.kernel, bench.device) as executable:
         options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)
@@ -76,21 +72,35 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
         phases.end("load")
         speak("quiet")
         phases.end("quiet")
-        with bench.watch() as watch:
-            begun = _begun(bench, job, sampler)
-            timing = take_samples(sampler, job.timing, job.best_s, begun)
-        phases.end("time")
         wrong = None
-        checked = _must_check(job, timing)
-        if checked:
-            speak("done")
-            again = bool(begun.seconds) and not timing.cut_short
-            wrong = _wrong(bench, job, executable, unshared, bool(begun.seconds), again)
+        with bench.alone(speak):
+            phases.end("turn")
+            with bench.watch() as watch:
+                begun = _begun(bench, job, sampler)
+                timing = take_samples(sampler, job.timing, job.best_s, begun)
+            phases.end("time")
+            checked = _must_check(job, timing)
+            if checked:
+                speak("done")
+                again = bool(begun.seconds) and not timing.cut_short
+                wrong = _wrong(bench, job, executable, unshared, bool(begun.seconds), again)
         phases.end("check")
     phases.end("unload")
     if wrong:
         return Failed(MeasureErrorNo.WRONG_ANSWER, wrong, phases=phases.seconds)
     return Ran(timing, checked and bool(job.checks), watch.use, phases.seconds)
+
+
+def _arguments(bench: Bench, job: RunJob, speak: Speak) -> tuple[Buffers, bool]:
+    """Return the arguments of a trial, and whether no kernel has run since they were made.
+
+    What fills the memory of a device takes its bandwidth from whatever is timed there.
+    """
+    fills = bench.device.kind != "cpu" and not bench.holds(job.kernel.args, job.inputs)
+    with bench.alone(speak) if fills else nullcontext():
+        if job.check != "never":
+            bench.inspection(job)  # while nobody has touched the inputs
+        return bench.buffers(job.kernel.args, job.inputs), bench.fresh(job)
 
 
 def _begun(bench: Bench, job: RunJob, sampler: Sampler) -> Begun:
@@ -149,7 +159,7 @@ def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
             options = TimeOptions(flush_cache=run.flush, use_graph=run.graph)
             samplers.append(bench.sampler(executable, buffers, options))
         speak("quiet")
-        with bench.watch() as watch:
+        with bench.alone(speak), bench.watch() as watch:
             timings = race_rounds(samplers, job.rounds, job.least_s, job.seed)
     finally:
         for executable in executables:

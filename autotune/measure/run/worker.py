@@ -17,10 +17,11 @@ from dataclasses import replace
 from autotune.errors import AutotuneError, CompilerCrashed, CompileTimeout
 from autotune.measure.process.died import Died
 from autotune.measure.process.isolate import ForkFailed, in_fork
-from autotune.measure.run.bench import Bench
+from autotune.measure.run.bench import Bench, Speak
 from autotune.measure.run.jobs import CeilingJob, Greeting, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.run.replies import Failed, Reply, Unable, to_json
-from autotune.measure.run.trial import Speak, failure, run_job
+from autotune.measure.run.trial import failure, run_job
+from autotune.measure.run.turns import is_of_turns
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import device, empty, summarize
 from autotune.runtime.host.executable import rotation
@@ -38,7 +39,7 @@ def main(port: Port) -> None:
     tempfile.gettempdir()  # settles where temporary files go, before the user's own is restored
     try:
         chosen = device(Target(greeting.target), greeting.device)
-        bench = Bench(chosen)
+        bench = Bench(chosen, lock=greeting.lock)
         serve = _serve_forks if greeting.isolated else _serve_here
         if greeting.isolated:
             adopt()
@@ -109,7 +110,9 @@ def _prepare(bench: Bench, job: Job) -> None:
 
 def _serve_here(port: Port, bench: Bench, greeting: Greeting) -> None:
     def speak(event: str) -> None:
-        """Nothing on the host disturbs what a GPU times."""
+        """Nothing on this host disturbs what a GPU times, but other programs that use it do."""
+        if is_of_turns(event):
+            port.send({"event": event})
 
     while True:
         reply = _guard(bench, port.receive(), speak)

@@ -1,0 +1,66 @@
+"""Who holds a lock, as Linux tells in ``/proc``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_LONGEST = 80
+
+
+def held_by_ancestor(file: int) -> bool:
+    """Whether this process, or one that it descends from, holds a lock on an open file.
+
+    An ancestor that belongs to another user cannot be looked into, and is taken for a stranger.
+    """
+    mine = os.fstat(file)
+    return any(_holds(pid, mine, file) for pid in _ancestors())
+
+
+def _holds(pid: int, wanted: os.stat_result, file: int) -> bool:
+    folder = f"/proc/{pid}/fd"
+    with suppress(OSError):
+        for fd in os.listdir(folder):
+            if pid == os.getpid() and int(fd) == file:
+                continue
+            with suppress(OSError):
+                if os.path.samestat(os.stat(f"{folder}/{fd}"), wanted) and "FLOCK" in Path(
+                    f"/proc/{pid}/fdinfo/{fd}"
+                ).read_text("ascii", "replace"):
+                    return True
+    return False
+
+
+def _ancestors() -> Iterator[int]:
+    """Yield this process, its parent, and so on."""
+    pid = os.getpid()
+    while pid > 1:
+        yield pid
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
+        except OSError:
+            return
+        # The name of the program stands in brackets and may hold any character.
+        pid = int(stat.rpartition(")")[2].split()[1])
+
+
+def holder(path: str) -> str:
+    """Return in words who holds a lock on a file; empty where that cannot be told."""
+    with suppress(OSError, ValueError, IndexError):
+        inode = os.stat(path).st_ino
+        for line in Path("/proc/locks").read_text("ascii", "replace").splitlines():
+            words = line.split()
+            if "->" in words or words[1] != "FLOCK" or int(words[5].split(":")[-1]) != inode:
+                continue
+            return f"process {words[4]}{_command(int(words[4]))}"
+    return ""
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):
+        text = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").strip()
+        command = "".join(c if c.isprintable() else "?" for c in text.decode("utf-8", "replace"))
+        return f" ({command[:_LONGEST]})" if command else ""
+    return ""

@@ -1,0 +1,51 @@
+"""How long a device waited for other programs, and saying so once."""
+
+from __future__ import annotations
+
+import time
+
+from autotune.measure.exclusive.devices import Notice, say_unlocked
+from autotune.measure.exclusive.lock import DeviceLock
+
+# Events of a process that owns a device, see `autotune.measure.run.bench.Bench.alone`: another
+# program has it, that is over, and it cannot be had alone (the reason follows).
+WAIT, TURN, OPEN = "wait", "turn", "open: "
+
+
+def is_of_turns(event: str) -> bool:
+    """Return whether an event tells of other programs that use a device."""
+    return event in (WAIT, TURN) or event.startswith(OPEN)
+
+
+class Turns:
+    """Adds up what one device waits for other programs. For one thread.
+
+    Args:
+        lock: of the device.
+        device: its name for people.
+    """
+
+    def __init__(self, lock: DeviceLock | None, device: str) -> None:
+        self._notice = Notice(lock, device)
+        self._before_s = 0.0
+        self._since: float | None = None
+
+    def waited_s(self) -> float:
+        """Return the seconds so far, those of a wait that goes on too."""
+        now = time.monotonic()
+        return self._before_s + (0.0 if self._since is None else now - self._since)
+
+    def take_note(self, event: str) -> None:
+        """Take note of an event of the process."""
+        if event == WAIT and self._since is None:
+            self._since = time.monotonic()
+            self._notice.begin(self._before_s)
+        elif event == TURN:
+            self.end()
+        elif event.startswith(OPEN):
+            say_unlocked(event.removeprefix(OPEN))
+
+    def end(self) -> None:
+        """A wait is over: it was the device's turn, or its process is gone."""
+        self._before_s, self._since = self.waited_s(), None
+        self._notice.end()
