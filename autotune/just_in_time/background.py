@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+
+from autotune.runtime import Device
 
 logger = logging.getLogger("autotvm")
 
@@ -26,11 +29,13 @@ class Job:
         key: a second one with the same key is not taken.
         work: what to do; is given what waits until the device is idle, to be called in between.
         at_exit: whether to do it after the program has ended, if it was not idle before.
+        device: what it needs; None where that is this host.
     """
 
     key: object
     work: Callable[[Callable[[], None]], None]
     at_exit: bool
+    device: Device | None = None
 
 
 class Worker:
@@ -44,18 +49,28 @@ class Worker:
         self._keys: set[object] = set()
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._last_call = time.monotonic()
+        self._calls = 0
+        self._counting = threading.Lock()
+        self._idle_since = time.monotonic()
 
-    def note_call(self) -> None:
-        """Remember that the device is in use."""
-        self._last_call = time.monotonic()
+    @contextlib.contextmanager
+    def calling(self) -> Iterator[None]:
+        """Keep jobs waiting while the caller is within; idle time begins when the last leaves."""
+        with self._counting:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._calls -= 1
+                self._idle_since = time.monotonic()
 
     def submit(self, job: Job) -> None:
         """Have a job done some time; one that was asked for before is not done again."""
         with self._condition:
             if job.key in self._keys:
                 return
-            self.note_call()
+            self._idle_since = time.monotonic()
             self._keys.add(job.key)
             self._jobs.append(job)
             if self._thread is None:
@@ -79,16 +94,22 @@ class Worker:
 
     def _do(self, job: Job) -> None:
         try:
-            self.wait_until_idle()
+            self.wait_until_idle(job.device)
             if job.at_exit or threading.main_thread().is_alive():
+                # Between its trials the device has been working, for this very job.
                 job.work(self.wait_until_idle)
         except Exception as error:  # the caller's program goes on without
             logger.warning("tuning in the background failed: %s", error)
 
-    def wait_until_idle(self) -> None:
-        """Return when nothing has been called for a while, or the program has ended."""
+    def wait_until_idle(self, device: Device | None = None) -> None:
+        """Return when nothing has been called for a while, or the program has ended.
+
+        Args:
+            device: has to do nothing either, for this process or for others, where it tells.
+        """
         while threading.main_thread().is_alive():
-            if time.monotonic() - self._last_call >= IDLE_S and not _is_busy():
+            waited = not self._calls and time.monotonic() - self._idle_since >= IDLE_S
+            if waited and not _is_busy() and not (device is not None and device.is_working):
                 return
             time.sleep(_PAUSE_S)
 

@@ -1,18 +1,21 @@
-"""Which configuration a task gets: its own, that of the nearest shape, or the default."""
+"""Which configuration a call gets: its own, that of the nearest shape, or the default."""
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from autotune.driver import build
-from autotune.errors import AutotuneError
+from autotune.errors import AutotuneError, FrozenError
 from autotune.just_in_time.nearest import nearest
 from autotune.just_in_time.store import Store
+from autotune.just_in_time.ways import Asked, Way, arranged
+from autotune.kernel import SourceKernel
 from autotune.runtime import Module
+from autotune.target import Target
 from autotune.task import ConfigEntity, DispatchContext, Task
 from autotune.task.fallback import FallbackConfigEntity
 from autotune.utils import environment
@@ -21,49 +24,73 @@ logger = logging.getLogger("autotvm")
 
 # Takes a task and a configuration that was tuned for another.
 IsRight = Callable[[Task, ConfigEntity], bool]
-Origin = Literal["exact", "nearest", "default"]
+Origin = Literal["exact", "nearest", "default", "rule"]
 # Neighbours that are tried before the default is taken.
 _MOST_NEIGHBOURS = 4
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A built kernel, and where its configuration comes from.
+    """A built kernel, and where its configuration comes from. It is called as the kernel is.
 
     Attributes:
         module: what is called.
-        origin: whether these shapes were tuned, shapes nearby, or nothing.
+        origin: whether these shapes were tuned, shapes nearby, or nothing; ``"rule"`` where no
+            template computes what was asked for.
         of: the arguments of the workload whose configuration it is.
         version: of the store when it was chosen.
+        operands: numbers of the call's arguments that the kernel takes, in order; None where it
+            takes all as they are.
+        template: the name of the template; empty where there is none.
     """
 
     module: Module
     origin: Origin
     of: tuple[object, ...]
     version: int
+    operands: tuple[int, ...] | None = None
+    template: str = ""
+
+    def __call__(self, *args: object, stream: object = None) -> None:
+        """Run the kernel on the arguments of a call."""
+        if self.operands is None:
+            self.module(*args, stream=stream)
+            return
+        shapes = [each.shape for each in self.module.kernel.args]
+        self.module(*arranged(args, self.operands, shapes), stream=stream)
 
 
-def exact(task: Task, template: Callable[..., Any], store: Store) -> Choice | None:
-    """Return the best that was tuned for a task itself, built.
+def exact(asked: Asked, target: Target, store: Store) -> Choice | None:
+    """Return the best that was tuned for these very shapes, built.
 
     Raises:
         AutotuneError: it cannot be built, or the program is frozen without it.
     """
-    target = task.target
-    assert target is not None, "made with one"
     version = store.look()
     history = store.history()
     with history, target:
         # Contexts around the call have their say as well; a frozen program has the lock's alone,
         # and what is not in it is refused there.
-        known = DispatchContext.current.known(target, task.workload)
-        if known is not None or environment.frozen():
-            return Choice(build(template(*task.args)), "exact", tuple(task.args), version)
-    return None
+        known = list(_known(asked, target))
+        if not known and not environment.frozen():
+            return None
+        if not asked.ways:
+            raise FrozenError(f"{asked.title}: no template computes it, so it is in no lock")
+        way = min(known, key=lambda each: each[0])[1] if known else asked.ways[0]
+        module = build(way.template(*way.task.args))
+        return _choice(module, "exact", way, tuple(way.task.args), version)
 
 
-def choose(task: Task, template: Callable[..., Any], store: Store, is_right: IsRight) -> Choice:
-    """Return the best that is known for a task, built.
+def _known(asked: Asked, target: Target) -> Iterator[tuple[float, Way]]:
+    """Yield the ways for which there is a configuration, and what it costs where that is told."""
+    for way in asked.ways:
+        config = DispatchContext.current.known(target, way.task.workload)
+        if config is not None:
+            yield getattr(config, "cost", None) or 0.0, way
+
+
+def choose(asked: Asked, target: Target, store: Store, is_right: IsRight) -> Choice:
+    """Return the best that is known for what is asked, built.
 
     Args:
         is_right: says whether what was tuned for other shapes may be used for these.
@@ -71,19 +98,44 @@ def choose(task: Task, template: Callable[..., Any], store: Store, is_right: IsR
     Raises:
         AutotuneError: not even the default can be built.
     """
-    target, version = task.target, store.look()
-    found = exact(task, template, store)
+    version = store.look()
+    found = exact(asked, target, store)
     if found is not None:
         return found
-    neighbours = nearest(task, store.database.records(races=True))
-    for other, config in itertools.islice(neighbours, _MOST_NEIGHBOURS):
+    for way, other, config in _neighbours(asked, store):
         try:
-            if not is_right(task, config):
+            if not is_right(way.task, config):
                 continue
-            module = build(task.instantiate(config), target=target)
+            module = build(way.task.instantiate(config), target=target)
         except AutotuneError as error:
-            logger.info("%s: what %s has does not fit: %s", task.name, other.args, error)
+            logger.info("%s: what %s has does not fit: %s", asked.title, other.args, error)
             continue
-        return Choice(module, "nearest", tuple(other.args), version)
-    module = build(task.instantiate(FallbackConfigEntity()), target=target)
-    return Choice(module, "default", tuple(task.args), version)
+        return _choice(module, "nearest", way, tuple(other.args), version)
+    return _default(asked, target, version)
+
+
+def _neighbours(asked: Asked, store: Store) -> Iterator[tuple[Way, Task, ConfigEntity]]:
+    for way in asked.ways:
+        found = nearest(way.task, store.database.records(races=True))
+        for other, config in itertools.islice(found, _MOST_NEIGHBOURS):
+            yield way, other, config
+
+
+def _default(asked: Asked, target: Target, version: int) -> Choice:
+    """Return the first way that runs untuned: on a GPU by hand, where others make poor guesses."""
+    alone = asked.rule is None
+    for way in asked.ways:
+        try:
+            made = way.task.instantiate(FallbackConfigEntity())
+            if alone or not target.backend.on_gpu or isinstance(made, SourceKernel):
+                module = build(made, target=target)
+                return _choice(module, "default", way, tuple(way.task.args), version)
+        except AutotuneError:
+            if alone:
+                raise
+    assert asked.rule is not None, "a template of its own returned, or raised"
+    return Choice(build(asked.rule(), target=target), "rule", (), version)
+
+
+def _choice(module: Module, origin: Origin, way: Way, of: tuple[Any, ...], version: int) -> Choice:
+    return Choice(module, origin, of, version, way.operands, way.task.name)

@@ -8,17 +8,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, overload
 
-from autotune.errors import AutotuneError, KernelError, TunerError
+from autotune.errors import AutotuneError, TunerError
 from autotune.just_in_time.background import WORKER, Job
 from autotune.just_in_time.choice import Choice, IsRight, choose, exact
 from autotune.just_in_time.store import Store, claimed
 from autotune.just_in_time.verdict import is_known_right, is_right
+from autotune.just_in_time.ways import Asked, Source, source_of
 from autotune.measure import measure_option
 from autotune.record import Database
 from autotune.record.paths import LogPath
 from autotune.runtime import Device, device
 from autotune.target import Target
-from autotune.task import ConfigEntity, Task, create
+from autotune.task import ConfigEntity, Task
 from autotune.tuner import AutoTuner, callback
 from autotune.utils.check import Check
 
@@ -33,14 +34,14 @@ class Jit:
     """Calls the best kernel that is known for its arguments. Made by `jit`.
 
     Attributes:
-        template: what makes kernels.
+        template: what makes kernels: a template, or the name of an operator.
         store: where records are.
     """
 
     def __init__(
         self,
-        template: Callable[..., Any],
-        key: Callable[..., Sequence[object]],
+        template: Callable[..., Any] | str,
+        key: Callable[..., Any],
         tune: Tune,
         budget: float,
         store: Store,
@@ -58,6 +59,7 @@ class Jit:
         self._lock = threading.RLock()
         self.__doc__ = key.__doc__
         self.__name__ = getattr(key, "__name__", "jit")
+        self._source: Source = source_of(self.__name__, template)
 
     def __call__(self, *args: object, stream: object = None) -> None:
         """Run the kernel for these arguments; see `Module.__call__`.
@@ -67,9 +69,11 @@ class Jit:
         Raises:
             AutotuneError: the arguments do not fit, or no kernel can be built.
         """
-        self.choice(*args).module(*args, stream=stream)
-        if self._tune == "background":
-            WORKER.note_call()
+        if self._tune != "background":
+            self.choice(*args)(*args, stream=stream)
+            return
+        with WORKER.calling():
+            self.choice(*args)(*args, stream=stream)
 
     def choice(self, *args: object) -> Choice:
         """Return what a call with these arguments runs, and where it comes from."""
@@ -80,19 +84,23 @@ class Jit:
         return found
 
     def task(self, *args: object) -> Task:
-        """Return the task that a call with these arguments is."""
-        workload = self._workload(args)
-        target = self._target or Target.current() or _device_of(args).target
-        try:
-            return create(self.template, workload, target=target)
-        except KernelError as error:
-            name = getattr(self.template, "task_name", self.template)
-            raise TunerError(f"{self.__name__}: {name}{workload}: {error}") from error
+        """Return the task that a call with these arguments is; of an operator the first choice.
 
-    def _workload(self, args: tuple[object, ...]) -> tuple[Any, ...]:
-        """Return the arguments of the template that the user's function makes of a call's."""
+        Raises:
+            TunerError: no template computes the operator for these arguments.
+        """
+        asked = self._asked(args)
+        if not asked.ways:
+            raise TunerError(f"{self.__name__}: no template computes {asked.title}")
+        return asked.ways[0].task
+
+    def _target_of(self, args: Sequence[Any]) -> Target:
+        return self._target or Target.current() or _device_of(args).target
+
+    def _asked(self, args: tuple[object, ...]) -> Asked:
+        """Return what the user's function makes of the arguments of a call."""
         try:
-            workload = self._key(*args)
+            given = self._key(*args)
         except AutotuneError:
             raise
         except Exception as error:
@@ -101,46 +109,60 @@ class Jit:
                 f"{self.__name__}: the function that gives the arguments of the template failed "
                 f"for ({kinds}): {type(error).__name__}: {error}"
             ) from error
-        check = Check(TunerError, self.__name__)
-        return tuple(check.sequence("key(...)", workload, "arguments of the template"))
+        return self._source.asked(given, args, self._target_of(args))
 
     def _chosen(self, facts: tuple[object, ...], args: tuple[object, ...]) -> Choice:
         with self._lock:
-            task = self.task(*args)
-            found = exact(task, self.template, self.store)
+            asked, target = self._asked(args), self._target_of(args)
+            found = exact(asked, target, self.store)
             if found is None and self._tune == "first":
-                self._tune_now(task, wait=True)
+                self._tune_now(asked, wait=True)
                 # If nothing that runs was found, do not try again.
-                found = replace(self._best(task, self._is_right), origin="exact")
-            elif found is None and self._tune == "background":
-                found = self._best(task, is_known_right)
-                work = partial(self._tune_later, task, facts)
-                WORKER.submit(Job((id(self), task), work, self._at_exit))
+                found = replace(self._best(asked, target, self._is_right), origin="exact")
+            elif found is None and self._tune == "background" and asked.ways:
+                found = self._best(asked, target, is_known_right)
+                work = partial(self._tune_later, asked, target, facts)
+                tasks = tuple(way.task for way in asked.ways)
+                device = _device_of(args) if target.backend.on_gpu else None
+                WORKER.submit(Job((id(self), tasks), work, self._at_exit, device))
             elif found is None:
-                found = self._best(task, self._is_right)
+                found = self._best(asked, target, self._is_right)
             self._choices[facts] = found
             return found
 
-    def _best(self, task: Task, is_right: IsRight) -> Choice:
-        return choose(task, self.template, self.store, is_right)
+    def _best(self, asked: Asked, target: Target, is_right: IsRight) -> Choice:
+        return choose(asked, target, self.store, is_right)
 
     def _is_right(self, task: Task, config: ConfigEntity) -> bool:
         return is_right(task, config, min(self._budget, _LONGEST_CHECK_S))
 
     def _tune_later(
-        self, task: Task, facts: tuple[object, ...], wait_until_idle: Callable[[], None]
+        self,
+        asked: Asked,
+        target: Target,
+        facts: tuple[object, ...],
+        wait_until_idle: Callable[[], None],
     ) -> None:
         if threading.main_thread().is_alive():  # until it is tuned, the nearest serves
-            found = self._best(task, self._is_right)
+            found = self._best(asked, target, self._is_right)
             with self._lock:
                 self._choices[facts] = found
-        self._tune_now(task, wait=False, pause=wait_until_idle)
-        found = self._best(task, is_known_right)
+        self._tune_now(asked, wait=False, pause=wait_until_idle)
+        found = self._best(asked, target, is_known_right)
         with self._lock:
             self._choices[facts] = found
 
-    def _tune_now(self, task: Task, wait: bool, pause: Callable[[], None] = lambda: None) -> None:
-        """Tune a task for the budget, unless another process does or has."""
+    def _tune_now(
+        self, asked: Asked, wait: bool, pause: Callable[[], None] = lambda: None
+    ) -> None:
+        """Tune all that compute it, for equal parts of the budget."""
+        for way in asked.ways:
+            self._tune_one(way.task, wait, pause, self._budget / len(asked.ways))
+
+    def _tune_one(
+        self, task: Task, wait: bool, pause: Callable[[], None], budget_s: float
+    ) -> None:
+        """Tune a task, unless another process does or has."""
         with claimed(task, wait) as mine:
             self.store.read_again()
             target = task.target
@@ -152,7 +174,7 @@ class Jit:
                 _MOST_TRIALS,
                 measure_option("local", "local"),
                 callbacks=watchers,
-                timeout_s=self._budget,
+                timeout_s=budget_s,
             )
             self.store.read_again()
 
@@ -167,15 +189,14 @@ class Jit:
         raise TypeError(f"{self!r} cannot be pickled: make it where it is called, by autotune.jit")
 
     def __repr__(self) -> str:
-        name = getattr(self.template, "task_name", self.template)
-        return f"Jit({name!r}, tune={self._tune!r}, shapes={len(self._choices)})"
+        return f"Jit({self._source.name!r}, tune={self._tune!r}, shapes={len(self._choices)})"
 
 
 @overload
 def jit(
-    template: Callable[..., Any],
+    template: Callable[..., Any] | str,
     *,
-    key: Callable[..., Sequence[object]],
+    key: Callable[..., Any],
     tune: Tune = ...,
     budget: float = ...,
     store: LogPath | Database | None = ...,
@@ -186,7 +207,7 @@ def jit(
 
 @overload
 def jit(
-    template: Callable[..., Any],
+    template: Callable[..., Any] | str,
     *,
     key: None = ...,
     tune: Tune = ...,
@@ -194,13 +215,13 @@ def jit(
     store: LogPath | Database | None = ...,
     target: Target | str | None = ...,
     at_exit: bool = ...,
-) -> Callable[[Callable[..., Sequence[object]]], Jit]: ...
+) -> Callable[[Callable[..., Any]], Jit]: ...
 
 
 def jit(
-    template: Callable[..., Any],
+    template: Callable[..., Any] | str,
     *,
-    key: Callable[..., Sequence[object]] | None = None,
+    key: Callable[..., Any] | None = None,
     tune: Tune = "off",
     budget: float = 60.0,
     store: LogPath | Database | None = None,
@@ -218,9 +239,13 @@ def jit(
     serves meanwhile. If it is wrong there, or its template has no reference, it is passed over.
 
     Args:
-        template: a function that `autotune.template` decorates.
-        key: takes the arguments of a call and returns those of the template. Without it a
-            decorator is returned, for the function that says so.
+        template: a function that `autotune.template` decorates; or the name of an operator, such
+            as ``"nn.conv2d"``: then whichever template computes it is the fastest here, and where
+            there is none a kernel is made by rule. Its inputs, then its results, are the arguments
+            of a call. `autotune.network.templates_for` lists the templates of an operator.
+        key: takes the arguments of a call and returns those of the template, or a dict of the
+            operator's attributes. Without it a decorator is returned, for the function that says
+            so.
         tune: ``"off"`` uses what the store holds; ``"first"`` tunes a new workload when it is
             first called; ``"background"`` serves what is there, tunes while this process does
             nothing, and goes over to the better kernel. Each trial's answer is checked.
@@ -240,16 +265,19 @@ def jit(
         @autotune.jit(my_gemm, tune="background", budget=60)
         def gemm(a, b, c):
             return a.shape[0], b.shape[1], a.shape[1]
+
+        @autotune.jit("nn.conv2d", tune="first")
+        def conv(data, weight, out):
+            return {"padding": (1, 1)}
     """
     check = Check(TunerError, "jit")
-    if getattr(template, "task_name", None) is None:
-        check.refuse("template", "a function decorated with @autotune.template('name')", template)
+    source_of("jit", template)
     check.one_of("tune", tune, ("off", "first", "background"))
     check.number("budget", budget, least=0.001)
     check.flag("at_exit", at_exit)
     chosen = None if target is None else Target(target)
 
-    def make(function: Callable[..., Sequence[object]]) -> Jit:
+    def make(function: Callable[..., Any]) -> Jit:
         if not callable(function):
             check.refuse("key", "a function of the arguments of a call", function)
         return Jit(template, function, tune, budget, Store(store), chosen, at_exit)

@@ -1,12 +1,19 @@
 """Whole networks: their search tasks, and compiling and running them."""
 
 from autotune.network.check import NetworkCheck, check
-from autotune.network.compile import compile_network
+from autotune.network.compile import compile_network, fallback_kernel
 from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.export import export_network, load_network
 from autotune.network.history import ApplyHistoryBest
 from autotune.network.history_choice import History
-from autotune.network.implementations import Entry, Offer, implements, templates_for
+from autotune.network.implementations import (
+    Entry,
+    FunctionOffer,
+    Offer,
+    implements,
+    offers_of,
+    templates_for,
+)
 from autotune.network.layer import Epilogue, Layer
 from autotune.network.param_file import load_param_dict, save_param_dict
 from autotune.network.report import NetworkReport, report
@@ -19,6 +26,7 @@ __all__ = [
     "CompiledNetwork",
     "Entry",
     "Epilogue",
+    "FunctionOffer",
     "History",
     "Layer",
     "NetworkCheck",
@@ -30,9 +38,11 @@ __all__ = [
     "compile_network",
     "export_network",
     "extract_tasks",
+    "fallback_kernel",
     "implements",
     "load_network",
     "load_param_dict",
+    "offers_of",
     "report",
     "save_param_dict",
     "template_tasks",

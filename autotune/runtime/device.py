@@ -66,6 +66,13 @@ class Device:
             memory.synchronize(self)
 
     @property
+    def is_working(self) -> bool:
+        """Whether it was running kernels just now, of any process; False where nothing tells."""
+        backend = of_device(self.kind)
+        memory = None if backend is None else part(backend.memory)()
+        return memory is not None and self.exist and bool(memory.is_working(self))
+
+    @property
     def device_name(self) -> str:
         """The name its maker gave it."""
         if self.kind != "cpu":

@@ -19,6 +19,7 @@ from autotune.runtime.arrays.bind import bind
 from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.arrays.sizes import with_sizes
 from autotune.runtime.call.dispatch import Dispatch
+from autotune.runtime.call.native import call_by_slot
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.device import Device, device
 from autotune.runtime.executable import Executable
@@ -126,6 +127,9 @@ class Module:
         func(a, b, c)
         print(func.time_evaluator(func.entry_name, dev, number=10)(a, b, c).mean)
     """
+
+    # The launcher of calls reads `_call` where it lies.
+    __slots__ = ("__dict__", "__weakref__", "_call")
 
     def __init__(
         self,
@@ -240,6 +244,7 @@ class Module:
         self._call = Dispatch(
             self.kernel, self.target, self.device, self._checked_artifact, self._load
         ).call
+        call_by_slot(Module, "_call")
         return self._call
 
     def _checked_artifact(self, kernel: Kernel) -> bytes:

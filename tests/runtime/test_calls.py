@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import math
 import pickle
 import sys
@@ -87,6 +88,40 @@ def test_only_the_first_call_of_its_kind_goes_through_python(x, monkeypatch):
         axpy(np.float32(1), values, zeros(), np.int64(N))
     with pytest.raises(TypeError):
         axpy(1.0, x[::-1], zeros(), N)
+
+
+def test_a_call_of_the_module_is_the_one_in_c_and_still_described_as_in_python(x):
+    axpy = autotune.build(AXPY, target="c")
+    axpy(1.0, x, zeros(), N)
+    assert type(type(axpy).__call__).__name__ == "Forward"
+    assert str(inspect.signature(axpy)).startswith("(*args: 'object', stream: 'object' = None)")
+    assert "Run once on these arrays" in type(axpy).__call__.__doc__
+    y = zeros()
+    axpy.__call__(1.0, x, y, N)
+    type(axpy).__call__(axpy, 1.0, x, y, N, stream=None)
+    np.testing.assert_array_equal(y, 2 * x)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'streams'"):
+        axpy(1.0, x, y, N, streams=None)
+    with pytest.raises(TypeError):
+        type(axpy).__call__()
+    with pytest.raises((TypeError, AttributeError)):
+        type(axpy).__call__(3)
+
+
+def test_arrays_of_ours_are_compared_anew_where_others_come(x):
+    axpy, y = autotune.build(AXPY, target="c"), array(zeros())
+    first, second = array(x), array(2 * x)
+    axpy(1.0, first, y, N)
+    for values in (first, second, x, first):
+        axpy(1.0, values, y, N)
+    np.testing.assert_array_equal(y.numpy(), 6 * x)
+    for wrong, message in (
+        (array(x[:9]), r"shape \(64,\), got \(9,\)"),
+        (array(x.astype("float64")), "dtype float32, got float64"),
+        (array(x.reshape(8, 8)), r"shape \(64,\), got \(8, 8\)"),
+    ):
+        with pytest.raises(KernelError, match=message):
+            axpy(1.0, wrong, y, N)
 
 
 def test_tensors_of_torch_go_through_python_at_the_first_call_only(x, monkeypatch):
@@ -244,15 +279,39 @@ def test_older_torch_raises_versions_one_by_one(monkeypatch, quick):
     assert one._version == 2
 
 
-def test_a_tensor_that_is_minus_its_memory_is_refused(build, x):
+SINGLE = SourceKernel(
+    "single",
+    "void single(const float *x, float *y) { y[0] = x[0]; }",
+    [arg("x", (1,)), arg("y", (1,), role="out")],
+)
+
+
+def test_a_tensor_that_is_minus_its_memory_is_refused(build):
     torch = pytest.importorskip("torch")
-    axpy, xs, y = build(AXPY), torch.from_numpy(x), torch.zeros(N)
+    single, y = build(SINGLE), torch.zeros(1)
+    negated = torch.full((1,), 3j).conj().imag  # -3; what lies there is 3
     for _ in range(2):
-        for args in ((torch._neg_view(xs), y), (xs, torch._neg_view(y))):
+        for args in ((negated, y), (torch.ones(1), negated)):
             with pytest.raises(KernelError, match=r"other sign.*resolve_neg"):
-                axpy(1.0, *args, N)
-        assert (y == 0).all()
-        axpy(0.0, xs, y, N)
+                single(*args)
+        assert y == 0
+        single(torch.zeros(1), y)
+    single(negated.resolve_neg(), y)
+    assert y == -3
+
+
+def test_an_imaginary_part_of_conjugated_numbers_arrives_with_its_sign(build, x):
+    torch = pytest.importorskip("torch")
+    axpy, y = build(AXPY), torch.zeros(N)
+    for turn in (1, 2):
+        negated = torch.complex(torch.zeros(N), torch.from_numpy(x)).conj().imag
+        assert negated.is_neg()
+        try:
+            axpy(1.0, negated, y, N)
+        except KernelError as error:
+            assert "other sign" in str(error)
+            axpy(1.0, negated.resolve_neg().contiguous(), y, N)
+        np.testing.assert_array_equal(y.numpy(), -turn * x)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16", "bfloat16", "float64"])

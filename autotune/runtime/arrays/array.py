@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -55,6 +56,18 @@ def dtype_name(dtype: npt.DTypeLike) -> str:
         ) from None
 
 
+T = TypeVar("T")
+_MOST_SHARED = 4096
+_known: dict[object, object] = {}
+
+
+def _shared(value: T) -> T:
+    """Return the first of all equal values that were asked for of late."""
+    if len(_known) >= _MOST_SHARED:
+        _known.clear()
+    return cast(T, _known.setdefault((type(value), value), value))
+
+
 class NDArray:
     """A dense row-major array in the memory of one device.
 
@@ -71,9 +84,10 @@ class NDArray:
     __slots__ = ("_address", "_block", "device", "dtype", "shape")
 
     def __init__(self, device: Device, shape: Sequence[int], dtype: str, block: Block) -> None:
-        self.device = device
-        self.shape = tuple(shape)
-        self.dtype = dtype
+        # Arrays of one shape share what says so: calls compare it by identity.
+        self.device = _shared(device)
+        self.shape = _shared(tuple(shape))
+        self.dtype = sys.intern(str(dtype))
         self._block = block
         self._address = block.pointer
 

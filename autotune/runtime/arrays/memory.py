@@ -57,6 +57,10 @@ class Memory(Protocol):
         """Wait for what was queued on the device."""
         ...
 
+    def is_working(self, device: Device) -> bool:
+        """Return whether the device has been running kernels just now, as far as it tells."""
+        ...
+
 
 class HostMemory:
     """The memory of this process."""
@@ -88,6 +92,10 @@ class HostMemory:
 
     def synchronize(self, device: Device) -> None:
         """Return: nothing is queued on the host."""
+
+    def is_working(self, device: Device) -> bool:
+        """Return False: what the host does is told by its clocks."""
+        return False
 
 
 _HOST = HostMemory()

@@ -24,6 +24,7 @@ typedef struct {
   int64_t *shape;
   uint64_t bits;    /* of a size */
   PyObject *to_bits; /* makes bits of any number, or says what is wrong with it */
+  PyObject *shape_of, *dtype_of, *device_of; /* of an array of ours that fitted, as they are held */
 } Param;
 typedef struct {
   unsigned grid[3], block[3], shared;
@@ -70,49 +71,82 @@ static int fits(const Entry *e, const Param *p, const View *v) {
   return memcmp(v->shape, p->shape, sizeof(int64_t) * (size_t)p->ndim) == 0;
 }
 
-static int number_bits(const Param *p, const View *v, uint64_t *out) {
+static int number_bits(const Param *p, PyObject *given, uint64_t *out) {
   int code = p->dtype >> 8, bits = p->dtype & 255;
   *out = 0;
-  if (v->row->kind == FLOAT && code == 2 && bits >= 32) {
-    double number = PyFloat_AS_DOUBLE(v->object);
+  if (PyFloat_CheckExact(given) && code == 2 && bits >= 32) {
+    double number = PyFloat_AS_DOUBLE(given);
     float narrow = (float)number;
     if (bits == 64 || !isinf(narrow) || isinf(number)) {
       if (bits == 64) memcpy(out, &number, 8);
       else memcpy(out, &narrow, 4);
       return 1;
     }
-  } else if (v->row->kind == INT && code == 0) {
+  } else if (PyLong_CheckExact(given) && code == 0) {
     int overflow;
-    long long number = PyLong_AsLongLongAndOverflow(v->object, &overflow);
+    long long number = PyLong_AsLongLongAndOverflow(given, &overflow);
     long long most = bits == 64 ? INT64_MAX : (1LL << (bits - 1)) - 1;
     if (!overflow && number <= most && number >= -most - 1) {
       memcpy(out, &number, (size_t)bits / 8); /* little-endian, as all hosts of CUDA are */
       return 1;
     }
   }
-  PyObject *found = PyObject_CallOneArg(p->to_bits, v->object);
+  PyObject *found = PyObject_CallOneArg(p->to_bits, given);
   if (!found) return -1;
   *out = PyLong_AsUnsignedLongLongMask(found);
   Py_DECREF(found);
   return PyErr_Occurred() ? -1 : 1;
 }
 
+/* Numbers, and sizes that follow from shapes. Returns as `match` does. */
+static int match_numbers(const Entry *e, PyObject *const *args, uint64_t *slots) {
+  for (int i = 0; i < e->n_params; i++) {
+    const Param *p = &e->params[i];
+    if (p->role == ARRAY) continue;
+    if (p->role == HIDDEN) { slots[i] = p->bits; continue; }
+    int found = number_bits(p, args[i], &slots[i]);
+    if (found < 0) return -1;
+    if (p->role == SIZE && slots[i] != p->bits) return 0;
+  }
+  return 1;
+}
+
 /* Returns 1 and fills the slots, 0 if this is not the entry for them, -1 with an exception. */
-static int match(const Entry *e, const View *views, uint64_t *slots) {
+static int match(const Entry *e, PyObject *const *args, const View *views, uint64_t *slots) {
   for (int i = 0; i < e->n_taken; i++) {
     if (e->params[i].role != ARRAY) continue;
     if (!fits(e, &e->params[i], &views[i])) return 0;
     slots[i] = (uint64_t)(uintptr_t)views[i].data;
   }
-  for (int i = 0; i < e->n_params; i++) {
+  return match_numbers(e, args, slots);
+}
+
+/* The same of arrays of ours alone that hold the very objects that were found to fit: arrays of
+ * one shape share them, so it comes down to addresses. */
+static int recall(const Entry *e, PyObject *const *args, uint64_t *slots) {
+  for (int i = 0; i < e->n_taken; i++) {
     const Param *p = &e->params[i];
-    if (p->role == ARRAY) continue;
-    if (p->role == HIDDEN) { slots[i] = p->bits; continue; }
-    int found = number_bits(p, &views[i], &slots[i]);
-    if (found < 0) return -1;
-    if (p->role == SIZE && slots[i] != p->bits) return 0;
+    if (p->role != ARRAY) continue;
+    PyObject *array = args[i];
+    if (Py_TYPE(array) != our_type || slot(array, at_shape) != p->shape_of || !p->shape_of ||
+        slot(array, at_dtype) != p->dtype_of || slot(array, at_device) != p->device_of)
+      return 0;
+    PyObject *address = slot(array, at_address);
+    if (!address || !PyLong_CheckExact(address)) return 0;
+    slots[i] = PyLong_AsUnsignedLongLongMask(address);
+    if (slots[i] & 15) return 0;
   }
-  return 1;
+  return match_numbers(e, args, slots);
+}
+
+static void remember(Entry *e, const View *views) {
+  for (int i = 0; i < e->n_taken; i++) {
+    Param *p = &e->params[i];
+    if (p->role != ARRAY || views[i].row->kind != OURS) continue;
+    Py_XSETREF(p->shape_of, Py_XNewRef(slot(views[i].object, at_shape)));
+    Py_XSETREF(p->dtype_of, Py_XNewRef(slot(views[i].object, at_dtype)));
+    Py_XSETREF(p->device_of, Py_XNewRef(slot(views[i].object, at_device)));
+  }
 }
 
 /* ---- states ---- */

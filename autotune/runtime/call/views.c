@@ -35,7 +35,7 @@ typedef struct Exchange {
 } Exchange;
 
 /* ---- what an argument is ---- */
-typedef enum { UNKNOWN, OTHER, NUMPY, OURS, EXCHANGED, FLOAT, INT } Kind;
+typedef enum { UNKNOWN, OTHER, NUMPY, OURS, EXCHANGED } Kind;
 typedef struct {
   PyTypeObject *type;
   Kind kind;
@@ -63,9 +63,9 @@ static PyObject *s_device_type, *s_index;
 /* Where an array of ours keeps what is read of it: its slots are at fixed places. */
 static Py_ssize_t at_shape, at_dtype, at_device, at_address;
 static PyObject *s_exchange, *s_requires_grad, *s_stream, *s_torch, *s_cupy, *s_tensor;
-/* Of torch, once a tensor has come: torch.is_grad_enabled, torch.Tensor.is_neg, and what raises
- * the versions of several tensors. */
-static PyObject *grad_enabled, *is_negated, *raise_versions;
+/* Of torch, once a tensor has come: torch.is_grad_enabled, torch.Tensor.is_neg and requires_grad,
+ * and what raises the versions of several tensors. */
+static PyObject *grad_enabled, *is_negated, *raise_versions, *gradient_of;
 static PyObject *find_raise_versions; /* gives it */
 static const Exchange *torch_exchange;
 
@@ -83,6 +83,24 @@ static const Exchange *exchange_of(PyTypeObject *type) {
              : NULL;
 }
 
+static const Exchange *exchange_of_torch(PyObject *torch) {
+  PyObject *tensor = PyObject_GetAttr(torch, s_tensor);
+  const Exchange *found =
+      tensor && PyType_Check(tensor) ? exchange_of((PyTypeObject *)tensor) : NULL;
+  Py_XDECREF(tensor);
+  return found;
+}
+
+/* Whether a program has used devices by torch; before that it can have no stream of its own. */
+static int uses_cuda(PyObject *torch) {
+  PyObject *cuda = PyObject_GetAttrString(torch, "cuda");
+  PyObject *found = cuda ? PyObject_CallMethod(cuda, "is_initialized", NULL) : NULL;
+  int used = found == Py_True;
+  Py_XDECREF(cuda);
+  Py_XDECREF(found);
+  return used;
+}
+
 static int is_parameter(PyTypeObject *type) {
   return strcmp(type->tp_name, "Parameter") == 0 && type->tp_base &&
          strcmp(type->tp_base->tp_name, "Tensor") == 0;
@@ -91,9 +109,10 @@ static int is_parameter(PyTypeObject *type) {
 static int learn_torch(PyObject *torch, PyObject *tensor, const Exchange *exchange) {
   if (!grad_enabled) grad_enabled = PyObject_GetAttrString(torch, "is_grad_enabled");
   if (!is_negated) is_negated = PyObject_GetAttrString(tensor, "is_neg");
+  if (!gradient_of) gradient_of = PyObject_GetAttr(tensor, s_requires_grad);
   if (!raise_versions) raise_versions = PyObject_CallNoArgs(find_raise_versions);
   torch_exchange = exchange;
-  return grad_enabled && is_negated && raise_versions;
+  return grad_enabled && is_negated && gradient_of && raise_versions;
 }
 
 static void learn_type(TypeRow *row, PyTypeObject *type) {
@@ -101,8 +120,6 @@ static void learn_type(TypeRow *row, PyTypeObject *type) {
   row->kind = OTHER;
   if (type == our_type) row->kind = OURS;
   else if (type == numpy_type) row->kind = NUMPY;
-  else if (type == &PyFloat_Type) row->kind = FLOAT;
-  else if (type == &PyLong_Type) row->kind = INT;
   else {
     row->exchange = exchange_of(is_parameter(type) ? type->tp_base : type);
     if (!row->exchange) { PyErr_Clear(); return; }
@@ -150,15 +167,35 @@ static int is_dense(int ndim, const int64_t *shape, const int64_t *strides) {
   return 1;
 }
 
+/* What torch says of an attribute: by its getter, without looking that up again. */
+static PyObject *wants_gradient(PyObject *tensor) {
+  if (gradient_of && Py_TYPE(gradient_of) == &PyGetSetDescr_Type) {
+    PyGetSetDef *known = ((PyGetSetDescrObject *)gradient_of)->d_getset;
+    return known->get(tensor, known->closure);
+  }
+  return PyObject_GetAttr(tensor, s_requires_grad);
+}
+
+/* Whether a tensor may be minus what its memory holds. Those are the imaginary parts of conjugated
+ * numbers, whose elements lie apart, so that only single ones seem dense. */
+static int may_be_negated(const DLTensor *tensor) {
+  for (int i = 0; i < tensor->ndim; i++)
+    if (tensor->shape[i] != 1) return 0;
+  return 1;
+}
+
 /* Whether a tensor of torch is what its memory holds, and no gradient is wanted. */
-static int is_plain(PyObject *tensor) {
-  PyObject *wanted = PyObject_GetAttr(tensor, s_requires_grad);
+static int is_plain(PyObject *object, const DLTensor *tensor) {
+  PyObject *wanted = wants_gradient(object);
   PyObject *on = wanted == Py_True ? PyObject_CallNoArgs(grad_enabled) : Py_XNewRef(wanted);
-  PyObject *negated = on == Py_False ? PyObject_CallOneArg(is_negated, tensor) : NULL;
-  int plain = negated == Py_False;
+  int plain = on == Py_False;
   Py_XDECREF(wanted);
   Py_XDECREF(on);
-  Py_XDECREF(negated);
+  if (plain && may_be_negated(tensor)) {
+    PyObject *negated = PyObject_CallOneArg(is_negated, object);
+    plain = negated == Py_False;
+    Py_XDECREF(negated);
+  }
   return plain;
 }
 
@@ -169,7 +206,7 @@ static int read_exchanged(View *view) {
     return 0;
   }
   if (tensor.dtype.lanes != 1 || !tensor.data) return 0;
-  if (view->row->of_torch && !is_plain(view->object)) { PyErr_Clear(); return 0; }
+  if (view->row->of_torch && !is_plain(view->object, &tensor)) { PyErr_Clear(); return 0; }
   view->data = (char *)tensor.data + tensor.byte_offset;
   view->ndim = tensor.ndim;
   view->shape = tensor.shape;

@@ -21,6 +21,7 @@ from typing import Any
 from autotune.errors import DeviceError
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device
+from autotune.runtime.nvidia import nvml
 from autotune.target import cuda_device_count
 
 _missing = ""
@@ -151,6 +152,10 @@ class CudaMemory:
         """Wait for all streams."""
         with activated(device.index):
             driver.Context.synchronize()
+
+    def is_working(self, device: Device) -> bool:
+        """Return whether NVML has seen kernels in its last sample, of any process."""
+        return nvml.is_working(driver.Device(device.index).pci_bus_id())
 
 
 def host_view(address: int, size: int) -> memoryview:

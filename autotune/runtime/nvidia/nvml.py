@@ -67,3 +67,14 @@ def _ask(name: str, *args: object) -> int:
         return int(getattr(pynvml, name)(*args))
     except (pynvml.NVMLError, AttributeError):
         return 0
+
+
+def is_working(pci_bus_id: str) -> bool:
+    """Return whether kernels ran on a device in NVML's last sample; False where nothing tells."""
+    device = handle(pci_bus_id)
+    if device is None:
+        return False
+    try:
+        return bool(pynvml.nvmlDeviceGetUtilizationRates(device).gpu)
+    except pynvml.NVMLError:
+        return False

@@ -1,0 +1,111 @@
+"""Operators as calls ask for them: computed by whatever template there is for their shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from autotune.errors import AutotuneError, GraphError, TunerError
+from autotune.graph import OPERATORS, Graph, Node, Operator, TensorType, Variable
+from autotune.graph.fuse import Function, partition
+from autotune.just_in_time.ways import Asked, Way, refuse_source
+from autotune.network import FunctionOffer, fallback_kernel, offers_of
+from autotune.runtime.arrays.array import dtype_name
+from autotune.target import Target
+from autotune.utils.check import Check
+
+
+@dataclass(frozen=True)
+class OfOperator:
+    """An operator, by whatever template computes it; the user's function gives its attributes.
+
+    The arguments of a call are the operator's inputs and then its results.
+    """
+
+    owner: str
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in OPERATORS:
+            refuse_source(self.name)
+
+    def asked(self, given: object, args: Sequence[Any], target: Target) -> Asked:
+        """Return all templates that compute it, and how it is computed by rule."""
+        op = self._operator(given)
+        function = self._function(op, args)
+        title = f"{self.name}{tuple(v.type.shape for v in function.inputs)}"
+        results = tuple(range(len(function.inputs), len(args)))
+        ways = [
+            Way(offer.task, (*offer.operands, *results))
+            for offer in offers_of(function, target)
+            if _is_whole(offer)
+        ]
+        return Asked(title, tuple(ways), lambda: fallback_kernel(function, target))
+
+    def _operator(self, given: object) -> Operator:
+        kind = OPERATORS[self.name]
+        attributes: Mapping[str, Any] = {} if given is None else given  # type: ignore[assignment]
+        check = Check(TunerError, self.owner)
+        check.kind("key(...)", attributes, Mapping, f"a dict of attributes of {self.name}")
+        known = [each.name for each in fields(kind)]
+        unknown = [name for name in attributes if name not in known]
+        if unknown:
+            raise TunerError(
+                f"{self.owner}: {self.name} has no attribute {unknown[0]!r}; expected some of "
+                f"{', '.join(known) or 'none'}"
+            )
+        return kind(**{name: _plain(value) for name, value in attributes.items()})
+
+    def _function(self, op: Operator, args: Sequence[Any]) -> Function:
+        """Return the operator applied to what was given, whose results must be of its types."""
+        types = [_type_of(self.owner, number, value) for number, value in enumerate(args)]
+        node, inputs = self._node(op, types)
+        expected, given = [value.type for value in node.outputs], types[len(inputs) :]
+        if expected != given:
+            raise TunerError(
+                f"{self.owner}: {self.name} gives {', '.join(map(str, expected))}, the results "
+                f"to write to are {', '.join(map(str, given))}"
+            )
+        (function,) = partition(Graph(inputs, node.outputs), 0)
+        if function.inputs != inputs:
+            raise TunerError(f"{self.owner}: {self.name} does not read all of its inputs")
+        return function
+
+    def _node(
+        self, op: Operator, types: Sequence[TensorType]
+    ) -> tuple[Node, tuple[Variable, ...]]:
+        """Return the operator applied to the first of the arguments, so many as it takes."""
+        why = "none is given"
+        for count in range(len(types) - 1, -1, -1):
+            inputs = tuple(Variable(each, f"p{i}") for i, each in enumerate(types[:count]))
+            try:
+                node = Node(op, inputs, self.owner)
+            except GraphError as error:
+                why = str(error) if count == len(types) - 1 else why
+                continue
+            if len(node.outputs) == len(types) - count:
+                return node, inputs
+        raise TunerError(
+            f"{self.owner}: expected the inputs of {self.name} and then its results; {why}"
+        )
+
+
+def _is_whole(offer: FunctionOffer) -> bool:
+    """Return whether a template needs nothing ahead of the call."""
+    return not offer.prepared
+
+
+def _plain(value: Any) -> Any:
+    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _type_of(owner: str, number: int, value: Any) -> TensorType:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        Check(TunerError, owner).refuse(f"argument {number}", "an array", value)
+    try:
+        name = str(dtype).removeprefix("torch.")
+        return TensorType(tuple(shape), dtype_name(name))
+    except AutotuneError as error:
+        raise TunerError(f"{owner}: argument {number}: {error}") from error

@@ -1,0 +1,153 @@
+"""What a call may run: the template that is asked, or all that compute an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NoReturn, Protocol, cast
+
+import numpy as np
+
+from autotune.errors import KernelError, TunerError
+from autotune.runtime import NDArray
+from autotune.runtime.arrays.array import from_dlpack
+from autotune.runtime.program import view
+from autotune.target import Target
+from autotune.target.backends import part
+from autotune.task import Task, create
+from autotune.utils.check import Check
+
+
+@dataclass(frozen=True)
+class Way:
+    """One template that computes what a call asks for.
+
+    Attributes:
+        task: the template with its arguments.
+        operands: numbers of the call's arguments that its kernel takes, in order; None where it
+            takes all as they are given.
+    """
+
+    task: Task
+    operands: tuple[int, ...] | None = None
+
+    @property
+    def template(self) -> Callable[..., Any]:
+        """The function that makes kernels."""
+        made: Callable[..., Any] = self.task.func
+        return made
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a call asks for.
+
+    Attributes:
+        title: it in words.
+        ways: the templates that compute it, the first choice first.
+        rule: makes the kernel where no template does; None where there is no other way.
+    """
+
+    title: str
+    ways: tuple[Way, ...]
+    rule: Callable[[], Any] | None = None
+
+
+class Source(Protocol):
+    """Says what calls ask for."""
+
+    @property
+    def name(self) -> str:
+        """The name of the template or the operator."""
+        ...
+
+    def asked(self, given: object, args: Sequence[Any], target: Target) -> Asked:
+        """Return what a call asks for; ``given`` is what the user's function made of it."""
+        ...
+
+
+@dataclass(frozen=True)
+class OfTemplate:
+    """One template; the user's function gives its arguments."""
+
+    owner: str
+    template: Callable[..., Any]
+
+    @property
+    def name(self) -> str:
+        """The name of the task."""
+        return str(getattr(self.template, "task_name", self.template))
+
+    def asked(self, given: object, args: Sequence[Any], target: Target) -> Asked:
+        """Return the task."""
+        check = Check(TunerError, self.owner)
+        workload = tuple(check.sequence("key(...)", given, "arguments of the template"))
+        try:
+            task = create(self.template, workload, target=target)
+        except KernelError as error:
+            raise TunerError(f"{self.owner}: {self.name}{workload}: {error}") from error
+        return Asked(f"{self.name}{workload}", (Way(task),))
+
+
+def arranged(
+    args: Sequence[Any], operands: Sequence[int], shapes: Sequence[tuple[int, ...]]
+) -> list[Any]:
+    """Return the arguments that a kernel takes, in the shapes in which it sees them."""
+    return [_seen_as(args[i], shape) for i, shape in zip(operands, shapes, strict=True)]
+
+
+def _seen_as(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return an array in another shape of as many elements, in the same memory.
+
+    Raises:
+        KernelError: it is not contiguous.
+    """
+    if tuple(value.shape) == shape:
+        return value
+    if isinstance(value, NDArray):
+        return view(value, 0, shape, value.dtype)
+    try:
+        if isinstance(value, np.ndarray):
+            return np.reshape(value, shape, copy=False) if _reshapes() else _reshaped(value, shape)
+        if type(value).__module__.partition(".")[0] == "torch":
+            return value.view(shape)
+    except (ValueError, RuntimeError, AttributeError) as error:
+        raise KernelError(
+            f"expected a contiguous array, got one of shape {tuple(value.shape)} whose elements "
+            "lie apart; copy it first"
+        ) from error
+    return _seen_as(from_dlpack(value), shape)
+
+
+@cache
+def _reshapes() -> bool:
+    """Return whether numpy is told not to copy, which it knows since 2.1."""
+    return tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
+
+
+def _reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+    seen = value.view()
+    seen.shape = shape
+    return seen
+
+
+def source_of(owner: str, asked: object) -> Source:
+    """Return what a template or the name of an operator stands for.
+
+    Raises:
+        TunerError: it is neither.
+    """
+    if isinstance(asked, str):
+        # Operators are known by what networks are made of, which templates alone do not need.
+        made: Source = part("autotune.just_in_time.operators:OfOperator")(owner, asked)
+        return made
+    if getattr(asked, "task_name", None) is None:
+        refuse_source(asked)
+    return OfTemplate(owner, cast("Callable[..., Any]", asked))
+
+
+def refuse_source(asked: object) -> NoReturn:
+    """Raise: it is neither a template nor an operator."""
+    expected = "a function decorated with @autotune.template('name'), or the name of an operator"
+    Check(TunerError, "jit").refuse("template", f"{expected} such as 'nn.conv2d'", asked)
