@@ -77,7 +77,7 @@ def exact(asked: Asked, target: Target, store: Store) -> Choice | None:
         if not asked.ways:
             raise FrozenError(f"{asked.title}: no template computes it, so it is in no lock")
         way = min(known, key=lambda each: each[0])[1] if known else asked.ways[0]
-        module = build(way.template(*way.task.args))
+        module = build(way.dispatched())
         return _choice(module, "exact", way, tuple(way.task.args), version)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, TunerError
@@ -55,7 +55,11 @@ class OfOperator:
                 f"{self.owner}: {self.name} has no attribute {unknown[0]!r}; expected some of "
                 f"{', '.join(known) or 'none'}"
             )
-        return kind(**{name: _plain(value) for name, value in attributes.items()})
+        try:
+            return kind(**{each.name: _as(each, attributes[each.name]) for each in fields(kind)
+                           if each.name in attributes})  # fmt: skip
+        except (TypeError, ValueError, AutotuneError) as error:
+            raise TunerError(f"{self.owner}: attributes of {self.name}: {error}") from error
 
     def _function(self, op: Operator, args: Sequence[Any]) -> Function:
         """Return the operator applied to what was given, whose results must be of its types."""
@@ -94,6 +98,12 @@ class OfOperator:
 def _is_whole(offer: FunctionOffer) -> bool:
     """Return whether a template needs nothing ahead of the call."""
     return not offer.prepared
+
+
+def _as(field: Field[Any], value: Any) -> Any:
+    """Return an attribute as operators keep it: one number stands for a tuple of one."""
+    single = isinstance(field.default, tuple) and isinstance(value, int)
+    return (value,) if single else _plain(value)
 
 
 def _plain(value: Any) -> Any:

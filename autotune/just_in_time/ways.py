@@ -15,7 +15,8 @@ from autotune.runtime.arrays.array import from_dlpack
 from autotune.runtime.program import view
 from autotune.target import Target
 from autotune.target.backends import part
-from autotune.task import Task, create
+from autotune.task import DispatchContext, Task, create
+from autotune.task.template import Call
 from autotune.utils.check import Check
 
 
@@ -32,11 +33,12 @@ class Way:
     task: Task
     operands: tuple[int, ...] | None = None
 
-    @property
-    def template(self) -> Callable[..., Any]:
-        """The function that makes kernels."""
-        made: Callable[..., Any] = self.task.func
-        return made
+    def dispatched(self) -> Any:
+        """Run the template with the configuration that the contexts around have for it."""
+        task = self.task
+        call = Call(task.func, task.args)
+        config = DispatchContext.current.query(task.target, task.workload, call.attempt)
+        return call.run(config)
 
 
 @dataclass(frozen=True)
