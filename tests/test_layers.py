@@ -26,7 +26,7 @@ ROWS = [
     {"driver"},
     {"measure"},
     {"record"},
-    {"tuner", "interchange", "ship", "lock", "hub"},
+    {"tuner", "interchange", "ship", "lock", "hub", "fleet"},
     {"auto_scheduler"},
     {"network"},
     {"just_in_time"},
@@ -49,6 +49,7 @@ DOORS = {
     "sqlalchemy": {"record/sql_database.py", "record/sql_schema.py"},
     "torch": {"torch/door.py"},
     "dask": set(),
+    "distributed": {"fleet/link.py", "fleet/serve.py"},
 }
 # Folders that are imported through their face: what others may use stands in `__init__`. Workers
 # start without running that of the folders below these, so there modules are imported themselves.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from autotune.measure.base import Builder, Runner
-from autotune.measure.parts import chosen_builder, chosen_runner
+from autotune.measure.parts import both_parts, chosen_builder, chosen_runner
 from autotune.measure.pipeline import Pipeline
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.workload import Workload
@@ -19,8 +19,12 @@ class MeasureOption(TypedDict):
     runner: Runner
 
 
-def measure_option(builder: Builder | str, runner: Runner | str) -> MeasureOption:
+def measure_option(
+    builder: Builder | str | Mapping[str, object], runner: Runner | str = "local"
+) -> MeasureOption:
     """Choose who builds and who runs; ``"local"`` stands for the defaults on this machine.
+
+    A fleet in place of the builder gives both.
 
     Raises:
         MeasureError: a string other than ``"local"``.
@@ -29,9 +33,10 @@ def measure_option(builder: Builder | str, runner: Runner | str) -> MeasureOptio
 
         option = measure_option(LocalBuilder(timeout=20), LocalRunner(number=10, repeat=5))
     """
+    builds, runs = both_parts(builder, runner)
     return {
-        "builder": chosen_builder("measure_option", builder),
-        "runner": chosen_runner("measure_option", runner),
+        "builder": chosen_builder("measure_option", builds),
+        "runner": chosen_runner("measure_option", runs),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 from autotune.errors import MeasureError
@@ -28,6 +29,16 @@ def chosen_runner(owner: str, choice: object, named: bool = True) -> Runner:
     """
     runner = LocalRunner() if named and choice == "local" else choice
     return runner if isinstance(runner, Runner) else _refuse(owner, "runner", choice, named)
+
+
+def both_parts(builder: object, runner: object) -> tuple[object, object]:
+    """Return builder and runner where the first argument may be a measure option, which has both.
+
+    The second is its default then.
+    """
+    if isinstance(builder, Mapping) and runner == "local":
+        return builder.get("builder"), builder.get("runner")
+    return builder, runner
 
 
 def _refuse(owner: str, name: str, choice: object, named: bool) -> NoReturn:

@@ -15,7 +15,7 @@ from autotune.errors import MeasureError
 from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.final.race import RaceResult, race
 from autotune.measure.outcome import Outcome, as_result, mark_result
-from autotune.measure.parts import chosen_builder, chosen_runner
+from autotune.measure.parts import both_parts, chosen_builder, chosen_runner
 from autotune.measure.run.gate import HostGate
 from autotune.measure.trial_future import Ended, TrialFuture, nobody
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult, Pair
@@ -39,6 +39,7 @@ class Session(Mapping[str, object]):
 
     Args:
         builder, runner: what builds and runs; ``"local"`` stands for the defaults on this machine.
+            A measure option, or a fleet, in place of the builder gives both.
 
     Raises:
         MeasureError: these are no builder and runner.
@@ -50,9 +51,14 @@ class Session(Mapping[str, object]):
                 XGBTuner(task).tune(200, session, callbacks=[log_to_file("net.log")])
     """
 
-    def __init__(self, builder: Builder | str = "local", runner: Runner | str = "local") -> None:
-        self.builder: Builder = chosen_builder("Session", builder)
-        self.runner: Runner = chosen_runner("Session", runner)
+    def __init__(
+        self,
+        builder: Builder | str | Mapping[str, object] = "local",
+        runner: Runner | str = "local",
+    ) -> None:
+        builds, runs = both_parts(builder, runner)
+        self.builder: Builder = chosen_builder("Session", builds)
+        self.runner: Runner = chosen_runner("Session", runs)
         self._gate = HostGate(self.builder)
         self._mixes = self.builder.mixes_tasks and self.runner.mixes_tasks
         self._lock = threading.RLock()

@@ -3,7 +3,12 @@
 from autotune.target.backends import Backend, Language
 from autotune.target.backends.host import processors
 from autotune.target.limits import Limits
-from autotune.target.query import cuda_device, cuda_device_count
+from autotune.target.query import (
+    cuda_device,
+    cuda_device_count,
+    cuda_device_uuid,
+    cuda_driver_release,
+)
 from autotune.target.target import Kind, Target, cuda
 
 __all__ = [
@@ -15,5 +20,7 @@ __all__ = [
     "cuda",
     "cuda_device",
     "cuda_device_count",
+    "cuda_device_uuid",
+    "cuda_driver_release",
     "processors",
 ]

@@ -79,6 +79,29 @@ def cuda_device_count() -> int:
 
 
 @cache
+def cuda_driver_release() -> str:
+    """Return the release of CUDA that the driver is for, such as ``"13.0"``; empty without one."""
+    driver = _driver()
+    version = ctypes.c_int()
+    if driver is None or driver.cuDriverGetVersion(ctypes.byref(version)):
+        return ""
+    return f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+
+@cache
+def cuda_device_uuid(index: int = 0) -> str:
+    """Return the name by which a device is known on any host; empty where there is no device."""
+    driver = _driver()
+    device = ctypes.c_int()
+    if driver is None or driver.cuDeviceGet(ctypes.byref(device), index):
+        return ""
+    uuid = (ctypes.c_ubyte * 16)()
+    if driver.cuDeviceGetUuid(ctypes.byref(uuid), device):
+        return ""
+    return bytes(uuid).hex()
+
+
+@cache
 def _driver() -> ctypes.CDLL | None:
     try:
         driver = ctypes.CDLL("libcuda.so.1")

@@ -5,12 +5,14 @@ import pytest
 import autotune.task as at
 from autotune.measure import Builder, LocalBuilder, MeasureErrorNo, MeasureInput
 from tests.measure import kernels  # noqa: F401 - registers the templates
+from tests.fleet.small import fleet_builder
 from tests.measure.doubles import PlainBuilder
 
 BUILDERS = {
     "local": lambda: LocalBuilder(n_parallel=2),
     "local-uncached": lambda: LocalBuilder(n_parallel=1, cache=False),
     "script": PlainBuilder,
+    "fleet": fleet_builder,
 }
 
 

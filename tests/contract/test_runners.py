@@ -5,11 +5,13 @@ import pytest
 import autotune.task as at
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Runner
 from tests.measure import kernels  # noqa: F401 - registers the templates
+from tests.fleet.small import fleet_builder, fleet_runner
 from tests.measure.doubles import PlainBuilder, PlainRunner
 
 PAIRS = {
     "local": (lambda: LocalBuilder(n_parallel=1), lambda: LocalRunner(cooldown_interval=0)),
     "script": (PlainBuilder, PlainRunner),
+    "fleet": (fleet_builder, fleet_runner),
 }
 
 

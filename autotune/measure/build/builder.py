@@ -15,7 +15,7 @@ from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.base import Builder, runs_on_host, target_of
 from autotune.measure.build.job import BuildJob
-from autotune.measure.build.pool import BuildPool
+from autotune.measure.build.pool import AnyBuildPool, BuildPool
 from autotune.measure.build.realise import Realised, realise
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.runtime.compile.toolchain import host_toolchain, nvcc_toolchain
@@ -78,7 +78,7 @@ class LocalBuilder(Builder):
         self.cache = cache
         # What the input gave that `refusal` was asked about last.
         self._realised: tuple[MeasureInput, Realised | BuildResult] | None = None
-        self._pool = BuildPool(self.n_parallel, tmp_dir)
+        self._pool: AnyBuildPool = BuildPool(self.n_parallel, tmp_dir)
         # Scripts never close builders; the pool must then end with the builder, or the program.
         weakref.finalize(self, self._pool.end)
 

@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from autotune.errors import CompilerMissing
 from autotune.measure.batcher import JOIN_S
@@ -51,6 +52,35 @@ class Order:
     job: BuildJob
     timeout_s: float
     reference: Reference
+
+
+class AnyBuildPool(Protocol):
+    """What compiles for a builder: processes of this host (`BuildPool`), or others."""
+
+    @property
+    def folder(self) -> str:
+        """The folder for artifacts."""
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers of this host that live."""
+
+    def put(
+        self, job: BuildJob, timeout_s: float, future: Future[Built], reference: Reference
+    ) -> None:
+        """Queue a job."""
+
+    def pause(self) -> None:
+        """Let no work be done on this host."""
+
+    def resume(self) -> None:
+        """End a pause."""
+
+    def close(self) -> None:
+        """Cancel what was not done, and remove the folder."""
+
+    def end(self) -> None:
+        """Close for good."""
 
 
 class BuildPool:

@@ -9,7 +9,7 @@ from autotune.kernel import Scalar
 from autotune.measure.evidence import NOTHING, Evidence
 from autotune.measure.run.jobs import CeilingJob, RunJob
 from autotune.measure.run.replies import Rated, why_not
-from autotune.measure.run.stations import Station
+from autotune.measure.run.stations import DeviceProcess
 from autotune.runtime import Timing
 from autotune.runtime.roofline import Ceilings
 from autotune.workload import Workload
@@ -35,7 +35,7 @@ class Roofline:
         self._bytes = float(workload.bytes or 0)
         self._ceilings: dict[int, Ceilings | None] = {}
 
-    def compare(self, station: Station, job: RunJob, timing: Timing) -> Evidence:
+    def compare(self, station: DeviceProcess, job: RunJob, timing: Timing) -> Evidence:
         """Return which part of its device's ceiling a trial reaches, and what that is made of.
 
         Nothing where it is not known. Called in the thread of the station.
@@ -50,7 +50,7 @@ class Roofline:
         roof = self._flop, self._bytes, rate, ceilings.bandwidth(working_set)
         return Evidence(roofline=fraction, roof=tuple(float(f"{one:.4g}") for one in roof))
 
-    def _fraction(self, station: Station, job: RunJob, timing: Timing) -> float | None:
+    def _fraction(self, station: DeviceProcess, job: RunJob, timing: Timing) -> float | None:
         if not (self._flop and self._bytes and timing.median):
             return None
         if station.device not in self._ceilings:
@@ -88,7 +88,7 @@ class Roofline:
         return dtype, working_set
 
 
-def _measured(station: Station) -> Ceilings | None:
+def _measured(station: DeviceProcess) -> Ceilings | None:
     reply = station.run(CeilingJob(_TIMEOUT_S))
     if isinstance(reply, Rated):
         return reply.ceilings

@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, Protocol
 
 from autotune.measure.process.scratch import Scratch
-from autotune.measure.run.dispatch import Dispatch
+from autotune.measure.run.dispatch import Dispatch, Work
 from autotune.measure.run.jobs import Greeting
 from autotune.measure.run.stations import Rest, Station
 
 # Makes what owns a device; given where that is and a folder for temporary files.
 OpenStation = Callable[[Greeting, str], Station]
+
+
+class Queue(Protocol):
+    """Takes work for devices; see `Dispatch`."""
+
+    def put(self, work: Work, device: int | None = None) -> Future[Any]:
+        """Queue work for one device, or for whichever is free first."""
+
+
+class AnyDevices(Protocol):
+    """Devices on which workloads are measured, of this host (`Devices`) or others."""
+
+    @property
+    def queue(self) -> Queue:
+        """Takes work."""
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the processes of this host that own a device now."""
+
+    @property
+    def at_work(self) -> tuple[int, ...]:
+        """Indices of the devices that can be used."""
+
+    def close(self) -> None:
+        """Drop what waits, and end what runs."""
 
 
 class Devices:
@@ -25,6 +53,8 @@ class Devices:
         queue: takes work.
     """
 
+    queue: Queue
+
     def __init__(
         self, greetings: Sequence[Greeting], open_station: OpenStation, cooldown_s: float
     ) -> None:
@@ -32,19 +62,19 @@ class Devices:
         folder = str(self._scratch.path)
         stations = [open_station(greeting, folder) for greeting in greetings]
         # A thread may outlast `close`, and so may what it writes.
-        self.queue = Dispatch(stations, Rest(cooldown_s), self._scratch.end)
+        self.queue = self._dispatch = Dispatch(stations, Rest(cooldown_s), self._scratch.end)
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the processes that own a device now."""
-        return self.queue.pids
+        return self._dispatch.pids
 
     @property
     def at_work(self) -> tuple[int, ...]:
         """Indices of the devices that could be started whenever that was tried."""
-        return self.queue.devices
+        return self._dispatch.devices
 
     def close(self) -> None:
         """Kill the processes for good, and drop what waits."""
-        self.queue.close()
+        self._dispatch.close()
         self._scratch.end()

@@ -14,7 +14,7 @@ from typing import Any
 from autotune.errors import MeasureError
 from autotune.measure.process.pending import Pending
 from autotune.measure.process.worker import StartFailed
-from autotune.measure.run.stations import Rest, Station
+from autotune.measure.run.stations import DeviceProcess, Rest, Station
 
 logger = logging.getLogger("autotvm")
 
@@ -23,7 +23,7 @@ logger = logging.getLogger("autotvm")
 _JOIN_S = 2.0
 _LOOK_S = 0.05
 
-Work = Callable[[Station], object]
+Work = Callable[[DeviceProcess], object]
 
 
 _Entry = Pending[Work]

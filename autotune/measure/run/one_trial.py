@@ -12,7 +12,7 @@ from autotune.measure.process.died import Died
 from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.replies import Done, Failed, Ran, why_not
 from autotune.measure.run.standing import Standing
-from autotune.measure.run.stations import Station
+from autotune.measure.run.stations import DeviceProcess
 from autotune.measure.run.timing import TimingPolicy, costs_of, evidence_of, scale_timing
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 
@@ -78,7 +78,7 @@ def run_job(
 
 
 def run_trial(
-    station: Station,
+    station: DeviceProcess,
     standing: Standing,
     options: RunOptions,
     inp: MeasureInput,

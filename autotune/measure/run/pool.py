@@ -16,14 +16,14 @@ from autotune.measure.check.naive import PlainLoops
 from autotune.measure.check.verify import NONE, Oracle
 from autotune.measure.exclusive.devices import device_lock
 from autotune.measure.process.pending import forward
-from autotune.measure.run.devices import Devices
+from autotune.measure.run.devices import AnyDevices, Devices
 from autotune.measure.run.gate import HostGate
 from autotune.measure.run.host import HostMeter
 from autotune.measure.run.jobs import Greeting, RaceJob
 from autotune.measure.run.one_trial import RunOptions, run_job, run_trial
 from autotune.measure.run.replies import Raced, why_not
 from autotune.measure.run.standing import Standing
-from autotune.measure.run.stations import Station
+from autotune.measure.run.stations import DeviceProcess, Station
 from autotune.measure.run.values import Array
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime import Timing
@@ -75,11 +75,11 @@ class RunPool:
     def __init__(self, most_bytes: int | None = None) -> None:
         self._most_bytes = _memory_bytes() // _MEMORY_PART if most_bytes is None else most_bytes
         self._lock = threading.RLock()
-        self._devices: dict[bool, Devices] = {}
+        self._devices: dict[object, AnyDevices] = {}
         # The one that was used last stands last.
         self._standing: dict[Workload, Standing] = {}
         # What was asked for last, found without a look at what a workload consists of.
-        self._last: tuple[Standing, Devices] | None = None
+        self._last: tuple[Standing, AnyDevices] | None = None
         self._outdated: list[Standing] = []
         self._meters: OrderedDict[Workload, HostMeter] = OrderedDict()
         self._loops = PlainLoops()
@@ -99,7 +99,7 @@ class RunPool:
         """
         self._ready(workload, plan)
 
-    def _ready(self, workload: Workload, plan: RunPlan) -> tuple[Standing, Devices]:
+    def _ready(self, workload: Workload, plan: RunPlan) -> tuple[Standing, AnyDevices]:
         with self._lock:
             if self._closing:
                 raise MeasureError(f"{workload.name}: the runner is being closed")
@@ -115,7 +115,7 @@ class RunPool:
             self._last = standing, devices
             return self._last
 
-    def _devices_for(self, target: Target, plan: RunPlan) -> Devices:
+    def _devices_for(self, target: Target, plan: RunPlan) -> AnyDevices:
         """Return the devices on which kernels for a target run."""
         on_host = runs_on_host(target)
         if on_host not in self._devices:
@@ -130,7 +130,7 @@ class RunPool:
             )
         return self._devices[on_host]
 
-    def _met(self, workload: Workload, plan: RunPlan, devices: Devices) -> Standing:
+    def _met(self, workload: Workload, plan: RunPlan, devices: AnyDevices) -> Standing:
         """Return what is to be known of a workload that is new."""
         oracle = Oracle(plan.seed, plan.ref_input, plan.options.verify, self._loops)
 
@@ -163,7 +163,7 @@ class RunPool:
     def _run(
         self,
         standing: Standing,
-        devices: Devices,
+        devices: AnyDevices,
         options: RunOptions,
         inp: MeasureInput,
         built: BuildResult,
@@ -172,7 +172,7 @@ class RunPool:
         with self._lock:
             standing.under_way += 1
 
-        def work(station: Station) -> MeasureResult:
+        def work(station: DeviceProcess) -> MeasureResult:
             return run_trial(station, standing, options, inp, built)
 
         def queued() -> Future[MeasureResult]:

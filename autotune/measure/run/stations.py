@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Protocol
 
 from autotune.measure.exclusive.devices import device_name
 from autotune.measure.process.blame import Case, Memory, killed_from_outside
@@ -27,6 +28,22 @@ _MODULE = "autotune.measure.run.worker"
 _BARE = ("autotune.measure", "autotune.codegen")
 # A forked trial is killed by its worker; the worker is killed when it does not manage that.
 _GRACE_S = 3.0
+
+
+class DeviceProcess(Protocol):
+    """The process that owns a device, of this host or another; see `Station`."""
+
+    device: int
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds that jobs waited for others which used the device."""
+
+    def start(self) -> None:
+        """Start the process if none is there."""
+
+    def run(self, job: Job) -> Done | Failed | Died:
+        """Do a job."""
 
 
 class Station:

@@ -23,11 +23,11 @@ _INCLUDE = re.compile(
 )
 # A macro that a flag defines as the name of a file.
 _DEFINED = re.compile(r'\w+=[<"]([^>"\n]+)[>"]')
-_FOLDERS = (
+HEADER_FOLDERS = (
     "--include-path", "--include-directory", "--system-include", "-isystem", "-iquote",
     "-idirafter", "-I",
 )  # fmt: skip
-_FILES = ("--pre-include", "-include", "-imacros")
+HEADER_FILES = ("--pre-include", "-include", "-imacros")
 _MACROS = ("--define-macro", "-D")
 
 
@@ -36,15 +36,15 @@ def anchor_paths(flags: tuple[str, ...]) -> tuple[str, ...]:
 
     Compilers run in a folder of their own, where relative names would mean nothing.
     """
-    found = parse_flags(expand_flag_files(flags), (*_FOLDERS, *_FILES))
+    found = parse_flags(expand_flag_files(flags), (*HEADER_FOLDERS, *HEADER_FILES))
     return tuple(word for flag in found for word in _absolute(flag).words)
 
 
 def _absolute(flag: Flag) -> Flag:
     # A file that is not here may be found along the folders, as one that is included.
-    if flag.name in _FILES and not os.path.exists(flag.value):
+    if flag.name in HEADER_FILES and not os.path.exists(flag.value):
         return flag
-    if not flag.value or flag.name not in (*_FOLDERS, *_FILES):
+    if not flag.value or flag.name not in (*HEADER_FOLDERS, *HEADER_FILES):
         return flag
     return Flag(flag.name, flag.between, os.path.abspath(flag.value))
 
@@ -86,8 +86,9 @@ def header_contents(source: str, flags: tuple[str, ...]) -> tuple[list[str], lis
     Nothing of it depends on where the headers are, nor on variables of this machine.
     """
     flags = anchor_paths(flags)
-    parts = parse_flags(flags, (*_FOLDERS, *_FILES))
-    others = [word for one in parts if one.name not in (*_FOLDERS, *_FILES) for word in one.words]
+    named = (*HEADER_FOLDERS, *HEADER_FILES)
+    parts = parse_flags(flags, named)
+    others = [word for one in parts if one.name not in named for word in one.words]
     return sorted(set(_find(source, *_search(flags)).values())), others
 
 
@@ -95,12 +96,12 @@ def _search(flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Return the folders that flags name, and the files that they have read."""
     folders: list[str] = []
     files: list[str] = []
-    for flag in parse_flags(expand_flag_files(flags), (*_FOLDERS, *_FILES, *_MACROS)):
+    for flag in parse_flags(expand_flag_files(flags), (*HEADER_FOLDERS, *HEADER_FILES, *_MACROS)):
         # nvcc takes several, divided by commas; for others a comma belongs to the name.
         values = dict.fromkeys((flag.value, *flag.value.split(",")))
-        if flag.name in _FOLDERS:
+        if flag.name in HEADER_FOLDERS:
             folders += values
-        elif flag.name in _FILES:
+        elif flag.name in HEADER_FILES:
             files += values
         elif flag.name in _MACROS and (name := _DEFINED.fullmatch(flag.value)):
             files.append(name[1])

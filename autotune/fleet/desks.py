@@ -1,0 +1,247 @@
+"""The places of one worker where work is done: its devices, and those that compile."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.errors import AutotuneError, CompilerMissing
+from autotune.fleet.facts import DeviceFacts
+from autotune.fleet.fair import FairQueue
+from autotune.fleet.headers import unpack
+from autotune.fleet.messages import Answer, AnyJob, Build, Built, Done, Run, Sender, Unable
+from autotune.measure.build.pool import BuildPool
+from autotune.measure.exclusive.devices import device_lock
+from autotune.measure.process.scratch import Scratch
+from autotune.measure.run.gate import HostGate
+from autotune.measure.run.jobs import Greeting
+from autotune.measure.run.replies import Ran, to_json
+from autotune.measure.run.stations import Rest, Station
+from autotune.measure.types import BuildResult, MeasureResult
+from autotune.target import Target
+from autotune.utils.child import error_text
+from autotune.workload import NoReference
+
+# The rate of a desk is that of this time.
+_MINUTE_S = 60.0
+_JOIN_S = 5.0
+
+Work = Callable[[], Answer]
+_Entry = tuple[Work, "Future[Answer]"]
+
+
+class Desk(ABC):
+    """A line of work, and threads that do it; clients share it by weight.
+
+    What cannot be begun for want of something is answered by `Unable`: no trial is to blame.
+
+    Args:
+        threads: how much is done at once.
+
+    Attributes:
+        done, failed: how much was answered, and how much of it was no success.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._line: FairQueue[_Entry] = FairQueue()
+        self.done = self.failed = 0
+        self._ends: deque[float] = deque(maxlen=10_000)
+        self._at_work = 0
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How much waits or is being done."""
+        return len(self._line) + self._at_work
+
+    @property
+    def rate(self) -> float:
+        """How much was done a second, lately."""
+        since = time.monotonic() - _MINUTE_S
+        return sum(end > since for end in list(self._ends)) / _MINUTE_S
+
+    def _put(self, sender: Sender, work: Work) -> Future[Answer]:
+        future: Future[Answer] = Future()
+        self._line.put(sender.client, sender.weight, (work, future))
+        return future
+
+    def _serve(self) -> None:
+        while (taken := self._line.take()) is not None:
+            (work, future), charge = taken
+            if not future.set_running_or_notify_cancel():
+                continue
+            started = time.monotonic()
+            self._at_work += 1
+            answer = _guarded(work)
+            self._at_work -= 1
+            charge(time.monotonic() - started)
+            self.done += 1
+            self.failed += not _good(answer)
+            self._ends.append(time.monotonic())
+            with suppress(InvalidStateError):  # the desk was closed meanwhile
+                future.set_result(answer)
+
+    def forget(self, client: str) -> None:
+        """Drop what waits of a client."""
+        for _, future in self._line.drop(client):
+            future.cancel()
+
+    @abstractmethod
+    def end(self) -> None:
+        """Kill whatever is at work."""
+
+    def close(self) -> None:
+        """End all threads and processes; what waits is answered by `Unable`."""
+        for _, future in self._line.close():
+            future.set_result(Unable("the worker is being closed"))
+        self.end()
+        for thread in self._threads:
+            thread.join(_JOIN_S)
+
+
+def _guarded(work: Work) -> Answer:
+    try:
+        return work()
+    except CancelledError:
+        return Unable("the worker is being closed")
+    except CompilerMissing as error:
+        return Unable(str(error), for_good=True)
+    except (AutotuneError, OSError, MemoryError) as error:
+        return Unable(f"{type(error).__name__}: {error}")
+    except Exception as error:  # a border between hosts: the client sees what happened
+        return Unable(error_text(error))
+
+
+def _good(answer: Answer) -> bool:
+    match answer:
+        case Done(reply=reply):
+            return reply["reply"] not in ("Failed", "Died")
+        case Built():
+            return not answer.error_no
+        case _:
+            return False
+
+
+class BuildDesk(Desk):
+    """Compiles, in as many processes at once as it has builders.
+
+    Args:
+        builders: how many.
+
+    Attributes:
+        pool: owns the processes.
+    """
+
+    def __init__(self, builders: int) -> None:
+        self.pool = BuildPool(max(1, builders), None)
+        self._headers = Scratch("headers")
+        super().__init__(builders)
+
+    def put(self, ask: Build) -> Future[Answer]:
+        """Queue a compilation."""
+        return self._put(ask.sender, lambda: self._built(ask))
+
+    def _built(self, ask: Build) -> Answer:
+        kernel = ask.job.kernel
+        if ask.headers:
+            kernel = unpack(ask.headers, kernel, self._headers.path)
+        job = replace(ask.job, kernel=kernel, out_dir=self.pool.folder)
+        promised: Future[BuildResult | MeasureResult] = Future()
+        self.pool.put(job, ask.timeout_s, promised, NoReference())
+        result = promised.result()
+        assert isinstance(result, BuildResult)
+        artifact = Path(result.artifact).read_bytes() if result.artifact else b""
+        if result.artifact:
+            os.unlink(result.artifact)
+        return Built(
+            artifact=artifact,
+            suffix=os.path.splitext(result.artifact)[1],
+            resources=result.resources,
+            error_no=int(result.error_no),
+            error_msg=result.error_msg,
+            time_cost=result.time_cost,
+            code_hash=result.code_hash,
+        )
+
+    def end(self) -> None:
+        """Kill the processes that compile."""
+        self.pool.close()
+        self._headers.remove()
+
+
+class DeviceDesk(Desk):
+    """One device: one job at a time, in the process that owns it.
+
+    Args:
+        facts: of the device.
+        gate: while something is timed on the CPU, builders of this worker stand still.
+    """
+
+    def __init__(self, facts: DeviceFacts, gate: HostGate | None) -> None:
+        self.facts = facts
+        self._gate = gate
+        self._scratch = Scratch("run")
+        self._station: Station | None = None
+        self._greeting: Greeting | None = None
+        self._over = False
+        super().__init__(1)
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the process that owns the device, if there is one now."""
+        return None if self._station is None else self._station.pid
+
+    def put(self, ask: Run, job: AnyJob) -> Future[Answer]:
+        """Queue a job whose files are here."""
+        arrived = time.monotonic()
+        return self._put(ask.sender, lambda: self._done(ask, job, arrived))
+
+    def _done(self, ask: Run, job: AnyJob, arrived: float) -> Answer:
+        in_line_s = time.monotonic() - arrived
+        station = self._owner(ask)
+        station.start()
+        before, waited_s = station.busy_s, station.waited_s
+        reply = station.run(job)
+        in_line_s += station.waited_s - waited_s
+        rest_s = station.busy_s - before if isinstance(reply, Ran) else 0.0
+        Rest(ask.cooldown_s).after(rest_s)
+        return Done(to_json(reply), in_line_s)
+
+    def _owner(self, ask: Run) -> Station:
+        """Return the process of the device, as the client wants it."""
+        cpu = self.facts.kind == "cpu"
+        target = "c" if cpu else str(Target(f"cuda -arch={self.facts.arch}"))
+        index = self.facts.index
+        lock = device_lock(Target(target), index)
+        greeting = Greeting(target, index, cpu, ask.memory_bytes if cpu else 0, lock=lock)
+        if self._station is None or greeting != self._greeting:
+            if self._station is not None:
+                self._station.close()
+            self._station = Station(greeting, self._gate, str(self._scratch.path))
+            self._greeting = greeting
+        if self._over:
+            self._station.end()
+        return self._station
+
+    def end(self) -> None:
+        """Kill the process that owns the device."""
+        self._over = True
+        if self._station is not None:
+            self._station.end()
+
+    def close(self) -> None:
+        """End all; see `Desk.close`."""
+        super().close()
+        if self._station is not None:
+            self._station.close()
+        self._scratch.remove()

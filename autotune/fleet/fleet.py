@@ -1,0 +1,207 @@
+"""A fleet: one tuning over the devices of many hosts."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any
+
+from autotune.errors import FleetError, MeasureError
+from autotune.fleet.builder import FleetBuilder, Parts
+from autotune.fleet.link import Link
+from autotune.fleet.members import Members
+from autotune.fleet.messages import Facts, Sender, Told
+from autotune.fleet.queue import FleetQueue, PlaceLost, PlaceUnable
+from autotune.fleet.routes import Routes
+from autotune.fleet.runner import FleetRunner
+from autotune.utils.check import Check
+
+
+class Fleet(Mapping[str, object]):
+    """The workers that a scheduler of Dask knows, as a builder and a runner.
+
+    A measure option, and what a `Session` is made of. Candidates are realised, and references are
+    computed, in this process; sources go to workers that compile, what they compile goes to
+    workers that measure. A worker that is lost costs what it had under way, which is done again
+    elsewhere.
+
+    Args:
+        where: address of a scheduler (``"tcp://host:8786"``), a `distributed.Client`, or a cluster
+            such as `distributed.LocalCluster`. Workers without an agent of ours are given one.
+        build: arguments of the builder: ``timeout``, ``compiler``, ``cache``; see `LocalBuilder`.
+        run: arguments of the runner: ``number``, ``repeat``, ``verify``, ...; see `LocalRunner`.
+        weight: this client's share of each device, relative to that of others.
+        patience_s: seconds to wait for a worker that can do what waits, or for the scheduler.
+        lease_s: seconds after which a silent worker is given up; at least twice Dask's interval of
+            heartbeats, which grows with the number of workers from 0.5 to 5 s.
+        timeout_s: seconds to find the scheduler.
+        install: False leaves workers alone that have no agent.
+
+    Raises:
+        FleetError: no scheduler answers, or Dask is not installed.
+        MeasureError: an argument is out of range.
+
+    Example::
+
+        from distributed import LocalCluster
+        with LocalCluster(n_workers=2) as cluster, Fleet(cluster) as fleet:
+            XGBTuner(task).tune(200, fleet, callbacks=[log_to_file("gemm.log")])
+    """
+
+    def __init__(
+        self,
+        where: Any,
+        *,
+        build: Mapping[str, Any] | None = None,
+        run: Mapping[str, Any] | None = None,
+        weight: float = 1.0,
+        patience_s: float = 60.0,
+        lease_s: float = 15.0,
+        timeout_s: float = 10.0,
+        install: bool = True,
+    ) -> None:
+        check = Check(MeasureError, "Fleet")
+        check.seconds("weight", weight)
+        check.seconds("patience_s", patience_s)
+        check.seconds("lease_s", lease_s)
+        check.seconds("timeout_s", timeout_s)
+        self._options = dict(build or {}), dict(run or {})
+        self._link = Link(where, timeout_s)
+        self._queue = FleetQueue(patience_s)
+        sender = Sender(secrets.token_hex(8), float(weight))
+        give = self._install if install else None
+        self._members = Members(self._link, self._queue, sender, lease_s, patience_s, give)
+        self._parts = Parts(self._members, self._queue, sender)
+        self._installed = False
+        try:
+            self._made = self._option(None)
+        except BaseException:
+            self.close()
+            raise
+
+    def _install(self) -> None:
+        if not self._installed:
+            self._installed = True
+            from autotune.fleet.serve import AgentPlugin
+
+            self._link.install(AgentPlugin())
+
+    def _option(self, device_class: str | None) -> dict[str, object]:
+        routes = Routes(self._queue, device_class)
+        build, run = self._options
+        return {
+            "builder": FleetBuilder(self._parts, routes.build_needs, **build),
+            "runner": FleetRunner(self._parts, routes.run_needs, **run),
+        }
+
+    # ---- as a measure option
+
+    @property
+    def builder(self) -> FleetBuilder:
+        """Builds on the workers."""
+        made = self._made["builder"]
+        assert isinstance(made, FleetBuilder)
+        return made
+
+    @property
+    def runner(self) -> FleetRunner:
+        """Measures on the workers."""
+        made = self._made["runner"]
+        assert isinstance(made, FleetRunner)
+        return made
+
+    def of_class(self, device_class: str) -> dict[str, object]:
+        """Return a measure option that keeps to one class of devices; see `classes`."""
+        return self._option(device_class)
+
+    def classes(self) -> dict[str, int]:
+        """Return the classes of devices that are here, and how many devices each has."""
+        found: dict[str, int] = {}
+        for place, _, _ in self._queue.places():
+            if place.kind == "run":
+                found[place.device_class] = found.get(place.device_class, 0) + 1
+        return found
+
+    def __getitem__(self, key: str) -> object:
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    # ---- who is there
+
+    def wait(self, devices: int = 1, timeout_s: float = 60.0) -> None:
+        """Wait until so many devices are here.
+
+        Raises:
+            FleetError: there are not, in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        while (here := sum(self.classes().values())) < devices:
+            if time.monotonic() > deadline:
+                raise FleetError(
+                    f"waited {timeout_s:g} s for {devices} devices, the fleet has {here}"
+                )
+            time.sleep(0.05)
+
+    def status(self) -> list[dict[str, object]]:
+        """Return who is here: a row for each device and for the builders of each worker."""
+        self._members.wait_for_first_look(10.0)
+        aside = {place.name: reason for place, _, reason in self._queue.places()}
+        rows: list[dict[str, object]] = []
+        for member in self._members.all():
+            try:
+                told = member.ask(Facts())
+            except (PlaceLost, PlaceUnable):
+                continue
+            assert isinstance(told, Told)
+            rows += _rows(member.facts, told.data["places"], aside)
+        return rows
+
+    def close(self) -> None:
+        """Give up what is under way and leave; workers stay."""
+        self._queue.close()
+        self._members.close()
+        self._link.close()
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _rows(facts: Any, places: Mapping[str, Any], aside: Mapping[str, str]) -> Iterator[Any]:
+    common = {"worker": facts.name, "host": facts.host, "toolkit": facts.toolkit}
+    devices = {one.key: one for one in facts.devices}
+    for key, state in places.items():
+        if key == "builders" and not facts.builders:
+            continue
+        device = devices.get(key)
+        yield {
+            **common,
+            "place": key,
+            "device": device.name if device else f"{facts.builders} builders",
+            "arch": device.arch if device and device.kind == "cuda" else "",
+            "driver": device.release if device else "",
+            "queue": state["waiting"],
+            "done": state["done"],
+            "failed": state["failed"],
+            "rate": state["rate"],
+            "aside": aside.get(f"{facts.name}/{key}", ""),
+        }

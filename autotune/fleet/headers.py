@@ -1,0 +1,83 @@
+"""A user's own headers travel as text with the source that includes them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.errors import FleetError
+from autotune.kernel import Kernel
+from autotune.runtime.compile.flags import parse_flags
+from autotune.runtime.compile.user_headers import (
+    HEADER_FILES,
+    HEADER_FOLDERS,
+    anchor_paths,
+    user_headers,
+)
+from autotune.utils.files import write_atomically
+
+Headers = tuple[tuple[str, str], ...]
+# A kernel that includes more than this is no kernel.
+_MOST_BYTES = 64 << 20
+
+
+def pack(kernel: Kernel) -> tuple[Kernel, Headers]:
+    """Return a kernel with its flags written out, and the headers of the user's that it includes.
+
+    Raises:
+        FleetError: a header cannot be read as text.
+    """
+    if not kernel.flags:
+        return kernel, ()
+    kernel = replace(kernel, flags=anchor_paths(kernel.flags))
+    found, size = [], 0
+    for path, _ in user_headers(kernel.source, kernel.flags):
+        try:
+            text = Path(path).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise FleetError(
+                f"kernel {kernel.name!r}: its header {path} cannot be sent: {error}"
+            ) from error
+        size += len(text)
+        found.append((path, text))
+    if size > _MOST_BYTES:
+        raise FleetError(f"kernel {kernel.name!r}: its headers take {size >> 20} MiB")
+    return kernel, tuple(found)
+
+
+def unpack(headers: Sequence[tuple[str, str]], kernel: Kernel, folder: Path) -> Kernel:
+    """Write headers into a folder of their own and return the kernel with flags that find them.
+
+    What the flags name besides is looked for on this host, too: headers of a toolkit lie here.
+    """
+    digest = hashlib.sha256(repr(tuple(headers)).encode()).hexdigest()[:32]
+    root = folder / digest
+    if not root.exists():
+        made = folder / f"{digest}.{os.getpid()}.{id(headers)}"
+        for path, text in headers:
+            place = _under(made, path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(place, text.encode())
+        with suppress(OSError):  # another thread was faster
+            made.rename(root)
+    known = {path for path, _ in headers}
+    words: list[str] = []
+    for flag in parse_flags(kernel.flags, (*HEADER_FOLDERS, *HEADER_FILES)):
+        here = replace(flag, value=str(_under(root, flag.value))) if flag.value else flag
+        if flag.name in HEADER_FOLDERS and os.path.isabs(flag.value):
+            words += [*here.words, *flag.words]
+        elif flag.name in HEADER_FILES and flag.value in known:
+            words += here.words
+        else:
+            words += flag.words
+    return replace(kernel, flags=tuple(words))
+
+
+def _under(root: Path, path: str) -> Path:
+    """Return where a file of the client's lies among those that it sent."""
+    inner = os.path.normpath(os.path.join("/", path)).lstrip("/")
+    return root / inner

@@ -1,0 +1,107 @@
+"""The client's door to Dask: who is there, and messages to them.
+
+Dask finds the workers, carries messages (TLS included) and knows who lives. Trials are no tasks of
+Dask: a task is run again when its worker is lost, whatever came of it, and takes two ways through
+the scheduler. A message goes to the worker itself, as text, numbers and bytes (msgpack).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from autotune.errors import FleetError
+
+# What is installed on workers that were not started by `autotune worker`.
+PLUGIN = "autotune-fleet"
+HANDLER = "autotune_fleet"
+_FAMILIES = ["msgpack"]
+
+
+def distributed() -> Any:
+    """Return the package.
+
+    Raises:
+        FleetError: it is not installed.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise FleetError(
+            "a fleet needs Dask's distributed; install it: pip install 'autotune[fleet]'"
+        ) from error
+    return distributed
+
+
+class Link:
+    """A connection to the scheduler of a fleet, and through it to the workers.
+
+    Args:
+        where: address of a scheduler, a `distributed.Client`, or a cluster (`LocalCluster`, ...).
+        timeout_s: seconds to find the scheduler.
+
+    Raises:
+        FleetError: there is none.
+    """
+
+    def __init__(self, where: Any, timeout_s: float = 10.0) -> None:
+        package = distributed()
+        self._owned = not isinstance(where, package.Client)
+        self._client = where
+        if self._owned:
+            address = getattr(where, "scheduler_address", where)
+            if not isinstance(address, str) or not address:
+                raise FleetError(
+                    "Fleet: expected the address of a scheduler such as 'tcp://host:8786', a "
+                    f"distributed.Client or a cluster, got {where!r}"
+                )
+            self._client = self._connected(package, where, address, timeout_s)
+        self.address = str(self._client.scheduler.address)
+
+    @staticmethod
+    def _connected(package: Any, where: Any, address: str, timeout_s: float) -> Any:
+        try:
+            return package.Client(where, timeout=timeout_s, set_as_default=False)
+        except (OSError, ValueError, RuntimeError, asyncio.TimeoutError) as error:
+            raise FleetError(
+                f"no scheduler answers at {address}: {type(error).__name__}: {error}; start one "
+                "(dask scheduler), or look whether the address, a firewall or TLS is in the way"
+            ) from error
+
+    def seen(self) -> Future[Mapping[str, float]]:
+        """Ask the scheduler for the addresses of its workers, and when each was last heard of."""
+        return self._begun(self._seen())
+
+    async def _seen(self) -> Mapping[str, float]:
+        told = await self._client.scheduler.identity()
+        return {str(address): float(one["last_seen"]) for address, one in told["workers"].items()}
+
+    def ask(self, address: str, message: Mapping[str, Any]) -> Future[Any]:
+        """Send a message to a worker; its answer is None where it has no agent."""
+        return self._begun(self._asked(address, message))
+
+    async def _asked(self, address: str, message: Mapping[str, Any]) -> Any:
+        remote = self._client.rpc(address)
+        return await getattr(remote, HANDLER)(
+            message=message, serializers=_FAMILIES, deserializers=_FAMILIES
+        )
+
+    def install(self, plugin: Any) -> None:
+        """Give all workers, and those to come, a plugin of ours."""
+        self._client.register_plugin(plugin, name=PLUGIN)
+
+    def _begun(self, work: Any) -> Future[Any]:
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._client.loop.asyncio_loop)
+        except RuntimeError as error:  # the loop was closed
+            work.close()
+            failed: Future[Any] = Future()
+            failed.set_exception(OSError(f"the client of Dask was closed: {error}"))
+            return failed
+
+    def close(self) -> None:
+        """Leave the scheduler; a client that was given stays open."""
+        if self._owned:
+            self._client.close()

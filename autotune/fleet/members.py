@@ -1,0 +1,394 @@
+"""The workers of a fleet as its client sees them: who is here, who is silent, who is gone."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
+from typing import Any
+
+from autotune.errors import FleetError
+from autotune.fleet.facts import AgentFacts, DeviceFacts, facts_of, major
+from autotune.fleet.link import Link
+from autotune.fleet.messages import (
+    PROTOCOL,
+    Answer,
+    Ask,
+    Facts,
+    Forget,
+    Parcel,
+    Sender,
+    Told,
+    Unable,
+    answer_of,
+    ask_to_plain,
+)
+from autotune.fleet.parcels import Digests, chunks_of
+from autotune.fleet.policy import Place
+from autotune.fleet.queue import FleetQueue, PlaceLost, PlaceUnable
+
+logger = logging.getLogger("autotvm")
+
+# How often the scheduler is asked who is there, and how long for an answer.
+_POLL_S, _ANSWER_S = 0.5, 10.0
+# Trials a device has at a time: one at work, and one that is ready to follow it.
+_AHEAD = 2
+
+
+class Member:
+    """One worker: messages to it, and what it was sent.
+
+    Args:
+        link: carries messages.
+        address: of the worker.
+        facts: what it says of itself.
+        digests: of the client's files.
+        broken: called with it and the reason when a message to it fails.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        address: str,
+        facts: AgentFacts,
+        digests: Digests,
+        broken: Callable[[Member, str], None],
+    ) -> None:
+        self.address = address
+        self.facts = facts
+        self._link = link
+        self._digests = digests
+        self._broken = broken
+        self._lock = threading.Lock()
+        self._calls: set[Future[Any]] = set()
+        self._lost = ""
+        self._sent: set[str] = set()
+        self._sending: dict[str, threading.Lock] = {}
+
+    def ask(self, ask: Ask) -> Answer:
+        """Send a message and wait for what comes of it.
+
+        Raises:
+            PlaceLost: the worker is gone, or was given up.
+            PlaceUnable: it could not begin.
+        """
+        call: Future[Any] = Future()
+        with self._lock:
+            if self._lost:
+                raise PlaceLost(self._lost)
+            self._calls.add(call)
+        self._link.ask(self.address, ask_to_plain(ask)).add_done_callback(
+            lambda done: _settle(call, done)
+        )
+        try:
+            answer = answer_of(call.result())
+        except FleetError as error:
+            raise PlaceUnable(str(error)) from error
+        except PlaceLost as error:
+            self._broken(self, str(error))
+            raise
+        finally:
+            with self._lock:
+                self._calls.discard(call)
+        if isinstance(answer, Unable):
+            raise PlaceUnable(answer.reason, answer.for_good)
+        return answer
+
+    def has(self, name: str) -> bool:
+        """Whether it was sent a file; it may have let go of it since."""
+        with self._lock:
+            return name in self._sent
+
+    def note_sent(self, *names: str) -> None:
+        """Take note that it has files."""
+        with self._lock:
+            self._sent.update(names)
+
+    def deliver(self, name: str, path: str) -> None:
+        """Send a file in parts; several who want the same wait for one."""
+        with self._lock:
+            self._sent.discard(name)
+            turn = self._sending.setdefault(name, threading.Lock())
+        with turn:
+            if self.has(name):
+                return
+            transfer = secrets.token_hex(8)
+            for start, total, data in chunks_of(path):
+                self.ask(Parcel(transfer, name, start, total, data))
+            self.note_sent(name)
+
+    def name_of(self, path: str) -> str:
+        """Return the name of one of this client's files."""
+        return self._digests.name(path)
+
+    def lose(self, why: str) -> None:
+        """Give up whatever it was asked; what it answers later is dropped."""
+        with self._lock:
+            self._lost = why
+            calls, self._calls = self._calls, set()
+        for call in calls:
+            with suppress(InvalidStateError):
+                call.set_exception(PlaceLost(why))
+
+
+def _settle(call: Future[Any], done: Future[Any]) -> None:
+    with suppress(InvalidStateError):  # given up meanwhile
+        if done.cancelled():
+            call.set_exception(PlaceLost("the connection to it was closed"))
+        elif (error := done.exception()) is not None:
+            call.set_exception(PlaceLost(f"{type(error).__name__}: {error}"))
+        else:
+            call.set_result(done.result())
+
+
+class Members:
+    """Watches who is there, and lets places join and leave the queue.
+
+    A worker whose connection broke, of which the scheduler knows nothing any more, or of which
+    nothing was heard for ``lease_s``, is lost; what it had is done elsewhere. When it is heard of
+    again it joins again. Clocks of workers are not read: what counts is whether the last word of
+    one changes, by the clock of this client.
+
+    Args:
+        link: to the scheduler.
+        queue: of the places.
+        lease_s: a silent worker is lost after so many seconds.
+        patience_s: a silent scheduler is gone after so many.
+        install: called when there is a worker without an agent; gives it one.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        queue: FleetQueue,
+        sender: Sender,
+        lease_s: float,
+        patience_s: float,
+        install: Callable[[], None] | None,
+    ) -> None:
+        self._link, self._queue = link, queue
+        self._sender = sender
+        self._lease_s, self._patience_s = lease_s, patience_s
+        self._install = install
+        self._digests = Digests()
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._count = itertools.count()
+        self._lock = threading.Lock()
+        self._members: dict[str, Member] = {}
+        self._by_number: dict[int, tuple[Member, str]] = {}
+        # Of each address: when its last word changed, by our clock, and that word.
+        self._heard: dict[str, tuple[float, float]] = {}
+        self._asked: dict[str, Future[Any]] = {}
+        self._refused: set[str] = set()
+        self._silent_since: float | None = None
+        self._over = threading.Event()
+        self._first_look = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="autotune-fleet", daemon=True)
+        self._thread.start()
+
+    # ---- for those who do the work
+
+    def at(self, number: int) -> tuple[Member, str]:
+        """Return the worker that a place is of, and the device's key.
+
+        Raises:
+            PlaceLost: it is gone.
+        """
+        with self._lock:
+            found = self._by_number.get(number)
+        if found is None:
+            raise PlaceLost("it is gone")
+        return found
+
+    def all(self) -> list[Member]:
+        """Return the workers that are here."""
+        with self._lock:
+            return list(self._members.values())
+
+    def device(self, number: int) -> DeviceFacts | None:
+        """Return what is known of the device at a place; None where it is gone or no device."""
+        with self._lock:
+            found = self._by_number.get(number)
+        if found is None:
+            return None
+        member, key = found
+        return next((one for one in member.facts.devices if one.key == key), None)
+
+    def wait_for_first_look(self, timeout_s: float) -> bool:
+        """Wait until it is known who is there now; return whether it is."""
+        return self._first_look.wait(timeout_s)
+
+    # ---- watching
+
+    def _watch(self) -> None:
+        while not self._over.is_set():
+            try:
+                self._look()
+                self._queue.tick()
+            except Exception as error:  # nobody else looks after the fleet
+                logger.exception("watching the fleet failed: %s", error)
+            self._over.wait(_POLL_S)
+
+    def _look(self) -> None:
+        """See who is there by the scheduler's word, and who joined and left since."""
+        now = time.monotonic()
+        try:
+            seen = self._link.seen().result(_ANSWER_S)
+        except (Exception, CancelledError) as error:  # whatever it is, there is no answer
+            self._no_scheduler(error, now)
+            return
+        if self._silent_since is not None:
+            self._silent_since = None
+            self._queue.revive()
+        self._note(seen, time.monotonic())
+        self._meet()
+        if not self._asked:
+            self._first_look.set()
+
+    def _no_scheduler(self, error: BaseException, now: float) -> None:
+        """Wait for a scheduler that does not answer; after a while nobody can go on."""
+        if self._silent_since is None:
+            self._silent_since = now
+            logger.warning("the scheduler at %s does not answer: %s", self._link.address, error)
+        silent_s = now - self._silent_since
+        if silent_s >= self._patience_s:
+            self._queue.fail(
+                FleetError(
+                    f"the scheduler at {self._link.address} has not answered for "
+                    f"{silent_s:.0f} s ({type(error).__name__}: {error}): the fleet is gone. "
+                    "Every trial that ended is in the log; start a scheduler, and go on with "
+                    "resume="
+                )
+            )
+
+    def _note(self, seen: Mapping[str, float], now: float) -> None:
+        """Compare what the scheduler says with what is known; begin to ask who is new."""
+        for address, word in seen.items():
+            if self._heard.get(address, (0.0, None))[1] != word:
+                self._heard[address] = now, word
+        for address in list(self._heard):
+            if address not in seen:
+                del self._heard[address]
+                self._refused.discard(address)
+                self._gone(address, "the scheduler has lost it")
+            elif now - self._heard[address][0] > self._lease_s:
+                self._gone(address, f"nothing was heard of it for {self._lease_s:g} s")
+            elif not self._known(address):
+                self._asked[address] = self._link.ask(address, ask_to_plain(Facts()))
+
+    def _known(self, address: str) -> bool:
+        with self._lock:
+            here = address in self._members
+        return here or address in self._asked or address in self._refused
+
+    def _meet(self) -> None:
+        """Let those join that have said who they are."""
+        waiting = list(self._asked.items())
+        deadline = time.monotonic() + _POLL_S
+        for address, asked in waiting:
+            with suppress(FutureTimeout, CancelledError, Exception):
+                asked.exception(max(0.0, deadline - time.monotonic()))
+            if asked.done():
+                del self._asked[address]
+                self._met(address, asked)
+
+    def _met(self, address: str, asked: Future[Any]) -> None:
+        if asked.cancelled() or asked.exception() is not None:
+            return  # asked again with the next look
+        answer = asked.result()
+        if answer is None:
+            self._without_agent(address)
+            return
+        try:
+            told = answer_of(answer)
+            if not isinstance(told, Told):
+                raise FleetError(getattr(told, "reason", f"it says {told!r}"))
+            facts = facts_of(told.data["facts"])
+            if facts.protocol != PROTOCOL:
+                raise FleetError(f"it speaks protocol {facts.protocol}, this client {PROTOCOL}")
+        except FleetError as error:
+            self._refused.add(address)
+            logger.warning("the worker at %s is not used: %s", address, error)
+            return
+        self._join(Member(self._link, address, facts, self._digests, self._broken))
+
+    def _without_agent(self, address: str) -> None:
+        """Give a worker of Dask an agent, if that is wanted."""
+        if self._install is None:
+            self._refused.add(address)
+            return
+        self._install()
+
+    def _join(self, member: Member) -> None:
+        # The same agent may have come back under another address before it was missed.
+        for other in self.all():
+            if other.facts.agent == member.facts.agent:
+                self._gone(other.address, "it came back under another address")
+        places = [self._place(member, key) for key in _keys(member.facts)]
+        with self._lock:
+            self._members[member.address] = member
+            for place in places:
+                self._by_number[place.number] = member, place.name.rpartition("/")[2]
+        for place in places:
+            self._queue.join(place)
+
+    def _place(self, member: Member, key: str) -> Place:
+        facts = member.facts
+        number = self._numbers.setdefault((facts.agent, key), next(self._count))
+        name = f"{facts.name}/{key}"
+        if key == "builders":
+            slots = facts.builders + 1  # one is ready to follow
+            return Place(
+                number, facts.agent, name, "build", slots, cpu=facts.cpu, toolkit=facts.toolkit
+            )
+        device = next(one for one in facts.devices if one.key == key)
+        return Place(
+            number, facts.agent, name, "run", _AHEAD, device.kind, device.arch,
+            device.device_class, facts.cpu, facts.toolkit, major(device.release),
+        )  # fmt: skip
+
+    def _gone(self, address: str, why: str) -> None:
+        with self._lock:
+            member = self._members.pop(address, None)
+            numbers = [n for n, (m, _) in self._by_number.items() if m is member]
+            for number in numbers:
+                del self._by_number[number]
+        if member is None:
+            return
+        logger.info("worker %s left: %s", member.facts.name, why)
+        for number in numbers:
+            self._queue.leave(number)
+        member.lose(f"worker {member.facts.name}: {why}")
+
+    def _broken(self, member: Member, why: str) -> None:
+        """Go without a worker that does not answer; it joins again as soon as it does."""
+        with self._lock:
+            here = self._members.get(member.address) is member
+        if here:
+            self._gone(member.address, why)
+
+    def close(self) -> None:
+        """Leave; workers drop what they have in line for this client."""
+        self._over.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join(_ANSWER_S)
+        told = [
+            self._link.ask(member.address, ask_to_plain(Forget(self._sender.client)))
+            for member in self.all()
+        ]
+        for one in told:
+            with suppress(Exception):
+                one.result(1.0)
+        for member in self.all():
+            member.lose("the fleet was closed")
+
+
+def _keys(facts: AgentFacts) -> list[str]:
+    builders = ["builders"] if facts.builders else []
+    return [*builders, *(one.key for one in facts.devices)]

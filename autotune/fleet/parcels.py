@@ -1,0 +1,218 @@
+"""Files by the hash of what is in them: each is sent to a worker once, and checked on arrival."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.errors import FleetError
+from autotune.measure.process.scratch import Scratch
+
+# Of a hash in hexadecimal.
+DIGITS = 64
+# What one message holds of a file.
+CHUNK_BYTES = 4 << 20
+# Files that a client remembers the hashes of.
+_MOST_KNOWN = 4096
+# The part of the host's memory that a worker's files may take: they lie in memory on many hosts.
+_MEMORY_PART = 8
+
+
+def digest_of(data: bytes) -> str:
+    """Return the name of a file with this in it."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def chunks_of(path: str) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the parts of a file: where each begins, the size of the whole, and the bytes."""
+    with open(path, "rb") as file:
+        total = os.fstat(file.fileno()).st_size
+        start = 0
+        while True:
+            data = file.read(CHUNK_BYTES)
+            if data or not start:
+                yield start, total, data
+            start += len(data)
+            if start >= total or not data:
+                return
+
+
+class Digests:
+    """The hashes of a client's own files, each read once. From any thread."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, int, int], str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def name(self, path: str) -> str:
+        """Return the name that a file has in messages: what is in it, and of what kind it is.
+
+        Raises:
+            FleetError: it cannot be read.
+        """
+        return self.of(path) + os.path.splitext(path)[1]
+
+    def of(self, path: str) -> str:
+        """Return the hash of a file.
+
+        Raises:
+            FleetError: it cannot be read.
+        """
+        try:
+            status = os.stat(path)
+            key = path, status.st_size, status.st_mtime_ns
+            with self._lock:
+                if key in self._known:
+                    return self._known[key]
+            with open(path, "rb") as file:
+                found = hashlib.sha256()
+                while data := file.read(CHUNK_BYTES):
+                    found.update(data)
+        except OSError as error:
+            raise FleetError(f"{path} cannot be read, to be sent to a worker: {error}") from error
+        with self._lock:
+            self._known[key] = found.hexdigest()
+            while len(self._known) > _MOST_KNOWN:
+                self._known.popitem(last=False)
+        return found.hexdigest()
+
+
+@dataclass
+class _Arriving:
+    """A file of which not all is here.
+
+    Attributes:
+        path: where it grows.
+        size: how much of it is here.
+    """
+
+    path: Path
+    size: int = 0
+
+
+class Store:
+    """The files that a worker has, by their names, in a folder that goes with it.
+
+    Those that were not asked for the longest go when they take too much room; whoever wants them
+    is asked for them again. From any thread.
+
+    Args:
+        most_bytes: what they may take; by default an eighth of the host's memory.
+    """
+
+    def __init__(self, most_bytes: int | None = None) -> None:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._most_bytes = memory // _MEMORY_PART if most_bytes is None else most_bytes
+        self._scratch = Scratch("fleet")
+        self._lock = threading.Lock()
+        self._files: OrderedDict[str, tuple[Path, int]] = OrderedDict()
+        self._arriving: dict[str, _Arriving] = {}
+        self._held: Counter[str] = Counter()
+
+    def hold(self, names: Iterable[str]) -> None:
+        """Let no file of these go until `release` is called with them."""
+        with self._lock:
+            self._held.update(names)
+
+    def release(self, names: Iterable[str]) -> None:
+        """End what `hold` began."""
+        with self._lock:
+            self._held.subtract(names)
+            self._held += Counter()
+
+    def path(self, name: str) -> str | None:
+        """Return where a file lies, or None where it is not here."""
+        with self._lock:
+            if name not in self._files:
+                return None
+            self._files.move_to_end(name)
+            return str(self._files[name][0])
+
+    def place(self, name: str) -> Path:
+        """Return where a file would lie that is not here yet."""
+        return self._scratch.path / name
+
+    def add(self, name: str, data: bytes) -> None:
+        """Keep a whole file.
+
+        Raises:
+            FleetError: it is another file than its name says.
+            OSError: there is no room for it.
+        """
+        if self.path(name) is not None:
+            return
+        if digest_of(data) != name[:DIGITS]:
+            raise _damaged(name)
+        made = self.place(f"{threading.get_ident()}-{name}")
+        made.write_bytes(data)
+        self._keep(name, made, len(data))
+
+    def adopt(self, name: str, made: Path) -> None:
+        """Keep a file that was made here; it is moved.
+
+        Raises:
+            FleetError: it is another file than its name says; it is removed.
+        """
+        if Digests().of(str(made)) != name[:DIGITS]:
+            made.unlink()
+            raise _damaged(name)
+        self._keep(name, made, made.stat().st_size)
+
+    def add_chunk(self, transfer: str, name: str, start: int, total: int, data: bytes) -> None:
+        """Take a part of a file; the parts of one transfer come in order.
+
+        Raises:
+            FleetError: a part is missing, or the whole is not what its name says.
+            OSError: there is no room for it.
+        """
+        with self._lock:
+            if start == 0:
+                self._arriving[transfer] = _Arriving(self.place(f"{transfer}-{name}"))
+            arriving = self._arriving.get(transfer)
+        if arriving is None or arriving.size != start:
+            raise FleetError(f"a part of file {name[:16]} is missing: send it again")
+        with open(arriving.path, "ab" if start else "wb") as file:
+            file.write(data)
+        arriving.size += len(data)
+        if arriving.size >= total:
+            with self._lock:
+                del self._arriving[transfer]
+            self.adopt(name, arriving.path)
+
+    def _keep(self, name: str, made: Path, size: int) -> None:
+        made.rename(self.place(name))
+        with self._lock:
+            self._files[name] = self.place(name), size
+            taken = sum(each for _, each in self._files.values())
+            for old in list(self._files):
+                if taken <= self._most_bytes:
+                    return
+                if old == name or self._held[old]:
+                    continue
+                path, freed = self._files.pop(old)
+                taken -= freed
+                with suppress(OSError):
+                    path.unlink()
+
+    @property
+    def bytes(self) -> int:
+        """What the files take."""
+        with self._lock:
+            return sum(size for _, size in self._files.values())
+
+    def close(self) -> None:
+        """Remove all files."""
+        with self._lock:
+            self._files.clear()
+            self._arriving.clear()
+        self._scratch.remove()
+
+
+def _damaged(name: str) -> FleetError:
+    return FleetError(f"a file arrived damaged: it is not {name[:16]}")

@@ -1,0 +1,79 @@
+"""Frozen data as text, numbers, lists and dicts, and back: all that travels between hosts.
+
+A message is read by a list of classes that may stand in it. Nothing is unpickled, and no name in
+a message is imported or called.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from autotune.errors import FleetError
+from autotune.kernel import Argument, Constant, Kernel, KernelCall, Launch, Scalar, Workspace
+from autotune.measure.build.job import BuildJob
+from autotune.measure.run.jobs import CeilingJob, Check, RaceJob, RunJob
+from autotune.measure.run.timing import TimingPolicy
+
+_KINDS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        Argument, BuildJob, CeilingJob, Check, Constant, Kernel, KernelCall, Launch, RaceJob,
+        RunJob, Scalar, TimingPolicy, Workspace,
+    )
+}  # fmt: skip
+_KIND = "is"
+# Deeper than any message of ours.
+_DEEPEST = 12
+
+Made = TypeVar("Made")
+
+
+def to_plain(value: object) -> Any:
+    """Return frozen data as plain data.
+
+    Raises:
+        FleetError: it holds something that does not travel.
+    """
+    if value is None or isinstance(value, (bool, str, bytes)):
+        return value
+    if isinstance(value, numbers.Integral):  # numpy's too
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if isinstance(value, (tuple, list)):
+        return [to_plain(one) for one in value]
+    name = type(value).__name__
+    if not dataclasses.is_dataclass(value) or _KINDS.get(name) is not type(value):
+        raise FleetError(f"{value!r} cannot be sent to a worker: {name} is no plain data")
+    given = [one.name for one in dataclasses.fields(value) if one.init]
+    return {_KIND: name} | {one: to_plain(getattr(value, one)) for one in given}
+
+
+def from_plain(kind: type[Made], data: object) -> Made:
+    """Return what `to_plain` was given.
+
+    Raises:
+        FleetError: it is something else; the sender is mad, or of another version.
+    """
+    try:
+        made = _read(data, _DEEPEST)
+    except (TypeError, ValueError, KeyError, RuntimeError) as error:
+        raise FleetError(f"no {kind.__name__}: {type(error).__name__}: {error}") from error
+    if not isinstance(made, kind):
+        raise FleetError(f"expected a {kind.__name__}, got {str(data)[:200]!r}")
+    return made
+
+
+def _read(data: object, depth: int) -> object:
+    if not depth:
+        raise ValueError("it is nested too deeply")
+    if isinstance(data, (list, tuple)):
+        return tuple(_read(one, depth - 1) for one in data)
+    if isinstance(data, Mapping):
+        kind = _KINDS[data[_KIND]]
+        given = {name: _read(one, depth - 1) for name, one in data.items() if name != _KIND}
+        return kind(**given)
+    return data

@@ -1,0 +1,413 @@
+"""Who does what next, and whom to believe: the decisions of a fleet, as pure as arithmetic.
+
+Nothing here has threads, clocks or connections; seconds are passed in. `autotune.fleet.queue` is
+the shell that does what is decided here, and a simulation can drive it as well.
+
+- *Placing*: a place with a free slot takes the oldest entry that fits it. It takes one more ahead
+  only when no other place that fits has nothing to do.
+- *Leases*: an entry that is out has an attempt's number. When its place is lost the entry goes
+  back to the front, and what comes of the old attempt later is not asked for.
+- *Trust*: a failure is believed when its place succeeds afterwards. One that follows another, the
+  last before a pause, and each eighth as a sample, get a second opinion from another worker. Who
+  fails what others pass is set aside, for a growing time, with its reason.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["build", "run"]
+
+# Failures in a row of one place that are not believed without another's word.
+_ROW = 2
+# Each so many failures one is given to another place, though it would be believed.
+_SAMPLE = 8
+# Verdicts of others by which a place is set aside, and for how long at first and at most.
+_STRIKES = 2
+ASIDE_S, _MOST_ASIDE_S = 15.0, 960.0
+# Entries looked at for one that a place may take.
+_LOOK = 32
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an entry wants of a place; None where it does not matter.
+
+    Attributes:
+        kind: what is to be done there.
+        device: ``"cuda"`` or ``"cpu"``.
+        arch: of the device, ``"sm_90"``.
+        device_class: devices whose times may be compared.
+        cpu: digest of the CPU for which C is compiled.
+        toolkit: release of nvcc.
+        cuda: least major release of CUDA that its driver is for.
+        only: number of the one place that will do.
+    """
+
+    kind: Kind
+    device: str | None = None
+    arch: str | None = None
+    device_class: str | None = None
+    cpu: str | None = None
+    toolkit: str | None = None
+    cuda: int = 0
+    only: int | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something can be done: one device of a worker, or its builders.
+
+    Attributes:
+        number: of this place in its fleet, given once.
+        agent: whose it is; what breaks one place of it may have broken the others.
+        name: for people.
+        slots: how many entries it has at a time.
+    """
+
+    number: int
+    agent: str
+    name: str
+    kind: Kind
+    slots: int
+    device: str = ""
+    arch: str = ""
+    device_class: str = ""
+    cpu: str = ""
+    toolkit: str = ""
+    cuda: int = 0
+
+    def suits(self, needs: Needs) -> bool:
+        """Whether entries with these needs can be done here."""
+        if needs.kind != self.kind or needs.only not in (None, self.number):
+            return False
+        if needs.cuda > self.cuda:
+            return False
+        wanted = (
+            (needs.device, self.device),
+            (needs.arch, self.arch),
+            (needs.device_class, self.device_class),
+            (needs.cpu, self.cpu),
+            (needs.toolkit, self.toolkit),
+        )
+        return all(want in (None, have) for want, have in wanted)
+
+
+@dataclass(eq=False)
+class Entry:
+    """One piece of work on its way.
+
+    Attributes:
+        needs: where it can be done.
+        attempt: how often it was begun.
+        lost: how often the place was lost that had it.
+        avoid: agents that are not to have it, as long as others can.
+        accused_by: number of the place that says it fails, and whose word is not enough.
+        outcome: what came of it; the shell's affair.
+    """
+
+    needs: Needs
+    attempt: int = 0
+    lost: int = 0
+    avoid: set[str] = field(default_factory=set)
+    accused_by: int | None = None
+    outcome: object = None
+
+
+@dataclass
+class _State:
+    """What is known of one place.
+
+    Attributes:
+        out: entries that it has.
+        suspects: entries that failed here since it last succeeded, whose failure is not told yet.
+        failures: how many failed here in all.
+        strikes: how often another passed what failed here, or it could not begin.
+        aside_until: when it is tried again; 0 while it takes part.
+    """
+
+    place: Place
+    out: set[Entry] = field(default_factory=set)
+    suspects: list[Entry] = field(default_factory=list)
+    failures: int = 0
+    strikes: int = 0
+    aside_until: float = 0.0
+    aside_s: float = ASIDE_S
+    reason: str = ""
+    here: bool = True
+
+
+class Policy:
+    """All places and entries of a fleet. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, _State] = {}
+        self._lines: dict[Needs, deque[Entry]] = {}
+        self._idle: set[int] = set()
+        # Places that may have room, the one that waited longest first, and those set aside.
+        self._free: dict[int, None] = {}
+        self._aside: set[int] = set()
+        # Since when nobody can do what has such needs.
+        self._stranded: dict[Needs, float] = {}
+
+    # ---- places
+
+    def join(self, place: Place) -> None:
+        """Let a place take part, or take part again."""
+        state = self._states.setdefault(place.number, _State(place))
+        state.place, state.here = place, True
+        self._aside.discard(place.number)
+        if state.aside_until:
+            self._aside.add(place.number)
+        self._note_idle(state)
+
+    def leave(self, number: int) -> list[Entry]:
+        """Go without a place; what it had is waiting again, and returned."""
+        state = self._states[number]
+        state.here = False
+        self._not_free(number)
+        self._aside.discard(number)
+        gone = list(state.out)
+        for entry in gone:
+            self.lost(number, entry)
+        self._ask_others(state)
+        return gone
+
+    def set_aside(self, number: int, reason: str, now: float, for_good: bool = False) -> None:
+        """Give a place nothing for a while, longer each time."""
+        state = self._states[number]
+        state.reason = reason
+        state.aside_until = float("inf") if for_good else now + state.aside_s
+        state.aside_s = min(2 * state.aside_s, _MOST_ASIDE_S)
+        self._not_free(number)
+        self._aside.add(number)
+
+    def aside(self, number: int) -> str:
+        """Return why a place is set aside; empty where it is not."""
+        state = self._states[number]
+        return state.reason if state.aside_until else ""
+
+    def able(self, needs: Needs) -> Iterator[Place]:
+        """Return the places that can do such work and are not set aside."""
+        return (
+            state.place
+            for state in self._states.values()
+            if state.here and not state.aside_until and state.place.suits(needs)
+        )
+
+    def here(self) -> Iterator[Place]:
+        """Return the places that take part, set aside or not."""
+        return (state.place for state in self._states.values() if state.here)
+
+    def out(self, number: int) -> int:
+        """Return how many entries a place has."""
+        return len(self._states[number].out)
+
+    # ---- entries
+
+    def put(self, entry: Entry, first: bool = False) -> None:
+        """Let an entry wait for a place."""
+        line = self._lines.setdefault(entry.needs, deque())
+        line.appendleft(entry) if first else line.append(entry)
+
+    def forget(self, number: int, entry: Entry) -> None:
+        """Take back an entry that nobody wants any more."""
+        self._back(self._states[number], entry)
+
+    def drop(self, entry: Entry) -> None:
+        """Forget an entry that waits."""
+        line = self._lines.get(entry.needs)
+        if line is not None and entry in line:
+            line.remove(entry)
+
+    @property
+    def waiting(self) -> int:
+        """How many entries wait."""
+        return sum(len(line) for line in self._lines.values())
+
+    def next(self, now: float) -> tuple[int, Entry] | None:
+        """Return a place and what it shall do next; None where nothing can be begun."""
+        if not any(self._lines.values()):
+            return None
+        for number in (*self._free, *self._aside):
+            entry = self.take(number, now)
+            if entry is not None:
+                return number, entry
+        return None
+
+    def take(self, number: int, now: float) -> Entry | None:
+        """Return what a place shall do next, if anything; it has it from now on."""
+        state = self._states[number]
+        if not state.here or len(state.out) >= state.place.slots:
+            return None
+        if state.aside_until and (now < state.aside_until or state.out):
+            return None  # when its time is over, one entry is a test
+        for needs, line in self._lines.items():
+            if line and state.place.suits(needs) and not self._others_idle(state, needs):
+                entry = self._fitting(state, line)
+                if entry is not None:
+                    line.remove(entry)
+                    entry.attempt += 1
+                    state.out.add(entry)
+                    self._idle.discard(number)
+                    if len(state.out) >= state.place.slots:
+                        self._free.pop(number, None)
+                    return entry
+        return None
+
+    def _others_idle(self, state: _State, needs: Needs) -> bool:
+        """Whether a place that has work leaves it to one that has none."""
+        return bool(state.out) and any(
+            self._states[number].place.suits(needs) for number in self._idle
+        )
+
+    def _fitting(self, state: _State, line: deque[Entry]) -> Entry | None:
+        """Return the oldest entry that a place may have."""
+        for entry, _ in zip(line, range(_LOOK), strict=False):
+            if state.place.agent not in entry.avoid or not self._others(entry):
+                return entry
+        return None
+
+    def _others(self, entry: Entry) -> bool:
+        """Whether somebody can do an entry who is not to be avoided."""
+        return any(place.agent not in entry.avoid for place in self.able(entry.needs))
+
+    # ---- what came of them
+
+    def ended(self, number: int, entry: Entry, bad: bool, now: float) -> list[Entry]:
+        """Take note of an outcome; return the entries whose outcomes are to be told now.
+
+        Args:
+            number: of the place.
+            entry: it had this.
+            bad: whether it failed, in a way that may be the place's fault.
+            now: seconds.
+        """
+        state = self._states[number]
+        self._back(state, entry)
+        if not bad:
+            told = [*state.suspects, entry]
+            state.suspects = []
+            self._clear(state)
+            self._strike(entry, now)
+        elif entry.accused_by is not None:
+            told = [entry]  # two say so
+        else:
+            told = []
+            state.failures += 1
+            state.suspects.append(entry)
+            sample = not state.failures % _SAMPLE
+            alone = not self._others_than(number, entry)
+            if len(state.suspects) >= _ROW or sample or alone or state.aside_until:
+                told = self._ask_others(state)
+        return told
+
+    def settle(self) -> list[Entry]:
+        """Ask others about what failed at places that do nothing by which their word is proved.
+
+        To be called now and then.
+
+        Returns:
+            The entries whose outcomes are to be told now.
+        """
+        told = []
+        for state in self._states.values():
+            if state.suspects and not state.out:
+                told += self._ask_others(state)
+        return told
+
+    def holds(self, number: int, entry: Entry, attempt: int) -> bool:
+        """Whether a place still has an entry, in this very attempt."""
+        return entry.attempt == attempt and entry in self._states[number].out
+
+    def _others_than(self, number: int, entry: Entry) -> list[Place]:
+        return [place for place in self.able(entry.needs) if place.number != number]
+
+    def _ask_others(self, state: _State) -> list[Entry]:
+        """Give what failed at a place to others; return what nobody else can do."""
+        suspects, state.suspects = state.suspects, []
+        told = []
+        for entry in suspects:
+            number, agent = state.place.number, state.place.agent
+            others = self._others_than(number, entry)
+            if not others:
+                told.append(entry)
+                continue
+            entry.accused_by = number
+            if any(place.agent != agent for place in others):
+                entry.avoid.add(agent)
+            self.put(entry, first=True)
+        return told
+
+    def _strike(self, entry: Entry, now: float) -> None:
+        """Take note that an entry was passed by one place that another failed."""
+        if entry.accused_by is None or entry.accused_by not in self._states:
+            return
+        accuser = self._states[entry.accused_by]
+        accuser.strikes += 1
+        if accuser.strikes >= _STRIKES:
+            reason = f"it failed {accuser.strikes} trials that others passed"
+            self.set_aside(entry.accused_by, reason, now)
+
+    def lost(self, number: int, entry: Entry) -> None:
+        """Take note that a place was lost with an entry, which waits again."""
+        entry.lost += 1
+        self._back(self._states[number], entry)
+        self.put(entry, first=True)
+
+    def unable(
+        self, number: int, entry: Entry, reason: str, now: float, for_good: bool = False
+    ) -> None:
+        """Take note that a place could not begin with an entry, which waits for another."""
+        state = self._states[number]
+        self._back(state, entry)
+        entry.avoid.add(state.place.agent)
+        self.set_aside(number, reason, now, for_good)
+        self.put(entry, first=True)
+
+    def _back(self, state: _State, entry: Entry) -> None:
+        state.out.discard(entry)
+        self._note_idle(state)
+
+    def _clear(self, state: _State) -> None:
+        """Take note that a place succeeded."""
+        if state.aside_until:
+            state.aside_until, state.strikes, state.reason = 0.0, 0, ""
+            self._aside.discard(state.place.number)
+            self._note_idle(state)
+
+    def _note_idle(self, state: _State) -> None:
+        if not state.here or state.aside_until:
+            return
+        if len(state.out) < state.place.slots:
+            self._free[state.place.number] = None
+        if not state.out:
+            self._idle.add(state.place.number)
+
+    def _not_free(self, number: int) -> None:
+        self._idle.discard(number)
+        self._free.pop(number, None)
+
+    # ---- nobody
+
+    def stranded(self, now: float) -> dict[Needs, float]:
+        """Return for how many seconds there was nobody who can do what waits, by needs."""
+        waiting = [needs for needs, line in self._lines.items() if line]
+        lacking = [needs for needs in waiting if next(self.able(needs), None) is None]
+        self._stranded = {needs: self._stranded.get(needs, now) for needs in lacking}
+        return {needs: now - since for needs, since in self._stranded.items()}
+
+    def waiting_for(self, needs: Needs) -> list[Entry]:
+        """Take all entries with these needs out of the line and return them."""
+        return list(self._lines.pop(needs, ()))
+
+    def why_aside(self, needs: Needs) -> dict[str, str]:
+        """Return why places that could do such work do not: by their names."""
+        return {
+            state.place.name: state.reason
+            for state in self._states.values()
+            if state.here and state.aside_until and state.place.suits(needs)
+        }

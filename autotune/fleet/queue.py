@@ -1,0 +1,295 @@
+"""The threads of a client that hand work to the places of its fleet, as its policy decides."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError, Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.errors import FleetError
+from autotune.fleet.policy import Entry, Needs, Place, Policy
+
+logger = logging.getLogger("autotvm")
+
+# One thread waits for each piece of work that is out.
+_MOST_THREADS = 4096
+# A trial whose places are lost this often is to blame for it.
+_MOST_LOST = 8
+
+
+class PlaceLost(Exception):
+    """The place is gone, or does not answer; what it had is done elsewhere."""
+
+
+class PlaceUnable(Exception):
+    """The place could not begin, for a reason of its own.
+
+    Attributes:
+        for_good: whether it never will.
+    """
+
+    def __init__(self, reason: str, for_good: bool = False) -> None:
+        super().__init__(reason)
+        self.for_good = for_good
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done.
+
+    Attributes:
+        do: does it at the place with a number.
+        is_bad: whether what came of it may be the place's fault.
+        hopeless: what comes of it when place after place is lost over it.
+    """
+
+    do: Callable[[int], Any]
+    is_bad: Callable[[Any], bool]
+    hopeless: Callable[[str], Any]
+
+
+@dataclass(eq=False)
+class _Ordered(Entry):
+    """An entry with what it stands for."""
+
+    work: Work | None = None
+    future: Future[Any] | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody still waits; asked again of work that was put back."""
+        assert self.future is not None
+        if self.future.done():
+            return False
+        return self.future.running() or self.future.set_running_or_notify_cancel()
+
+    def tell(self, outcome: object) -> None:
+        assert self.future is not None
+        with suppress(InvalidStateError):  # given up meanwhile
+            self.future.set_result(outcome)
+
+    def fail(self, error: BaseException) -> None:
+        assert self.future is not None
+        with suppress(InvalidStateError):
+            if self.wanted:
+                self.future.set_exception(error)
+
+    def drop(self) -> None:
+        assert self.future is not None
+        if not self.future.cancel():
+            self.fail(CancelledError())
+
+
+class FleetQueue:
+    """Work for all places of a fleet.
+
+    Args:
+        patience_s: for so long work waits for somebody who can do it.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, patience_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.patience_s = patience_s
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._policy = Policy()
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, "autotune-fleet")
+        self._entries: set[_Ordered] = set()
+        self._over: FleetError | None = None
+
+    def put(self, needs: Needs, work: Work) -> Future[Any]:
+        """Queue work for whoever can do it."""
+        entry = _Ordered(needs, work=work, future=Future())
+        assert entry.future is not None
+        with self._lock:
+            over = self._over
+            if over is None:
+                self._entries.add(entry)
+                self._policy.put(entry)
+        entry.future.add_done_callback(lambda _: self._forget(entry))
+        if over is not None:
+            entry.fail(over)
+        self._begin()
+        return entry.future
+
+    def _forget(self, entry: _Ordered) -> None:
+        with self._lock:
+            self._entries.discard(entry)
+
+    def _begin(self) -> None:
+        """Hand out whatever can be begun."""
+        with self._lock:
+            while (found := self._policy.next(self._clock())) is not None:
+                number, entry = found
+                assert isinstance(entry, _Ordered)
+                self._threads.submit(self._do, number, entry, entry.attempt)
+
+    def _do(self, number: int, entry: _Ordered, attempt: int) -> None:
+        assert entry.work is not None
+        told: Iterable[Entry] = ()
+        try:
+            if not entry.wanted:
+                with self._lock:
+                    self._policy.forget(number, entry)
+                return
+            outcome = entry.work.do(number)
+        except PlaceLost as error:
+            self._lost(number, entry, attempt, str(error))
+        except PlaceUnable as error:
+            self._unable(number, entry, attempt, error)
+        except CancelledError:
+            self._let_go(number, entry)
+            entry.drop()
+        except BaseException as error:  # handed to whoever waits for the result
+            self._let_go(number, entry)
+            entry.fail(error)
+        else:
+            told = self._ended(number, entry, attempt, outcome)
+        finally:
+            for one in told:
+                assert isinstance(one, _Ordered)
+                one.tell(one.outcome)
+            self._begin()
+
+    def _let_go(self, number: int, entry: _Ordered) -> None:
+        with self._lock:
+            self._policy.forget(number, entry)
+
+    def _ended(
+        self, number: int, entry: _Ordered, attempt: int, outcome: object
+    ) -> Iterable[Entry]:
+        """Take note of an outcome; one of an attempt that was given up is dropped."""
+        assert entry.work is not None
+        with self._lock:
+            if not self._policy.holds(number, entry, attempt):
+                return ()
+            before = self._aside()
+            entry.outcome = outcome
+            bad = entry.work.is_bad(outcome)
+            told = self._policy.ended(number, entry, bad, self._clock())
+            if not self._policy.waiting:  # nothing comes by which its place could prove itself
+                told += self._policy.settle()
+            self._say_aside(before)
+        return told
+
+    def _lost(self, number: int, entry: _Ordered, attempt: int, why: str) -> None:
+        assert entry.work is not None
+        with self._lock:
+            if self._policy.holds(number, entry, attempt):
+                self._policy.lost(number, entry)
+            if entry.lost < _MOST_LOST:
+                return
+            self._policy.drop(entry)
+        entry.tell(entry.work.hopeless(f"{entry.lost} workers were lost over it: {why}"))
+
+    def _unable(self, number: int, entry: _Ordered, attempt: int, error: PlaceUnable) -> None:
+        with self._lock:
+            if not self._policy.holds(number, entry, attempt):
+                return
+            before = self._aside()
+            now = self._clock()
+            self._policy.unable(number, entry, str(error), now, error.for_good)
+            self._say_aside(before)
+
+    def _aside(self) -> dict[str, str]:
+        return {p.name: self._policy.aside(p.number) for p in self._policy.here()}
+
+    def _say_aside(self, before: dict[str, str]) -> None:
+        """Say who was set aside, and who takes part again."""
+        for name, reason in self._aside().items():
+            if reason and not before.get(name):
+                first = reason.partition("\n")[0]
+                logger.warning("measuring goes on without %s: %s", name, first)
+            elif not reason and before.get(name):
+                logger.warning("%s takes part again", name)
+
+    # ---- places
+
+    def join(self, place: Place) -> None:
+        """Let a place take part."""
+        with self._lock:
+            self._policy.join(place)
+        self._begin()
+
+    def leave(self, number: int) -> None:
+        """Go without a place; what it had is done elsewhere."""
+        with self._lock:
+            self._policy.leave(number)
+        self._begin()
+
+    def places(self) -> list[tuple[Place, int, str]]:
+        """Return the places here, how much each has, and why it is set aside."""
+        with self._lock:
+            policy = self._policy
+            return [(p, policy.out(p.number), policy.aside(p.number)) for p in policy.here()]
+
+    def able(self, needs: Needs) -> list[Place]:
+        """Return the places that can do such work now."""
+        with self._lock:
+            return list(self._policy.able(needs))
+
+    def tick(self) -> None:
+        """Look after what only time brings about; to be called now and then."""
+        with self._lock:
+            told = self._policy.settle()
+            left: list[tuple[Entry, FleetError]] = []
+            for needs, seconds in self._policy.stranded(self._clock()).items():
+                if seconds >= self.patience_s:
+                    error = self._nobody(needs, seconds)
+                    left += [(entry, error) for entry in self._policy.waiting_for(needs)]
+        for entry in told:
+            assert isinstance(entry, _Ordered)
+            entry.tell(entry.outcome)
+        for entry, error in left:
+            assert isinstance(entry, _Ordered)
+            entry.fail(error)
+        self._begin()
+
+    def _nobody(self, needs: Needs, seconds: float) -> FleetError:
+        what = "compile" if needs.kind == "build" else "measure"
+        wanted = ", ".join(
+            f"{name} {value}"
+            for name in ("device", "arch", "device_class", "cpu", "toolkit", "only")
+            if (value := getattr(needs, name)) is not None
+        )
+        aside = self._policy.why_aside(needs)
+        there = [place.name for place in self._policy.here() if place.kind == needs.kind]
+        here = f"there are {', '.join(there)}" if there else "there are none"
+        said = "; ".join(f"{name} is set aside: {reason}" for name, reason in aside.items())
+        return FleetError(
+            f"for {seconds:.0f} s no worker of the fleet could {what} for {wanted or 'anything'}; "
+            f"{here}{'; ' + said if said else ''}. Start one (autotune worker --scheduler ...); "
+            "what has ended is in the log: go on with resume="
+        )
+
+    def fail(self, error: FleetError) -> None:
+        """Let all work fail, now and from now on."""
+        with self._lock:
+            self._over = error
+            left = list(self._entries)
+        for entry in left:
+            entry.fail(error)
+
+    @property
+    def over(self) -> FleetError | None:
+        """Why no work is taken any more; None while it is."""
+        return self._over
+
+    def revive(self) -> None:
+        """Take work again after `fail`."""
+        with self._lock:
+            self._over = None
+
+    def close(self) -> None:
+        """Drop all work."""
+        with self._lock:
+            self._over = FleetError("the fleet was closed")
+            left = list(self._entries)
+        for entry in left:
+            entry.drop()
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,167 @@
+"""Measuring on the workers of a fleet."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+from autotune.errors import MeasureError
+from autotune.fleet.builder import Parts
+from autotune.fleet.policy import Needs, Place
+from autotune.fleet.queue import Work as QueuedWork
+from autotune.fleet.station import RemoteStation
+from autotune.measure.base import Runner
+from autotune.measure.run.devices import AnyDevices
+from autotune.measure.run.dispatch import Work
+from autotune.measure.run.gate import HostGate
+from autotune.measure.run.pool import RunPlan, RunPool
+from autotune.measure.run.runner import LocalRunner
+from autotune.measure.types import MeasureErrorNo, MeasureResult
+from autotune.target import Target
+from autotune.workload import Workload
+
+# What a broken device, driver or host may be to blame for.
+_DOUBTFUL = (
+    MeasureErrorNo.RUNTIME_DEVICE,
+    MeasureErrorNo.WRONG_ANSWER,
+    MeasureErrorNo.RUN_TIMEOUT,
+    MeasureErrorNo.UNKNOWN_ERROR,
+)
+# A fleet has more than one device, or soon will: results are scaled to one clock.
+_SEVERAL = 2
+
+RunNeeds = Callable[[Target], Needs]
+
+
+class FleetDevices:
+    """The devices of a fleet that run kernels for one target.
+
+    Attributes:
+        queue: takes work; this is it.
+    """
+
+    def __init__(self, parts: Parts, needs: Needs, target: Target, plan: RunPlan) -> None:
+        self.queue = self
+        self._parts = parts
+        self._needs = needs
+        self._target = str(target)
+        self._plan = plan
+        self._under_way: set[Future[Any]] = set()
+
+    def put(self, work: Work, device: int | None = None) -> Future[Any]:
+        """Queue work for one device, or for whichever is free first."""
+        parts, plan = self._parts, self._plan
+
+        def do(number: int) -> object:
+            station = RemoteStation(
+                parts.members,
+                number,
+                parts.sender,
+                self._target,
+                plan.seed if plan.ref_input is None else None,
+                plan.options.cooldown_s,
+                plan.memory_bytes,
+            )
+            return work(station)
+
+        needs = replace(self._needs, only=device)
+        future: Future[Any] = parts.queue.put(needs, QueuedWork(do, _is_doubtful, _hopeless))
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        return future
+
+    @property
+    def pids(self) -> list[int]:
+        """Processes of this host: none."""
+        return []
+
+    @property
+    def at_work(self) -> tuple[int, ...]:
+        """Numbers of the devices that can be used now."""
+        return tuple(place.number for place in self.able)
+
+    @property
+    def able(self) -> list[Place]:
+        """The devices that can be used now."""
+        return self._parts.queue.able(self._needs)
+
+    def close(self) -> None:
+        """Drop what waits; what runs is not waited for."""
+        for one in list(self._under_way):
+            one.cancel()
+
+
+class FleetRunPool(RunPool):
+    """What `LocalRunner` has at work, with devices that stand elsewhere."""
+
+    def __init__(self, parts: Parts, needs: RunNeeds) -> None:
+        super().__init__()
+        self._parts = parts
+        self._needs = needs
+
+    def _devices_for(self, target: Target, plan: RunPlan) -> AnyDevices:
+        key = str(target)
+        if key not in self._devices:
+            self._devices[key] = FleetDevices(self._parts, self._needs(target), target, plan)
+        return self._devices[key]
+
+
+class FleetRunner(LocalRunner):
+    """Runs candidates on the workers of a fleet; made by `autotune.fleet.Fleet`.
+
+    The arguments are those of `LocalRunner` but for devices, which are those of the fleet.
+    References are computed here, and sent to each worker once.
+    """
+
+    def __init__(self, parts: Parts, needs: RunNeeds, timeout: float = 10, **options: Any) -> None:
+        wrong = {"device", "devices", "module_loader"} & options.keys()
+        if wrong:
+            raise MeasureError(
+                f"Fleet: run: {wrong.pop()} is the fleet's affair; choose devices where workers "
+                "are started (autotune worker --device), or by Fleet.of_class"
+            )
+        self._parts = parts
+        super().__init__(timeout, devices=range(_SEVERAL), **options)
+        if "memory_bytes" not in options:
+            self.memory_bytes = 0  # what a worker has is not known here
+        self._pool = FleetRunPool(parts, needs)
+        weakref.finalize(self, self._pool.end)
+
+    @property
+    def mixes_tasks(self) -> bool:
+        """Whether trials of several tasks may be under way at once: they may."""
+        return True
+
+    @property
+    def n_parallel(self) -> int:
+        """How many devices the fleet has now; 1 while nobody is there."""
+        return max(1, sum(place.kind == "run" for place, _, _ in self._parts.queue.places()))
+
+    @n_parallel.setter
+    def n_parallel(self, value: int) -> None:
+        """The fleet says how many there are."""
+
+    def set_task(self, task: Workload) -> None:
+        """Take note of a task."""
+        Runner.set_task(self, task)
+
+    def share_host(self, gate: HostGate | None) -> None:
+        """Nothing is timed on this host: each worker keeps its own builders still."""
+
+    def race_devices(self) -> Sequence[int | None]:
+        """Return the one device that a race is held on: times of one clock decide it."""
+        if self.task is None:
+            return (None,)
+        return self._pool.at_work(self.task, self._plan())[:1] or (None,)
+
+
+def _is_doubtful(outcome: object) -> bool:
+    return isinstance(outcome, MeasureResult) and outcome.error_no in _DOUBTFUL
+
+
+def _hopeless(why: str) -> MeasureResult:
+    return MeasureResult((), MeasureErrorNo.RUNTIME_DEVICE, 0.0, time.time(), why)

@@ -1,0 +1,112 @@
+"""A device of a fleet, with the face of one of this host."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from autotune.errors import FleetError
+from autotune.fleet.members import Member, Members
+from autotune.fleet.messages import Answer, AnyJob, Done, Missing, Run, Sender
+from autotune.fleet.queue import PlaceUnable
+from autotune.fleet.relocate import files_of, relocate, runs_of
+from autotune.measure.process.died import Died
+from autotune.measure.run.jobs import CeilingJob, Job, ReferenceJob
+from autotune.measure.run.replies import Done as DoneReply
+from autotune.measure.run.replies import Failed, Unable, reply_of
+
+# Files up to this size go with the message that names them: artifacts do, references do not.
+_SMALL_BYTES = 1 << 20
+# How often a worker may say that it lacks what it was just sent.
+_MOST_ROUNDS = 4
+
+
+class RemoteStation:
+    """Hands jobs to the process that owns a device on another host.
+
+    What `autotune.measure.run.one_trial` does with a `Station` of this host it does with this.
+
+    Args:
+        members: the workers of the fleet.
+        device: number of the place.
+        sender: whose jobs they are.
+        target: what kernels are built for.
+        seed: of random inputs; None where their values are the user's own.
+        cooldown_s, memory_bytes: see `autotune.fleet.messages.Run`.
+    """
+
+    def __init__(
+        self,
+        members: Members,
+        device: int,
+        sender: Sender,
+        target: str,
+        seed: int | None,
+        cooldown_s: float,
+        memory_bytes: int,
+    ) -> None:
+        self.device = device
+        self.waited_s = 0.0
+        self._members = members
+        self._run = Run(
+            sender=sender,
+            job=CeilingJob(0.0),
+            device="",
+            target=target,
+            seed=seed,
+            cooldown_s=cooldown_s,
+            memory_bytes=memory_bytes,
+            files={},
+        )
+
+    def start(self) -> None:
+        """Its process is started by the worker, with its first job."""
+
+    def run(self, job: Job) -> DoneReply | Failed | Died:
+        """Do a job there; see `autotune.measure.run.stations.Station.run`.
+
+        Raises:
+            PlaceLost: the worker is gone.
+            PlaceUnable: it cannot begin.
+        """
+        if isinstance(job, ReferenceJob):
+            raise FleetError("references are computed by the client")
+        member, key = self._members.at(self.device)
+        names = {path: member.name_of(path) for path in files_of(job)}
+        paths = {name: path for path, name in names.items()}
+        ask = replace(self._run, job=relocate(job, lambda path: names[path]), device=key)
+        for _ in range(_MOST_ROUNDS):
+            answer = self._asked(member, ask, job, paths)
+            match answer:
+                case Done(reply=reply):
+                    self.waited_s += answer.waited_s
+                    return _understood(reply)
+                case Missing(wanted):
+                    for name in wanted:
+                        member.deliver(name, paths[name])
+                case _:
+                    raise PlaceUnable(f"it answered a job by {type(answer).__name__}")
+        raise PlaceUnable("it does not keep the files that it is sent")
+
+    def _asked(self, member: Member, ask: Run, job: AnyJob, paths: dict[str, str]) -> Answer:
+        """Ask, and send along what is small and was not sent yet."""
+        artifacts = {member.name_of(run.artifact) for run in runs_of(job)}
+        files = {}
+        for name in artifacts:
+            path = paths[name]
+            if not member.has(name) and os.path.getsize(path) <= _SMALL_BYTES:
+                with open(path, "rb") as file:
+                    files[name] = file.read()
+        answer = member.ask(replace(ask, files=files))
+        member.note_sent(*files)
+        return answer
+
+
+def _understood(reply: object) -> DoneReply | Failed | Died:
+    try:
+        found = reply_of(reply)
+    except ValueError as error:
+        raise PlaceUnable(str(error)) from error
+    if isinstance(found, Unable):
+        raise PlaceUnable(found.message)
+    return found

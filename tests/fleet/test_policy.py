@@ -1,0 +1,178 @@
+"""What a fleet decides: who does what, whom it believes, and that nothing is lost or doubled."""
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.fleet.policy import ASIDE_S, Entry, Needs, Place, Policy
+
+RUN = Needs("run", device="cpu")
+
+
+def device(number, agent=None, slots=2, **more):
+    return Place(
+        number, agent or f"host{number}", f"host{number}/cpu:0", "run", slots, "cpu", **more
+    )
+
+
+def fleet_of(number, slots=2):
+    policy = Policy()
+    for i in range(number):
+        policy.join(device(i, slots=slots))
+    return policy
+
+
+def begun(policy, now=0.0):
+    """Take all that can be begun."""
+    out = []
+    while (found := policy.next(now)) is not None:
+        out.append(found)
+    return out
+
+
+def test_each_place_gets_one_before_any_gets_two():
+    policy = fleet_of(4)
+    for _ in range(6):
+        policy.put(Entry(RUN))
+    places = [number for number, _ in begun(policy)]
+    assert sorted(places[:4]) == [0, 1, 2, 3]
+    assert len(places) == 6
+
+
+def test_an_entry_goes_only_where_it_fits():
+    policy = Policy()
+    policy.join(
+        Place(0, "a", "a/cuda:0", "run", 2, "cuda", "sm_90", "H200", toolkit="13.0", cuda=13)
+    )
+    policy.join(
+        Place(1, "b", "b/cuda:0", "run", 2, "cuda", "sm_80", "A100", toolkit="13.0", cuda=12)
+    )
+    policy.join(Place(2, "c", "c/builders", "build", 2, toolkit="12.4"))
+    wanted = {
+        Needs("run", device="cuda", arch="sm_90"): {0},
+        Needs("run", device="cuda"): {0, 1},
+        Needs("run", device="cuda", cuda=13): {0},
+        Needs("run", device="cuda", device_class="A100"): {1},
+        Needs("run", device="cpu"): set(),
+        Needs("run", only=1): {1},
+        Needs("build", toolkit="12.4"): {2},
+        Needs("build", toolkit="13.0"): set(),
+    }
+    for needs, expected in wanted.items():
+        assert {place.number for place in policy.able(needs)} == expected
+
+
+def test_what_a_lost_place_had_goes_first_to_another():
+    policy = fleet_of(2, slots=1)
+    first, second, third = (Entry(RUN) for _ in range(3))
+    for entry in (first, second, third):
+        policy.put(entry)
+    (one, had), _ = begun(policy)
+    assert policy.leave(one) == [had]
+    assert not policy.holds(one, had, 1)
+    other = 1 - one
+    policy.ended(other, next(iter({first, second} - {had})), False, 0.0)
+    assert begun(policy) == [(other, had)]
+    assert had.attempt == 2
+
+
+def test_a_failure_is_believed_when_its_place_succeeds_afterwards():
+    policy = fleet_of(2)
+    bad, good = Entry(RUN), Entry(RUN)
+    policy.put(bad)
+    assert policy.take(0, 0.0) is bad
+    assert policy.ended(0, bad, True, 0.0) == []
+    policy.put(good)
+    assert policy.take(0, 0.0) is good
+    assert policy.ended(0, good, False, 0.0) == [bad, good]
+
+
+def test_who_fails_what_others_pass_is_set_aside_and_comes_back():
+    policy = fleet_of(2)
+    told = []
+    for _ in range(12):
+        policy.put(Entry(RUN))
+    for _ in range(200):
+        for number, entry in begun(policy):
+            told += policy.ended(number, entry, number == 0, 0.0)
+        told += policy.settle()
+        if policy.aside(0):
+            break
+    assert "failed 2 trials that others passed" in policy.aside(0)
+    assert policy.take(0, ASIDE_S / 2) is None
+    policy.put(Entry(RUN))
+    policy.leave(1)
+    test = policy.take(0, 2 * ASIDE_S)
+    assert test is not None
+    policy.ended(0, test, False, 2 * ASIDE_S)
+    assert not policy.aside(0)
+
+
+def test_alone_a_place_is_believed_at_once():
+    policy = fleet_of(1)
+    entry = Entry(RUN)
+    policy.put(entry)
+    assert begun(policy) == [(0, entry)]
+    assert policy.ended(0, entry, True, 0.0) == [entry]
+
+
+def test_who_cannot_begin_is_left_out_with_its_reason():
+    policy = fleet_of(2)
+    entry = Entry(RUN)
+    policy.put(entry)
+    ((number, _),) = begun(policy)
+    policy.unable(number, entry, "no space left on device", 0.0)
+    assert policy.aside(number) == "no space left on device"
+    assert begun(policy) == [(1 - number, entry)]
+
+
+def test_nobody_is_noticed_and_counted_in_seconds():
+    policy = Policy()
+    policy.put(Entry(RUN))
+    assert policy.stranded(5.0) == {RUN: 0.0}
+    assert policy.stranded(12.0) == {RUN: 7.0}
+    policy.join(device(0))
+    assert policy.stranded(13.0) == {}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 5), st.integers(1, 40))
+def test_whatever_happens_each_entry_is_told_once(seed, places, entries):
+    """Places come, go, lie, refuse and hang at random; late outcomes are dropped."""
+    rng = random.Random(seed)
+    policy = fleet_of(places)
+    liar = rng.randrange(places)
+    here = set(range(places))
+    work = [Entry(RUN) for _ in range(entries)]
+    really_bad = {id(entry) for entry in work if rng.random() < 0.2}
+    for entry in work:
+        policy.put(entry)
+    out, told, now = [], [], 0.0
+    for step in range(4000):
+        now += rng.random()
+        out += [(number, entry, entry.attempt) for number, entry in begun(policy, now)]
+        if out and rng.random() < 0.8:
+            number, entry, attempt = out.pop(rng.randrange(len(out)))
+            if policy.holds(number, entry, attempt):
+                if rng.random() < 0.05:
+                    policy.unable(number, entry, "full", now)
+                else:
+                    bad = id(entry) in really_bad or (number == liar and places > 1)
+                    told += policy.ended(number, entry, bad, now)
+        if step < 300 and rng.random() < 0.1:
+            one = rng.randrange(places)
+            if one in here:
+                here.discard(one)
+                policy.leave(one)
+            else:
+                here.add(one)
+                policy.join(device(one))
+        elif step >= 300:
+            for one in set(range(places)) - here:
+                policy.join(device(one))
+            here = set(range(places))
+        told += policy.settle()
+        if len(told) == entries:
+            break
+    assert sorted(map(id, told)) == sorted(map(id, work))
