@@ -118,7 +118,7 @@ class FleetRunner(LocalRunner):
     """
 
     def __init__(self, parts: Parts, needs: RunNeeds, timeout: float = 10, **options: Any) -> None:
-        wrong = {"device", "devices", "module_loader"} & options.keys()
+        wrong = {"device", "devices", "exclusive", "module_loader"} & options.keys()
         if wrong:
             raise MeasureError(
                 f"Fleet: run: {wrong.pop()} is the fleet's affair; choose devices where workers "
