@@ -4,8 +4,8 @@ import pytest
 
 import autotune.task as at
 from autotune.measure import Builder, LocalBuilder, MeasureErrorNo, MeasureInput
-from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.fleet.small import fleet_builder
+from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder
 
 BUILDERS = {
