@@ -16,7 +16,7 @@
     ├── CompileTimeout        the compiler took longer than it was given, and was killed
     ├── DeviceError           the device failed while it was used outside a trial
     ├── MeasureError          measuring could not start or go on
-    │   └── FleetError        a fleet of workers cannot be reached, has nobody for a trial, or is gone
+    │   └── FleetError        a fleet cannot be reached, has nobody for a trial, or is gone
     ├── RecordError           a log or record that cannot be read or written
     ├── LockError             a lock of kernels that cannot be read or written
     │   └── FrozenError       a kernel that is not the one that was locked
