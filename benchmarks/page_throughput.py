@@ -35,12 +35,15 @@ import autotune.templates  # noqa: F401 - registers them
 from autotune import Session, create
 from autotune.measure import LocalBuilder, LocalRunner
 from autotune.tuner import RandomTuner, callback
+from autotune.tuner.page import LivePage
 
 # A small convolution: trials end quickly, so that the page has much to tell.
 CONV = (1, 7, 7, 32, 32, 3, 3, 1, 1, False, False)
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 _DRAWN = 2000
 _FIRST = 60
+# Seconds that a server may take to start.
+_START_S = 60
 # Cores that others use, beyond which a comparison by time says little.
 _BUSY = 0.3
 
@@ -133,16 +136,22 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def _turn(session: Session, trials: int, seed: int, page: bool, looks: Any) -> Turn:
     """Tune once, with the page or without."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        log, server = Path(folder) / "run.log", 0
-        if page:
-            link, server = stack.enter_context(served(log))
+        log = Path(folder) / "run.log"
+        live = LivePage(log) if page else None
+        if live is not None:
+            link = _started(live)
+            stack.callback(live.close)
             stack.enter_context(_browsed(looks, link) if looks else _watched(link))
             time.sleep(1)
-        return _tuned(session, trials, seed, log, server)
+        return _tuned(session, trials, seed, log, live)
 
 
 def _tuned(
-    session: Session, trials: int, seed: int, log: Path | None = None, server: int = 0
+    session: Session,
+    trials: int,
+    seed: int,
+    log: Path | None = None,
+    page: LivePage | None = None,
 ) -> Turn:
     """Tune once, and look at the clocks after the first results and after the last."""
     task = create("conv2d_nchw.cpu", args=CONV, target="c")
@@ -153,14 +162,25 @@ def _tuned(
         nonlocal seen
         seen += len(results)
         if (not clocks and seen >= min(_FIRST, trials // 2)) or seen >= trials:
-            page_s = cpu_s(server) if server else 0.0
+            page_s = cpu_s(page.pid) if page is not None and page.pid else 0.0
             clocks.append((seen, time.monotonic(), time.process_time(), page_s))
 
     callbacks: list[Any] = [note, *([callback.log_to_file(log)] if log else [])]
+    callbacks += [page] if page is not None else []
     RandomTuner(task, seed=seed).tune(trials, session, callbacks=callbacks, finalists=0)
     first, last = clocks[0], clocks[-1]
     count, wall_s, caller_s, page_s = (b - a for a, b in zip(first, last, strict=True))
     return Turn(count / wall_s, 1e3 * caller_s / count, 1e3 * page_s / count, first[3])
+
+
+def _started(page: LivePage) -> str:
+    """Return the link to a page, as soon as its server listens."""
+    page.tuning(None)
+    end = time.monotonic() + _START_S
+    while not page.link and time.monotonic() < end:
+        time.sleep(0.01)
+    assert page.link, "the page was not served"
+    return page.link
 
 
 def cpu_s(pid: int) -> float:

@@ -1,8 +1,8 @@
 """The page of a run that is under way, in a process of its own: ``tune(..., dashboard=True)``.
 
-It tells its link on standard output and ends when standard input does, which is when the process
-that tunes has ended, however that came. On standard input come sources of winners, one JSON object
-a line, as this process does not have the templates.
+It tells its link on standard output, and may be paused from then on. It ends when standard input
+does, which is when the process that tunes has ended, however that came. On standard input come
+sources of winners, one JSON object a line, as this process does not have the templates.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from autotune.dashboard.model import Model
 from autotune.dashboard.server import run
 from autotune.dashboard.winner import Sources
 from autotune.errors import AutotuneError
+from autotune.utils.child import wake_with_parent
 
 # Below whatever compiles and measures.
 _NICE = 10
@@ -33,6 +34,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, help="by default any that is free")
     parser.add_argument("logs", nargs="+", type=Path)
     options = parser.parse_args()
+    wake_with_parent()
     _step_back()
     sources = Sources(make=None)
     model = Model(options.logs, sources)

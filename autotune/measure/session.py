@@ -16,7 +16,7 @@ from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.final.race import RaceResult, race
 from autotune.measure.outcome import Outcome, as_result, mark_result
 from autotune.measure.parts import both_parts, chosen_builder, chosen_runner
-from autotune.measure.run.gate import HostGate
+from autotune.measure.run.gate import HostGate, Pausable
 from autotune.measure.trial_future import Ended, TrialFuture, nobody
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult, Pair
 from autotune.workload import Candidate, Workload
@@ -208,6 +208,10 @@ class Session(Mapping[str, object]):
         Nothing is timed on this host inside it.
         """
         return self._gate.work() if runs_on_host(target_of(workload)) else nullcontext()
+
+    def keep_still(self, bystander: Pausable) -> None:
+        """Pause a process of the caller's too while kernels are timed on this host."""
+        self._gate.keep_still(bystander)
 
     def refusal(self, measure_input: MeasureInput) -> MeasureResult | None:
         """Return how a trial would fail of which it is known that it cannot run, else None.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from autotune.errors import RecordError
+from autotune.record.bounded import open_bounded
 from autotune.record.database import Database, key_of
 from autotune.record.paths import LogPath, log_path
 from autotune.record.rewriting import rewrite
@@ -79,7 +80,7 @@ class LogDatabase(Database):
     def lines(self) -> Iterator[str]:
         """Yield all lines in order; none where there is no file."""
         try:
-            with self.path.open(encoding="utf-8", errors="replace") as file:
+            with open_bounded(self.path) as file:
                 yield from file
         except FileNotFoundError:
             return

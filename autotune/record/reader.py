@@ -12,6 +12,7 @@ from typing import IO, cast
 
 from autotune.errors import RecordError
 from autotune.measure.types import Pair
+from autotune.record.bounded import open_bounded
 from autotune.record.codec import Decoder, Protocol
 from autotune.record.database import RACE_NOTE as RACE_NOTE
 from autotune.record.database import Database
@@ -178,8 +179,7 @@ def open_log(path: Path | str) -> IO[str]:
         except RecordError as error:
             raise LogMissingError(str(error)) from error
     try:
-        path = Path(path)
-        return path.open(encoding="utf-8", errors="replace")
+        return open_bounded(path)
     except (OSError, ValueError) as error:  # a path with a null character is no OSError
         why = error.strerror if isinstance(error, OSError) else error
         raise LogMissingError(

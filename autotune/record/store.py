@@ -44,8 +44,10 @@ def open_database(where: LogPath | Database) -> Database:
 
 
 def is_sqlite(path: Path) -> bool:
-    """Return whether there is a file of SQLite at a path."""
+    """Return whether there is a file of SQLite at a path; a pipe is not opened to be looked at."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except (OSError, ValueError):

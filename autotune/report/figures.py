@@ -22,6 +22,7 @@ View = Mapping[str, Any]
 _COLUMNS, _NAMED, _LINES = 3, 12, 300
 _LABEL_WIDTH, _TEXT_WIDTH = 14, 60
 _ROW_INCHES, _WIDTH_INCHES = 3.2, 11
+_RACED = "; circles: winners of the final race, with their time there"
 _US = 1e6
 
 
@@ -81,6 +82,7 @@ def _best(axes: Any, view: View, names: Sequence[str], along: str) -> None:
     """Draw the best time so far, and each trial."""
     points = view["points"]
     steps = {one["run"]: one for one in view["best"]}
+    raced = {one["run"]: one for one in view["winners"] if one["race"]}
     for run, name in zip(view["runs"], names, strict=True):
         color = f"C{view['runs'].index(run) % 10}"
         mine = [i for i, number in enumerate(points["run"]) if number == run["id"]]
@@ -92,8 +94,16 @@ def _best(axes: Any, view: View, names: Sequence[str], along: str) -> None:
             x = [*best[along], best[f"last_{along}"]]
             y = [_us(one) for one in [*best["seconds"], best["seconds"][-1]]]
             axes.step(x, y, where="post", label=visible(name), color=color)
+            if run["id"] in raced:
+                axes.plot(x[-1], _us(raced[run["id"]]["seconds"]), "o", markersize=7, color=color,
+                          markerfacecolor="none")  # fmt: skip
     label = "trial" if along == "trial" else "seconds since the first trial began"
-    axes.set(xlabel=label, ylabel="us", yscale="log", title="best so far, and each trial")
+    axes.set(
+        xlabel=label,
+        ylabel="us",
+        yscale="log",
+        title=f"best so far, and each trial{_RACED if raced else ''}",
+    )
     _plain(axes.yaxis)
     if along == "trial":
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -197,11 +207,20 @@ def _failures(axes: Any, view: View) -> None:
     axes.set_ylim(-1, len(kinds))
     axes.set_yticks(range(len(kinds)), [one["kind"] for one in kinds], fontsize=7)
     for at, one in enumerate(kinds):
-        first = one["texts"][0]["text"].strip().partition("\n")[0] if one["texts"] else ""
-        axes.text(0, at, f" {one['count']}: {_cut(visible(first), _TEXT_WIDTH)}", fontsize=7,
-                  va="center")  # fmt: skip
+        axes.text(0, at, f" {_told(one)}", fontsize=7, va="center")
     axes.set(xlabel="trials", title="failures by kind, and the most frequent text of each")
     axes.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _told(kind: Mapping[str, Any]) -> str:
+    """Return how often a kind of failure occurred, and its most frequent text with its count."""
+    if not kind["texts"]:
+        return str(kind["count"])
+    first = kind["texts"][0]
+    text = _cut(visible(first["text"].strip().partition("\n")[0]), _TEXT_WIDTH)
+    if first["count"] == kind["count"]:
+        return f"{kind['count']}: {text}"
+    return f"{kind['count']}; most frequent ({first['count']}): {text}"
 
 
 def _roofline_rows(view: View, names: Sequence[str]) -> list[list[Paint]]:

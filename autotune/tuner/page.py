@@ -1,13 +1,15 @@
 """The live page of a run: ``tune(..., dashboard=True)``.
 
 The page is served by a process of its own, which reads the log as anybody would: whatever becomes
-of it, and however many look, the run does not wait for it.
+of it, and however many look, the run does not wait for it. While a kernel is timed on this host it
+stands still, as builders do.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from typing import IO
 from autotune.driver import kernel_of
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.run.gate import Pausable
 from autotune.record import RACE_NOTE, LogWriter, encode
 from autotune.tuner.result import TuneResult
 from autotune.tuner.watchers import Callback
@@ -65,6 +68,17 @@ class LivePage(Callback):
         server = _PAGES.get(self._log)
         return server.link if server else ""
 
+    @property
+    def pid(self) -> int | None:
+        """The number of the process that serves the page; None before it is started."""
+        server = _PAGES.get(self._log)
+        return server.pid if server else None
+
+    @property
+    def bystander(self) -> Pausable | None:
+        """The process that serves the page."""
+        return _PAGES.get(self._log)
+
     def tuning(self, tuner: object) -> None:
         """Start the server, unless an earlier run of this process did; nobody waits for it."""
         known = _PAGES.get(self._log)
@@ -83,6 +97,12 @@ class LivePage(Callback):
         """Log the winner of the race, where nobody else does."""
         if self._writer is not None:
             self._writer.write([RACE_NOTE + encode(measure_input, result) + "\n"])
+
+    def close(self) -> None:
+        """End the page; else it ends with this process."""
+        server = _PAGES.pop(self._log, None)
+        if server is not None:
+            server.close()
 
     def tuned(self, tuner: object, result: TuneResult) -> None:
         """Hand the source of the winner over: the other process has no templates."""
@@ -142,7 +162,8 @@ class _Server:
             start_new_session=True,
             encoding="utf-8",
         )
-        weakref.finalize(self, _end, self._process)
+        self.pid = self._process.pid
+        self.close = weakref.finalize(self, _end, self._process)
         threading.Thread(target=self._announce, daemon=True).start()
 
     @property
@@ -163,6 +184,16 @@ class _Server:
             why = told.get("error", "its process ended")
             logger.warning("there is no live page: %s; tuning goes on", visible(str(why)))
 
+    def pause(self) -> None:
+        """Let it stand still; only Linux wakes it, when this process is killed meanwhile."""
+        if self.link and sys.platform == "linux":
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        if self.link and sys.platform == "linux":
+            self._process.send_signal(signal.SIGCONT)
+
     def tell(self, message: dict[str, str]) -> None:
         """Send a message, unless the process is gone."""
         given = self._process.stdin
@@ -176,7 +207,10 @@ def _end(process: subprocess.Popen[str]) -> None:
     with suppress(OSError):
         if process.stdin is not None:
             process.stdin.close()
-    with suppress(subprocess.TimeoutExpired):
+    try:
         process.wait(5)
-        return
-    process.kill()
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

@@ -237,7 +237,10 @@ class Run:
 
     def _line(self, measure_option: Mapping[str, object], reproducible: bool) -> Pipeline:
         ended = self.watchers.trial_ended
-        return Pipeline(self.workload, measure_option, reproducible=reproducible, on_end=ended)
+        line = Pipeline(self.workload, measure_option, reproducible=reproducible, on_end=ended)
+        for one in self.watchers.bystanders:
+            line.session.keep_still(one)
+        return line
 
     def _cut_off(self, line: Pipeline) -> list[Pair]:
         """Keep what a closed pipeline gave up for the next time; show what it did not."""

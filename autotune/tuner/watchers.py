@@ -9,6 +9,7 @@ from pathlib import Path
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.run.gate import Pausable
 from autotune.measure.types import Pair
 from autotune.tuner.result import TuneResult
 
@@ -27,6 +28,14 @@ class Callback:
     """
 
     path: Path | None = None
+
+    @property
+    def bystander(self) -> Pausable | None:
+        """A process beside the run, to stand still while kernels are timed on this host.
+
+        It is asked for after `tuning`; by default there is none.
+        """
+        return None
 
     def tuning(self, tuner: object) -> None:
         """Called before the first trial."""
@@ -81,6 +90,12 @@ class Watchers:
         """The first file to which a callback logs."""
         paths = [getattr(callback, "path", None) for callback in self._callbacks]
         return next((path for path in paths if isinstance(path, Path)), None)
+
+    @property
+    def bystanders(self) -> list[Pausable]:
+        """What is to stand still while kernels are timed on this host."""
+        found = [getattr(callback, "bystander", None) for callback in self._callbacks]
+        return [one for one in found if one is not None]
 
     @property
     def show_results(self) -> bool:

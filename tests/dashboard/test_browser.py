@@ -209,6 +209,23 @@ def test_filters_sorting_and_export_agree(browser, site):
         assert sorted(str(one["key"]) for one in found) == wanted
 
 
+def test_the_best_so_far_shows_the_time_of_the_race_that_the_numbers_show(browser, tmp_path):
+    rows = [row(0, 1e-5), row(1, 8.6e-6), row(2, 9e-6)]
+    winner = {**rows[2], "result": [[5e-6], 0, 1.5, 1.7e9 + 9]}
+    with served(log(tmp_path / "raced.log", rows, race(winner, rows[:2]))) as (link, _):
+        opened(browser, link)
+        assert tile(browser, "best time") == "5 µs"
+        assert "trial 3, in the final race" in browser.find_element("id", "tiles").text
+        assert "winner of the final race" in browser.find_element("id", "best-legend").text
+        label = browser.find_element("id", "best-chart").get_attribute("aria-label")
+        assert "best 5 µs in the final race" in label
+        click(browser, "[data-key='unroll 2']")  # leaves the winner out
+        count_is(browser, 2)
+        until(browser, "!document.getElementById('best-legend').innerText.includes('race')")
+        assert "left out by the filters" in browser.find_element("id", "tiles").text
+        browser.get("about:blank")
+
+
 def test_a_knob_of_many_values_loses_none_to_its_filter(browser, tmp_path):
     path = log(
         tmp_path / "many.log", [row(i, 1e-3 - 1e-6 * i, knobs={"k": i}) for i in range(100)]

@@ -13,6 +13,8 @@ import pytest
 
 from autotune import tuner as tuners
 from autotune.errors import TunerError
+from autotune.measure import Session
+from autotune.measure.run.gate import HostGate
 from autotune.tuner import callback
 from autotune.tuner.page import LivePage
 from tests.dashboard.serving import Socket, asked
@@ -93,3 +95,64 @@ def gone(link):
     except (urllib.error.URLError, ConnectionError):
         return True
     return False
+
+
+class Nobody:
+    """Builders that are not there."""
+
+    def pause(self):
+        """Do nothing."""
+
+    resume = pause
+
+
+def state_of(pid):
+    """Return the letter of a process's state, ``T`` where it was stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_the_page_stands_still_while_a_kernel_is_timed_on_this_host(tmp_path):
+    page, gate = LivePage(tmp_path / "a.log"), HostGate(Nobody())
+    page.tuning(None)
+    until(lambda: page.link, "there is no link")
+    for _ in range(2):  # a second run in the same session
+        gate.keep_still(page.bystander)
+    with gate.quiet():
+        until(lambda: state_of(page.pid) == "T", "the page goes on")
+    until(lambda: state_of(page.pid) != "T", "the page still stands")
+    assert asked(page.link)[0] == 200
+    page.close()
+    with gate.quiet():  # an ended one keeps nobody from timing
+        assert page.pid is None
+
+
+def test_a_run_hands_its_bystanders_to_the_session(monkeypatch, tmp_path):
+    still = []
+    monkeypatch.setattr(Session, "keep_still", lambda self, one: still.append(one))
+    page = LivePage(tmp_path / "a.log")
+    tuners.RandomTuner(loop_task()).tune(3, option(), callbacks=[page], finalists=0)
+    assert still == [page.bystander]
+    page.close()
+
+
+STOPPED = """
+import sys, time
+from pathlib import Path
+from autotune.tuner.page import LivePage
+page = LivePage(Path(sys.argv[1]))
+page.tuning(None)
+while not page.link:
+    time.sleep(0.01)
+page.bystander.pause()
+print(page.link, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_page_that_stands_still_ends_with_a_process_that_is_killed(tmp_path):
+    command = [sys.executable, "-c", STOPPED, str(tmp_path / "a.log")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "encoding": "utf-8"}
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], **pipes) as process:
+        link = process.stdout.readline().strip()
+        process.send_signal(signal.SIGKILL)
+    until(lambda: gone(link), "the page is still there")

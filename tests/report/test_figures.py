@@ -10,7 +10,7 @@ from autotune.cli import log_plot
 from autotune.cli.main import main
 from autotune.dashboard import Model, View
 from autotune.errors import RecordError
-from autotune.report import PANELS, draw
+from autotune.report import PANELS, draw, figures
 from tests.report.rows import row
 
 pytest.importorskip("matplotlib")
@@ -98,3 +98,27 @@ def test_a_log_that_is_missing_is_said(tmp_path):
     done = CliRunner().invoke(main, ["log", "plot", str(tmp_path / "none.log")])
     assert done.exit_code == 1
     assert "cannot read the log" in done.output
+
+
+def test_counts_of_a_kind_of_failure_and_of_its_text_are_told_apart():
+    texts = [{"text": "error 27: at line 27\nmore", "count": 36}, {"text": "other", "count": 2}]
+    assert figures._told({"count": 1767, "texts": texts}) == (
+        "1767; most frequent (36): error 27: at line 27"
+    )
+    assert figures._told({"count": 2, "texts": texts[1:]}) == "2: other"
+
+
+def test_the_winner_of_a_race_is_marked_with_its_time_there(log, tmp_path):
+    rows = [row("gemm", 1e-5, k=1), row("gemm", 8e-6, k=2)]
+    raced = json.loads(row("gemm", 5e-6, k=1)) | {"race": {"candidates": [], "tied": [1]}}
+    out = tmp_path / "x.svg"
+    draw(view_of(log("a.log", *rows)), "gemm", ["a.log"], out, ["trials"])
+    assert "winners of the final race" not in texts(out)
+    draw(
+        view_of(log("b.log", *rows, f"# race {json.dumps(raced)}")),
+        "gemm",
+        ["b.log"],
+        out,
+        ["trials"],
+    )
+    assert "winners of the final race" in texts(out)

@@ -44,6 +44,7 @@ function ask(changes, workload = state.request.workload) {
   }
   if (!("offset" in changes) && !("sort" in changes) && !("timeline_end" in changes)) changes = { ...changes, offset: 0 };
   state.request = { ...state.request, ...changes };
+  askedAt = performance.now();
   source.ask(state.request);
 }
 
@@ -69,12 +70,25 @@ function tookView(view) {
   byId("title").textContent = state.overview.workloads[view.workload]?.title ?? "";
   const best = Math.min(...view.runs.map((run) => run.best_seconds ?? Infinity));
   document.title = `${Number.isFinite(best) ? `${runTime(best)} · ` : ""}${count(view.total)} trials · autotune`;
-  redraw();
+  redraw(false);
 }
 
-let waiting = false;
+// What shows a view, and the element by which is told whether anybody sees it.
+const PARTS = [
+  ["tiles", () => drawTiles(state)], ["runs-panel", () => drawRuns(state, ask)], ["filters-panel", () => drawFilters(state, ask)],
+  ["best-chart", () => drawBest(state, redraw)], ["knob-chart", () => drawKnob(state, redraw)], ["importance-chart", () => drawImportance(state)],
+  ["parallel-chart", () => drawParallel(state)], ["heat-chart", () => drawHeat(state, redraw)], ["failures-panel", () => drawFailures(state)],
+  ["timeline-chart", () => drawTimeline(state, ask)], ["roofline-chart", () => drawRoofline(state)], ["winner-panel", () => drawWinner(state)],
+  ["trials-table", () => drawTrials(state, ask)],
+];
+// While a run goes on, what is out of sight is drawn at most so often, and at once when it comes into sight.
+const UNSEEN_MS = 5000, ASKED_MS = 3000;
+const seen = new Set(), drawnAt = new Map(), stale = new Set();
+let askedAt = 0, waiting = false, later = 0;
 
-function redraw() {
+// What the reader asked for is drawn whole; else what is out of sight may wait.
+function redraw(whole = true) {
+  if (whole) askedAt = performance.now();
   if (waiting || !state.view) return;
   waiting = true;
   requestAnimationFrame(() => {
@@ -85,20 +99,25 @@ function redraw() {
 }
 
 function drawAll() {
-  drawTiles(state);
-  drawRuns(state, ask);
-  drawFilters(state, ask);
-  drawBest(state, redraw);
-  drawKnob(state, redraw);
-  drawImportance(state);
-  drawParallel(state);
-  drawHeat(state, redraw);
-  drawFailures(state);
-  drawTimeline(state, ask);
-  drawRoofline(state);
-  drawWinner(state);
-  drawTrials(state, ask);
+  const now = performance.now(), whole = !state.live || now - askedAt < ASKED_MS;
+  for (const [id, draw] of PARTS) {
+    if (!whole && !seen.has(id) && now - (drawnAt.get(id) ?? -Infinity) < UNSEEN_MS) { stale.add(id); continue; }
+    draw();
+    drawnAt.set(id, now);
+    stale.delete(id);
+  }
+  clearTimeout(later);
+  if (stale.size) later = setTimeout(() => redraw(false), UNSEEN_MS);
 }
+
+const sight = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (isIntersecting) seen.add(target.id); else seen.delete(target.id);
+  }
+  if ([...stale].some((id) => seen.has(id))) redraw(false);
+}, { rootMargin: "100px" });
+for (const [id] of PARTS) sight.observe(byId(id));
+addEventListener("beforeprint", () => { askedAt = performance.now(); if (state.view) drawAll(); });
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;

@@ -1,6 +1,7 @@
 // The logs, the table of what was tuned, and the numbers at the top.
 import { byId, el, fill } from "./draw.js";
 import { count, digits, duration, percent, runTime, shortText } from "./format.js";
+import { isShown } from "./plots.js";
 
 export function drawLogs(state) {
   const { logs } = state.overview;
@@ -41,9 +42,9 @@ export function drawTiles(state) {
   const fastest = runs.find((run) => run.best_seconds === best), trials = runs.reduce((sum, run) => sum + run.trials, 0), failed = trials - runs.reduce((sum, run) => sum + run.ok, 0);
   const took = Math.max(...runs.map((run) => run.spent ?? 0), 0), pauses = Math.max(...runs.map((run) => run.pauses ?? 0));
   const share = Math.max(...view.points.roofline.filter((one) => one != null), 0);
-  const number = fastest?.best_trial, drawn = view.matching === view.total || view.points.trial.some((one, at) => one === number && view.points.run[at] === fastest.id);
+  const number = fastest?.best_trial, raced = view.winners.some((one) => one.race && one.run === fastest?.id);
   const tiles = [
-    ["best time", runTime(Number.isFinite(best) ? best : null), number ? `trial ${count(number)}${drawn ? "" : ", left out by the filters"}` : ""],
+    ["best time", runTime(Number.isFinite(best) ? best : null), number ? `trial ${count(number)}${raced ? ", in the final race" : ""}${isShown(view, fastest) ? "" : ", left out by the filters"}` : ""],
     ["against the default", fastest?.default_seconds ? `${digits(fastest.default_seconds / best, 3)}×` : "–", fastest?.default_seconds ? `default ${runTime(fastest.default_seconds)}` : state.live && runs.some((run) => run.ok) ? "known after the race" : "the log does not say"],
     ["trials", count(trials), took ? `${digits((60 * trials) / took, 3)} a minute` : ""],
     ["failed", trials ? percent(failed / trials, 3) : "–", `${count(failed)} trials`],

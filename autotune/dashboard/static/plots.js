@@ -2,6 +2,8 @@
 import { byId, chooser, el, fill, note, paletteColor, themeColor, tip, toggles } from "./draw.js";
 import { count, digits, duration, kindName, runTime, shortText } from "./format.js";
 
+// Between two trials there is none.
+const WHOLE_STEPS = Array.from({ length: 27 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 const charts = new Map();
 const choices = { x: "trial", scale: "log", color: "run", knob: null };
 
@@ -113,11 +115,18 @@ export function drawBest(state, redraw) {
     const color = groups.find((g) => g.run === best.run)?.color ?? themeColor("--text");
     series.push({ stroke: color, width: 2, spanGaps: true, points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) });
   }
+  const races = raceMarks(state);
+  for (const mark of races) {
+    const color = groups.find((g) => g.run === mark.run)?.color ?? themeColor("--text");
+    data.push({ x: [mark.x], y: [mark.y] });
+    series.push({ paths: () => null, points: { show: true, size: 11, width: 2.5, fill: themeColor("--card"), stroke: color } });
+    hits.push(mark);
+  }
   const failed = points.trial.map((trial, at) => [choices.x === "trial" ? trial : points.time[at], points.error[at]])
     .filter(([, error]) => error);
-  legend("best-legend", groups);
+  legend("best-legend", groups, races.length > 0);
   const shape = [choices, groups.map((g) => g.name), series.length];
-  const x = choices.x === "trial" ? { label: "trial" } : { label: "since the run began", values: (_, ticks) => ticks.map(duration) };
+  const x = choices.x === "trial" ? { label: "trial", incrs: WHOLE_STEPS } : { label: "since the run began", values: (_, ticks) => ticks.map(duration) };
   const label = bestLabel(state);
   if (!data.some((one) => one.x.length)) { empty("best-chart", "No trial has succeeded yet."); return; }
   plot("best-chart", label, {
@@ -140,6 +149,22 @@ function roundedTo(value, up) {
   return up ? steps.find((one) => one >= value * (1 - 1e-9)) : steps.filter((one) => one <= value * (1 + 1e-9)).at(-1);
 }
 
+// The final race times the fastest trials once more: its winner, at the end of the run, under its time there.
+function raceMarks(state) {
+  const { view } = state, x = `last_${choices.x}`;
+  return view.winners.filter((one) => one.race).map((one) => {
+    const run = view.runs.find((known) => known.id === one.run), best = view.best.find((known) => known.run === one.run);
+    if (!best || !isShown(view, run)) return null;
+    const trial = run.best_trial ? `trial ${count(run.best_trial)}` : null;
+    return { run: one.run, x: best[x], y: one.seconds * 1e6, tip: () => [`${runTime(one.seconds)} in the final race`, state.runName(one.run), trial].filter(Boolean) };
+  }).filter(Boolean);
+}
+
+// Whether the filters leave the trial of a run in that it is known by.
+export function isShown(view, run) {
+  return view.matching === view.total || view.points.trial.some((one, at) => one === run.best_trial && view.points.run[at] === run.id);
+}
+
 export function microTicks(_, ticks) {
   return ticks.map((us) => (us == null ? "" : runTime(us * 1e-6)));
 }
@@ -157,16 +182,18 @@ function rug(chart, failed = []) {
 }
 
 function bestLabel(state) {
-  const parts = state.view.runs.map((run) => `${state.runName(run.id)}: ${count(run.trials)} trials, best ${runTime(run.best_seconds)}`);
+  const raced = new Set(state.view.winners.filter((one) => one.race).map((one) => one.run));
+  const parts = state.view.runs.map((run) => `${state.runName(run.id)}: ${count(run.trials)} trials, best ${runTime(run.best_seconds)}${raced.has(run.id) ? " in the final race" : ""}`);
   return `Best time so far. ${parts.join("; ")}.`;
 }
 
-function legend(id, groups) {
+function legend(id, groups, raced) {
   fill(byId(id), groups.map((group) => {
     const mark = el("span", { class: "swatch" });
     mark.style.background = group.color;
     return el("span", { class: "key" }, mark, group.name);
-  }), el("span", { class: "key" }, el("span", { class: "swatch fail" }), "failed (lower edge)"));
+  }), raced ? el("span", { class: "key" }, el("span", { class: "swatch ring" }), "winner of the final race, with its time there") : null,
+  el("span", { class: "key" }, el("span", { class: "swatch fail" }), "failed (lower edge)"));
 }
 
 export function empty(id, text) {

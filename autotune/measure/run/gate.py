@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Protocol
 
 
@@ -31,7 +31,7 @@ class HostGate:
     """
 
     def __init__(self, builder: Pausable) -> None:
-        self._builder = builder
+        self._still: tuple[Pausable, ...] = (builder,)
         # Entered itself, not by its condition: an interrupt cannot come between taking it and
         # being bound to give it back, and it costs no call.
         self._lock = threading.Lock()
@@ -40,6 +40,12 @@ class HostGate:
         self._working: dict[int, int] = {}
         self._timing = 0
         self._quiet: int | None = None
+
+    def keep_still(self, bystander: Pausable) -> None:
+        """Pause another process too while kernels are timed, such as one that shows the run."""
+        with self._lock:
+            if bystander not in self._still:
+                self._still = (*self._still, bystander)
 
     def work(self) -> AbstractContextManager[None]:
         """Hold off timing while the caller's process is busy."""
@@ -65,7 +71,7 @@ class HostGate:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Pause the builders and hold off the caller's process."""
+        """Pause the builders and bystanders, and hold off the caller's process."""
         me = threading.get_ident()
         with self._lock:
             self._timing += 1
@@ -78,11 +84,11 @@ class HostGate:
                     self._timing -= 1
                     self._changed.notify_all()
         try:
-            self._builder.pause()
-            try:
+            with ExitStack() as paused:
+                for one in self._still:
+                    one.pause()
+                    paused.callback(one.resume)
                 yield
-            finally:
-                self._builder.resume()
         finally:
             with self._lock:
                 self._quiet = None

@@ -1,0 +1,60 @@
+"""Opening a log that anybody may have named: nothing is waited for, and no line has no end."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+from autotune.errors import RecordError
+
+# Letters of the longest line that is read whole, of what is kept of a longer one, and after which
+# a line is taken to have no end.
+LONGEST_LINE, _KEPT, _ENDLESS = 1 << 24, 64, 1 << 28
+
+
+class BoundedLines(io.TextIOWrapper):
+    """A text file whose lines take bounded memory: of a longer line the beginning counts."""
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        """Return the next line, or so many letters of it.
+
+        Raises:
+            RecordError: the line has no end, as in a device.
+        """
+        if size >= 0:
+            return super().readline(size)
+        line = super().readline(LONGEST_LINE)
+        if len(line) < LONGEST_LINE or line.endswith("\n"):
+            return line
+        return line[:_KEPT] + self._end_of_line()
+
+    def _end_of_line(self) -> str:
+        """Pass over the rest of a line; returns its newline, or nothing at the end of the file."""
+        passed = 0
+        while passed < _ENDLESS:
+            part = super().readline(LONGEST_LINE)
+            if not part or part.endswith("\n"):
+                return part[-1:]
+            passed += len(part)
+        raise RecordError(
+            f"cannot read the log {self.name}: a line of it has no end; is it a log?"
+        )
+
+
+def open_bounded(path: Path | str) -> BoundedLines:
+    """Open a text file; bytes that are no UTF-8 are replaced, not fatal.
+
+    A pipe that somebody writes is read to its end; one that nobody has open is empty.
+
+    Raises:
+        OSError: it cannot be opened.
+        ValueError: no file can have this name.
+    """
+    return BoundedLines(open(path, "rb", opener=_opened), encoding="utf-8", errors="replace")
+
+
+def _opened(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
