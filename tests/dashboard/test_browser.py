@@ -221,7 +221,7 @@ def test_the_best_so_far_shows_the_time_of_the_race_that_the_numbers_show(browse
         assert "best 5 µs in the final race" in label
         click(browser, "[data-key='unroll 2']")  # leaves the winner out
         count_is(browser, 2)
-        until(browser, "!document.getElementById('best-legend').innerText.includes('race')")
+        until(browser, "!document.getElementById('best-legend').innerText.includes('final race')")
         assert "left out by the filters" in browser.find_element("id", "tiles").text
         browser.get("about:blank")
 
