@@ -10,6 +10,7 @@ from autotune.cli.tables import Table, say
 from autotune.measure.types import Pair
 from autotune.record import load_from_file
 from autotune.record.current import current_only
+from autotune.record.origin import as_measured
 from autotune.record.reader import source_name
 from autotune.ship import gather, library_name, write_project
 from autotune.tuner.result import title
@@ -29,7 +30,7 @@ def ship(
     for log in logs:
         records = load_from_file(log, races=True)
         wanted = (pair for pair in records if not tasks or pair[0].task.name in tasks)
-        pairs += current_only(wanted, source_name(log))
+        pairs += map(as_measured, current_only(wanted, source_name(log)))
     shipment = gather(pairs, called, archs)
     write_project(shipment, out)
     rows = [

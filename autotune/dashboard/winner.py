@@ -13,6 +13,7 @@ from autotune.measure.evidence import Race
 from autotune.measure.types import Pair
 from autotune.record.current import differs, task_refusal
 from autotune.record.frame import choices_of
+from autotune.record.origin import as_measured
 
 # The text of the kernel of a record, or nothing and why.
 SourceOf = Callable[[Pair], tuple[str, str]]
@@ -82,7 +83,7 @@ def source_of(pair: Pair) -> tuple[str, str]:
     The template, or the function of the workload, is run in this process, with arguments that are
     numbers and names only.
     """
-    inp, result = pair
+    inp, result = as_measured(pair)
     task: Any = inp.task
     refused = task_refusal(task)
     if refused is not None:

@@ -13,10 +13,10 @@ from urllib.parse import urldefrag, urljoin
 from urllib.request import urlopen
 
 from autotune.errors import RecordError
-from autotune.measure.types import MeasureInput, MeasureResult, Pair
+from autotune.measure.types import MeasureResult, Pair
 from autotune.record import best_of_each, is_race
 from autotune.record.database import row_of
-from autotune.target import Target
+from autotune.record.origin import as_measured, with_arch
 from autotune.task import Task
 from autotune.utils import environment
 from autotune.utils.files import read_own, write_atomically
@@ -162,14 +162,10 @@ def make_pack(
 
 
 def of_arch(records: Iterable[Pair], arch: str) -> Iterator[Pair]:
-    """Yield records whose targets name an architecture: this one, where they name none."""
-    for inp, result in records:
-        if "arch" in inp.target.attrs or not isinstance(inp.task, Task):
-            yield inp, result
-            continue
-        target = Target({"kind": str(inp.target.kind), **inp.target.attrs, "arch": arch})
-        task = Task(inp.task.name, inp.task.args, target)
-        yield MeasureInput(target, task, inp.config), result
+    """Yield records whose targets name an architecture: this one, where nothing says another."""
+    for pair in map(as_measured, records):
+        named = "arch" in pair[0].target.attrs or not isinstance(pair[0].task, Task)
+        yield pair if named else with_arch(pair, arch)
 
 
 def _default_is_faster(result: MeasureResult) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from autotune.errors import AutotuneError
 from autotune.measure.types import Pair
 from autotune.record.best import best_of_each
+from autotune.record.origin import as_measured
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
 
@@ -38,7 +39,7 @@ def nearest(task: Task, pairs: Iterable[Pair]) -> Iterator[tuple[Task, ConfigEnt
     Among equally near ones their arguments decide, so that it is the same everywhere.
     """
     found = []
-    for inp, _ in best_of_each(pairs):
+    for inp, _ in best_of_each(map(as_measured, pairs)):
         other = inp.task
         if not isinstance(other, Task) or other.name != task.name:
             continue

@@ -93,6 +93,8 @@ class Evidence:
         stages: seconds before the result's timestamp at which the trial was submitted, its build
             began and ended, and its run began; the last is missing where it was not run.
         device: index of the device, where there are several.
+        device_class: of the device, equal where times may be compared: its name and architecture;
+            of a GPU only.
         calibration: factor from that device's clock to the first one's.
         same_code_as: key of the candidate whose identical machine code was measured.
         kernel_hash: what `autotune.driver.kernel_hash` gave for the kernel.
@@ -120,6 +122,7 @@ class Evidence:
     roof: tuple[float, ...] | None = None
     stages: tuple[float, ...] | None = None
     device: int | None = None
+    device_class: str | None = None
     calibration: float | None = None
     template_key: str | None = None
     kernel_hash: str | None = None

@@ -264,6 +264,7 @@ _FORMS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "dropped": (_count, ""),
     "throttled": (_flag, ""),
     "device": (_count, ""),
+    "device_class": (_text, ""),
     "clocks": (_mapping, ""),
     "verified": (_flag, ""),
     "cut_short": (_flag, ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -125,7 +126,8 @@ def by_dispatch(context: DispatchContext) -> Chooser:
 
     Records of a template for an operator alone are used where more follows it, and those of TVM's
     logs by the templates whose knobs are the same; of several the nearest counts, then the
-    fastest. What the source does not know runs untuned.
+    fastest. Times taken on another kind of device do not count: such a record is used where no
+    other template has one of this device. What the source does not know runs untuned.
     """
 
     def choose(function: Function, target: Target) -> Choice:
@@ -135,9 +137,9 @@ def by_dispatch(context: DispatchContext) -> Chooser:
                 config = context.known(target, workload)
                 candidate = None if config is None else _own(offer, config)
                 if candidate is not None:
-                    cost = getattr(config, "cost", None) or 0.0
+                    cost = getattr(config, "cost", None)
                     choice = Choice("template", offer.task, candidate, offer)
-                    found.append((distance, cost, choice))
+                    found.append((distance, math.inf if cost is None else cost, choice))
                     break
         if not found:
             return choose_untuned(function, target)

@@ -27,6 +27,7 @@ from autotune.network.implementations import offers_of
 from autotune.network.tuning_log import NetworkLog
 from autotune.record.best import best_of
 from autotune.record.fields import config_from_json
+from autotune.record.origin import from_here
 from autotune.record.paths import LogPath
 from autotune.target import Target
 from autotune.tuner.resume import earlier
@@ -115,7 +116,7 @@ class History:
             rest = function.cut(offer.nodes)
             left_s = rest[1].bytes / _REST_BYTES_S[target.backend.on_gpu] if rest else 0.0
             mine = [pair for pair in self.log.templates if pair[0].task == offer.task]
-            for inp, result in _best(mine, offer.task, most):
+            for inp, result in _best(from_here(mine, target), offer.task, most):
                 choice = Choice("template", offer.task, inp.config, offer)
                 found.append((choice, result.seconds + left_s))
         found += self._of_states(function, target, most)
@@ -128,22 +129,26 @@ class History:
             return []
         task = search_task(function, target)
         keys = set(equivalent_keys(task.compute_dag, task.workload_key))
-        mine = {
-            inp.key: (Choice("search", task, inp.config), float(result.seconds))
+        mine = [
+            (inp, result)
             for inp, result in self._states
             if inp.task.workload_key in keys
             and inp.target.kind == target.kind
             and result.ok
             and record_codec.is_of_graph(result, task.graph_hash)
+        ]
+        found = {
+            inp.key: (Choice("search", task, inp.config), float(result.seconds))
+            for inp, result in from_here(mine, target)
         }
-        return sorted(mine.values(), key=lambda pair: (pair[1], pair[0].key))[:most]
+        return sorted(found.values(), key=lambda pair: (pair[1], pair[0].key))[:most]
 
 
 def _best(
     pairs: list[tuple[MeasureInput, MeasureResult]], task: Any, most: int
 ) -> list[tuple[MeasureInput, MeasureResult]]:
     """Return the fastest trials of a task that its template could make now."""
-    known = earlier(task, pairs) if pairs else None
+    known = earlier(task, pairs, anywhere=True) if pairs else None
     if known is None or known.best is None:
         return []
     best = best_of(known.trials) if known.best is None else known.best

@@ -21,6 +21,7 @@ from autotune.measure.types import (
     MeasureResult,
     Pair,
 )
+from autotune.record.origin import as_measured
 from autotune.target import Target
 from autotune.task import Task
 from autotune.task.refusals import OLDER, Refusal, ignored
@@ -102,7 +103,8 @@ def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -
     for inp, result in pairs:
         refusal = task_refusal(inp.task)
         if refusal is None and not keep_older:
-            refusal = outdated(inp.task, inp.config, inp.config, result)
+            then, _ = as_measured((inp, result))
+            refusal = outdated(then.task, then.config, then.config, result)
         if refusal is None:
             kept.append((inp, result))
         else:

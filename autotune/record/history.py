@@ -13,9 +13,10 @@ from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import beats, best_of
 from autotune.record.current import differs
 from autotune.record.database import Database
+from autotune.record.origin import arch_of, differ, is_from_elsewhere, plain_arch
 from autotune.record.paths import without_password
 from autotune.record.reader import load_from_buffer, load_from_file
-from autotune.target import Target
+from autotune.target import Target, arch_here
 from autotune.task import ConfigEntity, Task
 from autotune.task.dispatcher import Config, DispatchContext, check_config, warn_once
 from autotune.task.refusals import Attempt, Refusal, ignored
@@ -46,10 +47,11 @@ class ApplyHistoryBest(DispatchContext):
             now.
 
     The winner of a final race (see `Tuner.tune`) comes before those it was raced with.
-    A workload is looked up by the target's model, then by its architecture, then by each of its
-    keys. Failed trials are passed over. So are records that the template which asks cannot have
-    made any more, because its space does not hold them as it is now, or its kernel had another
-    text then; a warning says how many.
+    A workload is looked up by the target's model, then by its architecture (where it names none,
+    that of the device here), then by each of its keys. Failed trials are passed over. So are
+    records that the template which asks cannot have made any more, because its space does not
+    hold them as it is now, or its kernel had another text then; a warning says how many. A record
+    of another kind of device has no cost.
 
     Attributes:
         best_by_targetkey: best pair by (key of the target, workload).
@@ -78,7 +80,7 @@ class ApplyHistoryBest(DispatchContext):
         for inp, result in self._pairs(records):
             if result.error_no != 0 or not result.costs or not isinstance(inp.task, Task):
                 continue
-            for place, name in _places(inp.target):
+            for place, name in _places(inp.target, arch_of((inp, result))):
                 key = (name, inp.task.workload)
                 _keep_faster(self._best[place], key, (inp, result))
                 self._all.setdefault((place, key), []).append((inp, result))
@@ -87,7 +89,7 @@ class ApplyHistoryBest(DispatchContext):
         """Use ``cfg`` for this workload from now on, whatever was measured."""
         check_config("ApplyHistoryBest.update", "cfg", cfg)
         target = _given(target)
-        for _, key in _places(target):
+        for _, key in _places(target, arch_here(target)):
             self._chosen[key, workload] = cfg
 
     def explain_miss(self, target: Target | None, workload: Workload | None) -> str:
@@ -145,7 +147,7 @@ class ApplyHistoryBest(DispatchContext):
         if workload is None:
             return None
         target = _given(target)
-        for place, name in _places(target):
+        for place, name in _places(target, arch_here(target)):
             key = (name, workload)
             if key in self._chosen:
                 return self._chosen[key]
@@ -155,8 +157,10 @@ class ApplyHistoryBest(DispatchContext):
             if refusals:
                 said.append(f"{self._source()}: of {workload[0]!r}, {ignored(refusals)}.")
             if best is not None:
-                _note_other_arch(best[0].target, target, workload)
-                return ConfigEntity.of(best[0].config)
+                _note_other_arch(best, target, workload)
+                config = ConfigEntity.of(best[0].config)
+                # A time on another device says nothing of which kernel is the faster one here.
+                return config.with_cost(None) if is_from_elsewhere(best, target) else config
         return None
 
     def _usable(
@@ -210,13 +214,18 @@ class ApplyHistoryBest(DispatchContext):
             )
 
 
-def _places(target: Target) -> list[tuple[Place, str]]:
-    """Return where records for a target are kept, the most specific place first."""
+def _places(target: Target, arch: str | None) -> list[tuple[Place, str]]:
+    """Return where records for a target are kept, the most specific place first.
+
+    Args:
+        target: what for.
+        arch: its architecture, as far as it is known.
+    """
     places: list[tuple[Place, str]] = []
     if target.model != UNKNOWN_MODEL:
         places.append(("model", target.model))
-    if "arch" in target.attrs:
-        places.append(("arch", target.arch))
+    if arch is not None:
+        places.append(("arch", plain_arch(arch)))
     return places + [("key", key) for key in target.keys]
 
 
@@ -243,9 +252,9 @@ def _given(target: Target | None) -> Target:
     return target if isinstance(target, Target) else Target(target)
 
 
-def _note_other_arch(found: Target, asked: Target, workload: Workload) -> None:
-    measured, wanted = found.attrs.get("arch"), asked.attrs.get("arch")
-    if measured and wanted and measured != wanted:
+def _note_other_arch(found: Pair, asked: Target, workload: Workload) -> None:
+    measured, wanted = arch_of(found), arch_here(asked)
+    if differ(measured, wanted):
         warn_once(
             f"{workload[0]!r} is not tuned for {wanted}; the best configuration of {measured} is "
             f"used, workload={workload}"

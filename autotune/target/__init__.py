@@ -2,6 +2,7 @@
 
 from autotune.target.backends import Backend, Language
 from autotune.target.backends.host import processors
+from autotune.target.device_class import arch_here, arch_of_class, device_class
 from autotune.target.limits import Limits
 from autotune.target.query import (
     cuda_device,
@@ -17,10 +18,13 @@ __all__ = [
     "Language",
     "Limits",
     "Target",
+    "arch_here",
+    "arch_of_class",
     "cuda",
     "cuda_device",
     "cuda_device_count",
     "cuda_device_uuid",
     "cuda_driver_release",
+    "device_class",
     "processors",
 ]

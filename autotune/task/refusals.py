@@ -35,15 +35,17 @@ def ignored(refusals: Sequence[Refusal]) -> str:
     parts = []
     if older:
         parts.append(
-            f"{_records(len(older))} of an older kernel text, ignored; keep_older=True keeps such"
+            f"{records_are(len(older))} of an older kernel text, ignored; "
+            "keep_older=True keeps such"
         )
     if strangers:
         parts.append(
-            f"{_records(len(strangers))} not in its space as it is now, ignored "
+            f"{records_are(len(strangers))} not in its space as it is now, ignored "
             f"({strangers[0].why})"
         )
     return "; ".join(parts)
 
 
-def _records(count: int) -> str:
+def records_are(count: int) -> str:
+    """Return a count of records as the beginning of a sentence."""
     return "1 record is" if count == 1 else f"{count} records are"

@@ -14,6 +14,7 @@ from autotune.cost_model import Trees, TreeSettings
 from autotune.features import KnobFeatures
 from autotune.measure.types import Pair
 from autotune.record.current import task_refusal
+from autotune.record.origin import as_measured
 from autotune.task import ConfigEntity, ConfigSpace, Task
 from autotune.task.radix import IndexArray
 from autotune.utils.visible import visible
@@ -89,7 +90,8 @@ def trust(expected: Float, measured: Float) -> float:
 def _sources(task: Task, pairs: Iterable[Pair]) -> list[_Source]:
     """Group usable records by task."""
     groups: dict[tuple[str, str], tuple[Task, dict[int, float]]] = {}
-    for inp, res in pairs:
+    for pair in pairs:
+        inp, res = as_measured(pair)
         if inp.task.name != task.name or not res.ok or not isinstance(inp.task, Task):
             continue
         key = (str(inp.task.workload), str(inp.target))

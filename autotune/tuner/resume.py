@@ -12,8 +12,9 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.measure.types import Pair
 from autotune.record import Database, best_of, is_race, load_from_file, open_database
 from autotune.record.current import outdated
+from autotune.record.origin import elsewhere_words, is_from_elsewhere
 from autotune.record.paths import is_url
-from autotune.task.refusals import Refusal, ignored
+from autotune.task.refusals import Refusal, ignored, records_are
 from autotune.utils.check import shown
 from autotune.workload import Workload
 
@@ -36,7 +37,11 @@ class Earlier:
 
 
 def earlier(
-    task: Workload, records: Records, retry: bool = False, keep_older: bool = False
+    task: Workload,
+    records: Records,
+    retry: bool = False,
+    keep_older: bool = False,
+    anywhere: bool = False,
 ) -> Earlier:
     """Read what belongs to a workload as it is now.
 
@@ -46,11 +51,14 @@ def earlier(
             or pairs of input and result.
         retry: whether failed trials are left out, to be measured again.
         keep_older: whether records count whose kernel had another text than it has now.
+        anywhere: whether records count that were measured on another kind of GPU, whose times say
+            nothing of this one.
 
     Raises:
         TunerError: these are no records.
     """
-    mine = _of_task(task, _pairs(records), keep_older)
+    given = _pairs(records)
+    mine = _of_task(task, given if anywhere else _from_here(task, given), keep_older)
     trials: dict[str, Pair] = {}
     # The winner of a race was a trial before; `compact` may have kept only the race of it.
     for pair in sorted(mine, key=lambda pair: is_race(pair[1])):
@@ -117,6 +125,19 @@ def _of_task(task: Workload, pairs: Iterable[Pair], keep_older: bool) -> list[Pa
     if refusals:
         logger.warning("resume: of %s, %s", task.name, ignored(refusals))
     return _without_races(mine) if moved else mine
+
+
+def _from_here(task: Workload, pairs: Iterable[Pair]) -> Iterable[Pair]:
+    """Yield records without those of another kind of device, and warn of these."""
+    left_out = 0
+    for pair in pairs:
+        if task.target is None or not _is_pair(pair) or not is_from_elsewhere(pair, task.target):
+            yield pair
+            continue
+        left_out += pair[0].task == task
+        said = elsewhere_words(pair[1], task.target)
+    if left_out:
+        logger.warning("resume: of %s, %s %s: ignored", task.name, records_are(left_out), said)
 
 
 def _without_races(pairs: Iterable[Pair]) -> list[Pair]:

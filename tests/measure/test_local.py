@@ -23,6 +23,7 @@ from autotune.measure import (
     MeasureErrorNo,
     MeasureInput,
     Pipeline,
+    Session,
     measure_option,
 )
 from autotune.measure.build.pool import BARE
@@ -376,3 +377,12 @@ def test_a_kernel_planted_in_a_cache_that_others_can_write_to_is_never_run(
     assert artifact() == genuine
     assert "is not used, because others may write to it" in caplog.text
     environment._temporary_cache.cache_clear()
+
+
+def test_a_trial_notes_the_device_it_was_measured_on(task, monkeypatch):
+    monkeypatch.setattr(
+        "autotune.measure.run.one_trial.device_class", lambda target, index: f"card {index} (sm_0)"
+    )
+    with Session(LocalBuilder(), LocalRunner(verify=False)) as session:
+        (result,) = session.measure(task, [task.config_space.get(0)])
+    assert result.extra["device_class"] == "card 0 (sm_0)"

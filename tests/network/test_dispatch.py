@@ -11,6 +11,7 @@ from autotune.graph.fuse import partition
 from autotune.graph.passes import OWN
 from autotune.network import History, compile_network
 from autotune.network.choice import by_dispatch
+from autotune.network.implementations import FunctionOffer
 from autotune.target import Target
 from autotune.task import DispatchContext
 from autotune.tvm import autotvm, relay
@@ -104,6 +105,37 @@ def test_logs_that_tvm_published_give_layers_their_configurations():
     choose = by_dispatch(DispatchContext.current)
     unknown = [choose(each, target) for each in functions.values()]
     assert all(each.kind == "rule" or each.workload.name == "conv2d_nchw.cuda" for each in unknown)
+
+
+@autotune.template("tests/dispatch/one")
+def one(n):
+    autotune.get_config().define_knob("knob", [1, 2])
+    return autotune.SourceKernel(
+        "f", "void f(float *x) {}", args=[autotune.arg("x", (n,), role="out")]
+    )
+
+
+autotune.template("tests/dispatch/other", one.__wrapped__)
+
+
+def test_a_time_of_another_device_wins_over_no_template_with_one_of_this(monkeypatch):
+    """What is known of a template without a cost was measured elsewhere, however fast it was."""
+    tasks = [autotune.create(f"tests/dispatch/{name}", (8,), "c") for name in ("one", "other")]
+    offers = [FunctionOffer(task, 1, (), (), (task.workload,)) for task in tasks]
+    monkeypatch.setattr("autotune.network.choice.offers_of", lambda function, target: offers)
+
+    class Known(DispatchContext):
+        def __init__(self, *costs):
+            self.costs = dict(zip([task.workload for task in tasks], costs, strict=True))
+
+        def _query_inside(self, target, workload):
+            return tasks[0].config_space.get(1).with_cost(self.costs[workload])
+
+    def chosen(*costs):
+        return by_dispatch(Known(*costs))(None, Target("c")).workload.name
+
+    assert chosen(None, 2e-3) == "tests/dispatch/other"
+    assert chosen(1e-3, None) == chosen(1e-3, 2e-3) == chosen(None, None) == "tests/dispatch/one"
 
 
 def test_a_log_without_the_networks_layers_leaves_it_untuned(tmp_path):
