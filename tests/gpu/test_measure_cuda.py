@@ -10,6 +10,7 @@ import autotune.task as at
 from autotune.kernel import SourceKernel, arg, workspace
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
 from autotune.measure.final.race import race
+from autotune.target import Target, device_class
 from autotune.target.query import cuda_device_count
 
 pytestmark = pytest.mark.gpu
@@ -198,6 +199,7 @@ def test_times_are_plausible_and_come_with_their_proof():
     assert best["verified"]
     assert best["ci95"][0] <= results[4].seconds <= best["ci95"][1]
     assert best["resources"]["registers"] > 0
+    assert best["device_class"] == device_class(Target("cuda"))
     assert best["clocks"]["sm_mhz"] > 0
     assert 0 < best["clocks"]["temperature_c"] < 120
 

@@ -54,7 +54,8 @@ maybe = {
     "number": counts, "cut_short": st.booleans(), "verified": st.booleans(),
     "graph": st.booleans(),
     "resources": st.dictionaries(st.text(max_size=5), st.none() | numbers, max_size=3),
-    "device_class": st.text(max_size=5), "roofline": numbers, "roof": st.tuples(numbers, numbers, numbers, numbers),
+    "device_class": st.text(max_size=5),
+    "roofline": numbers, "roof": st.tuples(numbers, numbers, numbers, numbers),
     "stages": st.lists(numbers, min_size=3, max_size=4).map(
         lambda ages: tuple(sorted(ages, reverse=True))
     ),
