@@ -138,7 +138,7 @@ class Run:
     @property
     def over(self) -> bool:
         """Whether a reason to stop was met: there are no more trials."""
-        return bool(self._why)
+        return bool(self._why) or self.measured >= self.stop.n_trial
 
     def advance(
         self,
@@ -168,6 +168,7 @@ class Run:
                 fed = self._feed(line, self.measured + trials, reproducible)
         finally:
             left = self._cut_off(line)
+            self.submitted = self.measured
         self._learn(line, left)
         return fed + left
 

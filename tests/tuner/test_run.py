@@ -11,7 +11,7 @@ from autotune.task import default_config
 from autotune.tuner import Callback, GridSearchTuner, RandomTuner, Run, Stop
 from autotune.tuner.stop import Progress
 from autotune.tuner.watchers import Watchers
-from tests.tuner.doubles import Counting, Empty, loop_task
+from tests.tuner.doubles import Counting, Empty, Stuck, loop_task
 
 
 class Listed:
@@ -80,6 +80,22 @@ def test_what_a_turn_leaves_is_measured_in_the_next(task, session):
     assert sorted(map(int, seen + again)) == list(range(len(seen) + len(again)))
     more = tuner.new_run(Stop(n_trial=60, finalists=0)).advance(session, 20)
     assert [inp.key for inp, _ in more][: len(again)] == again
+
+
+def test_a_turn_ends_when_its_time_is_over_whatever_is_under_way(task):
+    stuck = Stuck(held=[3])
+    with Session(Empty(), stuck) as session:
+        run = GridSearchTuner(task).new_run(Stop(n_trial=8, finalists=0))
+        seen = [inp.config.index for inp, _ in run.advance(session, 8, timeout_s=0.2)]
+        assert 3 not in seen
+        assert not run.over
+        assert run.advance(session, 8, timeout_s=0) == []
+        assert not run.over
+        stuck.held = ()
+        more = [inp.config.index for inp, _ in run.advance(session, 8)]
+    assert 3 in more
+    assert sorted(seen + more) == list(range(8))
+    assert run.over
 
 
 def test_a_scoreboard_is_what_the_tuner_shows(task, session):
