@@ -7,11 +7,11 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from autotune.errors import GraphError
+from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Constant
 from autotune.network.inputs import set_input
-from autotune.network.plan import ExecutionPlan, Home, Place
-from autotune.runtime.arrays.array import NDArray, array, empty
+from autotune.network.plan import ExecutionPlan, Home, Place, Step
+from autotune.runtime.arrays.array import NDArray, array, empty, from_dlpack
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device, device
 from autotune.runtime.module import BenchmarkResult, Module
@@ -20,8 +20,6 @@ from autotune.runtime.timing import Clocks, TimeOptions, take_timing
 from autotune.target import Target
 from autotune.utils.check import Check
 
-# Programs of an instance that are kept, one for each set of places of its inputs.
-_KEPT = 4
 # Bytes; kernels read vectors.
 _ALIGNMENT = 64
 _weights: weakref.WeakKeyDictionary[Constant, dict[Device, weakref.ref[Block]]] = (
@@ -107,26 +105,16 @@ class NetworkInstance:
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
         executables = [module.executable for module in network.modules]
         self._workspaces = [each.new_workspaces() for each in executables]
-        self._programs: dict[tuple[int, ...], Program] = {}
-        self.program = self._program()
+        steps = [self._step(each) for each in plan.steps]
+        self.program: Program = program_of(steps, where, network.branches)
 
-    def _program(self) -> Program:
-        """Return the program on the inputs as they are bound now; the last few are kept."""
-        where = tuple(each.pointer for each in self.inputs)
-        if where not in self._programs:
-            modules, plan = self.network.modules, self.network.plan
-            steps = [
-                ProgramStep(
-                    modules[step.kernel].executable,
-                    tuple(map(self._array, step.places)),
-                    self._workspaces[step.kernel],
-                )
-                for step in plan.steps
-            ]
-            while len(self._programs) >= _KEPT:
-                del self._programs[next(iter(self._programs))]
-            self._programs[where] = program_of(steps, self.device, self.network.branches)
-        return self._programs[where]
+    def _step(self, step: Step) -> ProgramStep:
+        """Return a step on the arrays as they are bound now."""
+        return ProgramStep(
+            self.network.modules[step.kernel].executable,
+            tuple(map(self._array, step.places)),
+            self._workspaces[step.kernel],
+        )
 
     def _array(self, place: Place) -> NDArray:
         """Return a value in the shape in which it is read."""
@@ -138,14 +126,15 @@ class NetworkInstance:
         whole = homes[place.home][place.at]
         return whole if whole.shape == place.shape else view(whole, 0, place.shape, place.dtype)
 
-    def bind_input(self, index: int, given: NDArray) -> None:
+    def bind_input(self, index: int, given: object) -> None:
         """Let runs read an array where it lies, without a copy, until another one is given.
 
-        Programs of the last few places are kept: what takes turns among them costs nothing.
+        Only the kernels that read the input are told: on a GPU nothing is captured anew.
 
         Args:
             index: number of the input.
-            given: an array on the instance's device, of the input's shape and dtype.
+            given: an array on the instance's device, of the input's shape and dtype: of ours, or a
+                tensor of any library that has DLPack, such as torch.
 
         Raises:
             GraphError: it is something else.
@@ -154,7 +143,10 @@ class NetworkInstance:
         check.whole("index", index, least=0, most=len(self.inputs) - 1)
         own = self.inputs[index]
         expected = f"an array {own.shape} {own.dtype} on {self.device}"
+        if hasattr(given, "__dlpack__") and not isinstance(given, NDArray):
+            given = _lent(given, expected)
         check.kind("given", given, NDArray, expected)
+        assert isinstance(given, NDArray)
         if (given.shape, given.dtype, given.device) != (own.shape, own.dtype, self.device):
             got = f"{given.shape} {given.dtype} on {given.device}"
             raise GraphError(f"bind_input: expected {expected}, got {got}")
@@ -167,9 +159,15 @@ class NetworkInstance:
 
     def _read(self, index: int, given: NDArray) -> None:
         """Let runs read an input from an array."""
+        plan = self.network.plan
         self.inputs[index] = given
-        self._copies = [tuple(map(self._array, pair)) for pair in self.network.plan.copies]
-        self.program = self._program()
+        self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
+        readers = {
+            number: self._step(step)
+            for number, step in enumerate(plan.steps)
+            if any((each.home, each.at) == (Home.INPUT, index) for each in step.places)
+        }
+        self.program.rebind(readers)
 
     def set_input(self, index: int, values: object) -> None:
         """Copy values to an input; those of another dtype are converted, which is logged once.
@@ -188,14 +186,19 @@ class NetworkInstance:
         if self.inputs[index] is not own:
             self._read(index, own)
 
-    def run(self) -> None:
+    def run(self, stream: object = None) -> None:
         """Run once on what is in the inputs, and wait for the outputs."""
-        self.start()
+        self.start(stream)
         self.wait()
 
-    def start(self) -> None:
-        """Begin to run; on a GPU this returns at once. `wait` before outputs are read."""
-        self.program.start()
+    def start(self, stream: object = None) -> None:
+        """Begin to run; on a GPU this returns at once. `wait` before outputs are read.
+
+        Args:
+            stream: on which to queue it, of torch, CuPy or PyCUDA, or its handle; by default the
+                instance's own. What is queued there before has ended when the network begins.
+        """
+        self.program.start(stream)
 
     def wait(self) -> None:
         """Wait for the outputs of what was begun."""
@@ -243,6 +246,14 @@ class NetworkInstance:
         self.run()
         timing = take_timing(self.program.sampler(), options or TimeOptions())
         return BenchmarkResult(timing.samples_s, timing)
+
+
+def _lent(tensor: object, expected: str) -> NDArray:
+    """Return a tensor of another library as an array of ours, in its memory."""
+    try:
+        return from_dlpack(tensor)
+    except (AutotuneError, BufferError, TypeError, ValueError) as error:
+        raise GraphError(f"bind_input: expected {expected}: {error}") from error
 
 
 def _zeros(place: Place, where: Device) -> NDArray:

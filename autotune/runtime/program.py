@@ -44,11 +44,27 @@ class Program(ABC):
         self.wait()
 
     @abstractmethod
-    def start(self) -> None:
+    def start(self, stream: object = None) -> None:
         """Begin to run all steps once; where a device does not run by itself, that is all of it.
 
+        Args:
+            stream: of torch, CuPy or PyCUDA, or its handle, on which to queue; by default the
+                program's own. Runs of a program never overlap, whatever streams they are on.
+
         Raises:
-            DeviceError: a kernel failed.
+            DeviceError: a kernel failed, or the device has no streams.
+            KernelError: it is no stream.
+        """
+
+    @abstractmethod
+    def rebind(self, steps: Mapping[int, ProgramStep]) -> None:
+        """Let steps run on other arrays from the next run on.
+
+        Args:
+            steps: the same kernels as before, by their numbers.
+
+        Raises:
+            DeviceError: the device refuses it.
         """
 
     @abstractmethod

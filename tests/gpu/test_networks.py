@@ -42,3 +42,25 @@ def test_a_network_is_tuned_on_the_gpu_and_its_log_chooses_the_same_kernels(tmp_
     assert any("race" in note for note in NetworkLog.read(log).notes)
     again = compile_network(graph, "cuda", choose=History(log).choose)
     assert [unit.key for unit in again.plan.kernels] == [u.key for u in network.plan.kernels]
+
+
+def test_many_inputs_take_turns_without_a_capture_and_runs_queue_on_a_given_stream(monkeypatch):
+    torch = pytest.importorskip("torch")
+    graph = bound("mlp")
+    instance = compile_network(graph, "cuda").instance()
+    (first,) = inputs_of(graph)
+    captured = []
+    monkeypatch.setattr(type(instance.program), "_captured", lambda self: captured.append(self))
+    places = [torch.tensor(scale * first, device="cuda") for scale in range(1, 9)]
+    stream = torch.cuda.Stream()
+    for place in places * 2:
+        want = graph.run(place.cpu().numpy())[0]
+        instance.bind_input(0, place)
+        with torch.cuda.stream(stream):
+            place *= 1.0  # what is queued before the network
+            instance.start(stream)
+        instance.wait()
+        np.testing.assert_allclose(instance.outputs[0].numpy(), want, rtol=1e-4, atol=1e-6)
+    assert not captured
+    seconds = [sum(instance.step_seconds()) for _ in range(3)]
+    assert min(seconds) > 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.errors import GraphError
+from autotune.errors import DeviceError, GraphError
 from autotune.graph import Graph, TensorType, Variable, apply, ops
 from autotune.network import check, compile_network, export_network, load_network, report
 from autotune.network.choice import by_rule
@@ -82,6 +82,45 @@ def test_inputs_are_read_where_they_lie_without_a_copy(mlp):
     np.testing.assert_allclose(instance.outputs[0].numpy(), wants[0], rtol=1e-4, atol=1e-6)
 
 
+def test_many_places_take_turns_and_only_the_kernels_that_read_them_are_told(mlp, monkeypatch):
+    graph, instance = mlp
+    (first,) = inputs_of(graph)
+    program, told = instance.program, []
+    rebind = program.rebind
+    monkeypatch.setattr(program, "rebind", lambda steps: told.append([*steps]) or rebind(steps))
+    places = [array(scale * first, cpu(0)) for scale in range(1, 9)]
+    wants = [graph.run(each.numpy())[0] for each in places]
+    for _ in range(2):
+        for place, want in zip(places, wants, strict=True):
+            instance.bind_input(0, place)
+            instance.run()
+            np.testing.assert_allclose(instance.outputs[0].numpy(), want, rtol=1e-4, atol=1e-6)
+    assert instance.program is program
+    assert told == [[0]] * 16
+
+
+def test_a_tensor_of_another_library_is_read_where_it_lies(mlp):
+    graph, instance = mlp
+    (first,) = inputs_of(graph)
+    block = np.zeros(first.nbytes + 64, "uint8")
+    start = -block.ctypes.data % 64
+    given = block[start : start + first.nbytes].view("float32").reshape(first.shape)
+    instance.bind_input(0, given)
+    given[:] = first
+    instance.run()
+    want = graph.run(first)[0]
+    np.testing.assert_allclose(instance.outputs[0].numpy(), want, rtol=1e-4, atol=1e-6)
+    given.flags.writeable = False
+    with pytest.raises(GraphError, match="bind_input: expected an array"):
+        instance.bind_input(0, given)
+
+
+def test_a_cpu_has_no_streams(mlp):
+    _, instance = mlp
+    with pytest.raises(DeviceError, match="has no streams"):
+        instance.start(stream=7)
+
+
 def test_values_that_are_set_do_not_go_into_an_array_that_was_bound(mlp):
     graph, instance = mlp
     (first,) = inputs_of(graph)
@@ -97,7 +136,11 @@ def test_values_that_are_set_do_not_go_into_an_array_that_was_bound(mlp):
 def test_what_cannot_be_read_in_place_is_refused(mlp):
     _, instance = mlp
     own = instance.inputs[0]
-    for given in (np.zeros(own.shape, "float32"), array(np.zeros(3, "float32"), cpu(0))):
+    for given in (
+        own.numpy().tolist(),
+        own.numpy()[..., ::2],
+        array(np.zeros(3, "float32"), cpu(0)),
+    ):
         with pytest.raises(GraphError, match="bind_input"):
             instance.bind_input(0, given)
     assert instance.inputs[0] is own

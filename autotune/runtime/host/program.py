@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from autotune.errors import DeviceError
 from autotune.runtime.device import Device
@@ -25,6 +25,7 @@ class HostProgram(Program):
     ) -> None:
         super().__init__(steps)
         del branches  # every kernel has all cores
+        self.device = device
         self._helper = host_helper()
         self._executables: list[CpuExecutable] = []
         for step in self.steps:
@@ -40,9 +41,21 @@ class HostProgram(Program):
         for executable, step in zip(self._executables, self.steps, strict=True):
             executable.fill_constants(step.arrays)
 
-    def start(self) -> None:
+    def start(self, stream: object = None) -> None:
         """Run all steps once."""
+        if stream is not None:
+            raise DeviceError(f"run: {self.device} has no streams; leave `stream` out")
         self.seconds(1)
+
+    def rebind(self, steps: Mapping[int, ProgramStep]) -> None:
+        """Put other addresses into the structures of steps."""
+        every = list(self.steps)
+        for number, step in steps.items():
+            executable = self._executables[number]
+            part = executable.prepared([step.arrays], step.workspaces)
+            self._parts[number], self._runs[number], every[number] = part, part[0], step
+            executable.fill_constants(step.arrays)
+        self.steps = tuple(every)
 
     def wait(self) -> None:
         """Return: what was started has ended."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -35,6 +35,10 @@ _RUNS_QUEUED_PER_FLUSH = 4
 _MOST_SETS = 256
 _BITS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _MOST_GRAPH_RUNS = 512
+
+
+def nothing() -> None:
+    """Do nothing."""
 
 
 class CudaExecutable(Executable):
@@ -123,8 +127,12 @@ class CudaExecutable(Executable):
         self,
         pointers: Sequence[Sequence[int]],
         workspaces: Mapping[str, NDArray] | None = None,
+        launched: Callable[[], object] = nothing,
     ) -> None:
-        """Queue one run; ``pointers`` are the arguments of each call. A context is current."""
+        """Queue one run; ``pointers`` are the arguments of each call. A context is current.
+
+        ``launched`` is called after each kernel.
+        """
         own = self.workspaces if workspaces is None else workspaces
         for one in [own[name] for name in self._zeroed]:
             driver.memset_d8_async(one.pointer, 0, one.nbytes, self.stream)
@@ -133,6 +141,7 @@ class CudaExecutable(Executable):
             function.prepared_async_call(
                 launch.grid, launch.block, self.stream, *args, shared_size=launch.shared_bytes
             )
+            launched()
 
     def sampler(self, buffers: Buffers, options: TimeOptions) -> CudaSampler:
         """Return what takes single samples."""

@@ -7,15 +7,30 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from autotune.runtime.nvidia.libcuda import call, check, library
+from autotune.runtime.nvidia.libcuda import address, call, check, library
 
 # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may go on using the device meanwhile.
 _THREAD_LOCAL = 1
 # CU_EVENT_RECORD_EXTERNAL: while a stream is captured the event becomes a node of the graph.
 _EXTERNAL = 1
+
+
+class _NodeParams(ctypes.Structure):
+    """``CUDA_KERNEL_NODE_PARAMS_v2``."""
+
+    _fields_ = [
+        ("func", ctypes.c_void_p),
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_bytes", ctypes.c_uint),
+        ("params", ctypes.POINTER(ctypes.c_void_p)),
+        ("extra", ctypes.POINTER(ctypes.c_void_p)),
+        ("kernel", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+    ]
 
 
 class Graph:
@@ -33,7 +48,9 @@ class Graph:
         self._stream = ctypes.c_void_p(stream.handle)
         self._exec = ctypes.c_void_p()
         weakref.finalize(self, _destroy, self._exec)
+        # Kept: its nodes are how those of what is launched are known.
         graph = ctypes.c_void_p()
+        weakref.finalize(self, _destroy_graph, graph)
         call("cuStreamBeginCapture_v2", self._stream, ctypes.c_int(_THREAD_LOCAL))
         try:
             queue()
@@ -41,15 +58,38 @@ class Graph:
             # Also after a failure, or the stream stays in capture for good.
             status = library().cuStreamEndCapture(self._stream, ctypes.byref(graph))
         check("cuStreamEndCapture", status)
-        try:
-            flags = ctypes.c_ulonglong(0)
-            call("cuGraphInstantiateWithFlags", ctypes.byref(self._exec), graph, flags)
-        finally:
-            library().cuGraphDestroy(graph)
+        flags = ctypes.c_ulonglong(0)
+        call("cuGraphInstantiateWithFlags", ctypes.byref(self._exec), graph, flags)
 
-    def launch(self) -> None:
-        """Queue all of it on the stream."""
-        call("cuGraphLaunch", self._exec, self._stream)
+    def launch(self, stream: int | None = None) -> None:
+        """Queue all of it on its stream, or on another one; launches never overlap."""
+        where = self._stream if stream is None else ctypes.c_void_p(stream)
+        call("cuGraphLaunch", self._exec, where)
+
+    @staticmethod
+    def can_change() -> bool:
+        """Return whether the driver is new enough for `set_arguments`."""
+        return bool(address("cuGraphExecKernelNodeSetParams_v2"))
+
+    def set_arguments(self, node: int, values: Sequence[int]) -> None:
+        """Give a kernel other arguments in all launches from now on.
+
+        Args:
+            node: of the kernel, see `libcuda.last_node`.
+            values: the bits of all arguments, in order.
+
+        Raises:
+            DeviceError: the driver refuses it.
+        """
+        where, params = ctypes.c_void_p(node), _NodeParams()
+        call("cuGraphKernelNodeGetParams_v2", where, ctypes.byref(params))
+        bits = (ctypes.c_uint64 * len(values))(*values)
+        places = [
+            ctypes.addressof(bits) + i * ctypes.sizeof(ctypes.c_uint64) for i in range(len(values))
+        ]
+        params.params = (ctypes.c_void_p * len(values))(*places)
+        params.extra = None
+        call("cuGraphExecKernelNodeSetParams_v2", self._exec, where, ctypes.byref(params))
 
 
 class GraphEvent:
@@ -82,6 +122,11 @@ class GraphEvent:
         found = ctypes.c_float()
         call("cuEventElapsedTime", ctypes.byref(found), self._event, later._event)
         return found.value * 1e-3
+
+
+def _destroy_graph(handle: ctypes.c_void_p) -> None:
+    if handle.value:
+        library().cuGraphDestroy(handle)
 
 
 def _destroy_event(handle: ctypes.c_void_p) -> None:

@@ -94,6 +94,21 @@ def capture_of(stream: int) -> tuple[int, int]:
     return (number.value, graph.value or 0) if status.value == _ACTIVE else (0, 0)
 
 
+def last_node(stream: int) -> int:
+    """Return the node that was queued last on a stream that is captured.
+
+    Raises:
+        DeviceError: it is in no capture, or several nodes are the last.
+    """
+    status, number, graph = ctypes.c_int(), ctypes.c_uint64(), _POINTER()
+    nodes, count = ctypes.POINTER(_POINTER)(), ctypes.c_size_t()
+    outs = (status, number, graph, nodes, count)
+    call("cuStreamGetCaptureInfo_v2", _POINTER(stream), *map(ctypes.byref, outs))
+    if status.value != _ACTIVE or count.value != 1:
+        raise DeviceError(f"a captured stream must end with one node, this has {count.value}")
+    return nodes[0] or 0
+
+
 def key_of(stream: int) -> int:
     """Return what tells a stream from all others, and from later ones with the same handle.
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from autotune.errors import DeviceError
 from autotune.runtime.branches import Placed, Touched, place
+from autotune.runtime.call.streams import stream_handle
 from autotune.runtime.device import Device
 from autotune.runtime.nvidia.driver import activated, driver
-from autotune.runtime.nvidia.executable import CudaExecutable
+from autotune.runtime.nvidia.executable import CudaExecutable, nothing
 from autotune.runtime.nvidia.graph import Graph, GraphEvent
+from autotune.runtime.nvidia.libcuda import last_node, synchronize
 from autotune.runtime.nvidia.nvml import read_clocks
 from autotune.runtime.program import Program, ProgramStep
 from autotune.runtime.timing import Clocks
@@ -53,19 +56,35 @@ class CudaProgram(Program):
                 executable.stream.synchronize()
                 executable.stream = self.stream
 
-            placed = place([_touched(step) for step in self.steps]) if branches else []
+            self._placed = place([_touched(step) for step in self.steps]) if branches else []
             self._side = [
-                driver.Stream() for _ in range(max((p.branch for p in placed), default=0))
+                driver.Stream() for _ in range(max((p.branch for p in self._placed), default=0))
             ]
-            queue = partial(self._queue_branches, placed) if self._side else self._queue_all
-            self._graph = Graph(self.stream, queue) if self.steps else None
+            # The nodes of each step's kernels in the graph.
+            self._nodes: list[list[int]] = []
+            self._graph = self._captured() if self.steps else None
+        # On which the last run was queued.
+        self._last: int | None = None
         self._timed: tuple[Graph, list[GraphEvent]] | None = None
         self._event_s = 0.0
 
-    def _queue_all(self) -> None:
+    def _captured(self) -> Graph:
+        """Return the graph of all steps, and note the nodes of their kernels."""
+        self._nodes = [[] for _ in self._queued]
+        branched = partial(self._queue_branches, self._placed)
+        return Graph(self.stream, branched if self._side else partial(self._queue_all, note=True))
+
+    def _note_node(self, number: int) -> None:
+        """Note what was queued last as a kernel of a step; nothing where the driver cannot tell."""
+        with suppress(DeviceError):
+            self._nodes[number].append(last_node(self._queued[number][0].stream.handle))
+
+    def _queue_all(self, note: bool = False) -> None:
         """Queue the steps one after another."""
-        for executable, addresses, step in self._queued:
-            executable.queue(addresses, step.workspaces)
+        for number, (executable, addresses, step) in enumerate(self._queued):
+            executable.stream = self.stream
+            launched = partial(self._note_node, number) if note else nothing
+            executable.queue(addresses, step.workspaces, launched)
 
     def _queue_branches(self, placed: Sequence[Placed]) -> None:
         """Queue the steps on streams that fork from the program's own and join it at the end."""
@@ -81,7 +100,7 @@ class CudaProgram(Program):
                 executable.stream = streams[where.branch]
                 for other in where.after:
                     executable.stream.wait_for_event(ended[other])
-                executable.queue(addresses, step.workspaces)
+                executable.queue(addresses, step.workspaces, partial(self._note_node, number))
                 if number in waited_for:
                     ended[number] = _event_on(executable.stream)
             joined = [_event_on(each) for each in self._side]
@@ -91,20 +110,53 @@ class CudaProgram(Program):
             for executable, _, _ in self._queued:
                 executable.stream = self.stream
 
-    def queue(self) -> None:
-        """Queue one run on the program's stream. A context is current."""
+    def queue(self, stream: int | None = None) -> None:
+        """Queue one run on a stream, by default the program's own. A context is current."""
         if self._graph is not None:
-            self._graph.launch()
+            self._graph.launch(stream)
 
-    def start(self) -> None:
-        """Queue one run on the program's stream, and return."""
+    def start(self, stream: object = None) -> None:
+        """Queue one run on a stream, by default the program's own, and return."""
+        where = None if stream is None else stream_handle(stream, self.device.index)
         with activated(self.device.index):
-            self.queue()
+            self._last = where
+            self.queue(where)
 
     def wait(self) -> None:
         """Wait until what was queued has ended."""
         with activated(self.device.index):
+            if self._last is not None:
+                synchronize(self._last)
             self.stream.synchronize()
+
+    def rebind(self, steps: Mapping[int, ProgramStep]) -> None:
+        """Give the nodes of steps other arguments; runs that were queued keep theirs."""
+        every = list(self.steps)
+        with activated(self.device.index):
+            for number, step in steps.items():
+                executable, every[number] = self._queued[number][0], step
+                executable.stream = self.stream
+                addresses = executable.arguments(step.arrays, step.workspaces)
+                self._queued[number] = executable, addresses, step
+                executable.fill_constants(step.arrays)
+            self.steps, self._timed = tuple(every), None
+            if steps and not self._change([*steps]):
+                self._graph = self._captured()
+
+    def _change(self, numbers: Sequence[int]) -> bool:
+        """Give the kernels of steps their arguments in the graph; return whether that is done."""
+        assert self._graph is not None
+        pairs = [(self._nodes[number], self._queued[number][1]) for number in numbers]
+        known = all(len(nodes) == len(values) for nodes, values in pairs)
+        if not known or not Graph.can_change():
+            return False
+        try:
+            for nodes, values in pairs:
+                for node, each in zip(nodes, values, strict=True):
+                    self._graph.set_arguments(node, each)
+        except DeviceError:
+            return False
+        return True
 
     def step_seconds(self) -> list[float]:
         """Run all steps once; return the seconds of each, from the end of the one before it.
@@ -130,7 +182,7 @@ class CudaProgram(Program):
         return [a.seconds_till(b) for a, b in itertools.pairwise(events)]
 
     def _seconds_of_an_event(self) -> float:
-        graph = Graph(self.stream, self._queue_all) if self._side else self._graph
+        graph = Graph(self.stream, self._queue_all) if self._side else None
         sampler = CudaProgramSampler(self, graph)
         plain = statistics.median(sampler.sample(1) for _ in range(_COMPARED_RUNS))
         timed = statistics.median(sum(self._timed_run()) for _ in range(_COMPARED_RUNS))
@@ -153,7 +205,7 @@ class CudaProgram(Program):
 
     def sampler(self) -> CudaProgramSampler:
         """Return what times whole runs."""
-        return CudaProgramSampler(self, self._graph)
+        return CudaProgramSampler(self)
 
 
 def _event_on(stream: Any) -> Any:
@@ -175,14 +227,14 @@ def _touched(step: ProgramStep) -> Touched:
 
 
 class CudaProgramSampler:
-    """Times runs of a program with CUDA events."""
+    """Times runs of a program with CUDA events; of another graph where one is given."""
 
     # One set of arrays: a program has its own.
     input_sets = 1
 
-    def __init__(self, program: CudaProgram, graph: Graph | None) -> None:
+    def __init__(self, program: CudaProgram, graph: Graph | None = None) -> None:
         self._program = program
-        self._graph = graph
+        self._own = graph
         with activated(program.device.index):
             self._events = driver.Event(), driver.Event()
             self._bus = driver.Device(program.device.index).pci_bus_id()
@@ -193,8 +245,10 @@ class CudaProgramSampler:
         with activated(self._program.device.index):
             start.record(self._program.stream)
             for _ in range(number):
-                if self._graph is not None:
-                    self._graph.launch()
+                if self._own is None:
+                    self._program.queue()
+                else:
+                    self._own.launch()
             end.record(self._program.stream)
             end.synchronize()
             return float(start.time_till(end)) * 1e-3

@@ -60,7 +60,7 @@ class GraphModule:
             self.module.set_input(self._index(key), value)
         self._set(params)
 
-    def set_input_zero_copy(self, key: str | int, value: NDArray) -> None:
+    def set_input_zero_copy(self, key: str | int, value: object) -> None:
         """Let runs read an array where it lies, without a copy, until another input is set so.
 
         Raises:
@@ -81,14 +81,18 @@ class GraphModule:
         return index
 
     def run(self, **input_dict: object) -> None:
-        """Run on the inputs, after setting those that are given."""
+        """Begin to run on the inputs, after setting those that are given.
+
+        On a GPU it only queues; whoever reads an output waits, as in TVM.
+        """
         self._set(input_dict)
-        self.module.run()
+        self.module.start()
 
     def get_output(self, index: int, out: NDArray | None = None) -> NDArray:
         """Return an output, or copy it to ``out``; the next run overwrites it."""
         last = len(self.module.outputs) - 1
         Check(GraphError, "get_output").whole("index", index, least=0, most=last)
+        self.module.wait()
         return self._copied(self.module.outputs[index], out)
 
     def get_input(self, index: str | int, out: NDArray | None = None) -> NDArray:
