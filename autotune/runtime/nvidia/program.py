@@ -75,7 +75,7 @@ class CudaProgram(Program):
         return Graph(self.stream, branched if self._side else partial(self._queue_all, note=True))
 
     def _note_node(self, number: int) -> None:
-        """Note what was queued last as a kernel of a step; nothing where the driver cannot tell."""
+        """Note the kernel of a step that was queued last, where the driver can tell."""
         with suppress(DeviceError):
             self._nodes[number].append(last_node(self._queued[number][0].stream.handle))
 
