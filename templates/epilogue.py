@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,32 +43,39 @@ def _normal_cdf(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """``activation((sum + bias + residual) * scale + shift)``, each part only if asked for.
+    """``activation((sum * alpha + bias + residual) * scale + shift)``, each part if asked for.
 
     Attributes:
         bias: whether a number a channel is added.
         residual: whether an array of the output's shape is added.
         affine: whether a scale and a shift, one number a channel each, follow.
         activation: one of `ACTIVATIONS`.
+        alpha: a number by which sums are multiplied, which is part of the kernel's text.
     """
 
     bias: bool = False
     residual: bool = False
     affine: bool = False
     activation: str = "none"
+    alpha: float = 1.0
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise TemplateError(
                 f"activation must be one of {', '.join(ACTIVATIONS)}, got {self.activation!r}"
             )
+        if not math.isfinite(self.alpha):
+            raise TemplateError(f"alpha must be a finite number, got {self.alpha!r}")
 
-    def arguments(self, channels: int, result: tuple[int, ...]) -> list[Argument]:
+    def arguments(
+        self, channels: int, result: tuple[int, ...], dtype: str = "float32"
+    ) -> list[Argument]:
         """Return those of bias, residual, scale and shift that are there."""
+        affine = ("scale", "shift") if self.affine else ()
         return [
-            *([arg("bias", (channels,))] if self.bias else []),
-            *([arg("residual", result)] if self.residual else []),
-            *([arg(name, (channels,)) for name in ("scale", "shift")] if self.affine else []),
+            *([arg("bias", (channels,), dtype)] if self.bias else []),
+            *([arg("residual", result, dtype)] if self.residual else []),
+            *(arg(name, (channels,), dtype) for name in affine),
         ]
 
     def elements(self, channels: int, outputs: int) -> int:
@@ -89,11 +97,17 @@ class Epilogue:
             "activation": ACTIVATIONS.index(self.activation),
         }
 
+    def factor(self) -> dict[str, str]:
+        """Return the definition of ``alpha``, where it is not 1."""
+        return {} if self.alpha == 1 else {"ALPHA": f"{float(self.alpha)!r}f"}
+
     def apply(self, sums: Array, others: tuple[Array, ...], channel: int) -> Array:
         """Return what becomes of ``sums``; ``channel`` is the axis of their channels."""
         rest = list(others)
         shape = [1] * sums.ndim
         shape[channel] = -1
+        if self.alpha != 1:
+            sums = sums * sums.dtype.type(self.alpha)
         if self.bias:
             sums = sums + rest.pop(0).reshape(shape)
         if self.residual:

@@ -9,7 +9,8 @@ from functools import partial
 from autotune import SourceKernel, Target, call
 
 from . import common
-from .gemm_shape import Gemm
+from .epilogue import Epilogue
+from .gemm_shape import Product, first_names, result_name
 
 # Multiply-adds written out in a row. Against no limit the median of 40 configurations of products
 # of 1024, 2048 and 4096 took 0.999 of the time with this one, and 1.03 with half of it (one H200).
@@ -19,7 +20,7 @@ STRAIGHT = 1024
 class GemmTiling:
     """The sizes that follow from a shape and a choice of knobs; the kernel text needs the same."""
 
-    def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
+    def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
         c = choice
         self.shape, self.choice = shape, choice
         self.threads = c["threads_m"] * c["threads_n"] * c["slices"]
@@ -31,14 +32,14 @@ class GemmTiling:
         # Rows of a transposed tile begin 16-byte words apart, and in different banks.
         across = 4 * common.ceil_div(self.tile_m, 4) + 4
         self.a_pitch = common.pick(c["transposed"], across, common.odd_quads(self.chunk))
-        self.b_pitch = 4 * common.ceil_div(self.tile_n, 4)
+        self.b_pitch = 4 * common.ceil_div(self.tile_n, 4) + 4 * shape.transpose_b
         a_size = common.pick(c["transposed"], self.chunk, self.tile_m) * self.a_pitch
         staged = c["stages"] * (a_size + self.chunk * self.b_pitch)
         summed = c["slices"] * self.tile_m * self.tile_n
         joined = (c["slices"] > 1) | (c["cluster"] > 0)
         self.shared_bytes = 4 * common.larger(staged, joined * summed)
         self.grid = (
-            common.ceil_div(shape.n, self.tile_n),
+            shape.batch * common.ceil_div(shape.n, self.tile_n),
             common.ceil_div(shape.m, self.tile_m),
             c["split"],
         )
@@ -57,35 +58,50 @@ class GemmTiling:
         least = 1 if c["transposed"] else common.widest(c["step"])
         return common.straight(c["step"], least, c["rows"] * c["cols"], STRAIGHT)
 
-    def defines(self) -> Mapping[str, int]:
+    @property
+    def a_copy(self) -> int:
+        """Elements of a that are copied together."""
+        s = self.shape
+        if s.transpose_a:
+            return common.widest(s.m, self.tile_m)
+        turned = self.choice["transposed"]
+        return 1 if turned else common.widest(s.a_run, self.per_split, self.chunk)
+
+    def defines(self) -> Mapping[str, int | str]:
         """Return everything the kernel text is parameterised by."""
         s, c = self.shape, self.choice
-        return common.defines(
+        together = s.n if s.rest != Epilogue() else s.batch * s.m * s.n
+        knobs = common.defines(
             m=s.m, n=s.n, k=s.k, threads=self.threads, threads_m=c["threads_m"],
             threads_n=c["threads_n"], rows=c["rows"], cols=c["cols"], slices=c["slices"],
             split=c["split"], step=c["step"], stages=c["stages"], straight=self.straight,
             k_per_split=self.per_split,
             cluster=c["cluster"] and c["split"] > 1, a_pitch=self.a_pitch, b_pitch=self.b_pitch,
-            a_copy=1 if c["transposed"] else common.widest(s.k, self.per_split, self.chunk),
+            a_copy=self.a_copy,
             transposed=c["transposed"], row_vec=common.widest(c["rows"]),
-            b_copy=common.widest(s.n, self.tile_n), k_vec=common.widest(c["step"]),
-            n_vec=common.widest(c["cols"]), r_vec=common.widest(s.m * s.n),
+            b_copy=1 if s.transpose_b else common.widest(s.n, self.tile_n),
+            k_vec=common.widest(c["step"]), n_vec=common.widest(c["cols"]),
+            r_vec=common.widest(together),
         )  # fmt: skip
+        return {**knobs, **s.operands()}
 
     def kernel(self) -> SourceKernel:
         """Return the kernel of this tiling."""
         s, c = self.shape, self.choice
         two = c["split"] > 1 and not c["cluster"]
-        main = ["a", "b", "partial" if two else "c"]
+        names, out = first_names(s), result_name(s)
+        main = [*names, "partial" if two else out]
         calls = [call("gemm_nn", main, self.grid, self.threads, self.shared_bytes)]
+        size, defines = s.batch * s.m * s.n, self.defines()
         if two:
-            blocks = common.ceil_div(s.m * s.n, 128 * common.widest(s.m * s.n))
-            calls.append(call("gemm_nn_reduce", ["partial", "c"], blocks, 128))
-        parts = (c["split"], s.m * s.n) if two else None
-        return common.cuda_kernel(s, ["gemm_nn.cu"], self.defines(), calls, parts)
+            blocks = common.ceil_div(size, 128 * int(defines["R_VEC"]))
+            calls.append(call("gemm_nn_reduce", ["partial", *names[2:], out], blocks, 128))
+        parts = (c["split"], size) if two else None
+        texts = ["epilogue.h", "operands.h", "gemm_nn.cu"]
+        return common.cuda_kernel(s, texts, defines, calls, parts)
 
 
-def candidates(shape: Gemm) -> dict[str, list[int]]:
+def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
         "rows": common.up_to(shape.m, (1, 2, 4, 6, 8, 16)),
@@ -97,11 +113,11 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "step": common.up_to(shape.k, (1, 2, 4, 8, 16, 32)),
         "stages": [1, 2, 3, 4],
         "cluster": [0, 1],
-        "transposed": [0, 1],
+        "transposed": [1] if shape.transpose_a else [0, 1],
     }
 
 
-def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
     tiling, limits, c = GemmTiling(shape, choice), target.limits, choice
     least = min(64, shape.m * shape.n)
@@ -109,6 +125,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         *common.limit_rules(tiling, limits),
         ((tiling.threads < least) & (c["slices"] * 2 <= shape.k), "too few threads"),
         (tiling.grid[1] > limits.grid_dim[1], "too many blocks"),
+        (tiling.grid[0] > limits.grid_dim[0], "too many blocks"),
         (tiling.tile_m >= 2 * shape.m, "rows beyond the output"),
         (tiling.tile_n >= 2 * shape.n, "columns beyond the output"),
         (tiling.chunk >= 2 * tiling.per_split, "slices beyond the reduction"),
@@ -119,7 +136,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     return common.first_broken(rules)
 
 
-def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: arithmetic, staging, adding up, and launches."""
     tiling, c = GemmTiling(shape, choice), choice
     occupied = common.occupancy(
@@ -140,10 +157,10 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     adding *= c["slices"] > 1 or c["cluster"]
     share = 0.9 if overlapped or occupied.together > 1 else 0.05
     both = common.overlapped_cycles(compute, staging, share)
-    return both + adding + common.joining_cycles(c, shape.m * shape.n, occupied)
+    return both + adding + common.joining_cycles(c, shape.batch * shape.m * shape.n, occupied)
 
 
-def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
     return common.best_drawn(
         candidates(shape),
@@ -153,6 +170,6 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     )
 
 
-def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+def kernel(shape: Product, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     return GemmTiling(shape, choice).kernel()

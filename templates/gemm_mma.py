@@ -1,4 +1,9 @@
-"""Matrix multiplication of 16-bit floats on tensor cores, with sums in float32."""
+"""Products on tensor cores by ``mma.sync``: 16-bit floats with sums in float32, int8 in int32.
+
+Two integers of 8 bits go where one float of 16 bits would: the instruction for them has twice the
+depth, and is fed by the same matrix loads. They must be neighbours along K, so b is stored as
+[n, k], as weights of dense layers are.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +14,30 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from . import common
-from .gemm_shape import Gemm
+from .gemm_shape import HALVES, Product, first_names, result_name
 
-DTYPES = ("float16", "bfloat16")
+# What its kernels take.
+DTYPES = (*HALVES, "int8")
+
+
+def depth(shape: Product) -> int:
+    """Return the 16-bit places along K."""
+    return shape.k // 2 if shape.dtype == "int8" else shape.k
 
 
 class MmaTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
-    def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
+    def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
         c = choice
         self.threads = 32 * c["warps_m"] * c["warps_n"]
         self.tile_m = c["warps_m"] * c["frags_m"] * 16
         self.tile_n = c["warps_n"] * c["frags_n"] * 8
         # A multiple of 8 keeps the ranges of a split aligned for 16-byte copies.
-        self.per_split = 8 * common.ceil_div(common.ceil_div(shape.k, c["split"]), 8)
+        self.per_split = 8 * common.ceil_div(common.ceil_div(depth(shape), c["split"]), 8)
         self.chunks = common.ceil_div(self.per_split, c["chunk"])
-        staged = self.tile_m * (c["chunk"] + 8) + c["chunk"] * (self.tile_n + 8)
+        staged = _staged(self.tile_m, c["chunk"], shape.transpose_a)
+        staged += _staged(self.tile_n, c["chunk"], shape.transpose_b is False)
         self.shared_bytes = 2 * c["stages"] * staged
         self.blocks = (
             common.ceil_div(shape.m, self.tile_m),
@@ -35,8 +47,14 @@ class MmaTiling:
         self.registers = sums + 2 * (4 * c["frags_m"] + 2 * c["frags_n"]) + 32
 
 
-def candidates(shape: Gemm) -> dict[str, list[int]]:
+def _staged(tile: int, chunk: int, along_tile: bool) -> int:
+    """Return the elements of one staged operand, whose rows are padded."""
+    return chunk * (tile + 8) if along_tile else tile * (chunk + 8)
+
+
+def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
+    longest = 1 if shape.dtype == "int8" else shape.k // 64
     return {
         "warps_m": [1, 2, 4],
         "warps_n": [1, 2, 4],
@@ -44,12 +62,12 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "frags_n": [2, 4, 8, 16],
         "chunk": [16, 32, 64, 128],
         "stages": [2, 3, 4, 5],
-        "split": common.up_to(max(1, shape.k // 64), (1, 2, 4, 8, 16)),
+        "split": common.up_to(max(1, longest), (1, 2, 4, 8, 16)),
         "band": [1, 4, 8, 16],
     }
 
 
-def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
     tiling, c = MmaTiling(shape, choice), choice
     rules = [
@@ -63,10 +81,10 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     return common.first_broken(rules)
 
 
-def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: tensor cores, matrix loads, staging, and launches."""
     tiling, c = MmaTiling(shape, choice), choice
-    blocks = tiling.blocks[0] * tiling.blocks[1] * c["split"]
+    blocks = shape.batch * tiling.blocks[0] * tiling.blocks[1] * c["split"]
     occupied = common.occupancy(
         target, blocks, tiling.threads, tiling.registers, tiling.shared_bytes
     )
@@ -81,12 +99,14 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     staging = occupied.waves * occupied.together * elements * 2 / 48
     joining = 0.0
     if c["split"] > 1:
-        joining = 4000.0 + 8 * c["split"] * shape.m * shape.n / (20 * occupied.multiprocessors)
+        joining = 4000.0 + 8 * c["split"] * shape.batch * shape.m * shape.n / (
+            20 * occupied.multiprocessors
+        )
     share = 0.9 if c["stages"] > 2 or occupied.together > 1 else 0.4
     return common.overlapped_cycles(compute, staging, share) + joining
 
 
-def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
     return common.best_drawn(
         candidates(shape),
@@ -96,31 +116,67 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     )
 
 
-def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+def kernel(
+    shape: Product, choice: Mapping[str, int], plain: Product | None = None
+) -> SourceKernel:
     """Return the kernel of a choice of knobs.
+
+    Args:
+        plain: what is asked for, where ``shape`` is that of padded copies of a and b: kernels take
+            its arguments and write its result.
 
     Raises:
         TemplateError: rows of the matrices do not begin at a multiple of 4 bytes.
     """
-    if shape.n % 2 or shape.k % 2:
-        raise TemplateError(f"gemm_nn of {shape.dtype}: n and k must be even, got {shape}")
-    tiling, c = MmaTiling(shape, choice), choice
-    split = c["split"] > 1
-    defines = common.defines(
-        m=shape.m, n=shape.n, k=shape.k, threads=tiling.threads, k_per_split=tiling.per_split,
-        a_pairs=common.widest(shape.k // 2, c["chunk"] // 2, tiling.per_split // 2),
-        b_pairs=common.widest(shape.n // 2), bfloat16=shape.dtype == "bfloat16", **choice,
-    )  # fmt: skip
-    grid = (tiling.blocks[0] * tiling.blocks[1], c["split"])
-    main = ["a", "b", "partial" if split else "c"]
+    _check(shape)
+    tiling, c, asked = MmaTiling(shape, choice), choice, plain or shape
+    split, integers = c["split"] > 1, shape.dtype == "int8"
+    grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], c["split"])
+    names, out = first_names(asked), result_name(asked)
+    main = [*names, "partial" if split else out]
     calls = [call("gemm_mma", main, grid, tiling.threads, tiling.shared_bytes)]
+    size = asked.batch * asked.m * asked.n
     if split:
-        blocks = common.ceil_div(shape.m * shape.n, 256)
-        calls.append(call("gemm_mma_reduce", ["partial", "c"], blocks, 128))
+        blocks = common.ceil_div(size, 128 * (1 if asked.n % 2 else 2))
+        calls.append(call("gemm_mma_reduce", ["partial", *names[2:], out], blocks, 128))
+    result = "float" if split else "int" if integers else "unsigned short"
+    halves = {} if integers else {"ELEMENT": 1 + HALVES.index(shape.dtype)}
+    texts = [*([] if integers else ["elements.h"]), "epilogue.h", "operands.h", "mma.h"]
     return common.cuda_kernel(
-        shape,
-        ["mma.h", "gemm_mma.cu"],
-        {**defines, "RESULT": "float" if split else "unsigned short"},
+        asked,
+        [*texts, "gemm_mma.cu"],
+        {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, "RESULT": result},
         calls,
-        (c["split"], shape.m * shape.n) if split else None,
+        (c["split"], size) if split else None,
     )
+
+
+def _defines(
+    shape: Product, tiling: MmaTiling, c: Mapping[str, int], asked: Product
+) -> Mapping[str, int]:
+    """Return what the kernel text is parameterised by beside its operands."""
+    k = depth(shape)
+    along_k = (c["chunk"] // 2, tiling.per_split // 2)
+    a_along, b_along = () if shape.transpose_a else along_k, along_k if shape.transpose_b else ()
+    narrow = 2 if shape.dtype == "int8" else 1
+    return common.defines(
+        m=shape.m, n=shape.n, k=k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
+        k_per_split=tiling.per_split,
+        a_pairs=common.widest(shape.a_run // narrow // 2, *a_along),
+        b_pairs=common.widest(shape.b_run // narrow // 2, *b_along),
+        int8=shape.dtype == "int8", bfloat16=shape.dtype == "bfloat16", **c,
+    )  # fmt: skip
+
+
+def _check(shape: Product) -> None:
+    if shape.dtype == "int8":
+        if shape.transpose_a or not shape.transpose_b or shape.k % 4:
+            raise TemplateError(
+                f"gemm of int8: a must be stored as [m, k] and b as [n, k] (transpose_b=True), "
+                f"with a k that 4 divides, got {shape}"
+            )
+    elif shape.a_run % 2 or shape.b_run % 2:
+        raise TemplateError(
+            f"gemm of {shape.dtype}: rows of both operands must have an even number of elements, "
+            f"got {shape}"
+        )

@@ -2,12 +2,14 @@
 
 Tensor cores are fed by copies of 4 or 16 bytes, for which rows must begin at multiples of that.
 Where they do not, a kernel before copies what is in the way to rows of a multiple of 8 elements,
-and one behind cuts the result. That reads and writes b once more, which counts where m is small:
-who multiplies by the same b again and again does better to store it with an even n.
+and one behind cuts the result, unless the product can write it as it is. That reads and writes b
+once more, which counts where m is small: who multiplies by the same b again and again does better
+to store it with an even n.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -15,7 +17,7 @@ from typing import Protocol
 from autotune import SourceKernel, Target, call, workspace
 from autotune.kernel import KernelCall
 
-from . import common
+from . import common, gemm_half, gemm_mma
 from .gemm_shape import Gemm
 
 
@@ -37,12 +39,15 @@ class Products(Protocol):
 
 def is_needed(shape: Gemm) -> bool:
     """Return whether rows of a or b begin at addresses that are no multiple of 4 bytes."""
-    return shape.n % 2 > 0 or shape.k % 2 > 0
+    return shape.a_run % 2 > 0 or shape.b_run % 2 > 0
 
 
 def padded(shape: Gemm) -> Gemm:
-    """Return the shape of the copies."""
-    return replace(shape, n=8 * common.ceil_div(shape.n, 8), k=8 * common.ceil_div(shape.k, 8))
+    """Return the shape of the copies: rows in memory of a multiple of 8 elements."""
+    along_k = not shape.transpose_a or shape.transpose_b
+    extents = {"m": shape.transpose_a, "n": not shape.transpose_b, "k": along_k}
+    sizes = {name: getattr(shape, name) for name in extents}
+    return replace(shape, **{n: size + -size % 8 * extents[n] for n, size in sizes.items()})
 
 
 @dataclass(frozen=True)
@@ -64,21 +69,29 @@ class Padded:
         return self.family.default_choice(padded(shape), target)
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
-        """Return the kernels of a choice: copies, product, and cut."""
+        """Return the kernels of a choice: copies, product, and, where that is needed, a cut."""
         whole = padded(shape)
-        source = self.family.kernel(whole, choice)
-        sizes = {"a": whole.m * whole.k, "b": whole.k * whole.n, "c": whole.m * whole.n}
-        wide, long = whole.n > shape.n, whole.k > shape.k
-        places = {"a": long, "b": True, "c": wide}
+        cuts = bool(choice.get(gemm_half.KNOB)) and whole.n > shape.n
+        if choice.get(gemm_half.KNOB):
+            source = self.family.kernel(whole, choice)
+        else:
+            own = {name: value for name, value in choice.items() if name != gemm_half.KNOB}
+            source = gemm_mma.kernel(whole, own, shape)
+        sizes = {name: math.prod(stored) for name, stored in zip("abc", whole.shapes, strict=True)}
+        places = {
+            "a": (whole.m, whole.k) != (shape.m, shape.k),
+            "b": (whole.k, whole.n) != (shape.k, shape.n),
+            "c": cuts,
+        }
         names = {name: f"padded_{name}" if there else name for name, there in places.items()}
         calls = [
-            *([_copy("pad_a", ["a", "padded_a"], sizes["a"])] if long else []),
-            _copy("pad_b", ["b", "padded_b"], sizes["b"]),
+            *([_copy("pad_a", ["a", "padded_a"], sizes["a"])] if places["a"] else []),
+            *([_copy("pad_b", ["b", "padded_b"], sizes["b"])] if places["b"] else []),
             *(
                 replace(one, args=tuple(names.get(name, name) for name in one.args))
                 for one in source.calls
             ),
-            *([_copy("cut_c", ["padded_c", "c"], sizes["c"])] if wide else []),
+            *([_copy("cut_c", ["padded_c", "c"], sizes["c"])] if cuts else []),
         ]
         rooms = [
             workspace(names[name], (size,), shape.dtype)
@@ -90,11 +103,25 @@ class Padded:
             name=calls[0].entry,
             source=f"{source.source}\n{common.text('pad.cu')}",
             args=shape.arguments(),
-            defines={**source.defines, **common.defines(plain_n=shape.n, plain_k=shape.k)},
+            defines={**source.defines, **_pads(shape, whole, places)},
             calls=calls,
             workspace=[*source.workspace, *rooms],
             reference=shape.reference(),
         )
+
+
+def _pads(shape: Gemm, whole: Gemm, places: Mapping[str, bool]) -> Mapping[str, int]:
+    """Return what ``pad.cu`` is parameterised by."""
+    of_a, of_b = (1 if name == shape.shared else shape.batch for name in "ab")
+    (a_rows, a_row), (b_rows, b_row) = (
+        each.shapes[i][-2:] for i, each in ((0, shape), (1, shape))
+    )
+    (a_all, a_long), (b_all, b_long) = whole.shapes[0][-2:], whole.shapes[1][-2:]
+    return common.defines(
+        pad_a=places["a"], pad_b=places["b"], cut_c=places["c"], a_count=of_a, b_count=of_b,
+        a_rows=a_rows, a_row=a_row, a_all=a_all, a_long=a_long,
+        b_rows=b_rows, b_row=b_row, b_all=b_all, b_long=b_long, plain_n=shape.n,
+    )  # fmt: skip
 
 
 def _copy(entry: str, names: list[str], elements: int) -> KernelCall:

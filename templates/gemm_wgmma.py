@@ -76,7 +76,8 @@ class WgmmaTiling:
 def offered(shape: Gemm, target: Target) -> bool:
     """Return whether a target has these instructions, and the rows of a shape can be copied."""
     hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
-    return hopper and not target.emulate and shape.n % 8 == 0 and shape.k % 8 == 0
+    matrices = shape.is_plain and shape.n % 8 == 0 and shape.k % 8 == 0
+    return hopper and not target.emulate and matrices
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:

@@ -27,7 +27,8 @@ from . import (
     softmax_cpu,
 )
 from .conv2d_shape import OWNER, Conv2d
-from .gemm_shape import Gemm
+from .epilogue import Epilogue
+from .gemm_shape import HALVES, Gemm
 from .rows_shape import Rows
 from .softmax_shape import Softmax
 from .window_shape import four, two
@@ -140,14 +141,46 @@ def gemm_nn_cuda(m: int, n: int, k: int, dtype: str = "float32") -> SourceKernel
     on sm_90, for n and k that 8 divides, also by ``wgmma``; where n or k is odd, on copies with
     rows of a multiple of 8. The other dtype is ``"float32"``.
     """
-    shape = Gemm(m, n, k, dtype)
-    if dtype in gemm_mma.DTYPES and gemm_padded.is_needed(shape):
+    return _product("gemm_nn.cuda", Gemm(m, n, k, dtype), (*HALVES, "float32"))
+
+
+@template("gemm.cuda")
+def gemm_cuda_any(
+    m: int, n: int, k: int, dtype: str = "float32", batch: int = 1,
+    transpose_a: bool = False, transpose_b: bool = False, bias: bool = False,
+    activation: str = "none", residual: bool = False, affine: bool = False, alpha: float = 1.0,
+    shared: str = "",
+) -> SourceKernel:  # fmt: skip
+    """Multiply ``batch`` pairs of matrices, c[m, n] = a[m, k] b[k, n], with all that may follow.
+
+    The function takes a, b, those of bias, residual, scale and shift that are asked for, and c,
+    which becomes ``activation((sum * alpha + bias + residual) * scale + shift)``; bias, scale and
+    shift have one number a column, the residual is as large as c. With a batch of more than one,
+    arrays have it as their first axis.
+
+    Args:
+        dtype: of all arrays: ``"float32"``; ``"float16"`` and ``"bfloat16"``, which run as in
+            ``gemm_nn.cuda`` (``wgmma`` only where that template would do as well); ``"int8"``,
+            with c int32, ``transpose_b`` and a k that 4 divides, of which nothing follows.
+        transpose_a, transpose_b: whether a is stored as [k, m], and b as [n, k].
+        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+        shared: ``"a"`` or ``"b"``: one matrix, without the batch's axis, serves the whole batch.
+    """
+    rest = Epilogue(bias, residual, affine, activation, alpha)
+    shape = Gemm(m, n, k, dtype, batch, transpose_a, transpose_b, shared, rest)
+    return _product("gemm.cuda", shape, (*gemm_mma.DTYPES, "float32"))
+
+
+def _product(name: str, shape: Gemm, dtypes: Sequence[str]) -> SourceKernel:
+    """Return the kernel of a product by the family that its type and rows ask for."""
+    if shape.dtype not in dtypes:
+        raise TemplateError(f"{name}: dtype must be {', '.join(dtypes)}, got {shape.dtype!r}")
+    if shape.dtype == "float32":
+        return tunable(gemm_cuda, shape, "cuda")
+    if shape.dtype in HALVES and gemm_padded.is_needed(shape):
         family = gemm_padded.Padded(_half_family(gemm_padded.padded(shape)))
         return tunable(family, shape, "cuda")
-    if dtype in gemm_mma.DTYPES:
-        return tunable(_half_family(shape), shape, "cuda")
-    _only_float32("gemm_nn.cuda", dtype, "float16, bfloat16 or float32")
-    return tunable(gemm_cuda, shape, "cuda")
+    return tunable(_half_family(shape), shape, "cuda")
 
 
 def _half_family(shape: Gemm) -> Family[Gemm]:

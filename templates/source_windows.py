@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autotune import SourceKernel, template
+from autotune.errors import TemplateError
 
-from . import window_cuda
+from . import conv2d_nhwc, gemm_cuda, gemm_mma, window_cuda
 from .epilogue import Epilogue
+from .gemm_shape import HALVES
 from .source import tunable
 from .window_shape import Depthwise, Pool, Window, four, two
 
@@ -57,3 +59,28 @@ def pool2d_cuda(
     )
     shape = Pool(n, h, w, channels, window, layout, kind, count_padding)
     return tunable(window_cuda, shape, "cuda")
+
+
+@template("conv2d_nhwc.cuda")
+def conv2d_nhwc_cuda(
+    n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
+    stride: Extents = 1, padding: Extents = 0, bias: bool = False, activation: str = "none",
+    residual: bool = False, affine: bool = False, dilation: Extents = 1, dtype: str = "float32",
+) -> SourceKernel:  # fmt: skip
+    """Convolve ``n`` NHWC images of ``ci`` channels, h x w, by ``co`` filters (kh, kw, ci, co).
+
+    The function takes data, weight, those of bias, residual, scale and shift that are asked for
+    (`Epilogue`), and out, all of one type: ``"float32"``, or ``"float16"`` or ``"bfloat16"`` with
+    even numbers of channels, which run on tensor cores (sm_80 and later) with sums in float32.
+
+    Args:
+        padding: an int, a pair (y, x), or (top, left, bottom, right).
+        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+    """
+    owner = conv2d_nhwc.OWNER
+    if dtype not in ("float32", *HALVES):
+        raise TemplateError(f"{owner}: dtype must be float32, float16 or bfloat16, got {dtype!r}")
+    window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
+    rest = Epilogue(bias, residual, affine, activation)
+    shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, rest)
+    return tunable(gemm_cuda if dtype == "float32" else gemm_mma, shape, "cuda")

@@ -1,8 +1,23 @@
-// What follows a sum: activation((sum + bias + residual) * scale + shift), each part where it was
+// What follows a sum: activation((sum * ALPHA + bias + residual) * scale + shift), each part where it was
 // asked for by BIAS, RESIDUAL, AFFINE and ACTIVATION. Bias, scale and shift have a number a channel, the
-// residual is as large as the output.
+// residual is as large as the output. They are floats, or with ELEMENT, which elements.h is for, 16-bit
+// floats.
+#ifdef ELEMENT
+typedef Element Rested;
+#define LOAD_RESTED load_elements<FLOATS>
+__device__ __forceinline__ float rested(const Rested* from) {
+  float value[1];
+  load_elements<1>(value, from);
+  return value[0];
+}
+#else
+typedef float Rested;
+#define LOAD_RESTED load_vector<FLOATS>
+__device__ __forceinline__ float rested(const Rested* from) { return *from; }
+#endif
+
 struct Rest {
-  const float *bias, *residual, *scale, *shift;
+  const Rested *bias, *residual, *scale, *shift;
 };
 
 __device__ __forceinline__ float activated(float x) {
@@ -21,23 +36,27 @@ __device__ __forceinline__ float activated(float x) {
 
 // Finishes FLOATS neighbours of the output from `at` on; those of `channel`, where APART is 0, or of the
 // channels from there on, where it is 1.
-template <int APART, int FLOATS>
+template <int APART, int FLOATS, class Place>
 __device__ __forceinline__ void finish(
-    float (&sums)[FLOATS], const Rest& rest, int channel, int at) {
+    float (&sums)[FLOATS], const Rest& rest, int channel, Place at) {
 #if RESIDUAL
   float others[FLOATS];
-  load_vector<FLOATS>(others, rest.residual + at);
+  LOAD_RESTED(others, rest.residual + at);
 #endif
 #pragma unroll
   for (int v = 0; v < FLOATS; ++v) {
+#ifdef ALPHA
+    sums[v] *= ALPHA;
+#endif
 #if BIAS
-    sums[v] += rest.bias[channel + APART * v];
+    sums[v] += rested(rest.bias + channel + APART * v);
 #endif
 #if RESIDUAL
     sums[v] += others[v];
 #endif
 #if AFFINE
-    sums[v] = fmaf(sums[v], rest.scale[channel + APART * v], rest.shift[channel + APART * v]);
+    sums[v] = fmaf(sums[v], rested(rest.scale + channel + APART * v),
+                   rested(rest.shift + channel + APART * v));
 #endif
     sums[v] = activated(sums[v]);
   }

@@ -1,4 +1,6 @@
-// C[M, N] = A[M, K] B[K, N], row-major 16-bit floats on tensor cores, sums in float32.
+// C[M, N] = A[M, K] B[K, N], 16-bit floats on tensor cores with sums in float32; operands.h says how A and B
+// are stored. With INT8 two integers of 8 bits stand in each 16-bit place, K counts those, and C and the
+// sums are of 32 bits. Of the rows and columns of C those before C_M and C_N exist.
 //
 // A block owns a tile of WARPS_M * FRAGS_M * 16 by WARPS_N * FRAGS_N * 8 of C and one of SPLIT ranges
 // of K; a warp owns FRAGS_M x FRAGS_N products of 16 x 8. Chunks of K pass through a ring of STAGES
@@ -6,13 +8,21 @@
 constexpr int WARP_M = FRAGS_M * 16, WARP_N = FRAGS_N * 8;
 constexpr int TILE_M = WARPS_M * WARP_M, TILE_N = WARPS_N * WARP_N;
 constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
-constexpr int A_PITCH = CHUNK + 8, B_PITCH = TILE_N + 8;
-constexpr int A_SIZE = TILE_M * A_PITCH, B_SIZE = CHUNK * B_PITCH;
+constexpr int A_PITCH = (TRANSPOSE_A ? TILE_M : CHUNK) + 8, B_PITCH = (TRANSPOSE_B ? CHUNK : TILE_N) + 8;
+constexpr int A_SIZE = (TRANSPOSE_A ? CHUNK : TILE_M) * A_PITCH;
+constexpr int B_SIZE = (TRANSPOSE_B ? TILE_N : CHUNK) * B_PITCH;
+constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
+#define FINISHED (FOLLOWS && SPLIT == 1)
 // Where the extents divide, the tests for the edges are constant and vanish.
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
 
 typedef unsigned short half_bits;
+#if INT8
+typedef int Sum;
+#else
+typedef float Sum;
+#endif
 
 // Copies PAIRS * 2 elements.
 template <int PAIRS>
@@ -22,16 +32,41 @@ __device__ __forceinline__ void copy_pairs(half_bits* dst, const half_bits* src,
 
 __device__ __forceinline__ void stage_a(
     half_bits* dst, const half_bits* __restrict__ a, int m0, int k0, int k_end, int tid) {
+#if TRANSPOSE_A
+  const half_bits* const from = a + static_cast<size_t>(k0) * M + m0;
+  each_vector<CHUNK, TILE_M / 2 / A_PAIRS>(tid, [&](int k, int vector) {
+    const int row = vector * A_PAIRS * 2;
+    const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
+    copy_pairs<A_PAIRS>(dst + k * A_PITCH + row, from + static_cast<long long>(k) * M + row, valid);
+  });
+#else
+#if !CONV
   const half_bits* const from = a + static_cast<size_t>(m0) * K + k0;
+#endif
   each_vector<TILE_M, CHUNK / 2 / A_PAIRS>(tid, [&](int row, int vector) {
     const int k = vector * A_PAIRS * 2;
-    const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
+    bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
+#if CONV
+    const long long place = window_element(m0 + row, k0 + k, valid);
+    copy_pairs<A_PAIRS>(dst + row * A_PITCH + k, a + place, valid);
+#else
     copy_pairs<A_PAIRS>(dst + row * A_PITCH + k, from + static_cast<long long>(row) * K + k, valid);
+#endif
   });
+#endif
 }
 
 __device__ __forceinline__ void stage_b(
     half_bits* dst, const half_bits* __restrict__ b, int n0, int k0, int k_end, int tid) {
+#if TRANSPOSE_B
+  const half_bits* const from = b + static_cast<size_t>(n0) * K + k0;
+  each_vector<TILE_N, CHUNK / 2 / B_PAIRS>(tid, [&](int column, int vector) {
+    const int k = vector * B_PAIRS * 2;
+    const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
+    copy_pairs<B_PAIRS>(
+        dst + column * B_PITCH + k, from + static_cast<long long>(column) * K + k, valid);
+  });
+#else
   const half_bits* const from = b + static_cast<size_t>(k0) * N + n0;
   each_vector<CHUNK, TILE_N / 2 / B_PAIRS>(tid, [&](int k, int vector) {
     const int column = vector * B_PAIRS * 2;
@@ -39,18 +74,22 @@ __device__ __forceinline__ void stage_b(
     copy_pairs<B_PAIRS>(
         dst + k * B_PITCH + column, from + static_cast<long long>(k) * N + column, valid);
   });
+#endif
 }
 
 __device__ __forceinline__ void accumulate(
-    float (&sum)[FRAGS_M][FRAGS_N][4], const half_bits* a, const half_bits* b, int lane) {
+    Sum (&sum)[FRAGS_M][FRAGS_N][4], const half_bits* a, const half_bits* b, int lane) {
 #pragma unroll
   for (int k = 0; k < CHUNK; k += 16) {
     unsigned left[FRAGS_M][4], right[FRAGS_N / 2][4];
 #pragma unroll
-    for (int i = 0; i < FRAGS_M; ++i) load_left(left[i], a + i * 16 * A_PITCH + k, A_PITCH, lane);
+    for (int i = 0; i < FRAGS_M; ++i)
+      load_left<TRANSPOSE_A>(
+          left[i], TRANSPOSE_A ? a + k * A_PITCH + i * 16 : a + i * 16 * A_PITCH + k, A_PITCH, lane);
 #pragma unroll
     for (int j = 0; j < FRAGS_N / 2; ++j)
-      load_right(right[j], b + k * B_PITCH + j * 16, B_PITCH, lane);
+      load_right<TRANSPOSE_B>(
+          right[j], TRANSPOSE_B ? b + j * 16 * B_PITCH + k : b + k * B_PITCH + j * 16, B_PITCH, lane);
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
 #pragma unroll
@@ -59,8 +98,43 @@ __device__ __forceinline__ void accumulate(
   }
 }
 
+// Writes two neighbours of a row of C, of which those before C_N exist.
+__device__ __forceinline__ void write_pair(RESULT* out, size_t at, int n, Sum low, Sum high) {
+#if SPLIT > 1 && C_N % 2 == 0
+  *reinterpret_cast<float2*>(out + at) = make_float2(low, high);
+#elif INT8 && C_N % 2 == 0
+  *reinterpret_cast<int2*>(out + at) = make_int2(low, high);
+#elif INT8 || SPLIT > 1
+  out[at] = low;
+  if (n + 1 < C_N) out[at + 1] = high;
+#elif C_N % 2 == 0
+  *reinterpret_cast<unsigned*>(out + at) = pack_pair(low, high);
+#else
+  const unsigned pair = pack_pair(low, high);
+  out[at] = static_cast<half_bits>(pair);
+  if (n + 1 < C_N) out[at + 1] = static_cast<half_bits>(pair >> 16);
+#endif
+}
+
+#if FOLLOWS
+// Finishes two neighbours of a row of C, of which those before C_N exist.
+__device__ __forceinline__ void finish_pair(float& low, float& high, const Rest& rest, int n, size_t at) {
+#if C_N % 2 == 0
+  float pair[2] = {low, high};
+  finish<1>(pair, rest, n, at);
+  low = pair[0], high = pair[1];
+#else
+  float one[1] = {low}, other[1] = {high};
+  finish<1>(one, rest, n, at);
+  if (n + 1 < C_N) finish<1>(other, rest, n + 1, at + 1);
+  low = one[0], high = other[0];
+#endif
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
-    const half_bits* __restrict__ a, const half_bits* __restrict__ b, RESULT* __restrict__ out) {
+    const half_bits* __restrict__ a, const half_bits* __restrict__ b,
+    REST_PARAMETERS RESULT* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   half_bits* const as = reinterpret_cast<half_bits*>(shared_memory);
   half_bits* const bs = as + STAGES * A_SIZE;
@@ -69,10 +143,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
   const int warp_m = warp / WARPS_N * WARP_M, warp_n = warp % WARPS_N * WARP_N;
   // Blocks run in columns of BAND tiles of M, so that those at work at one time share rows and
   // columns of the inputs in the L2 cache.
-  constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
-  const int band = blockIdx.x / (BAND * BLOCKS_N), first = band * BAND;
+#if BATCH > 1
+  const int which = blockIdx.x / (BLOCKS_M * BLOCKS_N), tile = blockIdx.x % (BLOCKS_M * BLOCKS_N);
+  a += static_cast<size_t>(which) * A_STRIDE;
+  b += static_cast<size_t>(which) * B_STRIDE;
+#else
+  const int which = 0, tile = blockIdx.x;
+#endif
+  const int band = tile / (BAND * BLOCKS_N), first = band * BAND;
   const int height = BLOCKS_M - first < BAND ? BLOCKS_M - first : BAND;
-  const int inside = blockIdx.x - first * BLOCKS_N;
+  const int inside = tile - first * BLOCKS_N;
   const int m0 = (first + inside % height) * TILE_M, n0 = inside / height * TILE_N;
   const int k_begin = blockIdx.y * K_PER_SPLIT;
   const int k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
@@ -86,16 +166,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
     copy_commit();
   };
 
-  float sum[FRAGS_M][FRAGS_N][4];
+  Sum sum[FRAGS_M][FRAGS_N][4];
 #pragma unroll
   for (int i = 0; i < FRAGS_M; ++i)
 #pragma unroll
     for (int j = 0; j < FRAGS_N; ++j)
 #pragma unroll
-      for (int r = 0; r < 4; ++r) sum[i][j][r] = 0.0f;
+      for (int r = 0; r < 4; ++r) sum[i][j][r] = 0;
 
-  const half_bits* const left = as + warp_m * A_PITCH;
-  const half_bits* const right = bs + warp_n;
+  const half_bits* const left = as + (TRANSPOSE_A ? warp_m : warp_m * A_PITCH);
+  const half_bits* const right = bs + (TRANSPOSE_B ? warp_n * B_PITCH : warp_n);
 #pragma unroll
   for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk, chunk);
   int slot = 0, free_slot = STAGES - 1;
@@ -110,38 +190,50 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
   }
 
   // Four neighbouring threads write 8 columns of a row; two fragments side by side fill a sector.
-#if SPLIT > 1
-  out += static_cast<size_t>(blockIdx.y) * M * N;
+#if FOLLOWS
+  const Rest rest = {bias, residual, scale, shift};
 #endif
+#if SPLIT > 1
+  out += static_cast<size_t>(blockIdx.y) * BATCH * C_M * C_N;
+#endif
+  const size_t matrix = static_cast<size_t>(which) * C_M * C_N;
 #pragma unroll
   for (int i = 0; i < FRAGS_M; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int m = m0 + warp_m + i * 16 + half * 8 + lane / 4;
-      if (!WHOLE_M && m >= M) continue;
+      if ((!WHOLE_M || C_M < M) && m >= C_M) continue;
 #pragma unroll
       for (int j = 0; j < FRAGS_N; ++j) {
         const int n = n0 + warp_n + j * 8 + lane % 4 * 2;
-        if (!WHOLE_N && n >= N) continue;
-        const size_t at = static_cast<size_t>(m) * N + n;
-        const float low = sum[i][j][half * 2], high = sum[i][j][half * 2 + 1];
-#if SPLIT > 1
-        *reinterpret_cast<float2*>(out + at) = make_float2(low, high);
-#else
-        *reinterpret_cast<unsigned*>(out + at) = pack_pair(low, high);
+        if ((!WHOLE_N || C_N < N) && n >= C_N) continue;
+        const size_t at = matrix + static_cast<size_t>(m) * C_N + n;
+        Sum low = sum[i][j][half * 2], high = sum[i][j][half * 2 + 1];
+#if FINISHED
+        finish_pair(low, high, rest, n, at);
 #endif
+        write_pair(out, at, n, low, high);
       }
     }
 }
 
 #if SPLIT > 1
 extern "C" __global__ void __launch_bounds__(128) gemm_mma_reduce(
-    const float* __restrict__ partial, half_bits* __restrict__ out) {
-  constexpr size_t SIZE = static_cast<size_t>(M) * N;
-  const size_t i = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * 2;
+    const float* __restrict__ partial, REST_PARAMETERS half_bits* __restrict__ out) {
+  constexpr size_t SIZE = static_cast<size_t>(BATCH) * C_M * C_N;
+  constexpr int COUNT = C_N % 2 ? 1 : 2;
+  const size_t i = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * COUNT;
   if (i >= SIZE) return;
-  float pair[2];
-  add_parts<SPLIT>(pair, partial + i, SIZE);
-  *reinterpret_cast<unsigned*>(out + i) = pack_pair(pair[0], pair[1]);
+  float sums[COUNT];
+  add_parts<SPLIT>(sums, partial + i, SIZE);
+#if FOLLOWS
+  const Rest rest = {bias, residual, scale, shift};
+  finish<1>(sums, rest, static_cast<int>(i % C_N), i);
+#endif
+  const unsigned pair = pack_pair(sums[0], sums[COUNT - 1]);
+  if (COUNT == 2)
+    *reinterpret_cast<unsigned*>(out + i) = pair;
+  else
+    out[i] = static_cast<half_bits>(pair);
 }
 #endif

@@ -1,10 +1,12 @@
-// C[M, N] = A[M, K] B[K, N], row-major float32.
+// C[M, N] = A[M, K] B[K, N], float32; operands.h says how A and B are stored.
 //
 // A block owns a tile of THREADS_M * ROWS by THREADS_N * COLS of C and one of SPLIT ranges of K.
 // Its threads are THREADS_N x THREADS_M x SLICES; the slices share each staged chunk of
 // CHUNK = SLICES * STEP of K among them. A either keeps its order in shared memory and is read K_VEC
 // elements along K at a time, or is transposed on the way in, element by element, and read ROW_VEC
-// rows at a time: more copies, but fewer registers between a read and its use.
+// rows at a time: more copies, but fewer registers between a read and its use. An A stored along M is so
+// already.
+#define FINISHED (FOLLOWS && (SPLIT == 1 || CLUSTER))
 constexpr int TILE_M = THREADS_M * ROWS, TILE_N = THREADS_N * COLS;
 constexpr int TILE = TILE_M * TILE_N;
 constexpr int CHUNK = SLICES * STEP;
@@ -18,17 +20,40 @@ constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
 
 __device__ __forceinline__ void stage_a(
     float* dst, const float* __restrict__ a, int m0, int k0, int k_end, int tid) {
+#if TRANSPOSE_A
+  const float* const from = a + static_cast<size_t>(k0) * M + m0;
+  each_vector<CHUNK, TILE_M / A_COPY>(tid, [&](int k, int vector) {
+    const int row = vector * A_COPY;
+    const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
+    copy_async<A_COPY>(dst + k * A_PITCH + row, from + static_cast<long long>(k) * M + row, valid);
+  });
+#else
+#if !CONV
   const float* const from = a + static_cast<size_t>(m0) * K + k0;
+#endif
   each_vector<TILE_M, CHUNK / A_COPY>(tid, [&](int row, int vector) {
     const int k = vector * A_COPY;
-    const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
+    bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
     float* const to = TRANSPOSED ? dst + k * A_PITCH + row : dst + row * A_PITCH + k;
+#if CONV
+    const long long place = window_element(m0 + row, k0 + k, valid);
+    copy_async<A_COPY>(to, a + place, valid);
+#else
     copy_async<A_COPY>(to, from + static_cast<long long>(row) * K + k, valid);
+#endif
   });
+#endif
 }
 
 __device__ __forceinline__ void stage_b(
     float* dst, const float* __restrict__ b, int n0, int k0, int k_end, int tid) {
+#if TRANSPOSE_B  // turned on the way in, element by element
+  const float* const from = b + static_cast<size_t>(n0) * K + k0;
+  each_vector<TILE_N, CHUNK>(tid, [&](int column, int k) {
+    const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
+    copy_async<1>(dst + k * B_PITCH + column, from + static_cast<long long>(column) * K + k, valid);
+  });
+#else
   const float* const from = b + static_cast<size_t>(k0) * N + n0;
   each_vector<CHUNK, TILE_N / B_COPY>(tid, [&](int k, int vector) {
     const int column = vector * B_COPY;
@@ -36,6 +61,7 @@ __device__ __forceinline__ void stage_b(
     copy_async<B_COPY>(
         dst + k * B_PITCH + column, from + static_cast<long long>(k) * N + column, valid);
   });
+#endif
 }
 
 // The row of the tile that is a thread's row j.
@@ -102,7 +128,7 @@ __device__ __forceinline__ float sum_slices(const float* partial, int i) {
 }
 
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
-    const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out) {
+    const float* __restrict__ a, const float* __restrict__ b, REST_PARAMETERS float* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   float* const as = reinterpret_cast<float*>(shared_memory);
   float* const bs = as + STAGES * A_FLOATS;
@@ -110,7 +136,22 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
   const int tid = threadIdx.x;
   const int tx = tid % THREADS_N, ty = tid / THREADS_N % THREADS_M;
   const int slice = tid / (THREADS_N * THREADS_M);
-  const int n0 = blockIdx.x * TILE_N, m0 = blockIdx.y * TILE_M;
+#if BATCH > 1
+  constexpr int TILES_N = (N + TILE_N - 1) / TILE_N;
+  const int which = blockIdx.x / TILES_N, n0 = blockIdx.x % TILES_N * TILE_N;
+  a += static_cast<size_t>(which) * A_STRIDE;
+  b += static_cast<size_t>(which) * B_STRIDE;
+  out += static_cast<size_t>(which) * M * N;
+#else
+  const int n0 = blockIdx.x * TILE_N;
+#endif
+  const int m0 = blockIdx.y * TILE_M;
+#if FINISHED
+  Rest rest = {bias, residual, scale, shift};
+#if BATCH > 1 && RESIDUAL
+  rest.residual += static_cast<size_t>(which) * M * N;
+#endif
+#endif
   const int k_begin = blockIdx.z * K_PER_SPLIT;
   const int k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
 
@@ -155,7 +196,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
   }
 
 #if !CLUSTER
-  out += static_cast<size_t>(blockIdx.z) * M * N;
+  out += static_cast<size_t>(blockIdx.z) * BATCH * M * N;
 #endif
 #if SLICES == 1 && !CLUSTER
 #pragma unroll
@@ -164,13 +205,30 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
 #pragma unroll
     for (int p = 0; p < PANELS; ++p) {
       const int n = n0 + (p * THREADS_N + tx) * N_VEC;
-      float* const to = out + static_cast<size_t>(m) * N + n;
+      const size_t at = static_cast<size_t>(m) * N + n;
+      float* const to = out + at;
       if (m < M && n < N && N % N_VEC == 0) {
+#if FINISHED
+        float values[N_VEC];
+#pragma unroll
+        for (int v = 0; v < N_VEC; ++v) values[v] = sum[j][p * N_VEC + v];
+        finish<1>(values, rest, n, at);
+        store_vector<(N % N_VEC == 0 ? N_VEC : 1)>(to, values);
+#else
         store_vector<(N % N_VEC == 0 ? N_VEC : 1)>(to, sum[j] + p * N_VEC);
+#endif
       } else if (m < M) {
 #pragma unroll
-        for (int v = 0; v < N_VEC; ++v)
-          if (n + v < N) to[v] = sum[j][p * N_VEC + v];
+        for (int v = 0; v < N_VEC; ++v) {
+          if (n + v >= N) continue;
+#if FINISHED
+          float value[1] = {sum[j][p * N_VEC + v]};
+          finish<1>(value, rest, n + v, at + v);
+          to[v] = value[0];
+#else
+          to[v] = sum[j][p * N_VEC + v];
+#endif
+        }
       }
     }
   }
@@ -192,14 +250,19 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
   cluster_sync();
 #pragma unroll 1
   for (int i = blockIdx.z * THREADS + tid; i < TILE; i += SPLIT * THREADS) {
-    const float total = cluster_sum<SPLIT>(partial + i);
+    float total[1] = {cluster_sum<SPLIT>(partial + i)};
 #else
 #pragma unroll 1
   for (int i = tid; i < TILE; i += THREADS) {
-    const float total = sum_slices(partial, i);
+    float total[1] = {sum_slices(partial, i)};
 #endif
     const int m = m0 + i / TILE_N, n = n0 + i % TILE_N;
-    if (m < M && n < N) out[static_cast<size_t>(m) * N + n] = total;
+    if (m >= M || n >= N) continue;
+    const size_t at = static_cast<size_t>(m) * N + n;
+#if FINISHED
+    finish<1>(total, rest, n, at);
+#endif
+    out[at] = total[0];
   }
 #if CLUSTER
   cluster_sync();  // no block may leave while another still reads its shared memory
@@ -209,12 +272,16 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
 
 #if SPLIT > 1 && !CLUSTER
 extern "C" __global__ void __launch_bounds__(128) gemm_nn_reduce(
-    const float* __restrict__ partial, float* __restrict__ out) {
-  constexpr size_t SIZE = static_cast<size_t>(M) * N;
+    const float* __restrict__ partial, REST_PARAMETERS float* __restrict__ out) {
+  constexpr size_t SIZE = static_cast<size_t>(BATCH) * M * N;
   const size_t i = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * R_VEC;
   if (i >= SIZE) return;
   float total[R_VEC];
   add_parts<SPLIT>(total, partial + i, SIZE);
+#if FOLLOWS
+  const Rest rest = {bias, residual, scale, shift};
+  finish<1>(total, rest, static_cast<int>(i % N), i);
+#endif
   store_vector<R_VEC>(out + i, total);
 }
 #endif

@@ -40,38 +40,62 @@ __device__ __forceinline__ unsigned pack_pair(float low, float high) {
 #endif
 }
 
-// Loads the 16 x 16 elements at `tile`, rows `pitch` apart, as the left operand of one product.
+// The row of a 16 x 16 tile that this thread tells a matrix load of four 8 x 8 blocks: blocks in the order
+// down the rows first, or with ACROSS along the columns first.
+template <bool ACROSS>
+__device__ __forceinline__ const unsigned short* row_to_load(
+    const unsigned short* tile, int pitch, int lane) {
+  return ACROSS ? tile + (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * 8
+                : tile + lane % 16 * pitch + lane / 16 * 8;
+}
+
+// Loads the 16 x 16 elements at `tile` as the left operand of one product: rows of M, or with ALONG_M rows
+// of K, `pitch` apart.
+template <bool ALONG_M>
 __device__ __forceinline__ void load_left(
     unsigned (&to)[4], const unsigned short* tile, int pitch, int lane) {
 #ifdef AUTOTUNE_EMULATE
   for (int r = 0; r < 4; ++r) {
-    const unsigned short* at = tile + (lane / 4 + r % 2 * 8) * pitch + lane % 4 * 2 + r / 2 * 8;
-    to[r] = at[0] | static_cast<unsigned>(at[1]) << 16;
+    const int m = lane / 4 + r % 2 * 8, k = lane % 4 * 2 + r / 2 * 8;
+    const unsigned short* at = ALONG_M ? tile + k * pitch + m : tile + m * pitch + k;
+    to[r] = at[0] | static_cast<unsigned>(at[ALONG_M ? pitch : 1]) << 16;
   }
 #else
-  const unsigned short* row = tile + lane % 16 * pitch + lane / 16 * 8;
+  const unsigned short* row = row_to_load<ALONG_M>(tile, pitch, lane);
   const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(from));
+  if (ALONG_M)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from));
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from));
 #endif
 }
 
-// Loads the 16 x 16 elements at `tile`, rows of K `pitch` apart, as the right operands of two
-// products side by side: words 0 and 1 for the first 8 columns, 2 and 3 for the others.
+// Loads the 16 x 16 elements at `tile` as the right operands of two products side by side: rows of K, or
+// with ALONG_K rows of N, `pitch` apart. Words 0 and 1 are for the first 8 columns, 2 and 3 for the others.
+template <bool ALONG_K>
 __device__ __forceinline__ void load_right(
     unsigned (&to)[4], const unsigned short* tile, int pitch, int lane) {
 #ifdef AUTOTUNE_EMULATE
   for (int r = 0; r < 4; ++r) {
-    const unsigned short* at = tile + (lane % 4 * 2 + r % 2 * 8) * pitch + lane / 4 + r / 2 * 8;
-    to[r] = at[0] | static_cast<unsigned>(at[pitch]) << 16;
+    const int n = lane / 4 + r / 2 * 8, k = lane % 4 * 2 + r % 2 * 8;
+    const unsigned short* at = ALONG_K ? tile + n * pitch + k : tile + k * pitch + n;
+    to[r] = at[0] | static_cast<unsigned>(at[ALONG_K ? 1 : pitch]) << 16;
   }
 #else
-  const unsigned short* row = tile + lane % 16 * pitch + lane / 16 * 8;
+  const unsigned short* row = row_to_load<ALONG_K>(tile, pitch, lane);
   const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(from));
+  if (ALONG_K)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from));
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from));
 #endif
 }
 
@@ -103,3 +127,30 @@ __device__ __forceinline__ void multiply_add(
                : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
 #endif
 }
+
+#if INT8
+// The same for 16 x 8 sums of 32 products of 8-bit integers each: a word holds four of them, and those of
+// two 16-bit places are neighbours along K.
+__device__ __forceinline__ void multiply_add(
+    int (&sum)[4], const unsigned (&left)[4], unsigned right0, unsigned right1, int lane) {
+#ifdef AUTOTUNE_EMULATE
+  const unsigned right[2] = {right0, right1};
+  for (int four = 0; four < 8; ++four) {
+    for (int i = 0; i < 2; ++i) {
+      const unsigned a = __shfl_sync(0xffffffffu, left[four / 4 * 2 + i], lane / 4 * 4 + four % 4);
+      for (int j = 0; j < 2; ++j) {
+        const int column = lane % 4 * 2 + j;
+        const unsigned b = __shfl_sync(0xffffffffu, right[four / 4], column * 4 + four % 4);
+        sum[i * 2 + j] = __dp4a(static_cast<int>(a), static_cast<int>(b), sum[i * 2 + j]);
+      }
+    }
+  }
+#else
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+      : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+#endif
+}
+#endif

@@ -1,0 +1,135 @@
+"""Convolutions of NHWC images as products of matrices (implicit GEMM), and their reference.
+
+Row m of the left operand is what the window of output pixel m covers; it is never written down,
+but gathered while tiles are staged (Chetlur et al., cuDNN, 2014). Filters (kh, kw, ci, co) are the
+right operand and NHWC results the product as they are, so the kernels of products compute
+convolutions, with all that may follow: in float32 those of `gemm_cuda`, of 16-bit floats those of
+`gemm_mma`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from autotune import arg
+from autotune.errors import TemplateError
+from autotune.kernel import Argument
+
+from .common import Array, defines
+from .epilogue import Epilogue
+from .window_shape import INT32_MAX, Window
+
+OWNER = "conv2d_nhwc"
+
+
+@dataclass(frozen=True)
+class Conv2dNhwc:
+    """A convolution of ``images`` images of h x w pixels of ``ci`` channels by ``co`` filters.
+
+    Its channels are not in groups.
+    """
+
+    images: int
+    h: int
+    w: int
+    co: int
+    ci: int
+    window: Window
+    dtype: str = "float32"
+    rest: Epilogue = field(default_factory=Epilogue)
+    batch: int = 1
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.images, self.h, self.w, self.co, self.ci) < 1:
+            raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
+        self.window.check(OWNER, self.h, self.w)
+        if self.dtype != "float32" and (self.ci % 2 or self.co % 2):
+            raise TemplateError(
+                f"{OWNER} of {self.dtype}: channels must be even, got {self.ci} and {self.co}"
+            )
+        if max(self.m, self.n, self.k) > INT32_MAX:
+            raise TemplateError(f"{OWNER}: kernels index by 32 bits, got {self}")
+
+    @property
+    def m(self) -> int:
+        """Output pixels."""
+        oh, ow = self.window.results(self.h, self.w)
+        return self.images * oh * ow
+
+    @property
+    def n(self) -> int:
+        """Output channels."""
+        return self.co
+
+    @property
+    def k(self) -> int:
+        """Elements of a window."""
+        return self.window.taps * self.ci
+
+    @property
+    def is_plain(self) -> bool:
+        """It is no product of matrices."""
+        return False
+
+    @property
+    def a_run(self) -> int:
+        """Channels of a pixel stand side by side."""
+        return self.ci
+
+    @property
+    def b_run(self) -> int:
+        """Output channels stand side by side."""
+        return self.co
+
+    @property
+    def flop(self) -> int:
+        """Multiplications and additions of the convolution itself."""
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+        return sum(a.bytes for a in self.arguments())
+
+    def arguments(self) -> list[Argument]:
+        """Return data, weight, those of bias, residual, scale and shift asked for, and out."""
+        result = (self.images, *self.window.results(self.h, self.w), self.co)
+        return [
+            arg("data", (self.images, self.h, self.w, self.ci), self.dtype),
+            arg("weight", (*self.window.size, self.ci, self.co), self.dtype),
+            *self.rest.arguments(self.co, result, self.dtype),
+            arg("out", result, self.dtype, role="out"),
+        ]
+
+    def operands(self) -> dict[str, int | str]:
+        """Return what ``operands.h`` is parameterised by."""
+        w, (oh, ow) = self.window, self.window.results(self.h, self.w)
+        return {
+            **defines(
+                batch=1, transpose_a=False, transpose_b=False, a_stride=0, b_stride=0, conv=1,
+                follows=self.rest != Epilogue(), ih=self.h, iw=self.w, oh=oh, ow=ow, ci=self.ci,
+                kw=w.size[1], sy=w.stride[0], sx=w.stride[1], py=w.padding[0], px=w.padding[1],
+                dy=w.dilation[0], dx=w.dilation[1],
+            ),
+            **defines(**self.rest.defines()),
+            **self.rest.factor(),
+        }  # fmt: skip
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out: the arguments but for the last; sums are in float32."""
+
+        def conv2d(data: Array, weight: Array, *others: Array) -> Array:
+            kind = np.float64 if data.dtype == np.float64 else np.float32
+            images = data.astype(kind).transpose(0, 3, 1, 2)
+            sums = np.zeros((self.images, *self.window.results(self.h, self.w), self.co), kind)
+            for ky, kx, taps in self.window.views(images, 0.0):
+                sums += taps.transpose(0, 2, 3, 1) @ weight[ky, kx].astype(kind)
+            rest = tuple(each.astype(kind) for each in others)
+            return self.rest.apply(sums, rest, 3).astype(data.dtype)
+
+        return conv2d

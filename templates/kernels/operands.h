@@ -1,0 +1,23 @@
+// Where the operands of products C[M, N] = A[M, K] B[K, N] stand, and what a kernel takes beside them.
+//
+// A is stored as [M, K], or with TRANSPOSE_A as [K, M]; with CONV it is no matrix: row m is what the window
+// of output pixel m of NHWC images covers, in the order filter row, filter column, channel. B is stored as
+// [K, N], or with TRANSPOSE_B as [N, K]. Matrices of a batch are A_STRIDE and B_STRIDE elements apart, 0
+// where one serves all.
+#if FOLLOWS
+#define REST_PARAMETERS                                                                 \
+  const Rested *__restrict__ bias, const Rested *__restrict__ residual,                 \
+      const Rested *__restrict__ scale, const Rested *__restrict__ shift,
+#else
+#define REST_PARAMETERS
+#endif
+
+#if CONV
+// Returns where element k of row m stands in the images; outside of them there is none.
+__device__ __forceinline__ long long window_element(int m, int k, bool& exists) {
+  const int tap = k / CI, y = m / OW % OH * SY - PY + tap / KW * DY;
+  const int x = m % OW * SX - PX + tap % KW * DX;
+  exists = exists && y >= 0 && y < IH && x >= 0 && x < IW;
+  return ((static_cast<long long>(m / (OH * OW)) * IH + y) * IW + x) * CI + k % CI;
+}
+#endif

@@ -1,0 +1,66 @@
+"""Convolutions of NHWC images compute what those of NCHW images do, on whatever kernels."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates.window_shape import Window
+
+from autotune.errors import TemplateError
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+from tests.templates.emulated import check_emulated, drawn
+
+# n, h, w, co, ci, kh, kw, stride, padding, bias, activation, residual, affine, dilation, dtype
+CASES = {
+    "float32": (2, 7, 6, 5, 3, 3, 3, (2, 1), (0, 1, 2, 1), True, "silu", True, True, (1, 2)),
+    "pointwise": (1, 5, 6, 8, 8, 1, 1, 1, 0, True, "relu6"),
+    "float16": (
+        1, 7, 6, 12, 8, 3, 3, 2, 1, True, "relu", True, False, 1, "float16",
+    ),
+    "bfloat16": (1, 5, 4, 6, 6, 2, 3, 1, (1, 0, 0, 1), False, "gelu", False, True, 2, "bfloat16"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_match_their_reference_in_the_emulator(name):
+    rtol = 2e-2 if name.endswith("16") else 1e-4
+    check_emulated("conv2d_nhwc.cuda", CASES[name], rtol=rtol)
+
+
+def test_the_reference_is_that_of_nchw_images():
+    rng = np.random.default_rng(0)
+    data, weight = rng.normal(size=(2, 4, 9, 8)), rng.normal(size=(6, 4, 3, 2))
+    window = Window((3, 2), (2, 1), (0, 1, 2, 1), (1, 3))
+    nchw = Conv2d(2, 9, 8, 6, 4, 3, 2, (2, 1), (0, 1, 2, 1), False, False, dilation=(1, 3))
+    shape = Conv2dNhwc(2, 9, 8, 6, 4, window)
+    got = shape.reference()(data.transpose(0, 2, 3, 1), weight.transpose(2, 3, 1, 0))
+    np.testing.assert_allclose(got.transpose(0, 3, 1, 2), nchw.reference()(data, weight))
+    assert shape.flop == nchw.flop
+    assert shape.bytes == nchw.bytes
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_configurations_of_resnets_layers_fit_the_device(dtype):
+    args = (1, 56, 56, 64, 64, 3, 3, 1, 1, True, "relu", True, False, 1, dtype)
+    task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
+    limits = task.target.limits
+    sources = [*drawn(task, 20, sample=20), task.instantiate(task.default())]
+    assert limits == Target("cuda -arch=sm_90").limits
+    assert all(launch_violation(s.kernel("cuda"), limits) is None for s in sources)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((1, 4, 4, 8, 8, 7, 7), "7x7 filter does not fit into the 4x4 image"),
+        ((1, 4, 4, 8, 3, 3, 3, 1, 1, *[False] * 4, 1, "float16"), "activation must be one"),
+        ((1, 4, 4, 8, 3, 3, 3, 1, 1, False, "none", False, False, 1, "float16"), "must be even"),
+        ((1, 4, 4, 8, 8, 3, 3, 1, 1, False, "none", False, False, 1, "int8"), "dtype must be"),
+    ],
+)
+def test_a_convolution_that_cannot_be_is_an_error_that_says_so(args, message):
+    with pytest.raises(TemplateError, match=message):
+        create("conv2d_nhwc.cuda", args, "cuda")

@@ -1,0 +1,113 @@
+"""Products of matrices: batches, transposed operands, what follows, and other types."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates import gemm_mma
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.gemm_shape import Gemm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.emulator import run_emulated
+from autotune.errors import TemplateError
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+from tests.templates.emulated import arrays_of, check_emulated
+
+
+def small(split):
+    def fits(kernel):
+        products = [call for call in kernel.calls if call.entry.startswith("gemm")]
+        return products[0].launch.threads <= 128 and split == (len(products) > 1)
+
+    return fits
+
+
+# m, n, k, dtype, batch, transposed, bias, activation, residual, affine, alpha, shared
+FLOAT32 = {
+    "a-along-m": (9, 7, 12, "float32", 3, True, False, True, "gelu", True, True, 0.5),
+    "b-along-k": (9, 8, 12, "float32", 2, False, True, True, "relu", False, False, 1.0, "b"),
+    "long": (5, 8, 200, "float32", 2, True, True, True, "silu", True, False, 1.0, "a"),
+}
+HALVES = {
+    "both": (20, 36, 40, "float16", 2, True, True, True, "silu", True, True, 0.5),
+    "odd": (19, 37, 41, "bfloat16", 2, True, False, True, "gelu", True, True, 2.0, "a"),
+    "odd-long": (10, 21, 257, "float16", 2, False, True, True, "relu", True),
+}
+
+
+@pytest.mark.parametrize("name", FLOAT32)
+def test_float32_products_match_their_reference_in_the_emulator(name):
+    check_emulated("gemm.cuda", FLOAT32[name], fits=small(name == "long"))
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_products_on_tensor_cores_match_their_reference_in_the_emulator(name):
+    check_emulated("gemm.cuda", HALVES[name], fits=small(name == "odd-long"), rtol=2e-2)
+
+
+def test_products_of_8_bit_integers_are_exact():
+    task = create("gemm.cuda", (17, 21, 68, "int8", 2, False, True), "cuda -emulate")
+    source = task.instantiate(task.default())
+    assert source.calls[0].entry == "gemm_mma"
+    rng, (a, b, c) = np.random.default_rng(0), arrays_of(source)
+    a[:], b[:] = rng.integers(-128, 128, a.shape), rng.integers(-128, 128, b.shape)
+    run_emulated(source.kernel("cuda"), [a, b, c], orders=(0,))
+    wanted = a.astype(np.int64) @ b.astype(np.int64).swapaxes(1, 2)
+    assert c.dtype == np.int32
+    assert (c == wanted).all()
+    assert (source.reference(a, b) == wanted).all()
+
+
+extent = st.integers(1, 70)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    extent, extent, st.integers(1, 300), st.sampled_from(["float32", "float16", "int8"]),
+    st.sampled_from([1, 3, 70000]), st.booleans(), st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_every_product_has_configurations_and_its_default_is_one(m, n, k, dtype, batch, ta, tb, b):
+    ta, tb, k = (False, True, 4 * k) if dtype == "int8" else (ta, tb, k)
+    args = (m, n, k, dtype, batch, ta, tb, b and dtype != "int8")
+    task = create("gemm.cuda", args, "cuda -arch=sm_90")
+    assert task.config_space.rough_count >= 1
+    default = task.default()
+    assert default is not None
+    kernel = task.instantiate(default).kernel("cuda")
+    assert launch_violation(kernel, Target("cuda -arch=sm_90").limits) is None
+
+
+def test_the_reference_is_the_sum_and_what_follows():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(3, 4)), rng.normal(size=(3, 5))
+    bias, residual, scale, shift = (rng.normal(size=s) for s in [5, (4, 5), 5, 5])
+    shape = Gemm(4, 5, 3, transpose_a=True, rest=Epilogue(True, True, True, "relu", 0.5))
+    wanted = np.maximum((a.T @ b * 0.5 + bias + residual) * scale + shift, 0)
+    got = shape.reference()(a, b, bias, residual, scale, shift)
+    np.testing.assert_allclose(got, wanted)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((4, 4, 4, "int8"), "transpose_b=True"),
+        ((4, 4, 6, "int8", 1, False, True), "k that 4 divides"),
+        ((4, 4, 4, "int8", 1, False, True, True), "nothing follows"),
+        ((4, 4, 4, "float64"), "dtype must be"),
+        ((4, 4, 4, "float32", 0), "at least 1"),
+        ((4, 4, 4, "float32", 2, False, False, False, "tanh"), "activation must be one of"),
+        ((4, 4, 4, "float32", 2, *[False] * 3, "none", False, False, float("nan")), "finite"),
+        ((4, 4, 4, "float32", 2, *[False] * 3, "none", False, False, 1.0, "c"), "shared must be"),
+    ],
+)
+def test_a_product_that_cannot_be_is_an_error_that_says_so(args, message):
+    with pytest.raises(TemplateError, match=message):
+        create("gemm.cuda", args, "cuda")
+
+
+def test_places_of_8_bit_integers_are_counted_in_pairs():
+    assert gemm_mma.depth(Gemm(8, 8, 64, "int8", transpose_b=True)) == 32
+    assert gemm_mma.depth(Gemm(8, 8, 64, "float16")) == 64
