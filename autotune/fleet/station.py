@@ -47,6 +47,7 @@ class RemoteStation:
     ) -> None:
         self.device = device
         self.waited_s = 0.0
+        self.device_class = ""
         self._members = members
         self._run = Run(
             sender=sender,

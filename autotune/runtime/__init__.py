@@ -5,6 +5,7 @@ from autotune.runtime.arrays.buffers import Buffers, random_inputs
 from autotune.runtime.arrays.convert import convert
 from autotune.runtime.compile.build_cache import BuildCache
 from autotune.runtime.compile.cached import BuildOutput, compile_kernel
+from autotune.runtime.descriptor import Descriptor, describe
 from autotune.runtime.device import Device, cpu, cuda, device, gpu
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
@@ -19,6 +20,7 @@ __all__ = [
     "BuildOutput",
     "Ceilings",
     "Clocks",
+    "Descriptor",
     "Device",
     "Executable",
     "Module",
@@ -32,6 +34,7 @@ __all__ = [
     "convert",
     "cpu",
     "cuda",
+    "describe",
     "device",
     "empty",
     "from_dlpack",

@@ -144,15 +144,26 @@ def ceilings_of(device: Device) -> Ceilings:
         DeviceError: there is no such device.
         CompilerMissing: it cannot be measured without a compiler.
     """
+    known = known_ceilings(device)
+    if known is not None:
+        return known
     name = _identity(device)
-    digest = hashlib.sha256(f"{_VERSION} {name}".encode()).hexdigest()[:24]
-    path = environment.cache_dir() / "ceilings" / f"{digest}.json"
-    try:
-        return Ceilings.from_json(json.loads(read_own(path)))
-    except (OSError, ValueError, TypeError, KeyError):
-        measured = _measure(device, name)
-    write_atomically(path, json.dumps(asdict(measured)).encode(), missing_ok=True)
+    measured = _measure(device, name)
+    write_atomically(_path(name), json.dumps(asdict(measured)).encode(), missing_ok=True)
     return measured
+
+
+def known_ceilings(device: Device) -> Ceilings | None:
+    """Return the ceilings of a device that were measured before; None where there are none."""
+    try:
+        return Ceilings.from_json(json.loads(read_own(_path(_identity(device)))))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _path(name: str) -> Path:
+    digest = hashlib.sha256(f"{_VERSION} {name}".encode()).hexdigest()[:24]
+    return environment.cache_dir() / "ceilings" / f"{digest}.json"
 
 
 def _identity(device: Device) -> str:

@@ -5,6 +5,7 @@ from autotune.target.backends.host import processors
 from autotune.target.device_class import arch_here, arch_of_class, device_class
 from autotune.target.limits import Limits
 from autotune.target.query import (
+    CudaDevice,
     cuda_device,
     cuda_device_count,
     cuda_device_uuid,
@@ -14,6 +15,7 @@ from autotune.target.target import Kind, Target, cuda
 
 __all__ = [
     "Backend",
+    "CudaDevice",
     "Kind",
     "Language",
     "Limits",

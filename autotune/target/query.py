@@ -16,8 +16,9 @@ from autotune.target.limits import Limits
 # CUdevice_attribute values, cuda.h.
 _ATTRIBUTES = {
     "threads_per_block": 1, "block_x": 2, "block_y": 3, "block_z": 4, "grid_x": 5, "grid_y": 6,
-    "grid_z": 7, "shared_bytes": 8, "warp_size": 10, "registers": 12, "sm_count": 16,
-    "l2_bytes": 38, "major": 75, "minor": 76, "shared_bytes_optin": 97,
+    "grid_z": 7, "shared_bytes": 8, "warp_size": 10, "registers": 12, "clock_khz": 13,
+    "sm_count": 16, "memory_khz": 36, "bus_bits": 37, "l2_bytes": 38,
+    "major": 75, "minor": 76, "shared_bytes_optin": 97,
 }  # fmt: skip
 
 
@@ -28,6 +29,8 @@ class CudaDevice:
     Attributes:
         uuid: as ``nvidia-smi -L`` prints it, of a part of a device (MIG) its own; empty where the
             driver does not tell.
+        clock_khz, memory_khz: the most that its processors and its memory reach; 0 unknown.
+        bus_bits: width of the path to its memory.
     """
 
     name: str
@@ -36,6 +39,9 @@ class CudaDevice:
     l2_bytes: int
     total_bytes: int
     uuid: str = ""
+    clock_khz: int = 0
+    memory_khz: int = 0
+    bus_bits: int = 0
 
 
 @cache
@@ -64,7 +70,15 @@ def cuda_device(index: int = 0) -> CudaDevice | None:
     )
     arch = f"sm_{values['major']}{values['minor']}"
     return CudaDevice(
-        name.value.decode(), arch, limits, values["l2_bytes"], total.value, _uuid(driver, device)
+        name=name.value.decode(),
+        arch=arch,
+        limits=limits,
+        l2_bytes=values["l2_bytes"],
+        total_bytes=total.value,
+        uuid=_uuid(driver, device),
+        clock_khz=values["clock_khz"],
+        memory_khz=values["memory_khz"],
+        bus_bits=values["bus_bits"],
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,36 +14,87 @@ from pathlib import Path
 
 from autotune.measure.run.jobs import RunJob
 
+logger = logging.getLogger("autotvm")
+
 Time = Callable[[RunJob], "float | None"]
+
+
+# The anchor is timed again after so many trials of a device, or after so long and a few trials.
+EVERY, EVERY_S, FEW = 50, 60.0, 10
+# A smaller change of the anchor's time is noise. One that is larger is timed once more.
+STEADY = 0.02
+# A change since the beginning, or since it was said last, that is worth to be told.
+NOTABLE = 0.05
 
 
 @dataclass(frozen=True)
 class _Anchor:
+    """The kernel that all devices time.
+
+    Attributes:
+        job: runs it.
+        seconds: what the first device measured first; all times are told by that clock.
+    """
+
     job: RunJob
     seconds: float
-    device: int
+
+
+@dataclass
+class _Clock:
+    """One device, by what the anchor took on it.
+
+    Attributes:
+        first_s, now_s: at first, and at last.
+        said_s: when somebody was told last.
+        trials: since the anchor was timed last.
+        timed: seconds of the clock on the wall when it was.
+    """
+
+    first_s: float
+    now_s: float
+    said_s: float
+    trials: int
+    timed: float
 
 
 class Calibration:
     """Scales what one device measures to what the anchor's device would have measured.
 
     The first candidate that runs anywhere becomes the anchor; every other device times it before
-    its first result counts. With one device nothing happens.
+    its first result counts. Each times it again now and then, the first device too: one that has
+    become slower (a hot card lowers its clocks) or faster is followed, and that is said. With one
+    device nothing happens.
 
     Args:
         devices: how many take part.
+        tell: is given each drift that is worth to be told, in words.
+        now: seconds of a clock that never goes back.
     """
 
-    def __init__(self, devices: int) -> None:
+    def __init__(
+        self,
+        devices: int,
+        tell: Callable[[str], None] = logger.warning,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.active = devices > 1
+        self._tell = tell
+        self._now = now
         self._lock = threading.Lock()
         self._anchor: _Anchor | None = None
-        self._factors: dict[int, float] = {}
+        self._clocks: dict[int, _Clock] = {}
 
     def known(self, device: int) -> float | None:
         """Return the factor of ``device``; None before its first result."""
         with self._lock:
-            return self._factors.get(device) if self.active else 1.0
+            return self._factor(device) if self.active else 1.0
+
+    def _factor(self, device: int) -> float | None:
+        clock = self._clocks.get(device)
+        if clock is None or self._anchor is None:
+            return None
+        return self._anchor.seconds / clock.now_s
 
     def factor(self, device: int, job: RunJob, seconds: float, time: Time) -> float:
         """Return by what to multiply the times of ``device``, which just ran ``job``.
@@ -58,14 +112,48 @@ class Calibration:
                 kept = _kept(job)
                 if kept is None:
                     return 1.0
-                self._anchor = _Anchor(kept, seconds, device)
-                self._factors[device] = 1.0
-            known = self._factors.get(device)
-            anchor = self._anchor
-        if known is None:
-            here = time(replace(anchor.job, best_s=None, check="never"))
-            known = self._factors[device] = anchor.seconds / here if here else 1.0
-        return known
+                self._anchor = _Anchor(replace(kept, best_s=None, check="never"), seconds)
+                self._clocks[device] = self._started(seconds)
+            clock, anchor = self._clocks.get(device), self._anchor
+        if clock is None:
+            here = time(anchor.job) or anchor.seconds
+            clock = self._clocks[device] = self._started(here)
+        else:
+            self._look_again(device, clock, anchor.job, time)
+        return anchor.seconds / clock.now_s
+
+    def _started(self, seconds: float) -> _Clock:
+        return _Clock(seconds, seconds, seconds, 0, self._now())
+
+    def _look_again(self, device: int, clock: _Clock, anchor: RunJob, time: Time) -> None:
+        """Time the anchor once more, if that is due. Called in the thread of the device."""
+        clock.trials += 1
+        late = self._now() - clock.timed >= EVERY_S and clock.trials >= FEW
+        if clock.trials < EVERY and not late:
+            return
+        clock.trials, clock.timed = 0, self._now()
+        here = time(anchor)
+        if here and not _near(here, clock.now_s, STEADY):
+            again = time(anchor) or clock.now_s
+            here = min(here, again, key=lambda s: abs(math.log(s / clock.now_s)))
+        if here and not _near(here, clock.now_s, STEADY):
+            clock.now_s = here
+            self._say(device, clock)
+
+    def _say(self, device: int, clock: _Clock) -> None:
+        if _near(clock.now_s, clock.said_s, NOTABLE):
+            return
+        clock.said_s = clock.now_s
+        change = clock.now_s / clock.first_s - 1
+        self._tell(
+            f"device {device} is {abs(change):.0%} {'slower' if change > 0 else 'faster'} than at "
+            f"the beginning of the run (the anchor kernel takes {clock.now_s * 1e6:.4g} us and "
+            f"took {clock.first_s * 1e6:.4g}): its times are corrected by that"
+        )
+
+
+def _near(one: float, other: float, within: float) -> bool:
+    return abs(math.log(one / other)) <= math.log1p(within)
 
 
 def _kept(job: RunJob) -> RunJob | None:

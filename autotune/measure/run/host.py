@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -11,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from autotune.runtime.timing import Timing
+
+logger = logging.getLogger("autotvm")
 
 # Below these a host counts as idle: other processes' and the hypervisor's part of all cores, and
 # the part of their time that timed threads stood in line for a core.
@@ -167,6 +170,7 @@ class HostMeter:
         self._use = HostUse()
         self._delays_s: list[float] = []
         self._waited_s = 0.0
+        self._told: list[str] = []
 
     def add(self, use: HostUse, timings: Sequence[Timing]) -> None:
         """Take note of a span in which these were timed."""
@@ -181,13 +185,20 @@ class HostMeter:
         with self._lock:
             self._waited_s += seconds
 
+    def tell(self, text: str) -> None:
+        """Say something of a device at once, and again at the end."""
+        logger.warning("%s", text)
+        with self._lock:
+            self._told.append(text)
+
     @property
     def note(self) -> str:
         """What disturbed the timing, or held it up, in words; empty if nothing is to be told."""
         with self._lock:
-            waited_s = self._waited_s
+            waited_s, told = self._waited_s, list(self._told)
         waited = f"the device was shared: trials waited {waited_s:.3g} s for other programs"
-        return "; ".join(filter(None, [self._busy, waited if waited_s >= _LEAST_WAIT_S else ""]))
+        shared = [waited] if waited_s >= _LEAST_WAIT_S else []
+        return "; ".join(filter(None, [self._busy, *shared, *told]))
 
     @property
     def _busy(self) -> str:

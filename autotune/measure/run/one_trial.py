@@ -15,7 +15,6 @@ from autotune.measure.run.standing import Standing
 from autotune.measure.run.stations import DeviceProcess
 from autotune.measure.run.timing import TimingPolicy, costs_of, evidence_of, scale_timing
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.target import device_class
 
 Check = Literal["never", "best", "always"]
 
@@ -118,7 +117,7 @@ def run_trial(
         roofline=reached.roofline,
         roof=reached.roof,
         device=station.device if several else None,
-        device_class=device_class(inp.target, station.device),
+        device_class=station.device_class or None,
         calibration=factor if several else None,
     )
     no_error = MeasureErrorNo.NO_ERROR

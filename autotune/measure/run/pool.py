@@ -27,7 +27,7 @@ from autotune.measure.run.stations import DeviceProcess, Station
 from autotune.measure.run.values import Array
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime import Timing
-from autotune.target import Target
+from autotune.target import Target, device_class
 from autotune.workload import Workload
 
 # A race times many candidates many times; each gets this much of what one trial may take.
@@ -119,6 +119,7 @@ class RunPool:
         """Return the devices on which kernels for a target run."""
         on_host = runs_on_host(target)
         if on_host not in self._devices:
+            _refuse_mixed(target, plan.devices)
             greetings = [_greeting(target, device, plan) for device in plan.devices]
             for greeting in greetings:
                 plan.station.require(greeting)
@@ -291,6 +292,24 @@ def _greeting(target: Target, device: int, plan: RunPlan) -> Greeting:
         plan.memory_bytes if isolated else 0,
         lock=device_lock(target, device) if plan.exclusive else None,
     )
+
+
+def _refuse_mixed(target: Target, devices: Sequence[int]) -> None:
+    """Refuse devices whose times cannot be compared.
+
+    Raises:
+        MeasureError: they are of several classes.
+    """
+    classes: dict[str, int] = {}
+    for index in devices if len(devices) > 1 else ():
+        if (known := device_class(target, index)) is not None:
+            classes.setdefault(known, index)
+    if len(classes) > 1:
+        named = ", ".join(f"{index} is a {key}" for key, index in classes.items())
+        raise MeasureError(
+            f"LocalRunner: devices must be of one class, and {named}: what is fast on one need "
+            "not be on the other. Give each class a runner of its own, see tune_classes"
+        )
 
 
 def _given_up() -> Future[MeasureResult]:

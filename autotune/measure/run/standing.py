@@ -45,8 +45,8 @@ class Standing:
     ) -> None:
         self.workload = workload
         self.roofline = Roofline(workload)
-        self.calibration = Calibration(devices)
         self.host = HostMeter()
+        self.calibration = Calibration(devices, self.host.tell)
         self.sharing = Sharing(lambda inp, built: run(self, inp, built))
         self.under_way = 0
         self.ready: Future[None] = Future()

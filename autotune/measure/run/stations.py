@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from typing import Protocol
 
 from autotune.measure.exclusive.devices import device_name
@@ -20,7 +21,7 @@ from autotune.measure.run.turns import Turns
 from autotune.measure.run.worker import QUIET_NUMPY
 from autotune.runtime import device
 from autotune.runtime.arrays.memory import memory_of
-from autotune.target import Target
+from autotune.target import Target, device_class
 from autotune.utils.children import ChildDied, ChildTimeout
 
 _MODULE = "autotune.measure.run.worker"
@@ -39,6 +40,10 @@ class DeviceProcess(Protocol):
     def waited_s(self) -> float:
         """Seconds that jobs waited for others which used the device."""
 
+    @property
+    def device_class(self) -> str:
+        """See `autotune.target.device_class`; empty where it is not known."""
+
     def start(self) -> None:
         """Start the process if none is there."""
 
@@ -52,6 +57,7 @@ class Station:
     Attributes:
         busy_s: seconds that the device was at work so far.
         waited_s: seconds that jobs waited for other programs which used it.
+        device_class: see `autotune.target.device_class`; empty where it is not known.
 
     Args:
         greeting: where the process runs its trials.
@@ -65,11 +71,16 @@ class Station:
         self._turns = Turns(greeting.lock, device_name(Target(greeting.target), greeting.device))
         self._isolated = greeting.isolated
         self._gate = gate
+        self._target = Target(greeting.target)
         self._memory = Memory()
         changed = {**dict.fromkeys(QUIET_NUMPY, "1"), "TMPDIR": folder}
         restored = tuple((name, os.environ.get(name)) for name in changed)
         greeting = replace(greeting, restored=restored)
         self.worker = Worker(_MODULE, greeting, reply_of, environment=changed, bare=_BARE)
+
+    @cached_property
+    def device_class(self) -> str:  # noqa: D102 - among the attributes
+        return device_class(self._target, self.device) or ""
 
     @property
     def waited_s(self) -> float:  # noqa: D102 - among the attributes
