@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -226,32 +225,6 @@ def occupancy(
     waves = ceil_div(blocks, multiprocessors * max(resident, 1))
     together = min(max(resident, 1), ceil_div(blocks, multiprocessors))
     return Occupancy(multiprocessors, together, waves)
-
-
-def spills(rows: int, vectors: int) -> bool:
-    """Return whether sums, a panel row and a broadcast need over 32 vector registers."""
-    return rows * vectors + vectors + 1 > 32
-
-
-@cache
-def vector_floats() -> int:
-    """Return the floats of a vector register of this machine: 16, 8 or 4."""
-    cpuinfo = Path("/proc/cpuinfo")
-    flags = cpuinfo.read_text("utf-8", "replace") if cpuinfo.exists() else ""
-    if "avx512f" in flags:
-        return 16
-    return 8 if platform.machine() in ("x86_64", "AMD64") else 4
-
-
-def cpu_tile(rows: int, columns: int) -> tuple[int, int, int]:
-    """Return rows, vectors and lanes of a tile whose sums fit this machine's registers."""
-    lanes = vector_floats()
-    while lanes > 4 and lanes > columns:
-        lanes //= 2
-    vectors = 4 if lanes == 16 else 2
-    while vectors > 1 and (vectors - 1) * lanes >= columns:
-        vectors -= 1
-    return max(r for r in (1, 2, 4, 6) if r <= rows), vectors, lanes
 
 
 def joining_cycles(choice: Mapping[str, int], outputs: int, occupied: Occupancy) -> float:

@@ -1,4 +1,10 @@
-"""Convolution for a CPU: panels of the unfolded input in cache, sums in vector registers."""
+"""Convolution for a CPU: sums in vector registers, over pixels that were unfolded, or over lines.
+
+Either the input that a task meets is unfolded into panels, which stay in cache for all filters
+(`kernels/conv2d_nchw.c`); or its lines are copied as they are, and the sums of several lines are
+computed as one long line (`kernels/conv2d_planes.c`). That copies a ninth of it for 3x3 filters,
+and computes some sums for nothing: fewer, the longer lines are.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +12,39 @@ from collections.abc import Mapping
 
 from autotune import SourceKernel, Target, call
 
-from . import common
+from . import common, cpu_tiles
 from .conv2d_shape import Conv2d
+
+# Bytes that a task may copy of its input.
+_MOST_COPIED = 1 << 21
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
-        "rows": common.up_to(shape.co, (1, 2, 4, 6, 8, 12, 14)),
-        "vectors": [1, 2, 3, 4],
-        "lanes": [4, 8, 16],
+        "rows": common.up_to(shape.co, cpu_tiles.ROWS),
+        "vectors": list(cpu_tiles.VECTORS),
+        "lanes": list(cpu_tiles.LANES),
         "block_m": common.up_to(2 * shape.co, (4, 8, 16, 32, 64, 128, 256, 512)),
         "panels": [1, 2, 4, 8],
         "channels": common.up_to(2 * shape.ci, (1, 2, 4, 8, 16, 32, 64, 128, 256)),
         "tail": [0, 1],
+        # Lines of a task whose input is not unfolded; 0 unfolds.
+        "lines": [0, *common.up_to(shape.oh, (1, 2, 4, 7, 8, 14, 16, 28, 56))],
     }
+
+
+def _pitch(shape: Conv2d) -> int:
+    """Return how far lines of sums are apart where nothing is unfolded."""
+    return shape.ow + (shape.kw - 1) // shape.stride[1]
+
+
+def _copied(shape: Conv2d, channels: int, lines: int) -> int:
+    """Return the bytes of the planes of a task that unfolds nothing."""
+    sy, sx = shape.stride
+    phases = min(shape.kh, sy) * min(shape.kw, sx)
+    held = lines + (shape.kh - 1) // sy
+    return 4 * channels * phases * held * _pitch(shape)
 
 
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
@@ -29,14 +53,19 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
     width = c["vectors"] * c["lanes"]
     left = pixels % width
     packed = 4 * c["panels"] * width * c["channels"] * shape.taps
+    unfolds = c["lines"] < 1
+    copied = _copied(shape, c["channels"], c["lines"])
     rules = [
-        (common.spills(c["rows"], c["vectors"]), "more sums than registers"),
+        (cpu_tiles.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         (c["block_m"] < c["rows"], "a tile beyond its block"),
         (width >= pixels + c["lanes"], "pixels beyond the output"),
         (c["panels"] > 1 and c["panels"] * width >= 2 * pixels, "panels beyond the output"),
-        (c["channels"] > 1 and packed > 1 << 21, "panels beyond the cache"),
+        (unfolds & (c["channels"] > 1) & (packed > _MOST_COPIED), "panels beyond the cache"),
         ((c["tail"] > 0) & (pixels < width), "no whole panel before the tail"),
         ((c["tail"] > 0) & ((left < 1) | (2 * left > c["lanes"])), "a tail of none or of many"),
+        ((not unfolds) & ((c["panels"] > 1) | (c["tail"] > 0)), "panels of what is not unfolded"),
+        ((not unfolds) & (4 * shape.ow < 3 * _pitch(shape)), "many sums for nothing"),
+        ((not unfolds) & (c["channels"] > 1) & (copied > _MOST_COPIED), "lines beyond the cache"),
     ]
     return common.first_broken(rules)
 
@@ -44,37 +73,59 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
-    rows, vectors, lanes = common.cpu_tile(shape.co, pixels)
+    rows, vectors, lanes = cpu_tiles.tile(shape.co, pixels, tails=True)
     width = vectors * lanes
-    channels = [c for c in options["channels"] if c * shape.taps <= 288]
-    return {
-        "rows": rows,
-        "vectors": vectors,
-        "lanes": lanes,
-        "block_m": max(b for b in options["block_m"] if b <= max(256, rows)),
-        "panels": 1,
-        "channels": max(channels, default=1),
-        "tail": int(pixels > width and 0 < pixels % width <= lanes // 2),
-    }
+    blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
+    choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "panels": 1, "tail": 0, "lines": 0}
+    choice["channels"] = max((c for c in options["channels"] if c * shape.taps <= 576), default=1)
+    if _leaves_lines(shape):
+        fits = [
+            n for n in options["lines"][1:] if _copied(shape, choice["channels"], n) <= 1 << 18
+        ]
+        block_m, lines = cpu_tiles.tasks(
+            target, blocks, fits or [1], (shape.co, shape.oh), 1,
+            lambda high, tall: 4 / high + (shape.kh - 1) / (high * tall) + 0.1 / tall,
+        )  # fmt: skip
+        return choice | {"block_m": block_m, "lines": lines}
+    left = cpu_tiles.tail_of(pixels, width, lanes)
+    panelled, packed = pixels - left, 4 * choice["channels"] * shape.taps
+    panels = [p for p in options["panels"] if p == 1 or p * width < 2 * panelled]
+    # Each element is unfolded for each block anew, and weights come from far away for each group.
+    block_m, together = cpu_tiles.tasks(
+        target, blocks, panels, (shape.co, panelled), width,
+        lambda high, wide: 16 / high + 8 / wide + wide * packed / 8e6,
+    )  # fmt: skip
+    return choice | {"block_m": block_m, "panels": together, "tail": int(left > 0)}
+
+
+def _leaves_lines(shape: Conv2d) -> bool:
+    """Return whether lines as they are pay: few sums are for nothing, and taps share much."""
+    few = 20 * (_pitch(shape) - shape.ow) <= shape.ow
+    return few and shape.taps > 1 and (shape.stride == (1, 1) or shape.ci <= 4)
 
 
 def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     s = shape
-    tail = choice["tail"] * (s.oh * s.ow % (choice["vectors"] * choice["lanes"]))
+    width = choice["vectors"] * choice["lanes"]
+    tail = choice["tail"] * (s.oh * s.ow % width)
+    runs = (width + _pitch(s) - 2) // _pitch(s) + 1 if choice["lines"] else 1
     extents = common.defines(
         batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
         sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1], bias=s.bias,
         residual=s.residual, affine=s.affine, relu=s.relu, lda=s.ci * s.taps, ldc=s.oh * s.ow,
-        **{**choice, "tail": tail},
+        most_runs=runs, **{**choice, "tail": tail},
     )  # fmt: skip
     # What there is none of is never read; the filters stand in for it.
     here = {each.name for each in s.arguments()}
     rest = ["bias", "residual", "scale", "shift"]
     names = ["data", "weight", *(each if each in here else "weight" for each in rest), "out"]
+    parts = ("planes.h", "strip.h", "conv2d_planes.c")
+    if not choice["lines"]:
+        parts = ("panel.h", "strip.h", "conv2d_nchw.c")
     return SourceKernel(
         "conv2d_nchw",
-        common.text("tile.h", "conv2d_nchw.c"),
+        common.text("tile.h", *parts),
         defines=extents,
         args=s.arguments(),
         calls=[call("conv2d_nchw", names)],

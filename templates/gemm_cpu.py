@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 from autotune import SourceKernel, Target
 
-from . import common
+from . import common, cpu_tiles
 from .gemm_shape import Gemm
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
-        "rows": common.up_to(shape.m, (1, 2, 4, 6, 8, 12, 14)),
-        "vectors": [1, 2, 3, 4],
-        "lanes": [4, 8, 16],
+        "rows": common.up_to(shape.m, cpu_tiles.ROWS),
+        "vectors": list(cpu_tiles.VECTORS),
+        "lanes": list(cpu_tiles.LANES),
         "block_m": common.up_to(2 * shape.m, (4, 16, 32, 64, 128, 256, 512, 1024)),
-        "panels": [1, 2, 4, 8, 16],
-        "depth": common.up_to(2 * shape.k, (32, 64, 128, 256, 512, 1024, 2048)),
+        "panels": [1, 2, 4, 8, 16, 32],
+        "depth": common.up_to(2 * shape.k, (32, 64, 128, 256, 384, 512, 1024, 2048)),
     }
 
 
@@ -27,7 +27,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     c = choice
     width = c["vectors"] * c["lanes"]
     rules = [
-        (common.spills(c["rows"], c["vectors"]), "more sums than registers"),
+        (cpu_tiles.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         (c["block_m"] < c["rows"], "a tile beyond its block"),
         (width >= shape.n + c["lanes"], "columns beyond the output"),
         (c["panels"] > 1 and c["panels"] * width >= 2 * shape.n, "panels beyond the output"),
@@ -38,25 +38,34 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
-    rows, vectors, lanes = common.cpu_tile(shape.m, shape.n)
-    depth = min(512, max(candidates(shape)["depth"]))
+    options = candidates(shape)
+    rows, vectors, lanes = cpu_tiles.tile(shape.m, shape.n)
+    width = vectors * lanes
+    blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
+    panels = [p for p in options["panels"] if p <= common.ceil_div(shape.n, width)]
+    # A panel is packed for each block anew, and rows come from far away for each group of panels.
+    block_m, together = cpu_tiles.tasks(
+        target, blocks, panels, (shape.m, shape.n), width,
+        lambda high, wide: 8 / high + 4 / wide + 1e-4 * wide,
+    )  # fmt: skip
     return {
         "rows": rows,
         "vectors": vectors,
         "lanes": lanes,
-        "block_m": max(b for b in candidates(shape)["block_m"] if b <= max(512, rows)),
-        "panels": 2 if shape.n >= 4 * vectors * lanes else 1,
-        "depth": depth,
+        "block_m": block_m,
+        "panels": together,
+        "depth": max(d for d in options["depth"] if d <= max(384, min(options["depth"]))),
     }
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     extents = {"m": shape.m, "n": shape.n, "k": shape.k, "lda": shape.k, "ldc": shape.n}
+    nothing_follows = {"bias": 0, "residual": 0, "affine": 0, "relu": 0, "most_runs": 1}
     return SourceKernel(
         "gemm_nn",
-        common.text("tile.h", "gemm_nn.c"),
-        defines=common.defines(**extents, bias=0, residual=0, affine=0, relu=0, **choice),
+        common.text("tile.h", "panel.h", "strip.h", "gemm_nn.c"),
+        defines=common.defines(**extents, **nothing_follows, **choice),
         args=shape.arguments(),
         reference=shape.reference(),
         language="c",

@@ -13,6 +13,7 @@ from autotune.ir.stmt import Buffer
 from autotune.ir.visitor import Rewriter
 from autotune.lowering.extents import Extent, as_extent, as_form, expr_of, times
 from autotune.lowering.plan import Plan, StagePlan
+from autotune.lowering.storage_order import neighbours
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation, Tensor
 from autotune.utils.math import product
@@ -44,6 +45,7 @@ class Homes:
         self.stage_of = stage_of
         self.gpu = plan.gpu
         self._homes: dict[tuple[Stage, int], Home] = {}
+        self._neighbours = neighbours(plan, simplifier, stage_of)
         for (stage, i), buffer in given.items():
             _check_size(buffer)
             strides = self._strides_of(stage.op.outputs[i])
@@ -65,8 +67,9 @@ class Homes:
             buffer = Buffer(tensor.name, shape, tensor.dtype, "global")
             _check_size(buffer)
             return Home(buffer, None, _aligned_strides(self.simplifier, extents, {}))
-        strides = _aligned_strides(self.simplifier, extents, plan.stage.alignments)
-        size = expr_of(self.simplifier, _span(self.simplifier, extents, strides))
+        order = self._order(plan)
+        strides = _aligned_strides(self.simplifier, extents, plan.stage.alignments, order)
+        size = expr_of(self.simplifier, _span(self.simplifier, extents, strides, order))
         if not isinstance(size, int) and self.gpu:
             raise LoweringError(
                 f"{tensor.name}: {size} elements of it are needed at a time inside a kernel; "
@@ -76,6 +79,12 @@ class Homes:
         buffer = Buffer(tensor.name, (size,), tensor.dtype, plan.scope)
         _check_size(buffer)
         return Home(buffer, tuple(region.low for region in plan.regions), strides)
+
+    def _order(self, plan: StagePlan) -> list[int]:
+        """Return the dimensions of a buffer, that of neighbours last."""
+        near = self._neighbours.get(plan.stage)
+        order = [i for i in range(len(plan.regions)) if i != near]
+        return order if near is None else [*order, near]
 
     def of(self, tensor: Tensor) -> Home:
         """Return where a tensor lives."""
@@ -138,29 +147,40 @@ class ReadsToLoads(Rewriter):
 
 
 def _aligned_strides(
-    simplifier: Simplifier, shape: Sequence[Extent], align: Mapping[int, tuple[int, int]]
+    simplifier: Simplifier,
+    shape: Sequence[Extent],
+    align: Mapping[int, tuple[int, int]],
+    order: Sequence[int] | None = None,
 ) -> tuple[Extent, ...]:
-    """Return row-major strides, padded so that ``stride % factor == offset`` where asked."""
-    strides: list[Extent] = []
+    """Return strides, padded so that ``stride % factor == offset`` where asked.
+
+    ``order`` lists the dimensions, the slowest first; by default the last is the fastest.
+    """
+    strides: list[Extent] = [1] * len(shape)
     step: Extent = 1
-    for axis in reversed(range(len(shape))):
+    for axis in reversed(range(len(shape)) if order is None else order):
         if axis in align and isinstance(step, int):
             factor, offset = align[axis]
             step += (offset - step) % factor
-        strides.append(step)
+        strides[axis] = step
         extent = shape[axis]
         if isinstance(step, int) and isinstance(extent, int):
             step *= extent
         else:
             step = as_extent(times(simplifier, as_form(step), extent))
-    return tuple(reversed(strides))
+    return tuple(strides)
 
 
-def _span(simplifier: Simplifier, shape: Sequence[Extent], strides: Sequence[Extent]) -> Extent:
+def _span(
+    simplifier: Simplifier,
+    shape: Sequence[Extent],
+    strides: Sequence[Extent],
+    order: Sequence[int],
+) -> Extent:
     """Return how many elements a buffer spans."""
     if not shape:
         return 1
-    first, stride = shape[0], strides[0]
+    first, stride = shape[order[0]], strides[order[0]]
     if isinstance(first, int) and isinstance(stride, int):
         return first * stride
     return as_extent(times(simplifier, as_form(first), stride))

@@ -1,5 +1,5 @@
 // Convolution, NCHW, float32, as a matrix product of the filters with the unfolded input. A task
-// owns BLOCK_M output channels and PANELS panels of WIDTH output pixels of one image; it unfolds
+// owns BLOCK output channels and PANELS panels of WIDTH output pixels of one image; it unfolds
 // CHANNELS input channels of its panels at a time, which then stay in cache for all its filters.
 // Where TAIL pixels of an image are left over by whole panels, they are not worth one of their own:
 // each is a scalar product for each filter.
@@ -117,7 +117,7 @@ static void task(
     int m0, Span span, const float* restrict image, const float* restrict weight,
     const Rest rest, float* restrict out) {
   Scratch* const unfolded = &scratch;
-  const int rows = SMALLER(BLOCK_M, CO - m0);
+  const int rows = SMALLER(BLOCK, CO - m0);
   for (int c0 = 0; c0 < CI; c0 += CHANNELS) {
     const int channels = SMALLER(CHANNELS, CI - c0), last = c0 + CHANNELS >= CI;
     unfold(unfolded, image + (size_t)c0 * IH * IW, channels, span);
@@ -127,10 +127,11 @@ static void task(
       float* to = out + (size_t)(m0 + m) * PIXELS;
       for (int p = 0; p < span.panels; ++p) {
         const int pixel = span.first + p * WIDTH;
+        const Columns columns = first_columns(PANELLED - pixel);
         strip(
             some, channels * TAPS, filters, unfolded->panels + (size_t)p * DEPTH * WIDTH,
-            to + pixel, SMALLER(WIDTH, PANELLED - pixel), c0 == 0, last,
-            rest_at(rest, m0 + m, pixel));
+            to + pixel, &columns, c0 == 0, last, rest_at(rest, m0 + m, pixel),
+            p + 1 == span.panels);
       }
       if (span.tail)
         dots(some, channels * TAPS, filters, unfolded->tail, to + PANELLED, c0 == 0, last,
@@ -146,7 +147,7 @@ void conv2d_nchw(
     float* restrict out) {
 #pragma omp parallel for collapse(3) schedule(dynamic)
   for (int n = 0; n < BATCH; ++n)
-    for (int m = 0; m < CO; m += BLOCK_M)
+    for (int m = 0; m < CO; m += BLOCK)
       for (int p = 0; p < PANELLED; p += PANELS * WIDTH) {
         const int left = (PANELLED - p + WIDTH - 1) / WIDTH;
         const Span span = {p, SMALLER(PANELS, left), left <= PANELS ? TAIL : 0};

@@ -1,11 +1,19 @@
-// The register tile that the matrix-like CPU kernels share: rows x (VECTORS * LANES) sums, fed by
-// `depth` elements of each row of a (LDA apart) and by a packed panel of b.
+// The register tile that the matrix-like CPU kernels share: rows x (VECTORS * LANES) sums. A step
+// adds to them the products of an element of each row of a (LDA apart) and of WIDTH neighbours of b.
 #include <stdlib.h>
 #include <string.h>
 
 #define WIDTH (VECTORS * LANES)
+// Rows of a task: as many whole tiles as cover BLOCK_M.
+#define BLOCK ((BLOCK_M + ROWS - 1) / ROWS * ROWS)
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define INLINED static inline __attribute__((always_inline))
+
+// Tuned for some CPUs, GCC 12 loads an operand again for each product that it is in.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#pragma GCC target("tune=generic")
+#endif
 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -16,76 +24,97 @@ typedef struct {
   const float *bias, *residual, *scale, *shift;
 } Rest;
 
-static inline __attribute__((always_inline)) Rest rest_at(Rest all, size_t row, size_t column) {
+// Which of the WIDTH columns of a tile exist: runs of neighbours, and where they lie in a row of c.
+typedef struct {
+  int from, count, to;
+} Run;
+typedef struct {
+  int runs, is_whole;
+  Run run[MOST_RUNS];
+} Columns;
+
+INLINED Rest rest_at(Rest all, size_t row, size_t column) {
   if (BIAS) all.bias += row;
   if (RESIDUAL) all.residual += row * LDC + column;
   if (AFFINE) all.scale += row, all.shift += row;
   return all;
 }
 
-static inline __attribute__((always_inline)) void finish(
-    vec* sum, Rest rest, int row, const vec* residual) {
+INLINED void finish(vec* sum, Rest rest, int row, const vec* residual) {
   if (BIAS) *sum += rest.bias[row];
   if (RESIDUAL) *sum += *residual;
   if (AFFINE) *sum = *sum * rest.scale[row] + rest.shift[row];
   if (RELU) *sum = (vec)((bits)*sum & ~(*sum < 0.0f));
 }
 
-// Adds to c, or writes it when this is the first part of the reduction; on the last part the rest
-// follows. Only `columns` of the WIDTH columns exist.
-static inline __attribute__((always_inline)) void tile(
-    const int rows, const int depth, const float* restrict a, const float* restrict b,
-    float* restrict c, const int columns, const int first, const int last, const Rest rest) {
-  vec sum[ROWS][VECTORS];
+// What neighbouring steps have in common is loaded again: kept, it would push sums out of registers.
+INLINED void step(
+    vec sum[ROWS][VECTORS], const int rows, const float* restrict a, const float* restrict b) {
+  __asm__ volatile("" ::: "memory");
+  vec right[VECTORS];
+#pragma GCC unroll 8
+  for (int v = 0; v < VECTORS; ++v) right[v] = *(const vec*)(b + v * LANES);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) sum[i][v] = (vec){0};
-  for (int k = 0; k < depth; ++k) {
-    vec right[VECTORS];
-#pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) right[v] = *(const vec*)(b + k * WIDTH + v * LANES);
+    for (int v = 0; v < VECTORS; ++v) sum[i][v] += right[v] * a[(size_t)i * LDA];
+}
+
+// Fetches the line of cache around a column of the `rows` rows of a below a tile.
+INLINED void fetch(const int rows, const float* a) {
 #pragma GCC unroll 16
-    for (int i = 0; i < rows; ++i)
-#pragma GCC unroll 8
-      for (int v = 0; v < VECTORS; ++v) sum[i][v] += right[v] * a[(size_t)i * LDA + k];
-  }
+  for (int i = 0; i < rows; ++i) __builtin_prefetch(a + (size_t)(rows + i) * LDA);
+}
+
+// Fetches what a tile will be added to, or written over, while it is computed.
+INLINED void fetch_result(const int rows, const float* c, const Columns* columns) {
+  const int end = WIDTH - 1;
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
-    float* restrict to = c + (size_t)i * LDC;
-    float part[WIDTH];
-    // A copy of a size that the compiler knows stays in registers.
-    const int whole = columns == WIDTH;
-    if (!first && !whole) memcpy(part, to, columns * sizeof(float));
-    float other[WIDTH];
-    const float* residual = RESIDUAL ? rest.residual + (size_t)i * LDC : other;
-    if (RESIDUAL && last && !whole) {
-      memcpy(other, residual, columns * sizeof(float));
-      residual = other;
-    }
-#pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) {
-      const vec* before = (const vec*)((whole ? to : part) + v * LANES);
-      if (!first) sum[i][v] += *before;
-      if (last) finish(&sum[i][v], rest, i, (const vec*)(residual + v * LANES));
-      *(vec*)((whole ? to : part) + v * LANES) = sum[i][v];
-    }
-    if (!whole) memcpy(to, part, columns * sizeof(float));
+    const float* to = c + (size_t)i * LDC + columns->run[0].to;
+    for (int j = 0; j < WIDTH; j += 16) __builtin_prefetch(to + j, 1);
+    __builtin_prefetch(to + end, 1);
   }
 }
 
-// Runs the tile over `rows` rows: whole tiles first, then what is left in ever smaller ones.
-static inline void strip(
-    int rows, int depth, const float* restrict a, const float* restrict b, float* restrict c,
-    int columns, int first, int last, Rest rest) {
-  int i = 0;
-#define TILES(height)                                                                           \
-  for (; height <= ROWS && i + height <= rows; i += height)                                     \
-    tile(height, depth, a + (size_t)i * LDA, b, c + (size_t)i * LDC, columns, first, last,      \
-         rest_at(rest, i, 0))
-  TILES(ROWS);
-  TILES(4);
-  TILES(2);
-  TILES(1);
-#undef TILES
+// Copies the columns that exist of a row of c, or to it.
+static inline void take(float* restrict part, const float* restrict row, const Columns* columns) {
+  for (int r = 0; r < columns->runs; ++r) {
+    const Run run = columns->run[r];
+    for (int j = 0; j < run.count; ++j) part[run.from + j] = row[run.to + j];
+  }
+}
+
+static inline void give(float* restrict row, const float* restrict part, const Columns* columns) {
+  for (int r = 0; r < columns->runs; ++r) {
+    const Run run = columns->run[r];
+    for (int j = 0; j < run.count; ++j) row[run.to + j] = part[run.from + j];
+  }
+}
+
+// Adds a tile to c, or writes it when these are the first sums; after the last the rest follows.
+INLINED void put(
+    vec sum[ROWS][VECTORS], const int rows, float* restrict c, const Columns* columns,
+    const int first, const int last, const Rest rest) {
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) {
+    float* restrict row = c + (size_t)i * LDC;
+    float part[WIDTH], other[WIDTH];
+    const int whole = columns->is_whole;
+    float* restrict to = whole ? row + columns->run[0].to : part;
+    if (!first && !whole) take(part, row, columns);
+    const float* residual = other;
+    if (RESIDUAL && last) {
+      residual = rest.residual + (size_t)i * LDC;
+      if (whole) residual += columns->run[0].to;
+      else take(other, residual, columns), residual = other;
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) {
+      if (!first) sum[i][v] += *(const vec*)(to + v * LANES);
+      if (last) finish(&sum[i][v], rest, i, (const vec*)(residual + v * LANES));
+      *(vec*)(to + v * LANES) = sum[i][v];
+    }
+    if (!whole) give(row, part, columns);
+  }
 }

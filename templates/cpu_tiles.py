@@ -1,0 +1,108 @@
+"""What the matrix-like CPU templates share: tiles that fit registers, tasks that fit cores."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+from autotune import Target
+
+from . import common
+
+# Rows of sums that a tile may have; 8 and more are for machines of 32 registers.
+ROWS = (1, 2, 3, 4, 6, 8, 9, 12, 14)
+VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
+# Multiply-adds, and loads, of vectors that a core begins in a cycle; cycles until a sum is there.
+_EACH_CYCLE, _LATENCY = 2, 4
+# What a column that is computed by itself takes, as a part of a tile.
+_OF_TAIL = 0.15
+
+
+def spills(rows: int, vectors: int, lanes: int) -> bool:
+    """Return whether sums, a panel row and a broadcast need more registers than there are."""
+    wide = vector_floats()
+    parts = 1 + (lanes >= 2 * wide) + 2 * (lanes >= 4 * wide)
+    return (rows + 1) * vectors * parts + 1 > vector_registers()
+
+
+@cache
+def vector_floats() -> int:
+    """Return the floats of a vector register of this machine: 16, 8 or 4."""
+    if _has_avx512():
+        return 16
+    return 8 if _is_x86() else 4
+
+
+@cache
+def vector_registers() -> int:
+    """Return how many vector registers this machine names."""
+    return 16 if _is_x86() and not _has_avx512() else 32
+
+
+def _is_x86() -> bool:
+    return platform.machine() in ("x86_64", "AMD64")
+
+
+@cache
+def _has_avx512() -> bool:
+    cpuinfo = Path("/proc/cpuinfo")
+    return cpuinfo.exists() and "avx512f" in cpuinfo.read_text("utf-8", "replace")
+
+
+def tile(rows: int, columns: int, tails: bool = False) -> tuple[int, int, int]:
+    """Return rows, vectors and lanes of the tile that covers a matrix in the fewest cycles.
+
+    A step of a tile takes as long as its multiply-adds or its loads, whichever are more, and at
+    least until the sums of the step before are there. With ``tails`` a few columns that are left
+    over by whole tiles cost a part of a tile only (see `tail_of`).
+    """
+
+    def cycles(choice: tuple[int, int, int]) -> float:
+        high, vectors, lanes = choice
+        loads = (high + vectors) / _EACH_CYCLE
+        step = max(high * vectors / _EACH_CYCLE, loads, _LATENCY) + 0.05 * loads + 0.25
+        left = tail_of(columns, vectors * lanes, lanes) if tails else 0
+        across = common.ceil_div(columns - left, vectors * lanes) + _OF_TAIL * left
+        return step * common.ceil_div(rows, high) * across
+
+    wide = vector_floats()
+    lanes = [n for n in LANES if n <= wide]
+    choices = product([r for r in ROWS if r <= rows], VECTORS, lanes)
+    return min((each for each in choices if not spills(*each)), key=cycles)
+
+
+def tail_of(columns: int, width: int, lanes: int) -> int:
+    """Return how many columns left over by whole panels are better computed one by one."""
+    left = columns % width
+    return left if columns > width and 2 * left <= lanes else 0
+
+
+def tasks(
+    target: Target, blocks: Sequence[int], panels: Iterable[int], extents: tuple[int, int],
+    width: int, copying: Callable[[int, int], float],
+) -> tuple[int, int]:  # fmt: skip
+    """Return the block of rows and the panels of a task that keep all cores of a target busy.
+
+    Args:
+        target: the CPU.
+        blocks: rows that a task may have.
+        panels: how many panels of columns it may have.
+        extents: rows and columns of the whole.
+        width: columns of a panel.
+        copying: of the rows and columns of a task, what it takes besides its sums, as a part of
+            these.
+    """
+    cores = max(target.limits.sm_count, 1)
+    rows, columns = extents
+
+    def time(choice: tuple[int, int]) -> float:
+        high, wide = min(choice[0], rows), min(choice[1] * width, columns)
+        whole = (rows // high) * (columns // wide)  # the others are smaller, and fill up
+        each = rows * columns / (high * wide)
+        turns = max(common.ceil_div(whole, cores), each / cores)
+        return turns * cores / each * (1 + copying(high, wide))
+
+    return min(product(blocks, panels), key=lambda choice: (time(choice), -choice[0], choice[1]))

@@ -1,0 +1,18 @@
+// The sums of a tile over a packed panel of b: WIDTH columns, `depth` rows one after another.
+// Elements of a in a line of cache.
+#define NEAR 16
+
+// Where `ahead` is set, what the tile below will need of a is fetched meanwhile.
+INLINED void sum_up(
+    vec sum[ROWS][VECTORS], const int rows, int depth, const float* restrict a,
+    const float* restrict b, int ahead) {
+  for (int near = 0; near < depth; near += NEAR) {
+    if (ahead) fetch(rows, a + near);
+    const int end = SMALLER(near + NEAR, depth);
+    for (int k = near; k < end; ++k) step(sum, rows, a + k, b + (size_t)k * WIDTH);
+  }
+}
+
+static inline Columns first_columns(int count) {
+  return (Columns){1, count >= WIDTH, {{0, SMALLER(count, WIDTH), 0}}};
+}

@@ -1,0 +1,77 @@
+"""The C templates: lines that are not unfolded, tiles that fit registers, tasks for all cores."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from autotune.templates import conv2d_cpu, cpu_tiles, gemm_cpu
+from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates.gemm_shape import Gemm
+
+from autotune import Target
+from autotune.driver import build
+from autotune.target import Limits
+
+
+def run_over_nan(shape, family, choice, target="llvm"):
+    """Run a kernel on outputs of NaN, and compare with the reference."""
+    kernel = family.kernel(shape, choice)
+    with Target(target):
+        module = build(kernel, name="f")
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(a.shape).astype("float32") for a in kernel.args]
+    wanted = kernel.reference(*arrays[:-1])
+    arrays[-1][:] = np.nan
+    module(*arrays)
+    np.testing.assert_allclose(arrays[-1], wanted, rtol=1e-4, atol=1e-4)
+
+
+# (h, w, kernel, stride, padding): odd sizes, strides beyond the filter, padding on two sides.
+WINDOWS = [
+    (9, 11, (3, 3), (1, 1), (1, 1)),
+    (10, 7, (3, 3), (2, 2), (1, 1)),
+    (13, 12, (7, 7), (2, 2), (3, 3)),
+    (8, 9, (1, 1), (2, 2), (0, 0)),
+    (7, 20, (1, 3), (1, 2), (0, 1)),
+    (9, 30, (5, 2), (3, 1), (2, 0)),
+]
+
+
+@pytest.mark.parametrize(("h", "w", "taps", "stride", "padding"), WINDOWS)
+def test_lines_that_are_not_unfolded_give_the_right_sums(h, w, taps, stride, padding):
+    shape = Conv2d(2, h, w, 7, 5, *taps, stride, padding, True, True, True, True)
+    tile = {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 4, "panels": 1, "tail": 0}
+    for lines, channels in ((1, 2), (3, 8)):
+        run_over_nan(shape, conv2d_cpu, {**tile, "lines": lines, "channels": channels})
+
+
+def test_blocks_that_whole_tiles_do_not_fill_are_covered_once():
+    for rows, block_m in ((6, 16), (3, 4), (4, 64)):
+        choice = {"rows": rows, "vectors": 2, "lanes": 4, "block_m": block_m, "panels": 2}
+        run_over_nan(Gemm(37, 29, 50), gemm_cpu, {**choice, "depth": 32})
+
+
+def test_a_tile_fits_the_registers_of_the_machine(monkeypatch):
+    for floats, registers in ((8, 16), (16, 32), (4, 32)):
+        monkeypatch.setattr(cpu_tiles, "vector_floats", lambda n=floats: n)
+        monkeypatch.setattr(cpu_tiles, "vector_registers", lambda n=registers: n)
+        for rows, columns in ((512, 49), (64, 3136), (1, 1), (16, 4096), (3, 5)):
+            high, vectors, lanes = cpu_tiles.tile(rows, columns, tails=True)
+            assert lanes <= floats
+            assert high <= rows
+            assert (high + 1) * vectors + 1 <= registers
+        assert cpu_tiles.spills(14, 4, floats)
+        assert cpu_tiles.spills(6, 4, floats) == (registers < 32)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 16])
+def test_untuned_tasks_keep_all_cores_busy(cores):
+    target = SimpleNamespace(limits=Limits(sm_count=cores))
+    for ci, size, co, taps in ((512, 7, 512, 3), (64, 56, 64, 3), (3, 224, 64, 7)):
+        shape = Conv2d(1, size, size, co, ci, taps, taps, (1, 1), (taps // 2,) * 2, True, True)
+        choice = conv2d_cpu.default_choice(shape, target)
+        assert conv2d_cpu.violation(shape, choice, target) is None
+        assert all(value in conv2d_cpu.candidates(shape)[name] for name, value in choice.items())
+        width = choice["panels"] * choice["vectors"] * choice["lanes"]
+        columns = shape.oh / choice["lines"] if choice["lines"] else shape.oh * shape.ow / width
+        assert -(-co // choice["block_m"]) * -(-columns // 1) >= cores
