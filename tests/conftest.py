@@ -14,6 +14,9 @@ def pytest_addoption(parser):
     parser.addoption(
         "--kills", type=int, default=8, help="processes that the kill campaign kills (8)"
     )
+    parser.addoption(
+        "--events", type=int, default=40, help="random events in the life of a fleet (40)"
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

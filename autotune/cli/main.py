@@ -22,6 +22,7 @@ COMMANDS = {
         "autotune.cli.exchange:export",
         "Write the trials of a log for other tuners, or its kernels for C, C++ and Python.",
     ),
+    "fleet": ("autotune.cli.fleet:fleet", "Show the workers of a fleet."),
     "hub": ("autotune.cli.hub:hub", "List, fetch and make packs of tuned records."),
     "import": (
         "autotune.cli.exchange:import_",
@@ -43,6 +44,10 @@ COMMANDS = {
     "verify": (
         "autotune.cli.verify:verify",
         "Build, check and time the best records of a log again.",
+    ),
+    "worker": (
+        "autotune.cli.fleet:worker",
+        "Compile and measure on this host for a fleet.",
     ),
 }
 

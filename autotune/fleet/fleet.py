@@ -37,6 +37,8 @@ class Fleet(Mapping[str, object]):
         lease_s: seconds after which a silent worker is given up; at least twice Dask's interval of
             heartbeats, which grows with the number of workers from 0.5 to 5 s.
         timeout_s: seconds to find the scheduler.
+        security: a `distributed.Security` with the files of TLS, where Dask's own configuration
+            does not name them.
         install: False leaves workers alone that have no agent.
 
     Raises:
@@ -60,6 +62,7 @@ class Fleet(Mapping[str, object]):
         patience_s: float = 60.0,
         lease_s: float = 15.0,
         timeout_s: float = 10.0,
+        security: Any = None,
         install: bool = True,
     ) -> None:
         check = Check(MeasureError, "Fleet")
@@ -68,7 +71,7 @@ class Fleet(Mapping[str, object]):
         check.seconds("lease_s", lease_s)
         check.seconds("timeout_s", timeout_s)
         self._options = dict(build or {}), dict(run or {})
-        self._link = Link(where, timeout_s)
+        self._link = Link(where, timeout_s, security)
         self._queue = FleetQueue(patience_s)
         sender = Sender(secrets.token_hex(8), float(weight))
         give = self._install if install else None

@@ -41,12 +41,13 @@ class Link:
     Args:
         where: address of a scheduler, a `distributed.Client`, or a cluster (`LocalCluster`, ...).
         timeout_s: seconds to find the scheduler.
+        security: TLS, a `distributed.Security`; by default what Dask's configuration says.
 
     Raises:
         FleetError: there is none.
     """
 
-    def __init__(self, where: Any, timeout_s: float = 10.0) -> None:
+    def __init__(self, where: Any, timeout_s: float = 10.0, security: Any = None) -> None:
         package = distributed()
         self._owned = not isinstance(where, package.Client)
         self._client = where
@@ -57,13 +58,15 @@ class Link:
                     "Fleet: expected the address of a scheduler such as 'tcp://host:8786', a "
                     f"distributed.Client or a cluster, got {where!r}"
                 )
-            self._client = self._connected(package, where, address, timeout_s)
+            self._client = self._connected(package, where, address, timeout_s, security)
         self.address = str(self._client.scheduler.address)
 
     @staticmethod
-    def _connected(package: Any, where: Any, address: str, timeout_s: float) -> Any:
+    def _connected(package: Any, where: Any, address: str, timeout_s: float, security: Any) -> Any:
         try:
-            return package.Client(where, timeout=timeout_s, set_as_default=False)
+            return package.Client(
+                where, timeout=timeout_s, set_as_default=False, security=security
+            )
         except (OSError, ValueError, RuntimeError, asyncio.TimeoutError) as error:
             raise FleetError(
                 f"no scheduler answers at {address}: {type(error).__name__}: {error}; start one "

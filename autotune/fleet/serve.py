@@ -7,15 +7,23 @@ where a fleet gives agents to workers that somebody else started.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import signal
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from distributed import Worker, WorkerPlugin
+from distributed import Security, Worker, WorkerPlugin
 
+from autotune.errors import FleetError
 from autotune.fleet.agent import Agent
 from autotune.fleet.link import HANDLER, PLUGIN
+
+logger = logging.getLogger("autotvm")
+
+# Pauses before the scheduler is looked for again.
+_FIRST_S, _MOST_S = 0.2, 10.0
 
 
 class AgentPlugin(WorkerPlugin):
@@ -38,7 +46,10 @@ class AgentPlugin(WorkerPlugin):
             return
         name = f"{socket.gethostname()}-{os.getpid()}"
         number = worker.state.nthreads if self._number is None else self._number
-        make = lambda: Agent(name, self._devices, number)  # noqa: E731
+
+        def make() -> Agent:
+            return Agent(name, self._devices, number)
+
         self._agent = await asyncio.get_running_loop().run_in_executor(None, make)
         worker.handlers[HANDLER] = handler(self._agent)
 
@@ -50,6 +61,19 @@ class AgentPlugin(WorkerPlugin):
             await asyncio.get_running_loop().run_in_executor(None, agent.close)
 
 
+class _Lent(WorkerPlugin):
+    """Lets a worker of Dask use an agent that outlives it."""
+
+    name = f"{PLUGIN}-lent"
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def setup(self, worker: Worker) -> None:
+        """Called by Dask in the worker."""
+        worker.handlers[HANDLER] = handler(self._agent)
+
+
 def handler(agent: Agent) -> Callable[..., Any]:
     """Return what Dask calls with each message to an agent."""
 
@@ -57,3 +81,91 @@ def handler(agent: Agent) -> Callable[..., Any]:
         return await asyncio.wrap_future(agent.answer(message))
 
     return autotune_fleet
+
+
+def security_of(ca: str | None, cert: str | None, key: str | None) -> Security | None:
+    """Return Dask's TLS settings with these files; None leaves it to Dask's configuration.
+
+    Raises:
+        FleetError: some of the files are named and others are not.
+    """
+    given = (ca, cert, key)
+    if not any(given):
+        return None
+    if not all(given):
+        raise FleetError("TLS needs three files: --tls-ca-file, --tls-cert and --tls-key")
+    files = {f"tls_{role}_{what}": path for role in ("worker", "client")
+             for what, path in (("cert", cert), ("key", key))}  # fmt: skip
+    made: Security = Security(  # type: ignore[no-untyped-call]
+        require_encryption=True, tls_ca_file=ca, **files
+    )
+    return made
+
+
+def serve(
+    scheduler: str,
+    agent: Agent,
+    *,
+    security: Security | None = None,
+    host: str | None = None,
+    ready: Callable[[str], object] = lambda address: None,
+) -> None:
+    """Let an agent work for a scheduler until the process is told to end (SIGTERM, SIGINT).
+
+    When the scheduler goes, or the connection to it breaks, it is looked for again, for ever. What
+    the agent has (processes, files) stays meanwhile.
+
+    Args:
+        scheduler: its address.
+        agent: is closed at the end.
+        security: TLS.
+        host: name or address by which others reach this host; by default found out.
+        ready: called with the worker's address each time it has joined.
+    """
+    try:
+        asyncio.run(_serve(scheduler, agent, security, host, ready))
+    finally:
+        agent.close()
+
+
+async def _serve(
+    scheduler: str,
+    agent: Agent,
+    security: Security | None,
+    host: str | None,
+    ready: Callable[[str], object],
+) -> None:
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, over.set)
+    pause_s = _FIRST_S
+    while not over.is_set():
+        try:
+            async with Worker(
+                scheduler,
+                nthreads=1,
+                name=f"{agent.facts.name}-{os.urandom(3).hex()}",
+                memory_limit=0,
+                plugins=(_Lent(agent),),
+                security=security,
+                host=host,
+                dashboard=False,
+                silence_logs=logging.WARNING,
+            ) as worker:
+                pause_s = _FIRST_S
+                ready(worker.address)
+                await _first(worker.finished(), over.wait())
+        except (OSError, asyncio.TimeoutError, RuntimeError) as error:
+            logger.warning("no scheduler at %s: %s; trying again", scheduler, error)
+        if not over.is_set():
+            await _first(asyncio.sleep(pause_s), over.wait())
+            pause_s = min(2 * pause_s, _MOST_S)
+
+
+async def _first(*works: Any) -> None:
+    """Wait until one of these is done; give up the others."""
+    tasks = [asyncio.ensure_future(one) for one in works]
+    _, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for one in others:
+        one.cancel()

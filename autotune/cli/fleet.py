@@ -1,0 +1,137 @@
+"""``autotune worker`` and ``autotune fleet``: the hosts of a fleet."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from autotune.cli.tables import Table, as_json, say
+from autotune.errors import FleetError
+
+SCHEDULER = click.option(
+    "--scheduler",
+    required=True,
+    envvar="AUTOTUNE_SCHEDULER",
+    help="Address of Dask's scheduler, such as tls://host:8786. [env: AUTOTUNE_SCHEDULER]",
+)
+_TLS = (
+    click.option("--tls-ca-file", "ca", help="Certificate of who signs all others (PEM)."),
+    click.option("--tls-cert", "cert", help="Certificate of this process (PEM)."),
+    click.option("--tls-key", "key", help="Key of this process (PEM)."),
+)
+
+
+def tls(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of TLS."""
+    for option in reversed(_TLS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@SCHEDULER
+@click.option("--name", help="By which people know it. [default: host and process]")
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    help="A device it measures on: cuda:0, cpu; none for a worker that only compiles. May be "
+    "given again. [default: all GPUs, or without any the CPU]",
+)
+@click.option(
+    "--builders", type=click.IntRange(0), help="Compilations at a time. [default: one a core]"
+)
+@click.option("--host", help="Name or address by which others reach this host.")
+@tls
+@click.option(
+    "--insecure", is_flag=True, help="Join a scheduler on another host without TLS, all the same."
+)
+def worker(
+    scheduler: str,
+    name: str | None,
+    devices: tuple[str, ...],
+    builders: int | None,
+    host: str | None,
+    ca: str | None,
+    cert: str | None,
+    key: str | None,
+    insecure: bool,
+) -> None:
+    """Compile and measure on this host for whoever uses the scheduler.
+
+    Each device is owned by one process, builders run beside. A worker runs native code that it is
+    sent, as the user who started it: let only those reach it whom you would give that user's
+    shell. Between hosts it asks for TLS. It stays until SIGTERM or Ctrl-C, and looks for the
+    scheduler again when that goes away.
+    """
+    from autotune.fleet.agent import Agent
+    from autotune.fleet.link import distributed
+
+    distributed()
+    from autotune.fleet.serve import security_of, serve
+
+    if not insecure and not (scheduler.startswith("tls://") or is_loopback(scheduler)):
+        raise FleetError(
+            f"{scheduler} is on another host and not encrypted: whoever can reach it could run "
+            "code here. Use TLS (tls://..., --tls-ca-file, --tls-cert, --tls-key), or say "
+            "--insecure where the network itself keeps others out"
+        )
+    security = security_of(ca, cert, key)
+    chosen = None if not devices else [] if devices == ("none",) else list(devices)
+    agent = Agent(name or f"{socket.gethostname()}-{os.getpid()}", chosen, builders)
+    facts = agent.facts
+    shown = ", ".join(f"{one.key} {one.name}" for one in facts.devices) or "no device"
+    say(f"{facts.name}: {shown}; {facts.builders} builders")
+    serve(
+        scheduler,
+        agent,
+        security=security,
+        host=host,
+        ready=lambda address: say(f"{facts.name}: joined {scheduler} as {address}"),
+    )
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether an address is of this host and reached by nobody else."""
+    host = address.rpartition("://")[2].rpartition(":")[0].strip("[]")
+    if host == "localhost" or address.startswith("inproc://"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@click.group()
+def fleet() -> None:
+    """Look at a fleet of workers."""
+
+
+@fleet.command()
+@SCHEDULER
+@tls
+@click.option("--json", "json_", is_flag=True, help="Print JSON.")
+def status(scheduler: str, ca: str | None, cert: str | None, key: str | None, json_: bool) -> None:
+    """Show who is there: devices and builders, what waits for them, and what they did."""
+    from autotune.fleet import Fleet
+    from autotune.fleet.link import distributed
+
+    distributed()
+    from autotune.fleet.serve import security_of
+
+    with Fleet(scheduler, security=security_of(ca, cert, key), install=False) as here:
+        rows = here.status()
+    if json_:
+        click.echo(as_json(rows))
+        return
+    heads = ["worker", "place", "device", "arch", "driver", "toolkit", "queue", "done", "failed"]
+    cells = [[str(row[head]) for head in heads] + [f"{row['rate']:.2f}"] for row in rows]
+    if not cells:
+        say(f"no worker at {scheduler}; start one: autotune worker --scheduler {scheduler}")
+        return
+    say(Table([*heads, "per second"], cells, right=(6, 7, 8, 9)))

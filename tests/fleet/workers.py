@@ -1,0 +1,88 @@
+"""Workers of a fleet in processes of their own, to be killed, stopped, cut off and replaced."""
+
+import os
+import signal
+
+from tests.forked import Script
+
+# What forked workers need not import again.
+IMPORTED = ["distributed", "autotune.fleet.serve", "tests.fleet.doubles"]
+
+# SIGUSR1 closes all its connections, as a network does that breaks.
+SCRIPT = """
+    import os, signal, socket, sys
+    import dask
+    from autotune.fleet.agent import Agent
+    from autotune.fleet.serve import serve
+
+    scheduler, name, kind = sys.argv[1:4]
+    dask.config.set({"distributed.worker.daemon": False})
+    if kind != "real":
+        from tests.fleet.doubles import stand_in
+        stand_in(lies=kind == "liar")
+
+    def cut(*_):
+        for fd in os.listdir("/proc/self/fd"):
+            try:
+                with socket.socket(fileno=os.dup(int(fd))) as one:
+                    if one.family in (socket.AF_INET, socket.AF_INET6):
+                        one.getpeername()
+                        one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    signal.signal(signal.SIGUSR1, cut)
+    agent = Agent(name, ["cpu"], 1)
+    serve(scheduler, agent, ready=lambda address: print(address, flush=True))
+"""
+
+
+class Worker:
+    """One worker.
+
+    Args:
+        scheduler: its address.
+        name: of the worker.
+        kind: "quick" stands in for compilers and devices, "liar" says that all fails, "real" uses
+            the host's.
+    """
+
+    def __init__(self, scheduler, name, kind="quick"):
+        self.name = name
+        self.stopped = False
+        self.script = Script(SCRIPT, scheduler, name, kind)
+
+    @property
+    def lives(self):
+        return self.script.poll() is None
+
+    def signal(self, number):
+        if self.lives:
+            os.kill(self.script._process.pid, number)
+
+    def kill(self):
+        """End it as a power cut does."""
+        self.signal(signal.SIGKILL)
+        self.script.wait(10)
+
+    def leave(self):
+        """End it as a batch system does."""
+        self.resume()
+        self.signal(signal.SIGTERM)
+
+    def stop(self):
+        """Let it hang."""
+        self.stopped = True
+        self.signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.stopped = False
+        self.signal(signal.SIGCONT)
+
+    def cut(self):
+        """Break all its connections."""
+        self.signal(signal.SIGUSR1)
+
+    def close(self):
+        self.kill()
+        self.script.stdout.close()
