@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import FleetError
@@ -18,6 +19,19 @@ from autotune.errors import FleetError
 PLUGIN = "autotune-fleet"
 HANDLER = "autotune_fleet"
 _FAMILIES = ["msgpack"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a scheduler knows of one worker.
+
+    Attributes:
+        word: when it was last heard of, by the scheduler's clock.
+        agent: its name; empty where it has none.
+    """
+
+    word: float
+    agent: str
 
 
 def distributed() -> Any:
@@ -73,16 +87,19 @@ class Link:
                 "(dask scheduler), or look whether the address, a firewall or TLS is in the way"
             ) from error
 
-    def seen(self) -> Future[Mapping[str, float]]:
-        """Ask the scheduler for the addresses of its workers, and when each was last heard of."""
+    def seen(self) -> Future[Mapping[str, Seen]]:
+        """Ask the scheduler who its workers are, by their addresses."""
         return self._begun(self._seen())
 
-    async def _seen(self) -> Mapping[str, float]:
+    async def _seen(self) -> Mapping[str, Seen]:
         told = await self._client.scheduler.identity()
-        return {str(address): float(one["last_seen"]) for address, one in told["workers"].items()}
+        return {
+            str(address): Seen(float(one["last_seen"]), str(one["metrics"].get(HANDLER, "")))
+            for address, one in told["workers"].items()
+        }
 
     def ask(self, address: str, message: Mapping[str, Any]) -> Future[Any]:
-        """Send a message to a worker; its answer is None where it has no agent."""
+        """Send a message to the agent of a worker."""
         return self._begun(self._asked(address, message))
 
     async def _asked(self, address: str, message: Mapping[str, Any]) -> Any:

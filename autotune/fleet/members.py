@@ -15,7 +15,7 @@ from typing import Any
 
 from autotune.errors import FleetError
 from autotune.fleet.facts import AgentFacts, DeviceFacts, facts_of, major
-from autotune.fleet.link import Link
+from autotune.fleet.link import Link, Seen
 from autotune.fleet.messages import (
     PROTOCOL,
     Answer,
@@ -160,7 +160,7 @@ class Members:
         queue: of the places.
         lease_s: a silent worker is lost after so many seconds.
         patience_s: a silent scheduler is gone after so many.
-        install: called when there is a worker without an agent; gives it one.
+        install: called while there are workers without agents; gives them some.
     """
 
     def __init__(
@@ -267,11 +267,13 @@ class Members:
                 )
             )
 
-    def _note(self, seen: Mapping[str, float], now: float) -> None:
+    def _note(self, seen: Mapping[str, Seen], now: float) -> None:
         """Compare what the scheduler says with what is known; begin to ask who is new."""
-        for address, word in seen.items():
-            if self._heard.get(address, (0.0, None))[1] != word:
-                self._heard[address] = now, word
+        for address, one in seen.items():
+            if self._heard.get(address, (0.0, None))[1] != one.word:
+                self._heard[address] = now, one.word
+        if not all(one.agent for one in seen.values()) and self._install is not None:
+            self._install()
         for address in list(self._heard):
             if address not in seen:
                 del self._heard[address]
@@ -279,7 +281,7 @@ class Members:
                 self._gone(address, "the scheduler has lost it")
             elif now - self._heard[address][0] > self._lease_s:
                 self._gone(address, f"nothing was heard of it for {self._lease_s:g} s")
-            elif not self._known(address):
+            elif seen[address].agent and not self._known(address):
                 self._asked[address] = self._link.ask(address, ask_to_plain(Facts()))
 
     def _known(self, address: str) -> bool:
@@ -301,12 +303,8 @@ class Members:
     def _met(self, address: str, asked: Future[Any]) -> None:
         if asked.cancelled() or asked.exception() is not None:
             return  # asked again with the next look
-        answer = asked.result()
-        if answer is None:
-            self._without_agent(address)
-            return
         try:
-            told = answer_of(answer)
+            told = answer_of(asked.result())
             if not isinstance(told, Told):
                 raise FleetError(getattr(told, "reason", f"it says {told!r}"))
             facts = facts_of(told.data["facts"])
@@ -317,13 +315,6 @@ class Members:
             logger.warning("the worker at %s is not used: %s", address, error)
             return
         self._join(Member(self._link, address, facts, self._digests, self._broken))
-
-    def _without_agent(self, address: str) -> None:
-        """Give a worker of Dask an agent, if that is wanted."""
-        if self._install is None:
-            self._refused.add(address)
-            return
-        self._install()
 
     def _join(self, member: Member) -> None:
         # The same agent may have come back under another address before it was missed.

@@ -51,13 +51,14 @@ class AgentPlugin(WorkerPlugin):
             return Agent(name, self._devices, number)
 
         self._agent = await asyncio.get_running_loop().run_in_executor(None, make)
-        worker.handlers[HANDLER] = handler(self._agent)
+        _attach(worker, self._agent)
 
     async def teardown(self, worker: Worker) -> None:
         """Called by Dask as the worker ends."""
         agent, self._agent = self._agent, None
         if agent is not None:
             worker.handlers.pop(HANDLER, None)
+            worker.metrics.pop(HANDLER, None)
             await asyncio.get_running_loop().run_in_executor(None, agent.close)
 
 
@@ -71,16 +72,17 @@ class _Lent(WorkerPlugin):
 
     def setup(self, worker: Worker) -> None:
         """Called by Dask in the worker."""
-        worker.handlers[HANDLER] = handler(self._agent)
+        _attach(worker, self._agent)
 
 
-def handler(agent: Agent) -> Callable[..., Any]:
-    """Return what Dask calls with each message to an agent."""
+def _attach(worker: Worker, agent: Agent) -> None:
+    """Let a worker hand messages to an agent, and say in its heartbeats that it has one."""
 
     async def autotune_fleet(message: Any) -> Any:
         return await asyncio.wrap_future(agent.answer(message))
 
-    return autotune_fleet
+    worker.handlers[HANDLER] = autotune_fleet
+    worker.metrics[HANDLER] = lambda _: agent.facts.agent
 
 
 def security_of(ca: str | None, cert: str | None, key: str | None) -> Security | None:

@@ -157,7 +157,6 @@ def test_whatever_befalls_four_workers_no_trial_is_lost_or_doubled(
 ):
     log, seed, events = str(tmp_path / "a.log"), 1, request.config.getoption("--events")
     results, told, happened = campaign(scheduler, [*databases, log], events, seed)
-    print(happened, len(results))
     assert sum(happened.values()) == events
     expected = {(knob, int(expected_error(knob))): 1 for knob in results}
     assert {(knob, r.error_no): 1 for knob, r in results.items()} == expected
