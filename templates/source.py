@@ -23,6 +23,7 @@ from . import (
     gemm_mma,
     gemm_padded,
     gemm_wgmma,
+    matvec_cuda,
     rows_cuda,
     softmax_cpu,
 )
@@ -169,6 +170,29 @@ def gemm_cuda_any(
     rest = Epilogue(bias, residual, affine, activation, alpha)
     shape = Gemm(m, n, k, dtype, batch, transpose_a, transpose_b, shared, rest)
     return _product("gemm.cuda", shape, (*gemm_mma.DTYPES, "float32"))
+
+
+@template("matvec.cuda")
+def matvec_cuda_rows(
+    n: int, k: int, m: int = 1, dtype: str = "float32", bias: bool = False,
+    activation: str = "none", residual: bool = False, affine: bool = False, alpha: float = 1.0,
+) -> SourceKernel:  # fmt: skip
+    """Multiply few rows, c[m, n] = a[m, k] b[k, n] with b stored as [n, k], and what may follow.
+
+    The function takes what that of ``gemm.cuda`` with ``transpose_b`` does.
+
+    Args:
+        m: rows, up to 16; 1 is a dense layer of one image, or a step of a decoder.
+        dtype: of all arrays: ``"float32"``, ``"float16"`` or ``"bfloat16"``; sums are in float32.
+    """
+    if dtype not in ("float32", *HALVES):
+        raise TemplateError(
+            f"matvec.cuda: dtype must be float32, float16 or bfloat16, got {dtype!r}"
+        )
+    if not 1 <= m <= matvec_cuda.MOST_ROWS:
+        raise TemplateError(f"matvec.cuda: m must be 1 to {matvec_cuda.MOST_ROWS}, got {m}")
+    rest = Epilogue(bias, residual, affine, activation, alpha)
+    return tunable(matvec_cuda, Gemm(m, n, k, dtype, transpose_b=True, rest=rest), "cuda")
 
 
 def _product(name: str, shape: Gemm, dtypes: Sequence[str]) -> SourceKernel:

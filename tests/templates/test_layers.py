@@ -35,6 +35,10 @@ def depthwise_relu6(layout):
     return apply(ops.Clip(0.0, 6.0), apply(ops.Add(), apply(op, data, weight), bias))
 
 
+def relu6(value, bias):
+    return apply(ops.Clip(0.0, 6.0), apply(ops.Add(), value, bias))
+
+
 LAYERS = {
     "depthwise_conv2d.cuda NHWC": lambda: depthwise_relu6("NHWC"),
     "conv2d_nchw.cuda": lambda: apply(
@@ -49,6 +53,22 @@ LAYERS = {
         variable(1, 3, 8, 8),
     ),
     "reduce.cuda": lambda: apply(ops.Argmax((1, 2), keepdims=True), variable(3, 4, 5, 2)),
+    "conv2d_nhwc.cuda": lambda: relu6(
+        apply(
+            ops.Conv2d(padding=(1,), strides=(2,), data_layout="NHWC", kernel_layout="HWIO"),
+            variable(1, 7, 6, 4), constant(3, 3, 4, 6),
+        ),
+        constant(6),
+    ),
+    "matvec.cuda": lambda: relu6(
+        apply(ops.Dense(), variable(1, 40), constant(12, 40)), constant(12)
+    ),
+    "gemm.cuda": lambda: relu6(
+        apply(ops.Dense(), variable(9, 20), constant(12, 20)), constant(12)
+    ),
+    "gemm.cuda of a batch": lambda: apply(
+        ops.Relu(), apply(ops.BatchMatmul(transpose_a=True), variable(3, 8, 5), constant(1, 7, 8))
+    ),
     "log_softmax.cuda": lambda: apply(ops.LogSoftmax(), variable(2, 3, 40)),
 }  # fmt: skip
 
@@ -91,8 +111,10 @@ def test_other_limits_than_those_of_relu6_are_a_kernel_of_their_own():
 @pytest.mark.parametrize(
     ("query", "names"),
     [
-        (("nn.conv2d", "cuda", "NHWC", "float32"), ["depthwise_conv2d.cuda"]),
-        (("nn.conv2d", "cuda", "NHWC", "float16"), []),
+        (("nn.conv2d", "cuda", "NHWC", "float32"), ["depthwise_conv2d.cuda", "conv2d_nhwc.cuda"]),
+        (("nn.conv2d", "cuda", "NHWC", "float16"), ["conv2d_nhwc.cuda"]),
+        (("nn.dense", "cuda", None, "float16"), ["matvec.cuda", "gemm.cuda"]),
+        (("nn.batch_matmul", "cuda", None, "bfloat16"), ["gemm.cuda"]),
         (("nn.conv2d", "cpu", "NCHW"), [
             "conv2d_nchw.cpu", "te/depthwise_conv2d_nchw.cpu", "te/conv2d_nchw.cpu",
         ]),

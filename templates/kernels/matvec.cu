@@ -1,0 +1,79 @@
+// C[M, N] = A[M, K] B[K, N] for few rows of A, with B stored as [N, K]: each element of B is read once, by
+// LANES neighbouring threads VEC elements at a time, and used for all M rows of A, which come from the
+// cache. A group of LANES threads computes ROWS columns of C, with AHEAD steps of reads on their way.
+constexpr int WARPS_A_GROUP = LANES > 32 ? LANES / 32 : 1;
+constexpr int WIDTH = LANES < 32 ? LANES : 32;
+
+__device__ __forceinline__ float sum_of_lanes(float sum) {
+#pragma unroll
+  for (int apart = WIDTH / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+  return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec(
+    const Element* __restrict__ a, const Element* __restrict__ b,
+    REST_PARAMETERS Element* __restrict__ out) {
+  const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
+  const int n0 = (blockIdx.x * GROUPS + group) * ROWS;
+  const Element* rows[ROWS];
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r)  // what lies beyond the last is computed again and not written
+    rows[r] = b + static_cast<size_t>(n0 + r < N ? n0 + r : N - 1) * K;
+
+  float sum[ROWS][M];
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+    for (int m = 0; m < M; ++m) sum[r][m] = 0.0f;
+
+#pragma unroll AHEAD
+  for (int k = lane * VEC; k < K; k += LANES * VEC) {
+    float right[ROWS][VEC], left[VEC];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) load_elements<VEC>(right[r], rows[r] + k);
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      load_elements<VEC>(left, a + static_cast<size_t>(m) * K + k);
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) sum[r][m] = fmaf(left[v], right[r][v], sum[r][m]);
+    }
+  }
+
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+    for (int m = 0; m < M; ++m) sum[r][m] = sum_of_lanes(sum[r][m]);
+#if LANES > 32
+  __shared__ float parts[GROUPS][WARPS_A_GROUP][ROWS * M];
+  if (lane % 32 == 0) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+      for (int m = 0; m < M; ++m) parts[group][lane / 32][r * M + m] = sum[r][m];
+  }
+  __syncthreads();
+#endif
+#if FOLLOWS
+  const Rest rest = {bias, residual, scale, shift};
+#endif
+  if (lane != 0) return;
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    if (n0 + r >= N) continue;
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      float total[1] = {sum[r][m]};
+#if LANES > 32
+#pragma unroll
+      for (int w = 1; w < WARPS_A_GROUP; ++w) total[0] += parts[group][w][r * M + m];
+#endif
+      const size_t at = static_cast<size_t>(m) * N + n0 + r;
+#if FOLLOWS
+      finish<1>(total, rest, n0 + r, at);
+#endif
+      store_elements<1>(out + at, total);
+    }
+  }
+}
