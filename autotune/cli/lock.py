@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +13,20 @@ from autotune.cli.log_diff import part
 from autotune.cli.log_output import log_or_url
 from autotune.cli.modules import import_templates
 from autotune.cli.tables import Table, say
-from autotune.lock import LOCK_FILE, check_lock, lock_records, read_lock, write_lock
+from autotune.errors import LockError
+from autotune.lock import (
+    LOCK_FILE,
+    LockedFunction,
+    check_lock,
+    lock_records,
+    read_functions,
+    read_lock,
+    write_lock,
+)
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.final.recheck import Way
 from autotune.measure.types import Pair
+from autotune.network import check_functions
 from autotune.record import load_from_file
 from autotune.record.current import current_only
 from autotune.record.reader import source_name
@@ -68,8 +79,21 @@ def write(
         say(f"not locked: {problem}")
     if not entries:
         raise click.ClickException("there is nothing to lock: no record of a template that worked")
-    write_lock(out, entries)
+    write_lock(out, entries, _functions_in(out))
     say(f"{len(entries)} kernels are locked in {out}")
+
+
+def _us(times: tuple[float, ...]) -> str:
+    return microseconds(sum(times) * 1e-6).removesuffix(" us") if times else ""
+
+
+def _functions_in(path: Path) -> list[LockedFunction]:
+    """Return what a lock has of networks, which logs say nothing of."""
+    try:
+        return read_functions(path) if path.exists() else []
+    except LockError as error:
+        say(f"what {path} had is not kept: {error}")
+        return []
 
 
 @lock.command()
@@ -82,6 +106,12 @@ def show(path: Path) -> None:
             each.row["evidence"], each.code_sha256[:12],
         )
         for each in read_lock(path)
+    ] + [
+        (
+            f"{each.function}: {each.way}", each.device_class, _us(each.microseconds),
+            each.evidence, each.code_sha256[0][:12],
+        )
+        for each in read_functions(path)
     ]  # fmt: skip
     say(Table(("workload", "device class", "us", "evidence", "machine code"), rows, right=(2,)))
 
@@ -128,12 +158,14 @@ def check(
     counts: Counter[str] = Counter()
     good = True
     for path in locks:
-        for one in check_lock(
-            read_lock(path), None if no_time else option_for, fail_above, timeout
+        how = None if no_time else option_for, fail_above, timeout
+        entries, functions = read_lock(path), read_functions(path)
+        for one in itertools.chain(
+            check_lock(entries, *how), check_functions(functions, *how) if functions else ()
         ):
             counts[one.outcome] += 1
             good = good and one.good
-            say(f"{one.outcome:9} {one.entry.title}: {one.why}")
+            say(f"{one.outcome:9} {one.title}: {one.why}")
     here = sum(counts.values()) - counts["elsewhere"]
     say(f"{counts['holds'] + counts['faster']} of {here} kernels hold")
     if not here:

@@ -2,18 +2,22 @@
 
 from autotune.lock.check import Checked, check_lock
 from autotune.lock.entries import Locked, lock_records
-from autotune.lock.files import LOCK_FILE, read_lock, write_lock
-from autotune.lock.frozen import check_built, known, pinned
+from autotune.lock.files import LOCK_FILE, read_functions, read_lock, write_lock
+from autotune.lock.frozen import check_built, known, locked_functions, pinned
+from autotune.lock.functions import LockedFunction
 
 __all__ = [
     "LOCK_FILE",
     "Checked",
     "Locked",
+    "LockedFunction",
     "check_built",
     "check_lock",
     "known",
     "lock_records",
+    "locked_functions",
     "pinned",
+    "read_functions",
     "read_lock",
     "write_lock",
 ]

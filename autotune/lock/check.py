@@ -16,6 +16,7 @@ from autotune.lock.entries import (
     machine_code,
     text_hash,
 )
+from autotune.lock.functions import LockedFunction
 from autotune.measure.final.recheck import Recheck, Way, recheck
 from autotune.target import Target, cuda_device
 
@@ -28,14 +29,14 @@ class Checked:
     """One entry of a lock, looked at again.
 
     Attributes:
-        entry: of the lock.
+        title: what is locked.
         outcome: ``"text"`` and ``"code"``: the template or the compiler make another kernel now;
             ``"elsewhere"``: it is locked for another class of devices, and was not looked at.
         why: what was found, in words.
         seconds: of one run now; None where it was not timed.
     """
 
-    entry: Locked
+    title: str
     outcome: Outcome
     why: str
     seconds: float | None = None
@@ -71,13 +72,13 @@ def check_lock(
             yield found
     if option_for is None:
         for entry in sound:
-            yield Checked(entry, "holds", "text and machine code are the same; not timed")
+            yield Checked(entry.title, "holds", "text and machine code are the same; not timed")
         return
     waiting = list(sound)
     for one in recheck([(each.measure_input, each.result) for each in sound], option_for):
         entry = next(each for each in waiting if each.measure_input == one.measure_input)
         waiting.remove(entry)
-        yield _timed(entry, one, fail_above)
+        yield compared(entry.title, one, fail_above)
 
 
 def _static(entry: Locked, timeout_s: float, device: bool) -> Checked | None:
@@ -85,20 +86,26 @@ def _static(entry: Locked, timeout_s: float, device: bool) -> Checked | None:
     target = entry.measure_input.target
     here = present_class(target) if device else device_class_of(target)
     if entry.device_class != here:
-        why = f"locked for {entry.device_class} ({entry.device}); this is {here or 'no device'}"
-        return Checked(entry, "elsewhere", why)
+        return Checked(entry.title, "elsewhere", elsewhere(entry, here))
     try:
         kernel = kernel_of(entry.task.realise(entry.config).what, target)
         text = text_hash(kernel)
         if text != entry.text_sha256:
-            return Checked(entry, "text", _differs("its text", text, entry.text_sha256))
+            return Checked(entry.title, "text", _differs("its text", text, entry.text_sha256))
         code = machine_code(kernel, target, timeout_s)
     except AutotuneError as error:
-        return Checked(entry, "failed", str(error).strip().partition("\n")[0])
+        return Checked(entry.title, "failed", str(error).strip().partition("\n")[0])
     if code != entry.code_sha256:
         why = _differs("its machine code", code, entry.code_sha256)
-        return Checked(entry, "code", f"{why}; by {compiler_of(target)}, then {entry.compiler}")
+        return Checked(
+            entry.title, "code", f"{why}; by {compiler_of(target)}, then {entry.compiler}"
+        )
     return None
+
+
+def elsewhere(entry: Locked | LockedFunction, here: str) -> str:
+    """Return where an entry is for, and which class of devices is here."""
+    return f"locked for {entry.device_class} ({entry.device}); this is {here or 'no device'}"
 
 
 def _differs(what: str, now: str, then: str) -> str:
@@ -113,10 +120,11 @@ def present_class(target: Target) -> str:
     return device_class_of(target)
 
 
-def _timed(entry: Locked, one: Recheck, fail_above: float) -> Checked:
+def compared(title: str, one: Recheck, fail_above: float) -> Checked:
+    """Return what a new measurement says of a kernel that was locked with another."""
     if one.verdict in ("wrong", "failed"):
         said = one.measured.error_msg.strip().partition("\n")[0]
-        return Checked(entry, "wrong" if one.verdict == "wrong" else "failed", said)
+        return Checked(title, "wrong" if one.verdict == "wrong" else "failed", said)
     change = one.now_s / one.then_s - 1
     answer = "answer checked" if one.checked else "answer unchecked"
     why = f"{change:+.1%} of {one.then_s * 1e6:.3f} us, {answer}"
@@ -125,4 +133,4 @@ def _timed(entry: Locked, one: Recheck, fail_above: float) -> Checked:
         outcome = "faster"
     elif one.verdict == "slower" and change > fail_above:
         outcome = "slower"
-    return Checked(entry, outcome, why, one.now_s)
+    return Checked(title, outcome, why, one.now_s)

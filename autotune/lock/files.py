@@ -10,6 +10,7 @@ from typing import Any
 
 from autotune.errors import AutotuneError, LockError
 from autotune.lock.entries import Locked
+from autotune.lock.functions import LockedFunction, function_of_row
 from autotune.measure.types import Pair
 from autotune.record.codec import decode
 from autotune.record.database import RACE_NOTE
@@ -31,8 +32,17 @@ _TEXTS = (
 )  # fmt: skip
 
 
-def write_lock(path: str | os.PathLike[str], entries: Iterable[Locked]) -> None:
+def write_lock(
+    path: str | os.PathLike[str],
+    entries: Iterable[Locked],
+    functions: Iterable[LockedFunction] = (),
+) -> None:
     """Write a lock: either all of it stands there, or what was there before.
+
+    Args:
+        path: the file.
+        entries: kernels of templates.
+        functions: those of networks.
 
     Raises:
         LockError: it cannot be written, or ``tomli-w`` is not installed.
@@ -44,7 +54,8 @@ def write_lock(path: str | os.PathLike[str], entries: Iterable[Locked]) -> None:
             f"cannot write the lock {os.fspath(path)}: {error.name} is not installed; "
             "pip install tomli-w"
         ) from error
-    text = tomli_w.dumps({"version": _VERSION, "kernel": [each.row for each in entries]})
+    rows = {"kernel": [each.row for each in entries], "function": [f.row for f in functions]}
+    text = tomli_w.dumps({"version": _VERSION, **{key: row for key, row in rows.items() if row}})
     try:
         write_atomically(Path(path), (_HEAD + text).encode())
         Path(path).chmod(0o644)  # others who have the program use it too
@@ -53,12 +64,28 @@ def write_lock(path: str | os.PathLike[str], entries: Iterable[Locked]) -> None:
 
 
 def read_lock(path: str | os.PathLike[str]) -> list[Locked]:
-    """Read a lock.
+    """Return the kernels of templates that a lock has.
 
     Raises:
         LockError: it is missing, is no lock, or what it says to people and what it says to
             programs are not the same.
     """
+    rows = _rows(path, "kernel")
+    return [_entry(f"{os.fspath(path)}: kernel {n}", row) for n, row in enumerate(rows, 1)]
+
+
+def read_functions(path: str | os.PathLike[str]) -> list[LockedFunction]:
+    """Return the functions of networks that a lock has.
+
+    Raises:
+        LockError: it is missing, or is no lock.
+    """
+    rows = _rows(path, "function")
+    where = os.fspath(path)
+    return [function_of_row(f"{where}: function {n}", row) for n, row in enumerate(rows, 1)]
+
+
+def _rows(path: str | os.PathLike[str], key: str) -> list[Any]:
     name = os.fspath(path)
     try:
         content = tomllib.loads(Path(path).read_text("utf-8"))
@@ -73,10 +100,10 @@ def read_lock(path: str | os.PathLike[str]) -> list[Locked]:
             f"{name}: expected a lock of version {_VERSION}, got {content.get('version')!r}; make "
             "it anew with `autotune lock write`, or upgrade autotune"
         )
-    rows = content.get("kernel", [])
+    rows = content.get(key, [])
     if not isinstance(rows, list):
-        raise LockError(f"{name}: expected a list of kernels")
-    return [_entry(f"{name}: kernel {number}", row) for number, row in enumerate(rows, 1)]
+        raise LockError(f"{name}: expected a list of {key}s")
+    return rows
 
 
 def _entry(where: str, row: Any) -> Locked:

@@ -14,7 +14,8 @@ from autotune.driver import kernel_of
 from autotune.errors import FrozenError
 from autotune.kernel import Kernel
 from autotune.lock.entries import SHOWN, Locked, compiler_of, device_class_of, text_hash
-from autotune.lock.files import LOCK_FILE, read_lock
+from autotune.lock.files import LOCK_FILE, read_functions, read_lock
+from autotune.lock.functions import LockedFunction
 from autotune.record import best_of
 from autotune.runtime.compile.elf import code_hash
 from autotune.target import Target
@@ -26,7 +27,8 @@ from autotune.utils import environment
 # Other workloads that an error names.
 _NAMED = 3
 _reading = threading.Lock()
-_read: tuple[object, list[Locked]] | None = None
+_Content = tuple[list[Locked], list[LockedFunction]]
+_read: tuple[object, _Content] | None = None
 
 
 def pinned(target: Target | None, workload: Workload, attempt: Attempt | None) -> ConfigEntity:
@@ -41,7 +43,7 @@ def pinned(target: Target | None, workload: Workload, attempt: Attempt | None) -
         FrozenError: there is none, or it is of another kernel text.
         LockError: there is no lock, or it cannot be read.
     """
-    path, entries = _lock()
+    path, (entries, _) = _lock()
     asked = Target(target) if target is not None else None
     same = [each for each in entries if each.workload == workload]
     if not same:
@@ -64,7 +66,7 @@ def known(target: Target | None, workload: Workload) -> ConfigEntity | None:
     """Return what `pinned` gives, or None where it would raise because nothing is there."""
     asked = None if target is None else Target(target)
     wanted = None if asked is None else device_class_of(asked)
-    _, entries = _lock()
+    _, (entries, _) = _lock()
     here = [e for e in entries if e.workload == workload and e.device_class == wanted]
     return _chosen(here, asked).config if here else None
 
@@ -85,7 +87,7 @@ def check_built(kernel: Kernel, target: Target, artifact: bytes) -> None:
     Raises:
         FrozenError: it is another.
     """
-    path, entries = _lock()
+    path, (entries, _) = _lock()
     text, wanted = text_hash(kernel), device_class_of(target)
     found = [e for e in entries if e.text_sha256 == text and e.device_class == wanted]
     found = [e for e in found if e.measure_input.target == target] or found
@@ -153,7 +155,17 @@ def _classes(entries: Sequence[Locked]) -> str:
     return ", ".join(sorted({f"{e.device_class} ({e.device})" for e in entries}))
 
 
-def _lock() -> tuple[Path, list[Locked]]:
+def locked_functions() -> tuple[Path, list[LockedFunction]]:
+    """Return the lock of this process, and the functions of networks that it has.
+
+    Raises:
+        LockError: there is none, or it cannot be read.
+    """
+    path, (_, functions) = _lock()
+    return path, functions
+
+
+def _lock() -> tuple[Path, _Content]:
     """Return the lock of this process; it is read again where it has changed."""
     global _read
     path = environment.lock_file() or Path(LOCK_FILE)
@@ -164,5 +176,5 @@ def _lock() -> tuple[Path, list[Locked]]:
         state = None
     with _reading:
         if _read is None or state is None or _read[0] != state:
-            _read = (state, read_lock(path))
+            _read = (state, (read_lock(path), read_functions(path)))
         return path, _read[1]

@@ -16,6 +16,7 @@ from autotune.network.implementations import (
 )
 from autotune.network.layer import Epilogue, Layer
 from autotune.network.param_file import load_param_dict, save_param_dict
+from autotune.network.pinning import check_functions, lock_network
 from autotune.network.report import NetworkReport, report
 from autotune.network.search_tasks import extract_tasks
 from autotune.network.template_tasks import template_tasks
@@ -35,6 +36,7 @@ __all__ = [
     "Offer",
     "Progress",
     "check",
+    "check_functions",
     "compile_network",
     "export_network",
     "extract_tasks",
@@ -42,6 +44,7 @@ __all__ = [
     "implements",
     "load_network",
     "load_param_dict",
+    "lock_network",
     "offers_of",
     "report",
     "save_param_dict",

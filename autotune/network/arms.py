@@ -13,7 +13,7 @@ from autotune.errors import AutotuneError
 from autotune.graph.fuse import Function
 from autotune.measure import MeasureInput, Session
 from autotune.network.choice import RULE, Choice
-from autotune.network.history_choice import search_task
+from autotune.network.choice_json import search_task
 from autotune.network.implementations import FunctionOffer, offers_of
 from autotune.network.tuning_log import NetworkLog
 from autotune.target import Target

@@ -19,11 +19,14 @@ from autotune.graph.passes import OWN, Pipeline
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
+from autotune.network.frozen import Pins
 from autotune.network.plan import ExecutionPlan, fit_plan, plan_network
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
+from autotune.utils import environment
 from autotune.utils.check import Check
+from autotune.workload import Candidate, GraphWorkload, ScheduleSteps, Workload
 
 _TIMEOUT_S = 600.0
 # Told how many of how many kernels are compiled.
@@ -60,9 +63,13 @@ def compile_network(
         choose: says how each function is computed; by default `choose_untuned`.
         branches: whether on a GPU kernels run side by side that do not depend on one another.
 
+    In frozen mode every function is computed as the lock says; ``choose`` and ``kernel_for`` are
+    not asked.
+
     Raises:
         GraphError: the graph is ill-formed, holds what has no kernel, or functions failed to
             compile; all of them are listed.
+        FrozenError: in frozen mode, functions are not locked, or are other kernels now.
     """
     check = Check(GraphError, "compile_network")
     check.kind("graph", graph, Graph, "a graph")
@@ -79,8 +86,15 @@ def compile_network(
     chosen = target if isinstance(target, Target) else Target(target)
     how = choose or (choose_untuned if kernel_for is None else by_rule)
     simpler = simplify_graph(graph, pipeline, opt_level)
+    pins = Pins(chosen) if environment.frozen() else None
+    if pins is not None:
+        how, kernel_for = pins.choose, None
     plan = plan_network(simpler, opt_level, chosen, how, bool(branches))
+    if pins is not None:
+        pins.check_plan(plan)
     network = compile_plan(plan, chosen, kernel_for or fallback_kernel, progress, jobs)
+    if pins is not None:
+        pins.check_built(plan, network.modules)
     return replace(network, branches=bool(branches))
 
 
@@ -155,17 +169,32 @@ def _module(
 ) -> Module:
     if unit.key in known:
         return known[unit.key]
-    named = replace(_kernel(unit, target, kernel_for), name=unit.function.name)
+    named = kernel_of_unit(unit, target, kernel_for)
     with tempfile.TemporaryDirectory(prefix="autotune-network-") as folder:
         output = compile_kernel(named, target, timeout_s=_TIMEOUT_S, out_dir=folder)
         artifact = Path(output.artifact)
         return Module(named, target, artifact.read_bytes(), artifact.suffix, output.resources)
 
 
-def _kernel(
+def kernel_of_unit(
     unit: Unit, target: Target, kernel_for: Callable[[Function, Target], Kernel]
 ) -> Kernel:
+    """Return the kernel of a unit, under the name of its function."""
     choice = unit.choice
     if choice.workload is None:
-        return kernel_for(unit.function, target)
-    return kernel_of(choice.workload.realise(choice.candidate).what, target, unit.function.name)
+        made = kernel_for(unit.function, target)
+    else:
+        what = choice.workload.realise(choice.candidate).what
+        made = kernel_of(what, target, unit.function.name)
+    return replace(made, name=unit.function.name)
+
+
+def workload_of_unit(unit: Unit, target: Target) -> tuple[Workload, Candidate]:
+    """Return what a unit computes and how, as trials take it."""
+    choice = unit.choice
+    if choice.workload is not None:
+        return choice.workload, choice.candidate
+    tensors = unit.function.tensors()
+    schedule, _ = fallback_schedule(tensors, target)
+    steps = ScheduleSteps(tuple(schedule.steps))
+    return GraphWorkload(tensors, target, unit.function.name), steps

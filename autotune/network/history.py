@@ -24,6 +24,8 @@ from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, RecordError
 from autotune.graph.fuse import Function
 from autotune.kernel import Kernel
+from autotune.network.choice import RULE, Choice
+from autotune.network.choice_json import search_task
 from autotune.network.compile import fallback_kernel
 from autotune.record.paths import LogPath
 from autotune.target import Target
@@ -112,26 +114,39 @@ class ApplyHistoryBest:
                     found.append((result.seconds * factor, record))
         return min(found, key=lambda pair: pair[0])[1] if found else None
 
+    def choose(self, function: Function, target: Target) -> Choice:
+        """Return how the best record computes a function; by rule if there is none that fits."""
+        record = self._record_of(ComputeDAG(list(function.tensors())), target)
+        if record is None:
+            return RULE
+        task = search_task(function, target)
+        try:
+            task.realise(record.config)
+        except AutotuneError as error:
+            _warn(function, error)
+            return RULE
+        return Choice("search", task, record.config)
+
     def kernel_for(self, function: Function, target: Target) -> Kernel:
         """Return the kernel of the best record of a function; if there is none, an untuned one.
 
         So does a function whose record does not fit it: that costs a warning.
         """
         dag = ComputeDAG(list(function.tensors()))
-        graph = structural_hash(dag)
-        found = (self.query(target, key, graph) for key in equivalent_keys(dag))
-        record = next(filter(None, found), None) or self.query(target, graph)
+        record = self._record_of(dag, target)
         if record is None:
             return fallback_kernel(function, target)
         try:
             schedule, arguments = dag.apply_steps_from_state(record.state)
             return kernel_of((schedule, list(arguments)), target, function.name)
         except AutotuneError as error:
-            _log.warning(
-                "ApplyHistoryBest: the record of %s cannot be used: %s; it runs untuned",
-                function.name, error,
-            )  # fmt: skip
+            _warn(function, error)
             return fallback_kernel(function, target)
+
+    def _record_of(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
+        graph = structural_hash(dag)
+        found = (self.query(target, key, graph) for key in equivalent_keys(dag))
+        return next(filter(None, found), None) or self.query(target, graph)
 
     @property
     def is_empty(self) -> bool:
@@ -149,6 +164,11 @@ class ApplyHistoryBest:
                         _add(_read(log), self._best)
                 _add(given, self._best)
             return self._best
+
+
+def _warn(function: Function, error: AutotuneError) -> None:
+    message = "ApplyHistoryBest: the record of %s cannot be used: %s; it runs untuned"
+    _log.warning(message, function.name, error)
 
 
 def _read(log: LogPath) -> list[record_codec.RecordedPair]:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 from autotune.auto_scheduler import (
-    ComputeDAG,
-    RecordedState,
-    SearchTask,
     equivalent_keys,
     fair,
     record_codec,
 )
-from autotune.driver import kernel_of
-from autotune.errors import AutotuneError, SpaceError
+from autotune.errors import AutotuneError
 from autotune.graph import Graph, digest
 from autotune.graph.fuse import Function
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.network.choice import RULE, Choice, choose_untuned
+from autotune.network.choice import Choice, choose_untuned
+from autotune.network.choice_json import choice_from_json, search_task, text_hash
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
 from autotune.network.tuning_log import NetworkLog
 from autotune.record.best import best_of
-from autotune.record.fields import config_from_json
 from autotune.record.origin import from_here
 from autotune.record.paths import LogPath
 from autotune.target import Target
@@ -155,47 +148,3 @@ def _best(
     good = sorted((p for p in known.trials if p[1].ok), key=lambda p: (p[1].seconds, p[0].key))
     others = [pair for pair in good if best is None or pair[0].key != best[0].key]
     return ([best] if best is not None else []) + others[: most - 1]
-
-
-def search_task(function: Function, target: Target) -> SearchTask:
-    """Return the task of a function for the auto-scheduler."""
-    dag = ComputeDAG(list(function.tensors()))
-    return SearchTask(
-        compute_dag=dag, workload_key=dag.workload_key(), target=target, desc=function.name
-    )
-
-
-def choice_to_json(choice: Choice) -> dict[str, Any]:
-    """Return a choice as plain data, from which it is made again without any trials."""
-    row: dict[str, Any] = {"kind": choice.kind}
-    if choice.workload is not None:
-        row |= {"task": choice.workload.key, "candidate": choice.candidate.to_json()}
-    return row
-
-
-def choice_from_json(row: Mapping[str, Any], function: Function, target: Target) -> Choice:
-    """Read what `choice_to_json` gave, for a function.
-
-    Raises:
-        AutotuneError: nothing computes the function so any more.
-        LookupError, TypeError, ValueError: it is something else.
-    """
-    if row["kind"] == "rule":
-        return RULE
-    if row["kind"] == "search":
-        task = search_task(function, target)
-        return Choice("search", task, RecordedState.from_json(row["candidate"]))
-    for offer in offers_of(function, target):
-        if offer.task.key == row["task"]:
-            candidate = offer.task.own(config_from_json(row["candidate"]))
-            return Choice("template", offer.task, candidate, offer)
-    raise SpaceError(f"no template computes it as {str(row['task'])[:200]} any more")
-
-
-def text_hash(choice: Choice, target: Target) -> str:
-    """Return a hash of the text of a choice's kernel; empty for one by rule."""
-    if choice.workload is None:
-        return ""
-    kernel = kernel_of(choice.workload.realise(choice.candidate).what, target)
-    text = json.dumps([kernel.source, [str(call) for call in kernel.calls], kernel.flags])
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

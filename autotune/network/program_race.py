@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.network.choice import Choice
+from autotune.network.choice_json import choice_to_json, text_hash
 from autotune.network.compiled import NetworkInstance
-from autotune.network.history_choice import choice_to_json, text_hash
 from autotune.target import Target
 
 # Rounds of a race, and the part of a time by which a finalist must be faster than an earlier one.

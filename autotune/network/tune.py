@@ -19,7 +19,7 @@ from autotune.measure import Session, measure_option
 from autotune.network.arms import Arm, Tuned, tuned_functions
 from autotune.network.budget import Budget
 from autotune.network.choice import RULE, Choice
-from autotune.network.compile import simplify_graph
+from autotune.network.compile import compile_network, simplify_graph
 from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.history_choice import History
 from autotune.network.program_race import LEAST_ROUNDS, Raced, race, seconds_of_functions
@@ -29,6 +29,7 @@ from autotune.network.variants import Variants
 from autotune.network.whole_race import Compared, compare, race_whole
 from autotune.runtime.device import Device, device
 from autotune.target import Target
+from autotune.utils import environment
 from autotune.utils.check import Check
 
 logger = logging.getLogger("autotune")
@@ -96,7 +97,8 @@ def tune_network(
 
     The log takes each trial as it ends. Stopped in any way, the same call goes on: what was spent
     counts, and where nothing is left it only compiles. An interrupt ends the tuning early, and the
-    network is returned with what was found until then.
+    network is returned with what was found until then. In frozen mode nothing is tuned: the
+    network is compiled as the lock says.
 
     Args:
         network: a graph, or a module or function of `autotune.tvm.relay`.
@@ -119,7 +121,10 @@ def tune_network(
     if on_round is not None:
         check.function("on_round", on_round)
     chosen, budget = Target(target), Budget(float(budget_s))
-    graph = simplify_graph(graph_of(network).bind({} if params is None else params))
+    bound = graph_of(network).bind({} if params is None else params)
+    if environment.frozen():
+        return compile_network(bound, chosen)
+    graph = simplify_graph(bound)
     tuning = _Tuning(graph, chosen, NetworkLog.read(log), budget, on_round)
     if budget.left_s() <= 0 or not tuning.tune(option, seed):
         return tuning.compiled(History(log))

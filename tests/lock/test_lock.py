@@ -281,7 +281,7 @@ def checked(*pairs, option=None, **options):
 
 def test_checking_verifies_and_times_what_is_locked_for_this_device():
     fast, slow = checked(pair(8, seconds=1.0), pair(16, seconds=1e-12), option=local)
-    by_title = {one.entry.title: one for one in (fast, slow)}
+    by_title = {one.title: one for one in (fast, slow)}
     assert by_title["tests.lock.triple(8,)"].outcome == "faster"
     assert "answer checked" in by_title["tests.lock.triple(8,)"].why
     regressed = by_title["tests.lock.triple(16,)"]

@@ -22,7 +22,7 @@ from autotune.network import History, compile_network, tune_network
 from autotune.network.allocation import gain_per_second, next_arm
 from autotune.network.arms import Arm, Tuned, tuned_functions
 from autotune.network.choice import RULE, choose_untuned
-from autotune.network.history_choice import choice_from_json, choice_to_json
+from autotune.network.choice_json import choice_from_json, choice_to_json
 from autotune.network.program_race import race
 from autotune.network.tuning_log import NETWORK_NOTE, NetworkLog, write_note
 from autotune.record import load_from_file

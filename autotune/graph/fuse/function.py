@@ -151,6 +151,11 @@ def partition(graph: Graph, opt_level: int = 3, max_depth: int = MAX_DEPTH) -> l
     return [_function(graph, nodes) for nodes in groups]
 
 
+def function_of(graph: Graph) -> Function:
+    """Make one function of all nodes of a graph, over its inputs and constants."""
+    return _of_nodes(graph.nodes, graph.outputs)
+
+
 def _function(graph: Graph, nodes: Sequence[Node]) -> Function:
     """Make the function of a group of nodes, of which only the last is read from outside."""
     root = nodes[-1]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from autotune.measure.pipeline import Pipeline
+from autotune.measure.session import Session
 from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult, Pair
 from autotune.workload import Workload
 
@@ -93,9 +95,16 @@ def recheck(
     for inp, result in records:
         if result.ok and result.costs:
             alike.setdefault((inp.task, Way.of(result)), []).append((inp, result))
-    for (task, way), pairs in alike.items():
-        with Pipeline(task, option_for(way)) as pipeline:
-            yield from _again(pipeline, task, pairs)
+    sessions: dict[Way, Session] = {}
+    with contextlib.ExitStack() as opened:
+        for (task, way), pairs in alike.items():
+            if way not in sessions:  # its processes measure all that was timed so
+                option = option_for(way)
+                session = sessions[way] = Session.of(option)
+                if session is not option:
+                    opened.enter_context(session)
+            with Pipeline(task, sessions[way]) as pipeline:
+                yield from _again(pipeline, task, pairs)
 
 
 def _again(pipeline: Pipeline, task: Workload, pairs: list[Pair]) -> Iterator[Recheck]:

@@ -138,7 +138,7 @@ def build(
     wanted = bool(context.config.get("relay.backend.use_auto_scheduler"))
     if wanted and history is not None and not history.is_empty:
         network = compile_network(
-            graph, chosen, pipeline_for(chosen), context.opt_level, history.kernel_for
+            graph, chosen, pipeline_for(chosen), context.opt_level, choose=history.choose
         )
     else:
         choose = by_dispatch(DispatchContext.current)
