@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from autotune.graph.graph import Graph
 from autotune.graph.passes.alter_layout import alter_layout
 from autotune.graph.passes.canonical import canonicalize_ops, simplify_expressions
+from autotune.graph.passes.channels_first import channels_first
 from autotune.graph.passes.common import eliminate_common
 from autotune.graph.passes.epilogue import fold_affine
 from autotune.graph.passes.fold_constant import fold_constant
@@ -55,5 +56,5 @@ RELAY_CUDA = Pipeline("relay_cuda", (*_COMMON, (3, alter_layout), *_END))
 RELAY_CPU = Pipeline("relay_llvm", (*_COMMON, (3, alter_layout), *_END))
 # While templates are extracted TVM leaves layouts alone.
 RELAY_TEMPLATES = Pipeline("relay_templates", (*_COMMON, *_END))
-# Ours: fewer operations, whatever the signs of scales; direct convolutions.
-OWN = Pipeline("own", (*_COMMON, (3, fold_affine), *_END))
+# Ours: fewer operations, whatever the signs of scales; direct convolutions, channels first.
+OWN = Pipeline("own", (*_COMMON, (3, fold_affine), (3, channels_first), *_END))
