@@ -34,8 +34,15 @@ def test_a_matrix_is_packed_that_is_read_by_lanes():
     assert not any("A.global" in each for each in found)
 
 
-def test_a_transposed_matrix_is_not_packed_as_its_lanes_lie_apart():
+def test_a_transposed_matrix_may_be_packed_as_a_copy_lies_as_lanes_want_it():
     a, b = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="B")
+    found = [packed(each) for each in sketches_of(task_of([a, b, topi.nn.dense(a, b)]), PARAMS)]
+    assert {"B.global"} in found
+    assert set() in found
+
+
+def test_a_matrix_that_is_read_once_is_not_packed():
+    a, b = te.placeholder((1, 64), name="A"), te.placeholder((64, 64), name="B")
     found = sketches_of(task_of([a, b, topi.nn.dense(a, b)]), PARAMS)
     assert not any(packed(each) for each in found)
 

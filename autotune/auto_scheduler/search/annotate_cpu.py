@@ -11,9 +11,11 @@ from autotune.auto_scheduler.attach_map import hanging, hanging_at
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, IterKind, Stage
+from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.steps import Annotator
-from autotune.auto_scheduler.transform_steps import PragmaStep
+from autotune.auto_scheduler.sketch.packing import packed_dimension
+from autotune.auto_scheduler.transform_steps import PragmaStep, ReorderStep
 from autotune.auto_scheduler.transform_steps.loops import UNROLL
 
 UNROLL_LIMITS = (0, 16, 64, 512)
@@ -66,6 +68,14 @@ def _copied_in_tiles(stage: Stage) -> bool:
     return attached and not is_tiled(stage) and len(stage.iters) == len(stage.op.axis) > 0
 
 
+def _lanes_apart(work: Annotator, stage_id: int) -> int | None:
+    """Return the loop of a copy that its reader's lanes index, if they lie apart in the source."""
+    state = work.state
+    source = state.stages[stage_id].op
+    readers = [each for each in state.stages if is_tiled(each) and source in reads_of(each.op)]
+    return packed_dimension(readers[0], source) if len(readers) == 1 else None
+
+
 def _parallel(work: Annotator, stage_id: int, params: HardwareParams) -> None:
     """Fuse outer data loops until there is enough to share out, and share them out."""
     stage = work.stage(stage_id)
@@ -102,7 +112,14 @@ def _vectorize(work: Annotator, stage_id: int, most: int) -> None:
     """Carry out inner data loops as one vector."""
     stage = work.stage(stage_id)
     if _copied_in_tiles(stage):
-        work.annotate(stage_id, len(stage.iters) - 1, Annotation.VECTORIZE)
+        last = len(stage.iters) - 1
+        far = _lanes_apart(work, stage_id)
+        if far is None:
+            work.annotate(stage_id, last, Annotation.VECTORIZE)
+        else:  # one of each lane is read in turn, and all are written at once
+            order = [i for i in range(len(stage.iters)) if i != far]
+            work.take(ReorderStep(stage_id, (*order, far)))
+            work.annotate(stage_id, last, Annotation.UNROLL)
         return
     count, product = 0, 1
     for i in range(len(stage.iters) - 1, -1, -1):

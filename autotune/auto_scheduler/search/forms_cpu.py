@@ -118,7 +118,8 @@ class _Stage:
     @cached_property
     def lanes(self) -> Column:
         """Lanes of the innermost loop."""
-        return self.levels.data[-1][-1] if self.levels.data else np.ones(len(self.rows))
+        data = self.levels.data
+        return data[self.tiled.lanes][-1] if data else np.ones(len(self.rows))
 
     @cached_property
     def code(self) -> Column:
@@ -127,7 +128,9 @@ class _Stage:
         if self.tiled.unroll is not None:
             limit = self.rows[:, self.tiled.unroll].astype(np.float64)
         levels = self.levels
-        data, chunks = levels.data[::-1], levels.reductions[::-1]
+        lanes = self.tiled.lanes % max(len(levels.data), 1)
+        others = [each for i, each in enumerate(levels.data) if i != lanes]
+        data, chunks = [*levels.data[lanes : lanes + 1], *others[::-1]], levels.reductions[::-1]
         whole = [
             np.ceil(axis.extent / lengths.prod(axis=0))[None, :]
             for axis, lengths in zip(self.tiled.reductions, levels.reductions, strict=True)
@@ -165,7 +168,7 @@ class _Stage:
         return {
             "compute": compute, "first": first, "second": second, "balance": balance,
             "blocks": blocks, "results": results, "vectors": vectors, "near": near, "far": far,
-            "packed": packed, "packing": blocks * packed / host.l2_rate * 2, "run": self.run,
+            "packed": packed, "packing": blocks * self._packing(packed), "run": self.run,
             "kept": levels.one() * self.kept, "width": self.width, "code": self.code,
         }  # fmt: skip
 
@@ -182,10 +185,12 @@ class _Stage:
     @cached_property
     def contiguous(self) -> bool:
         """Whether all that is read lane by lane lies side by side."""
-        last = len(self.tiled.data) - 1
-        return all(_stride(each, last) in (0, 1) for each in self.tiled.inputs) and all(
-            _stride(each, last) is not None for each in self.tiled.inputs
-        )
+        return all(self._by_lane(each) in (0, 1) for each in self.tiled.inputs)
+
+    def _by_lane(self, source: TileInput) -> int | None:
+        """Return by how many elements an input goes on from lane to lane; copies as lanes do."""
+        step = _stride(source, self.tiled.lanes)
+        return step if not source.packed or not step else 1
 
     @cached_property
     def kept(self) -> float:
@@ -203,13 +208,12 @@ class _Stage:
 
     def _step(self, vectors: Column) -> Column:
         """Return the cycles of one iteration of the reduction, for the innermost tile."""
-        last = len(self.tiled.data) - 1
         loads, operands = self.levels.one() * 0, self.levels.one() * 0
         for each in self.tiled.inputs:
             size = self.levels.one()
             for extent in footprint(each, self.levels, slice(2, None), slice(0, 0)):
                 size = size * extent
-            by_lane = _stride(each, last) != 0
+            by_lane = self._by_lane(each) != 0
             loads = loads + (size / self.width if by_lane else size)
             operands = operands + (np.ceil(self.lanes / self.width) if by_lane else 0.0)
             if by_lane and not each.packed and each.pitch % _PITCH == 0:
@@ -231,6 +235,11 @@ class _Stage:
                     size = size * extent
                 total = total + size * whole / chunk
         return total
+
+    def _packing(self, packed: Column) -> Column:
+        """Return the cycles of these copies, and of what they push out of the second cache."""
+        far = np.where(packed > self.host.l2_bytes, 2.0, 1.0)
+        return packed / self.host.l2_rate * 2 * far
 
     @cached_property
     def seconds(self) -> Column:

@@ -19,6 +19,7 @@ from autotune.auto_scheduler.search.proposer import ClosedForms
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
+from autotune.auto_scheduler.sketch.lanes import LanesAlongChannels
 from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
@@ -36,7 +37,13 @@ def sketches_of(
     policy: object = None,
 ) -> list[StateObject]:
     """Return the sketches of a task by TVM's rules and ours."""
-    rules = (*custom_rules, SplitAcrossBlocks(), PackInBlock(), TensorCores())
+    rules = (
+        *custom_rules,
+        SplitAcrossBlocks(),
+        LanesAlongChannels(),
+        PackInBlock(),
+        TensorCores(),
+    )
     found = generate_sketches(task, params, rules, policy)
     return [each.state_object for each in found]
 

@@ -17,6 +17,7 @@ from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.annotate_gpu import spatial_splits
 from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.steps import splits_of
+from autotune.auto_scheduler.sketch.lanes import lanes_of
 from autotune.auto_scheduler.transform_steps import PragmaStep
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL
 from autotune.ir import Add, Expr, IntImm, IterVar, Mul, Sub, Var
@@ -99,6 +100,7 @@ class Tiled:
         unroll: column of the limit of unrolling; None if there is none.
         pipeline: column of the number of buffers of its copies; None if it has one of each.
         apart: whether another stage takes its results from it, tile by tile.
+        lanes: the number of the data axis whose loop is the innermost.
     """
 
     stage_id: int
@@ -109,6 +111,7 @@ class Tiled:
     unroll: int | None
     apart: bool = False
     pipeline: int | None = None
+    lanes: int = -1
 
 
 def tiled_stages(program: Program) -> list[Tiled]:
@@ -135,7 +138,7 @@ def _tiled(program: Program, stage_id: int) -> Tiled:
     return Tiled(
         stage_id, data, reductions, inputs, bits_of(op.outputs[0].dtype) // 8,
         hint_column(program, stage_id, UNROLL), stage_id in state.attach,
-        hint_column(program, stage_id, PIPELINE),
+        hint_column(program, stage_id, PIPELINE), lanes_of(state.stages[stage_id]),
     )  # fmt: skip
 
 

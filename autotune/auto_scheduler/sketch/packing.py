@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.loops import IterKind
+from autotune.auto_scheduler.loops import IterKind, Stage
 from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.sketch.facts import (
     consumers,
@@ -22,11 +22,13 @@ from autotune.auto_scheduler.sketch.facts import (
     reads_directly,
 )
 from autotune.auto_scheduler.sketch.inline import should_inline
+from autotune.auto_scheduler.sketch.lanes import lanes_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.state import State
 from autotune.ir import Var
 from autotune.ir.structure import walk
 from autotune.te.relation import extent_of
+from autotune.te.tensor import Operation
 
 SCOPE = "global"
 
@@ -50,7 +52,10 @@ class PackInBlock:
             return Condition.PASS
         if state.stages[stage_id].is_compute:
             return self._movable(context, state, stage_id)
-        return Condition.APPLY if _is_vector(state, stage_id, reading[0]) else Condition.PASS
+        if not _is_vector(reader, state.stages[stage_id].op):
+            return Condition.PASS
+        chosen = lanes_of(reader) != len(reader.op.axis) - 1  # for the sake of what is packed
+        return Condition.APPLY_AND_SKIP_REST if chosen else Condition.APPLY
 
     def _movable(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         stage = state.stages[stage_id]
@@ -89,14 +94,29 @@ def block_end(state: State, stage_id: int) -> tuple[int, int] | None:
     return (root, count - 1) if count else None
 
 
-def _is_vector(state: State, stage_id: int, reader: int) -> bool:
-    """Returns whether the reader's last axis counts neighbours, which other axes read again."""
-    op, source = state.stages[reader].op, state.stages[stage_id].op
-    last = op.axis[-1].var
+def packed_dimension(reader: Stage, source: Operation) -> int | None:
+    """Returns the dimension that the lanes of a tiled stage index, if it is not the last one.
+
+    A copy is stored with that dimension as the last (`lowering.storage_order`).
+    """
+    var = reader.op.axis[lanes_of(reader)].var
+    found = {
+        i
+        for indices in reads_of(reader.op).get(source, ())
+        for i, index in enumerate(indices)
+        if any(node is var for node in walk(index))
+    }
+    last = max((len(each) for each in reads_of(reader.op).get(source, ())), default=0) - 1
+    return found.pop() if len(found) == 1 and last not in found else None
+
+
+def _is_vector(reader: Stage, source: Operation) -> bool:
+    """Returns whether the reader's lanes read elements that other axes read again."""
+    op = reader.op
+    lanes = op.axis[lanes_of(reader)].var
     for indices in reads_of(op).get(source, ()):
         used = {node for index in indices for node in walk(index) if isinstance(node, Var)}
-        near = any(node is last for node in walk(indices[-1])) if indices else False
         again = any(axis.var not in used and (extent_of(axis) or 1) > 1 for axis in op.axis)
-        if near and again:
+        if lanes in used and again:
             return True
     return False

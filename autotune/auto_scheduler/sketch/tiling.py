@@ -13,6 +13,7 @@ from autotune.auto_scheduler.sketch.facts import (
     fusible_consumer,
     has_cache_write,
     needs_tiling,
+    original_names,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.state import State
@@ -21,13 +22,14 @@ from autotune.auto_scheduler.state import State
 _CPU_FUSION, _GPU_FUSION = (1, 2), (3,)
 
 
-def tile(state: State, stage_id: int, structure: str) -> list[int]:
+def tile(state: State, stage_id: int, structure: str, lanes: str = "") -> list[int]:
     """Split and order the loops of a stage into levels of tiles whose lengths are open.
 
     Args:
         state: is changed.
         stage_id: of the stage.
         structure: letters S and R, one a level, outermost first, such as ``SSRSRS``.
+        lanes: the axis whose loop is the innermost; by default the last.
 
     Returns:
         The numbers of the steps that split data axes, in the order of these.
@@ -52,6 +54,7 @@ def tile(state: State, stage_id: int, structure: str) -> list[int]:
             level.append(part)
     for letter, loops in inner.items():
         levels[letter][-1][:0] = loops
+    levels["S"][-1].sort(key=lambda loop: lanes in original_names(loop.name))
     counts = {letter: iter(levels[letter]) for letter in kinds}
     order = [part for letter in structure for part in next(counts[letter])]
     state.reorder(stage_id, order)
@@ -133,17 +136,27 @@ class MultiLevelTilingWithFusion:
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile both stages, once for each level at which they can be joined."""
-        reader = fusible_consumer(context, state, stage_id)
-        assert reader is not None
-        tiled = state.copy()
-        splits = tile(tiled, stage_id, context.structure)
-        for level in _GPU_FUSION if context.is_gpu else _CPU_FUSION:
-            if level > len(context.structure) or context.structure[level - 1] != "S":
-                continue
-            new = tiled.copy()
-            follow(new, reader, splits, level)
-            new.compute_at(stage_id, reader, new.stages[reader].iters[level * len(splits) - 1])
-            yield new, stage_id - 1
+        return fused_at_levels(context, state, stage_id)
+
+
+def fused_at_levels(
+    context: SketchContext, state: State, stage_id: int, lanes: str = ""
+) -> Iterable[Derived]:
+    """Yields a stage in tiles with the one that reads it, joined at each level where they can be.
+
+    ``lanes`` is the axis whose loop is the innermost; by default the last.
+    """
+    reader = fusible_consumer(context, state, stage_id)
+    assert reader is not None
+    tiled = state.copy()
+    splits = tile(tiled, stage_id, context.structure, lanes)
+    for level in _GPU_FUSION if context.is_gpu else _CPU_FUSION:
+        if level > len(context.structure) or context.structure[level - 1] != "S":
+            continue
+        new = tiled.copy()
+        follow(new, reader, splits, level)
+        new.compute_at(stage_id, reader, new.stages[reader].iters[level * len(splits) - 1])
+        yield new, stage_id - 1
 
 
 class SimplifyConstTensor:

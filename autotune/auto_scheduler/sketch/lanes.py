@@ -1,0 +1,102 @@
+"""A rule that lets vectors go along another axis than the last, where that one fills none.
+
+The rows of an image are short, and those of a convolution with steps do not lie side by side; its
+output channels are many. Their weights, which lie far apart, are then copied so that those of a
+vector are neighbours (Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on
+SIMD Architectures", 2018). TVM's rules have nothing of the kind, its convolutions for CPUs have
+layouts instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from autotune.auto_scheduler.loops import Stage
+from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.sketch.facts import (
+    fusible_consumer,
+    is_tiled,
+    needs_tiling,
+    original_names,
+)
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.tiling import fused_at_levels
+from autotune.auto_scheduler.state import State
+from autotune.ir import IterVar, Var
+from autotune.ir.structure import walk
+from autotune.te.relation import extent_of
+from autotune.te.tensor import ComputeOp, Operation
+
+# Lanes of the widest vectors, and the fewest that are worth a vector.
+_WIDEST, _FEWEST = 16, 8
+
+
+class LanesAlongChannels:
+    """Tile a stage with vectors along an axis that indexes one input, and no other."""
+
+    name: ClassVar[str] = "LanesAlongChannels"
+
+    def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
+        """Returns whether the last axis fills no vectors, and another one does."""
+        stage = state.stages[stage_id]
+        if context.is_gpu or is_tiled(stage) or not needs_tiling(context, state, stage_id):
+            return Condition.PASS
+        if fusible_consumer(context, state, stage_id) is None or lane_axis(stage.op) is None:
+            return Condition.PASS
+        return Condition.APPLY
+
+    def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
+        """Tile the stage and its reader, the loop over lanes innermost."""
+        axis = lane_axis(state.stages[stage_id].op)
+        assert axis is not None
+        return fused_at_levels(context, state, stage_id, _loop_name(axis))
+
+
+def lane_axis(op: Operation) -> IterVar | None:
+    """Returns the axis for vectors if that should not be the last one, else None."""
+    if not isinstance(op, ComputeOp) or len(op.axis) < 2 or _fills_vectors(op):
+        return None
+    fitting = [axis for axis in op.axis[:-1] if (extent_of(axis) or 1) % _FEWEST == 0]
+    return next((axis for axis in fitting if _indexes_one(op, axis.var)), None)
+
+
+def lanes_of(stage: Stage) -> int:
+    """Returns the number of the axis that the innermost loop of a tiled stage comes from."""
+    names = original_names(stage.iters[-1].name) if stage.iters else set()
+    found = (i for i, axis in enumerate(stage.op.axis) if _loop_name(axis) in names)
+    return next(found, len(stage.op.axis) - 1)
+
+
+def _loop_name(axis: IterVar) -> str:
+    """Returns what loops over an axis are called (see `loops.Iterator`)."""
+    return axis.name.replace(".", "_")
+
+
+def _fills_vectors(op: ComputeOp) -> bool:
+    """Whether the last axis counts neighbours, and enough of them for whole vectors."""
+    last = op.axis[-1]
+    if (extent_of(last) or 1) % _WIDEST:
+        return False
+    reads = [indices for each in reads_of(op).values() for indices in each if indices]
+    return all(
+        index is last.var or last.var not in _variables(index)
+        for indices in reads
+        for index in indices
+    )
+
+
+def _indexes_one(op: ComputeOp, var: Var) -> bool:
+    """Whether an axis by itself indexes one dimension of one input, which is read at one place."""
+    places = [
+        (source, i, index is var)
+        for source, reads in reads_of(op).items()
+        for indices in reads
+        for i, index in enumerate(indices)
+        if var in _variables(index)
+    ]
+    return len(places) == 1 and places[0][2]
+
+
+def _variables(index: object) -> set[Var]:
+    return {node for node in walk(index) if isinstance(node, Var)}  # type: ignore[arg-type]

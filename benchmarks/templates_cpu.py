@@ -1,0 +1,187 @@
+"""The C templates against oneDNN, through PyTorch, and the BLAS of numpy, in turns.
+
+    python -m benchmarks.templates_cpu                       # on an idle machine: median wall time
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \\
+        python -m benchmarks.templates_cpu --busy            # any machine: least CPU time
+    python -m benchmarks.templates_cpu --only "conv 512" --tune 40
+
+Convolutions are those of ResNet-18 with bias and ReLU, in NCHW with weights as they are trained:
+nothing is laid out ahead of time for the templates. PyTorch computes them as a script would call
+it in both layouts, its weights in that layout already; and traced, frozen and optimised for
+inference, which packs weights ahead. ``peak`` is what cores do with multiply-adds alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from autotune.templates import source
+
+import autotune
+from autotune.cli.demo_rivals import Called
+from autotune.driver import build
+from autotune.measure.run.host import let_threads_rest
+from autotune.measure.run.race_rounds import race_rounds
+from autotune.record import apply_history_best
+from autotune.runtime import Module
+from autotune.runtime.device import cpu
+from autotune.runtime.roofline import ceilings_of
+from autotune.target import Target
+from autotune.task import ApplyConfig, FallbackConfigEntity, create
+from autotune.tuner import AutoTuner, callback
+from benchmarks.scheduler_cases import RESNET18
+
+Call = Callable[[], Any]
+LLVM = Target("llvm")
+PRODUCTS = (
+    (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (768, 3072, 768), (197, 768, 768),
+    (1000, 1000, 1000), (16, 4096, 4096),
+)  # fmt: skip
+LAYERS = (*RESNET18, (256, 56, 64, 1, 1), (64, 56, 256, 1, 1))
+
+
+def cases() -> dict[str, tuple[str, tuple[Any, ...]]]:
+    """Return template and arguments by the name of the case."""
+    found: dict[str, tuple[str, tuple[Any, ...]]] = {}
+    for channels, size, filters, taps, stride in LAYERS:
+        name = f"conv {channels}->{filters} {taps}x{taps} on {size}, stride {stride}"
+        shape = (1, size, size, filters, channels, taps, taps, stride, taps // 2, True, True)
+        found[name] = "conv2d_nchw", shape
+    for m, n, k in PRODUCTS:
+        found[f"gemm {m}x{n}x{k}"] = "gemm_nn", (m, n, k)
+    return found
+
+
+def built(template: str, args: tuple[Any, ...], trials: int) -> Module:
+    """Return the kernel of a template, untuned or after some trials."""
+    if not trials:
+        return _built(template, args, ApplyConfig(FallbackConfigEntity()))
+    task = create(f"{template}.cpu", args, LLVM)
+    with TemporaryDirectory() as folder:
+        log = f"{folder}/log"
+        option = autotune.measure_option(
+            builder=autotune.LocalBuilder(timeout=60),
+            runner=autotune.LocalRunner(number=4, repeat=3, min_repeat_ms=10),
+        )
+        AutoTuner(task, seed=0).tune(trials, option, callbacks=[callback.log_to_file(log)])
+        return _built(template, args, apply_history_best(log))
+
+
+def _built(template: str, args: tuple[Any, ...], context: AbstractContextManager[Any]) -> Module:
+    with context, LLVM:
+        return build(getattr(source, f"{template}_cpu")(*args), name="ours")
+
+
+def rivals(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[str, Call]:
+    """Return what a script would call instead."""
+    import torch
+
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", LLVM.limits.sm_count)))
+    if template == "gemm_nn":
+        a, b, c = arrays
+        given = [torch.from_numpy(each) for each in arrays]
+        return {
+            "numpy": lambda: np.matmul(a, b, out=c),
+            "torch": lambda: torch.mm(given[0], given[1], out=given[2]),
+        }
+    *_, taps, _, stride, padding, _, _ = args
+    x, w, bias = (torch.from_numpy(each) for each in arrays[:3])
+    layouts = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
+    found = {
+        name: _layer(
+            torch, x.contiguous(memory_format=f), w.contiguous(memory_format=f), bias, args
+        )
+        for name, f in layouts.items()
+    }
+    module = torch.nn.Conv2d(x.shape[1], w.shape[0], taps, stride, padding)
+    with torch.no_grad():
+        module.weight.copy_(w)
+        module.bias.copy_(bias.reshape(-1))
+        traced = torch.jit.trace(torch.nn.Sequential(module, torch.nn.ReLU()).eval(), x)
+        frozen = torch.jit.optimize_for_inference(traced)
+    return found | {"frozen": lambda: _without_grad(torch, frozen, x)}
+
+
+def _layer(torch: Any, x: Any, w: Any, bias: Any, args: tuple[Any, ...]) -> Call:
+    def layer() -> Any:
+        conv = torch.nn.functional.conv2d
+        return _without_grad(
+            torch, lambda: torch.relu_(conv(x, w, bias.reshape(-1), args[7], args[8]))
+        )
+
+    return layer
+
+
+def _without_grad(torch: Any, call: Callable[..., Any], *inputs: Any) -> Any:
+    with torch.no_grad():
+        return call(*inputs)
+
+
+def least_cpu_time(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
+    """Return the least CPU seconds of each call, taken in turns."""
+    least = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            call()
+            started, runs = time.process_time(), 0
+            while time.process_time() - started < 0.01:
+                call()
+                runs += 1
+            least[name] = min(least[name], (time.process_time() - started) / runs)
+    return least
+
+
+def medians(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
+    """Return the median of the wall seconds of each call, taken in turns while threads rest."""
+    samplers = [Called([call]) for call in calls.values()]
+    timings = race_rounds(samplers, rounds, 0.01, 0, let_threads_rest)
+    return {name: each.median for name, each in zip(calls, timings, strict=True)}
+
+
+def compare(name: str, options: argparse.Namespace, peak: float) -> tuple[str, float]:
+    """Print one row; return its kind and how much longer the best library takes."""
+    template, args = cases()[name]
+    module = built(template, args, options.tune)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(a.shape).astype("float32") for a in module.kernel.args]
+    calls = {"ours": lambda: module(*arrays), **rivals(template, args, arrays)}
+    seconds = (least_cpu_time if options.busy else medians)(calls, options.rounds)
+    ours, best = seconds["ours"], min(t for who, t in seconds.items() if who != "ours")
+    flop = create(f"{template}.cpu", args, LLVM).flop
+    shown = " | ".join(f"{who} {t * 1e6:.0f}" for who, t in seconds.items())
+    share = flop / ours / peak
+    print(f"| {name} | {shown} | {share:.0%} of peak | {best / ours:.2f} |", flush=True)
+    return template, best / ours
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="cases whose names hold this text")
+    parser.add_argument("--tune", type=int, default=0, metavar="TRIALS")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument(
+        "--busy", action="store_true", help="least CPU time; set OMP_NUM_THREADS=1"
+    )
+    options = parser.parse_args(argv)
+    threads = int(os.environ.get("OMP_NUM_THREADS", LLVM.limits.sm_count))
+    peak = ceilings_of(cpu()).flops["float32"] * threads / LLVM.limits.sm_count
+    print(f"{threads} threads, peak {peak / 1e9:.0f} GFLOP/s; us, and library / ours")
+    ratios: dict[str, list[float]] = {}
+    for name in cases():
+        if options.only in name:
+            kind, ratio = compare(name, options, peak)
+            ratios.setdefault(kind, []).append(ratio)
+    for kind, found in ratios.items():
+        mean = float(np.exp(np.mean(np.log(found))))
+        print(f"{kind}: geometric mean {mean:.2f}, least {min(found):.2f}")
+
+
+if __name__ == "__main__":
+    main()
