@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from autotune import SourceKernel, template
 from autotune.errors import TemplateError
 
-from . import elementwise_cuda, reduce_cuda, rows_cuda, scan_cuda, take_cuda, transpose_cuda
+from . import (
+    attention_cuda,
+    elementwise_cuda,
+    reduce_cuda,
+    rows_cuda,
+    scan_cuda,
+    take_cuda,
+    transpose_cuda,
+)
+from .attention_cuda import Attention
 from .elementwise_cuda import Elementwise
 from .rows_shape import Reduction, Rows
 from .scan_cuda import Scan
@@ -65,6 +74,28 @@ def group_norm_cuda(
         "layer_norm", n * groups, each * spatial, dtype, epsilon, gain, shift, each, groups
     )
     return tunable(rows_cuda, shape, "cuda")
+
+
+@template("attention.cuda")
+def attention_cuda_heads(
+    batch: int, heads: int, queries: int, keys: int, size: int, kv_heads: int = 0,
+    causal: bool = False, scale: float = 0.0, dtype: str = "float16",
+) -> SourceKernel:  # fmt: skip
+    """Attention, forward: softmax(q k^T * scale) v of each head, on tensor cores (sm_80 on).
+
+    The function takes q (batch, heads, queries, size), k and v (batch, kv_heads, keys, size), and
+    out, which is as q. Decoding has one query.
+
+    Args:
+        size: of a head, a multiple of 16 up to 256.
+        kv_heads: heads of k and v, each of which serves ``heads / kv_heads`` (grouped queries);
+            0 stands for ``heads``.
+        causal: whether query i sees keys up to i + keys - queries only.
+        scale: of scores; 0 stands for 1 / sqrt(size).
+        dtype: of all arrays, ``"float16"`` or ``"bfloat16"``; sums are in float32.
+    """
+    shape = Attention(batch, heads, kv_heads or heads, queries, keys, size, causal, scale, dtype)
+    return tunable(attention_cuda, shape, "cuda")
 
 
 @template("reduce.cuda")

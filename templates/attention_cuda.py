@@ -1,0 +1,226 @@
+"""Attention for CUDA, forward: scores are never written to memory.
+
+Tiles of keys and values pass by the queries of a block, whose sums are rescaled as larger scores
+come (Dao, "FlashAttention-2", 2023), on tensor cores by ``mma.sync``. Queries of heads that share
+keys are rows of one matrix, so that few queries - decoding has one - fill the tiles better; and
+where there are few rows, blocks take ranges of the keys, and a second kernel joins what they found
+(Dao et al., "Flash-Decoding", 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from autotune import SourceKernel, Target, arg, call
+from autotune.errors import TemplateError
+from autotune.kernel import Argument
+
+from . import common
+from .common import Array
+from .gemm_shape import HALVES
+
+OWNER = "attention"
+
+
+@dataclass(frozen=True)
+class Attention:
+    """softmax(q k^T * scale) v of each head.
+
+    Attributes:
+        heads, kv_heads: of q, and of k and v; each of the latter serves ``heads / kv_heads``.
+        queries, keys: rows of q, and of k and v.
+        size: of a head.
+        causal: whether query i sees keys up to i + keys - queries only; without any, it gets 0.
+        scale: of scores; 0 stands for 1 / sqrt(size).
+    """
+
+    batch: int
+    heads: int
+    kv_heads: int
+    queries: int
+    keys: int
+    size: int
+    causal: bool = False
+    scale: float = 0.0
+    dtype: str = "float16"
+
+    def __post_init__(self) -> None:
+        extents = (self.batch, self.heads, self.kv_heads, self.queries, self.keys, self.size)
+        if min(extents) < 1:
+            raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
+        if self.heads % self.kv_heads:
+            raise TemplateError(f"{OWNER}: kv_heads must divide heads, got {self}")
+        if self.size % 16 or self.size > 256:
+            raise TemplateError(
+                f"{OWNER}: size must be a multiple of 16 up to 256, got {self.size}"
+            )
+        if self.dtype not in HALVES:
+            raise TemplateError(f"{OWNER}: dtype must be float16 or bfloat16, got {self.dtype!r}")
+        if not math.isfinite(self.scale):
+            raise TemplateError(f"{OWNER}: scale must be a finite number, got {self.scale!r}")
+        if max(self.rows, self.keys + self.rows) > 2**30:
+            raise TemplateError(f"{OWNER}: kernels index rows by 32 bits, got {self}")
+
+    @property
+    def group(self) -> int:
+        """Heads that share keys."""
+        return self.heads // self.kv_heads
+
+    @property
+    def rows(self) -> int:
+        """Rows of q that see the same keys."""
+        return self.queries * self.group
+
+    @property
+    def matrices(self) -> int:
+        """How many matrices of keys there are."""
+        return self.batch * self.kv_heads
+
+    @property
+    def factor(self) -> float:
+        """What scores are multiplied by."""
+        return self.scale or self.size**-0.5
+
+    @property
+    def flop(self) -> int:
+        """Multiplications and additions of both products, for keys that are seen."""
+        pairs = self.queries * self.keys
+        if self.causal:
+            first = self.keys - self.queries + 1
+            pairs = sum(range(max(first, 0), self.keys + 1))
+        return 4 * self.batch * self.heads * pairs * self.size
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+        return sum(a.bytes for a in self.arguments())
+
+    def arguments(self) -> list[Argument]:
+        """Return q, k, v and out."""
+        q = (self.batch, self.heads, self.queries, self.size)
+        k = (self.batch, self.kv_heads, self.keys, self.size)
+        return [
+            arg("q", q, self.dtype),
+            arg("k", k, self.dtype),
+            arg("v", k, self.dtype),
+            arg("out", q, self.dtype, role="out"),
+        ]
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out, in float32 at least."""
+
+        def attention(q: Array, k: Array, v: Array) -> Array:
+            kind = np.float64 if q.dtype == np.float64 else np.float32
+            keys, values = (np.repeat(x.astype(kind), self.group, axis=1) for x in (k, v))
+            scores = q.astype(kind) @ keys.swapaxes(2, 3) * kind(self.factor)
+            if self.causal:
+                last = np.arange(self.queries)[:, None] + self.keys - self.queries
+                scores = np.where(np.arange(self.keys) <= last, scores, -np.inf)
+            most = scores.max(axis=3, keepdims=True)
+            powers = np.exp(scores - np.where(np.isinf(most), 0, most))
+            sums = powers.sum(axis=3, keepdims=True)
+            weights = np.divide(powers, sums, out=np.zeros_like(powers), where=sums > 0)
+            result: Array = (weights @ values).astype(q.dtype)
+            return result
+
+        return attention
+
+
+class AttentionTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Attention, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.threads, self.tile_q = 32 * c["warps"], 16 * c["warps"]
+        self.tiles = common.ceil_div(shape.rows, self.tile_q)
+        self.chunks = common.ceil_div(shape.keys, c["keys"])
+        self.per_split = common.ceil_div(self.chunks, c["split"])
+        staged = self.tile_q + 2 * c["stages"] * c["keys"]
+        self.shared_bytes = 2 * staged * (shape.size + 8)
+        self.registers = shape.size * 3 // 4 + c["keys"] // 2 + 48
+        self.blocks = self.tiles * shape.matrices
+
+
+def candidates(shape: Attention) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    return {
+        "warps": [1, 2, 4, 8],
+        "keys": [16, 32, 64, 128],
+        "stages": [2, 3, 4],
+        "split": common.up_to(max(1, shape.keys // 32), (1, 2, 4, 8, 16, 32, 64)),
+    }
+
+
+def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    tiling, c = AttentionTiling(shape, choice), choice
+    rules = [
+        *common.limit_rules(tiling, target.limits),
+        ((c["warps"] > 1) & (tiling.tile_q >= 2 * shape.rows), "rows beyond the queries"),
+        ((c["keys"] > 16) & (c["keys"] >= 2 * shape.keys), "keys beyond the last"),
+        ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= tiling.chunks), "empty range"),
+        ((c["stages"] > 2) & (c["stages"] > tiling.per_split + 1), "stages beyond the chunks"),
+    ]
+    return common.first_broken(rules)
+
+
+def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: tensor cores, exponentials, staging, and joining."""
+    tiling, c = AttentionTiling(shape, choice), choice
+    occupied = common.occupancy(
+        target, tiling.blocks * c["split"], tiling.threads, tiling.registers, tiling.shared_bytes
+    )
+    busy = max(occupied.together * c["warps"] / 4, 1.0)
+    products = 7 * 2 * c["keys"] * shape.size / 128
+    powers = 16 * c["keys"] / 32 * 12
+    compute = tiling.per_split * ((products + powers) * busy + 150)
+    staging = tiling.per_split * occupied.together * 4 * c["keys"] * shape.size / 42
+    waiting = 700 / (c["stages"] - 1) / occupied.together * tiling.per_split
+    joining = 0.0
+    if c["split"] > 1:
+        elements = c["split"] * shape.matrices * shape.rows * (shape.size + 2)
+        joining = 4000.0 + 8 * elements / (20 * occupied.multiprocessors)
+    seen = 0.6 if shape.causal and shape.queries > 1 else 1.0
+    work = common.overlapped_cycles(compute, staging, 0.8) + waiting
+    return occupied.waves * (work * seen + 1500) + joining
+
+
+def default_choice(shape: Attention, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    return common.best_drawn(
+        candidates(shape),
+        1000,
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    tiling, c = AttentionTiling(shape, choice), choice
+    split = c["split"] > 1
+    defines: dict[str, int | str] = {
+        **common.defines(
+            batch=shape.batch, kv_heads=shape.kv_heads, group=shape.group, d=shape.size,
+            queries=shape.queries, causal=shape.causal, threads=tiling.threads, warps=c["warps"],
+            tile_k=c["keys"], stages=c["stages"], split=c["split"],
+            bfloat16=shape.dtype == "bfloat16",
+        ),
+        "KEYS": shape.keys,
+        "SCALE_LOG2": f"{shape.factor * math.log2(math.e)!r}f",
+        "RESULT": "float" if split else "unsigned short",
+    }  # fmt: skip
+    names = ["q", "k", "v", "partial" if split else "out"]
+    grid = (tiling.blocks, c["split"])
+    calls = [call("attention", names, grid, tiling.threads, tiling.shared_bytes)]
+    rows = shape.matrices * shape.rows
+    if split:
+        blocks = common.ceil_div(rows * shape.size // 2, 128)
+        calls.append(call("attention_join", ["partial", "out"], blocks, 128))
+    parts = (c["split"], rows * (shape.size + 2)) if split else None
+    return common.cuda_kernel(shape, ["mma.h", "attention.cu"], defines, calls, parts)

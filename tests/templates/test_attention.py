@@ -1,0 +1,88 @@
+"""Attention: causal or not, grouped queries, one query, keys divided among blocks."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates.attention_cuda import Attention
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.errors import TemplateError
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+from tests.templates.emulated import check_emulated
+
+HOPPER = Target("cuda -arch=sm_90")
+
+
+def split(wanted):
+    def fits(kernel):
+        return (len(kernel.calls) > 1) == wanted and kernel.calls[0].launch.threads <= 64
+
+    return fits
+
+
+# batch, heads, queries, keys, size, kv_heads, causal, scale, dtype
+CASES = {
+    "plain": (1, 2, 19, 37, 64),
+    "causal": (1, 1, 40, 40, 64, 0, True, 0.0, "bfloat16"),
+    "grouped, of a suffix": (2, 4, 9, 33, 16, 2, True, 0.3),
+    "more queries than keys": (1, 1, 20, 9, 16, 1, True),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_match_their_reference_in_the_emulator(name):
+    check_emulated("attention.cuda", CASES[name], rtol=3e-2, fits=split(False))
+
+
+@pytest.mark.parametrize("args", [(1, 8, 1, 150, 128, 2, True), (1, 2, 20, 70, 32, 1, True)])
+def test_keys_divided_among_blocks_are_joined(args):
+    check_emulated("attention.cuda", args, rtol=3e-2, fits=split(True))
+
+
+def test_the_reference_is_what_attention_is_defined_as():
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=s) for s in [(1, 4, 3, 16), (1, 2, 5, 16), (1, 2, 5, 16)])
+    got = Attention(1, 4, 2, 3, 5, 16, causal=True).reference()(q, k, v)
+    for head in range(4):
+        for i in range(3):
+            seen = i + 3  # keys of the last query are all five
+            scores = np.exp(k[0, head // 2, :seen] @ q[0, head, i] / 4)
+            np.testing.assert_allclose(
+                got[0, head, i], scores / scores.sum() @ v[0, head // 2, :seen]
+            )
+
+
+def test_operations_of_keys_that_are_not_seen_are_not_counted():
+    assert Attention(2, 3, 3, 4, 4, 16).flop == 4 * 6 * 16 * 16
+    assert Attention(2, 3, 3, 4, 4, 16, causal=True).flop == 4 * 6 * 10 * 16
+    assert Attention(1, 1, 1, 1, 9, 16, causal=True).flop == 4 * 9 * 16
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5000),
+    st.integers(1, 5000), st.sampled_from([16, 64, 128, 256]), st.booleans(),
+)  # fmt: skip
+def test_every_shape_has_configurations_and_its_default_is_one(b, kv, group, queries, keys, d, c):
+    task = create("attention.cuda", (b, kv * group, queries, keys, d, kv, c), HOPPER)
+    assert len(task.config_space) >= 1
+    kernel = task.instantiate(task.default()).kernel("cuda")
+    assert launch_violation(kernel, HOPPER.limits) is None
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((1, 4, 8, 8, 64, 3), "kv_heads must divide heads"),
+        ((1, 4, 8, 8, 40), "multiple of 16 up to 256"),
+        ((1, 4, 8, 8, 64, 0, False, 0.0, "float32"), "float16 or bfloat16"),
+        ((1, 4, 8, 8, 64, 0, False, float("inf")), "scale must be a finite number"),
+        ((1, 4, 0, 8, 64), "at least 1"),
+    ],
+)
+def test_attention_that_cannot_be_is_an_error_that_says_so(args, message):
+    with pytest.raises(TemplateError, match=message):
+        create("attention.cuda", args, "cuda")
