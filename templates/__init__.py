@@ -1,10 +1,11 @@
 """The ready-made template library; importing it registers its tasks.
 
 Hand-written kernels with knobs, for CUDA and the CPU: ``conv2d_nchw``, ``gemm_nn``, ``softmax``
-(``.cuda`` and ``.cpu``); for CUDA also ``conv2d_nhwc``, ``gemm`` (batches, transposed operands and
-what follows a product), ``matvec``, ``depthwise_conv2d``, ``pool2d``, ``log_softmax``,
-``layer_norm``, ``rms_norm``, ``group_norm``, ``reduce``, ``cumsum``, ``transpose``,
-``elementwise`` and ``take_rows``. The same and more as tensor expressions, under ``te/``:
+(``.cuda`` and ``.cpu``); for CUDA also ``gemm`` (batches, transposed operands and what follows a
+product), ``matvec``, ``conv2d_nhwc``, ``winograd_conv2d``, ``depthwise_conv2d``, ``pool2d``,
+``attention``, ``log_softmax``, ``layer_norm``, ``rms_norm``, ``group_norm``, ``reduce``,
+``cumsum``, ``transpose``, ``elementwise`` and ``take_rows``. The same and more as tensor
+expressions, under ``te/``:
 ``conv2d_nchw``, ``depthwise_conv2d_nchw``, ``gemm``, ``dense``, ``softmax``.
 Convolutions and dense layers are also there under TVM's names, with the arguments of its logs.
 """

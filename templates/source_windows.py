@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autotune import SourceKernel, template
 from autotune.errors import TemplateError
 
-from . import conv2d_nhwc, gemm_cuda, gemm_mma, window_cuda
+from . import conv2d_nhwc, gemm_cuda, gemm_mma, window_cuda, winograd_cuda
 from .epilogue import Epilogue
 from .gemm_shape import HALVES
 from .source import tunable
@@ -84,3 +84,26 @@ def conv2d_nhwc_cuda(
     rest = Epilogue(bias, residual, affine, activation)
     shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, rest)
     return tunable(gemm_cuda if dtype == "float32" else gemm_mma, shape, "cuda")
+
+
+@template("winograd_conv2d.cuda")
+def winograd_conv2d_cuda(
+    n: int, h: int, w: int, co: int, ci: int, tile: int = 4, padding: Extents = 1,
+    bias: bool = False, activation: str = "none", residual: bool = False, affine: bool = False,
+    layout: str = "NCHW",
+) -> SourceKernel:  # fmt: skip
+    """Convolve ``n`` images by ``co`` filters of 3x3 with stride 1, float32, by Winograd's method.
+
+    The function takes data, filters as `winograd_cuda.transformed_filters` makes them, those of
+    bias, residual, scale and shift that are asked for (`Epilogue`), and out. Results differ from
+    those of plain sums by rounding, with larger tiles more: about 1e-6 and 1e-5 of them.
+
+    Args:
+        tile: 2 or 4: results of a patch are ``tile`` by ``tile`` pixels.
+        padding: an int, a pair (y, x), or (top, left, bottom, right).
+        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+    """
+    rest = Epilogue(bias, residual, affine, activation)
+    sides = four(winograd_cuda.OWNER, padding)
+    shape = winograd_cuda.Winograd(n, h, w, co, ci, tile, sides, layout, rest)
+    return tunable(winograd_cuda, shape, "cuda")

@@ -1,8 +1,10 @@
 // C[M, N] = A[M, K] B[K, N] for few rows of A, with B stored as [N, K]: each element of B is read once, by
 // LANES neighbouring threads VEC elements at a time, and used for all M rows of A, which come from the
 // cache. A group of LANES threads computes ROWS columns of C, with AHEAD steps of reads on their way.
-constexpr int WARPS_A_GROUP = LANES > 32 ? LANES / 32 : 1;
-constexpr int WIDTH = LANES < 32 ? LANES : 32;
+constexpr int WIDTH = LANES < 32 ? LANES : 32, UNROLLED = AHEAD;
+#if LANES > 32
+constexpr int WARPS_A_GROUP = LANES / 32;
+#endif
 
 __device__ __forceinline__ float sum_of_lanes(float sum) {
 #pragma unroll
@@ -26,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec(
 #pragma unroll
     for (int m = 0; m < M; ++m) sum[r][m] = 0.0f;
 
-#pragma unroll AHEAD
+#pragma unroll UNROLLED
   for (int k = lane * VEC; k < K; k += LANES * VEC) {
     float right[ROWS][VEC], left[VEC];
 #pragma unroll

@@ -1,0 +1,35 @@
+"""The defaults of CUDA templates are accepted by nvcc, and their sums stay in registers."""
+
+import re
+import shutil
+import subprocess
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import pytest
+
+from autotune.task import create
+
+CASES = {
+    "matvec.cuda": (1000, 512, 1, "float32", True),
+    "gemm.cuda half": (48, 64, 96, "float16", 2, True, True, True, "gelu", True),
+    "gemm.cuda int8": (48, 64, 128, "int8", 1, False, True),
+    "conv2d_nhwc.cuda": (1, 7, 7, 32, 16, 3, 3, 1, 1, True, "relu", True, False, 1, "bfloat16"),
+    "attention.cuda": (1, 4, 32, 64, 64, 2, True),
+    "winograd_conv2d.cuda": (1, 8, 8, 16, 16, 4, 1, True, "relu6"),
+}
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("name", CASES)
+def test_the_default_compiles_for_hopper_and_its_sums_stay_in_registers(name, tmp_path):
+    task = create(name.split()[0], CASES[name], "cuda -arch=sm_90")
+    kernel, text = task.instantiate(task.default()).kernel("cuda"), tmp_path / "kernel.cu"
+    text.write_text(kernel.source)
+    command = ["nvcc", "-cubin", "-arch=sm_90", *kernel.flags, "-Xptxas", "-v", text]
+    done = subprocess.run(
+        [*command, "-o", tmp_path / "out"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    spilled = [int(n) for n in re.findall(r"(\d+) bytes spill stores", done.stderr)]
+    assert len(spilled) == len({call.entry for call in kernel.calls})
+    assert max(spilled) <= 32
