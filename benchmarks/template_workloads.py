@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from benchmarks.layer_workloads import layers
 from benchmarks.rivals import (
     Named,
     conv_rivals,
@@ -113,6 +114,7 @@ def workloads() -> Iterator[Workload]:
     """Yield all, by the kinds of their templates."""
     for kind in (_convolutions, _windows, _products, _rows, _moves):
         yield from kind()
+    yield from layers(_workload)
 
 
 def _convolutions() -> Iterator[Workload]:

@@ -1,0 +1,179 @@
+"""Layers of networks as workloads of `templates_gpu`: products, NHWC and Winograd, attention.
+
+Names begin with "layer ", so that ``--only "layer "`` chooses these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from benchmarks.rivals import Named, conv_rivals
+
+# m, n, k, dtype, batch, transpose_a, transpose_b, bias and GELU.
+PRODUCTS = {
+    "linear 197x3072x768 gelu": (197, 3072, 768, "float32", 1, False, True, True),
+    "linear 197x3072x768 gelu fp16": (197, 3072, 768, "float16", 1, False, True, True),
+    "linear 1024x4096x1024 gelu fp16": (1024, 4096, 1024, "float16", 1, False, True, True),
+    "linear 2048x50257x768 fp16": (2048, 50257, 768, "float16", 1, False, True, False),
+    "scores 12x197x197x64": (197, 197, 64, "float32", 12, False, True, False),
+    "scores 96x512x512x64 fp16": (512, 512, 64, "float16", 96, False, True, False),
+    "gradient 1024 fp16": (1024, 1024, 1024, "float16", 1, True, False, False),
+    "int8 1024": (1024, 1024, 1024, "int8", 1, False, True, False),
+    "int8 4096": (4096, 4096, 4096, "int8", 1, False, True, False),
+}
+# n, k, m, dtype; with a bias.
+MATVECS = {
+    "dense 1x1000x512": (1000, 512, 1, "float32"),
+    "dense 1x4096x4096": (4096, 4096, 1, "float32"),
+    "dense 1x4096x4096 fp16": (4096, 4096, 1, "float16"),
+    "dense 4x4096x4096 fp16": (4096, 4096, 4, "float16"),
+}
+# images, extent, co, ci, filter, stride, padding, dtype
+NHWC = {
+    "nhwc 64->64 k3 56": (1, 56, 64, 64, 3, 1, 1, "float32"),
+    "nhwc 512->512 k3 7": (1, 7, 512, 512, 3, 1, 1, "float32"),
+    "nhwc 256->64 k1 56": (1, 56, 64, 256, 1, 1, 0, "float32"),
+    "nhwc 64->64 k3 56 fp16": (1, 56, 64, 64, 3, 1, 1, "float16"),
+    "nhwc 16x 128->128 k3 28 fp16": (16, 28, 128, 128, 3, 1, 1, "float16"),
+    "nhwc 16x 512->2048 k1 7 fp16": (16, 7, 2048, 512, 1, 1, 0, "float16"),
+}
+# images, extent, channels, tile
+WINOGRAD = {
+    "winograd 4 64x56": (1, 56, 64, 4),
+    "winograd 2 64x56": (1, 56, 64, 2),
+    "winograd 4 16x 128x28": (16, 28, 128, 4),
+    "winograd 4 16x 256x14": (16, 14, 256, 4),
+}
+# batch, heads, queries, keys, size, kv_heads, causal
+ATTENTION = {
+    "attention 16x1024 d64": (1, 16, 1024, 1024, 64, 16, False),
+    "attention 4x16x2048 d64 causal": (4, 16, 2048, 2048, 64, 16, True),
+    "attention 4x16x2048 d128 causal": (4, 16, 2048, 2048, 128, 16, True),
+    "attention 32/8x2048 d128 causal": (1, 32, 2048, 2048, 128, 8, True),
+    "decode 8x32/8x4096 d128": (8, 32, 1, 4096, 128, 8, False),
+    "decode 1x32/8x8192 d128": (1, 32, 1, 8192, 128, 8, False),
+}
+Make = Callable[[str, Any, Any, Callable[[list[Any]], Named]], Any]
+
+
+def layers(workload: Make) -> Iterator[Any]:
+    """Yield all; ``workload`` makes one of a name, a family, a shape and its rivals."""
+    for kind in (_products, _matvecs, _convolutions, _winograds, _attentions):
+        yield from kind(workload)
+
+
+def _products(workload: Make) -> Iterator[Any]:
+    from autotune.templates import gemm_cuda, gemm_mma, gemm_padded
+    from autotune.templates.epilogue import Epilogue
+    from autotune.templates.gemm_shape import Gemm
+
+    for name, (*sizes, follows) in PRODUCTS.items():
+        rest = Epilogue(bias=follows, activation="gelu" if follows else "none")
+        shape, family = Gemm(*sizes, rest=rest), gemm_cuda
+        if shape.dtype != "float32":
+            odd = shape.dtype != "int8" and gemm_padded.is_needed(shape)
+            family = gemm_padded.Padded(gemm_mma) if odd else gemm_mma
+        turned = (shape.transpose_a, shape.transpose_b)
+        rivals = partial(linear_rivals, turned=turned, gelu=follows)
+        yield workload(f"layer {name}", family, shape, rivals)
+
+
+def _matvecs(workload: Make) -> Iterator[Any]:
+    from autotune.templates import matvec_cuda
+    from autotune.templates.epilogue import Epilogue
+    from autotune.templates.gemm_shape import Gemm
+
+    for name, (n, k, m, dtype) in MATVECS.items():
+        shape = Gemm(m, n, k, dtype, transpose_b=True, rest=Epilogue(bias=True))
+        rivals = partial(linear_rivals, turned=(False, True), gelu=False)
+        yield workload(f"layer {name}", matvec_cuda, shape, rivals)
+
+
+def _convolutions(workload: Make) -> Iterator[Any]:
+    from autotune.templates import gemm_cuda, gemm_mma
+    from autotune.templates.conv2d_nhwc import Conv2dNhwc
+    from autotune.templates.window_shape import Window
+
+    for name, (images, extent, co, ci, size, stride, padding, dtype) in NHWC.items():
+        window = Window((size, size), (stride, stride), (padding,) * 4)
+        shape = Conv2dNhwc(images, extent, extent, co, ci, window, dtype)
+        rivals = partial(nhwc_rivals, stride=stride, padding=padding)
+        family = gemm_cuda if dtype == "float32" else gemm_mma
+        yield workload(f"layer {name}", family, shape, rivals)
+
+
+def _winograds(workload: Make) -> Iterator[Any]:
+    from autotune.templates import winograd_cuda
+
+    for name, (images, extent, channels, tile) in WINOGRAD.items():
+        shape = winograd_cuda.Winograd(images, extent, extent, channels, channels, tile)
+        yield workload(f"layer {name}", winograd_cuda, shape, winograd_rivals)
+
+
+def _attentions(workload: Make) -> Iterator[Any]:
+    from autotune.templates import attention_cuda
+
+    for name, (*sizes, kv_heads, causal) in ATTENTION.items():
+        batch, heads, queries, keys, size = sizes
+        shape = attention_cuda.Attention(batch, heads, kv_heads, queries, keys, size, causal)
+        rivals = partial(attention_rivals, causal=causal)
+        yield workload(f"layer {name}", attention_cuda, shape, rivals)
+
+
+def linear_rivals(tensors: list[Any], turned: tuple[bool, bool], gelu: bool) -> Named:
+    """Yield cuBLAS through PyTorch, with what follows as PyTorch does it."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    a, b, *bias = tensors[:-1]
+    a = a.transpose(-1, -2) if turned[0] else a
+    right = b.transpose(-1, -2) if turned[1] else b
+    if a.dtype == torch.int8:
+        yield "cuBLAS", lambda: torch._int_mm(a, right)
+        return
+    if not bias:
+        yield "cuBLAS", lambda: torch.matmul(a, right)
+        return
+    sums: Callable[[], Any] = lambda: torch.addmm(bias[0], a, right)  # noqa: E731
+    after = torch.nn.functional.gelu
+    yield "cuBLAS, then GELU" if gelu else "cuBLAS", (lambda: after(sums())) if gelu else sums
+
+
+def nhwc_rivals(tensors: list[Any], stride: int, padding: int) -> Named:
+    """Yield what cuDNN offers for NHWC images, in both layouts."""
+    data, weight = tensors[0].permute(0, 3, 1, 2), tensors[1].permute(3, 2, 0, 1)
+    yield from conv_rivals([data, weight], stride, padding)
+
+
+def winograd_rivals(tensors: list[Any]) -> Named:
+    """Yield what cuDNN offers for a convolution of the same shape."""
+    import torch
+
+    channels = tensors[0].shape[1]
+    weight = torch.randn(channels, channels, 3, 3, device="cuda")
+    yield from conv_rivals([tensors[0], weight], 1, 1)
+
+
+def attention_rivals(tensors: list[Any], causal: bool) -> Named:
+    """Yield PyTorch's fused attention by each of its libraries."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q, k, v = tensors[:3]
+    grouped = q.shape[1] != k.shape[1]
+    backends = {
+        "flash": SDPBackend.FLASH_ATTENTION,
+        "cuDNN": SDPBackend.CUDNN_ATTENTION,
+        "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    }
+
+    def run(backend: Any) -> Any:
+        with sdpa_kernel(backend):
+            return torch.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=causal, enable_gqa=grouped
+            )
+
+    for name, backend in backends.items():
+        yield f"PyTorch {name}", partial(run, backend)
