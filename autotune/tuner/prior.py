@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,20 @@ class _Source:
     rates: Float
 
 
+class Expectation(Protocol):
+    """What is expected of points of a space before they are measured."""
+
+    @property
+    def starts(self) -> Sequence[int]:
+        """Points to try first."""
+
+    def refresh(self) -> None:
+        """Called before a model is fitted, which relies on the same answers until the next."""
+
+    def predict(self, indices: Any) -> Float:
+        """Return how good points should be, in standard deviations."""
+
+
 class Prior:
     """A model fitted to earlier records, and their best configurations.
 
@@ -60,8 +74,11 @@ class Prior:
         self._trees: Trees | None = None
         if self.records:
             rows = features.trees_of(np.concatenate([table for _, table in known]))
-            values = np.concatenate([_standard(source.rates) for source, _ in known])
+            values = np.concatenate([standard_rates(source.rates) for source, _ in known])
             self._trees = Trees.fit(rows, values, "reg", TreeSettings(rounds=150, depth=6))
+
+    def refresh(self) -> None:
+        """Called before a model is fitted; records of earlier runs do not change."""
 
     def predict(self, indices: Any) -> Float:
         """Return how good points of this task's space should be, in standard deviations."""
@@ -121,7 +138,7 @@ def _rows(features: KnobFeatures, source: _Source, task: Task) -> Float | None:
         return None
 
 
-def _standard(rates: Float) -> Float:
+def standard_rates(rates: Float) -> Float:
     """Return logarithms, slow ones pulled up, in standard deviations."""
     logs = np.log(rates)
     logs = np.maximum(logs, np.quantile(logs, FLOOR_QUANTILE))
@@ -158,12 +175,12 @@ def _starts(space: ConfigSpace, sources: Sequence[_Source]) -> list[int]:
     for rank in range(BEST_OF_EACH):
         for source in sources:
             if rank < len(source.indices):
-                index = _nearest(space, source.task.config_space, source.indices[rank])
+                index = nearest_point(space, source.task.config_space, source.indices[rank])
                 found |= dict.fromkeys(int(i) for i in index[:1])
     return list(found)
 
 
-def _nearest(space: ConfigSpace, other: ConfigSpace, index: int) -> IndexArray:
+def nearest_point(space: ConfigSpace, other: ConfigSpace, index: int) -> IndexArray:
     """Return the point with the most similar entities, if it is valid."""
     digits = []
     theirs = dict(zip(other.names, other.point2knob(index), strict=True))
@@ -183,4 +200,4 @@ def _unlike(table: Float, row: Float) -> Float:
     return np.asarray(differences.sum(axis=1))
 
 
-__all__ = ["Prior", "trust"]
+__all__ = ["Expectation", "Prior", "nearest_point", "standard_rates", "trust"]

@@ -13,7 +13,7 @@ from autotune.cost_model import GaussianProcess, Loss, Posterior, Trees, TreeSet
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.task.radix import IndexArray
 from autotune.tuner.pool import Conditions, Float, Pool, join_columns
-from autotune.tuner.prior import Prior, trust
+from autotune.tuner.prior import Expectation, trust
 from autotune.tuner.resources import FEWEST_REPORTS, ResourceColumns
 
 # Trials the process is conditioned on: the best half of them, and others.
@@ -98,7 +98,7 @@ class Surrogate:
         loss: Loss,
         rng: np.random.Generator,
         threads: int | None,
-        prior: Prior | None,
+        prior: Expectation | None,
     ) -> None:
         self.features, self.loss, self.prior = features, loss, prior
         self._rng = rng
@@ -134,6 +134,7 @@ class Surrogate:
         x = self._smooth(indices)
         y = _standard(trials.logs(indices, {}))
         if self.prior is not None:
+            self.prior.refresh()
             prior = self.prior.predict(indices)
             self._trust = trust(prior, y)
             y = y - self._trust * prior

@@ -16,7 +16,7 @@ from autotune.task import ConfigEntity, Task
 from autotune.tuner.candidates import Candidates, candidates_of, far_points
 from autotune.tuner.model_based_tuner import CostModel, ModelOptimizer
 from autotune.tuner.points import FloatArray, PointTuner
-from autotune.tuner.prior import Prior
+from autotune.tuner.prior import Expectation, Prior
 from autotune.tuner.resources import report_of
 from autotune.tuner.surrogate import Surrogate, Trials
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel, loops_of
@@ -108,7 +108,7 @@ class XGBTuner(PointTuner):
         self._model: tuple[int, CostModel] | None = None
         self._surrogate: Surrogate | None = None
         self._candidates: Candidates | None = None
-        self._prior: Prior | None = None
+        self._prior: Expectation | None = None
         self._opening: list[int] | None = None
         self._fit_at = self._since_fit = self._turn = 0
         self._news: list[int] = []
