@@ -96,6 +96,7 @@ class Simulation:
     # ---- the clock
 
     def at(self, when: float, what: str, *about: object) -> None:
+        """Let something happen at a time."""
         self.count += 1
         heapq.heappush(self.events, (when, self.count, what, about))
 
@@ -106,7 +107,7 @@ class Simulation:
         spent = time.thread_time() - began
         self.cpu_s += spent
         self.busy_s += spent
-        self.client_free = self.now + spent
+        self.client_free = max(self.now, self.client_free) + spent
         self._send()
         return result
 
@@ -133,6 +134,7 @@ class Simulation:
     # ---- what happens
 
     def run(self) -> dict[str, object]:
+        """Let all trials come to their end, and say how that went."""
         for worker in self.workers:
             self._join(worker)
             self.at(float(self.rng.exponential(HOUR_S)), "die", worker)
@@ -150,6 +152,7 @@ class Simulation:
 
     @property
     def total(self) -> int:
+        """How many trials there are."""
         return self.left + self.ended + self.under_way
 
     under_way = 0

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
 
-Kind = Literal["build", "run"]
+from autotune.fleet.groups import Groups
+from autotune.fleet.places import Needs, Place
 
 # Failures in a row of one place that are not believed without another's word.
 _ROW = 2
@@ -30,70 +30,6 @@ _STRIKES = 2
 ASIDE_S, _MOST_ASIDE_S = 15.0, 960.0
 # Entries looked at for one that a place may take.
 _LOOK = 32
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What an entry wants of a place; None where it does not matter.
-
-    Attributes:
-        kind: what is to be done there.
-        device: ``"cuda"`` or ``"cpu"``.
-        arch: of the device, ``"sm_90"``.
-        device_class: devices whose times may be compared.
-        cpu: digest of the CPU for which C is compiled.
-        toolkit: release of nvcc.
-        cuda: least major release of CUDA that its driver is for.
-        only: number of the one place that will do.
-    """
-
-    kind: Kind
-    device: str | None = None
-    arch: str | None = None
-    device_class: str | None = None
-    cpu: str | None = None
-    toolkit: str | None = None
-    cuda: int = 0
-    only: int | None = None
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where something can be done: one device of a worker, or its builders.
-
-    Attributes:
-        number: of this place in its fleet, given once.
-        agent: whose it is; what breaks one place of it may have broken the others.
-        name: for people.
-        slots: how many entries it has at a time.
-    """
-
-    number: int
-    agent: str
-    name: str
-    kind: Kind
-    slots: int
-    device: str = ""
-    arch: str = ""
-    device_class: str = ""
-    cpu: str = ""
-    toolkit: str = ""
-    cuda: int = 0
-
-    def suits(self, needs: Needs) -> bool:
-        """Whether entries with these needs can be done here."""
-        if needs.kind != self.kind or needs.only not in (None, self.number):
-            return False
-        if needs.cuda > self.cuda:
-            return False
-        wanted = (
-            (needs.device, self.device),
-            (needs.arch, self.arch),
-            (needs.device_class, self.device_class),
-            (needs.cpu, self.cpu),
-            (needs.toolkit, self.toolkit),
-        )
-        return all(want in (None, have) for want, have in wanted)
 
 
 @dataclass(eq=False)
@@ -146,10 +82,12 @@ class Policy:
     def __init__(self) -> None:
         self._states: dict[int, _State] = {}
         self._lines: dict[Needs, deque[Entry]] = {}
-        self._idle: set[int] = set()
-        # Places that may have room, the one that waited longest first, and those set aside.
-        self._free: dict[int, None] = {}
+        # Places that have nothing, and that have room; the one that waited longest first.
+        self._idle, self._free = Groups(), Groups()
+        # Those set aside, and those with failures that are not told yet.
         self._aside: set[int] = set()
+        self._doubted: set[int] = set()
+        self._changes: list[tuple[str, str]] = []
         # Since when nobody can do what has such needs.
         self._stranded: dict[Needs, float] = {}
 
@@ -184,6 +122,12 @@ class Policy:
         state.aside_s = min(2 * state.aside_s, _MOST_ASIDE_S)
         self._not_free(number)
         self._aside.add(number)
+        self._changes.append((state.place.name, reason))
+
+    def changes(self) -> list[tuple[str, str]]:
+        """Return who was set aside since this was asked last, and why; "" who takes part again."""
+        changes, self._changes = self._changes, []
+        return changes
 
     def aside(self, number: int) -> str:
         """Return why a place is set aside; empty where it is not."""
@@ -232,8 +176,22 @@ class Policy:
         """Return a place and what it shall do next; None where nothing can be begun."""
         if not any(self._lines.values()):
             return None
-        for number in (*self._free, *self._aside):
+        for needs, line in self._lines.items():
+            found = self._placed(needs, line) if line else None
+            if found is not None:
+                self._give(*found)
+                return found
+        for number in self._aside:
             entry = self.take(number, now)
+            if entry is not None:
+                return number, entry
+        return None
+
+    def _placed(self, needs: Needs, line: deque[Entry]) -> tuple[int, Entry] | None:
+        """Return a place with room and the oldest entry of a line that it may have."""
+        some_idle = any(True for _ in self._idle.suiting(needs))
+        for number in (self._idle if some_idle else self._free).suiting(needs):
+            entry = self._fitting(self._states[number], line)
             if entry is not None:
                 return number, entry
         return None
@@ -249,20 +207,23 @@ class Policy:
             if line and state.place.suits(needs) and not self._others_idle(state, needs):
                 entry = self._fitting(state, line)
                 if entry is not None:
-                    line.remove(entry)
-                    entry.attempt += 1
-                    state.out.add(entry)
-                    self._idle.discard(number)
-                    if len(state.out) >= state.place.slots:
-                        self._free.pop(number, None)
+                    self._give(number, entry)
                     return entry
         return None
 
+    def _give(self, number: int, entry: Entry) -> None:
+        """Let a place have an entry that waits."""
+        state = self._states[number]
+        self._lines[entry.needs].remove(entry)
+        entry.attempt += 1
+        state.out.add(entry)
+        self._idle.discard(number)
+        if len(state.out) >= state.place.slots:
+            self._free.discard(number)
+
     def _others_idle(self, state: _State, needs: Needs) -> bool:
         """Whether a place that has work leaves it to one that has none."""
-        return bool(state.out) and any(
-            self._states[number].place.suits(needs) for number in self._idle
-        )
+        return bool(state.out) and any(True for _ in self._idle.suiting(needs))
 
     def _fitting(self, state: _State, line: deque[Entry]) -> Entry | None:
         """Return the oldest entry that a place may have."""
@@ -299,6 +260,7 @@ class Policy:
             told = []
             state.failures += 1
             state.suspects.append(entry)
+            self._doubted.add(number)
             sample = not state.failures % _SAMPLE
             alone = not self._others_than(number, entry)
             if len(state.suspects) >= _ROW or sample or alone or state.aside_until:
@@ -314,8 +276,11 @@ class Policy:
             The entries whose outcomes are to be told now.
         """
         told = []
-        for state in self._states.values():
-            if state.suspects and not state.out:
+        for number in list(self._doubted):
+            state = self._states[number]
+            if not state.suspects:
+                self._doubted.discard(number)
+            elif not state.out:
                 told += self._ask_others(state)
         return told
 
@@ -376,6 +341,7 @@ class Policy:
         """Take note that a place succeeded."""
         if state.aside_until:
             state.aside_until, state.strikes, state.reason = 0.0, 0, ""
+            self._changes.append((state.place.name, ""))
             self._aside.discard(state.place.number)
             self._note_idle(state)
 
@@ -383,13 +349,13 @@ class Policy:
         if not state.here or state.aside_until:
             return
         if len(state.out) < state.place.slots:
-            self._free[state.place.number] = None
+            self._free.add(state.place)
         if not state.out:
-            self._idle.add(state.place.number)
+            self._idle.add(state.place)
 
     def _not_free(self, number: int) -> None:
         self._idle.discard(number)
-        self._free.pop(number, None)
+        self._free.discard(number)
 
     # ---- nobody
 
@@ -411,3 +377,6 @@ class Policy:
             for state in self._states.values()
             if state.here and state.aside_until and state.place.suits(needs)
         }
+
+
+__all__ = ["ASIDE_S", "Entry", "Needs", "Place", "Policy"]

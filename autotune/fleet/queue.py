@@ -168,13 +168,12 @@ class FleetQueue:
         with self._lock:
             if not self._policy.holds(number, entry, attempt):
                 return ()
-            before = self._aside()
             entry.outcome = outcome
             bad = entry.work.is_bad(outcome)
             told = self._policy.ended(number, entry, bad, self._clock())
             if not self._policy.waiting:  # nothing comes by which its place could prove itself
                 told += self._policy.settle()
-            self._say_aside(before)
+            self._say_aside()
         return told
 
     def _lost(self, number: int, entry: _Ordered, attempt: int, why: str) -> None:
@@ -191,21 +190,17 @@ class FleetQueue:
         with self._lock:
             if not self._policy.holds(number, entry, attempt):
                 return
-            before = self._aside()
             now = self._clock()
             self._policy.unable(number, entry, str(error), now, error.for_good)
-            self._say_aside(before)
+            self._say_aside()
 
-    def _aside(self) -> dict[str, str]:
-        return {p.name: self._policy.aside(p.number) for p in self._policy.here()}
-
-    def _say_aside(self, before: dict[str, str]) -> None:
+    def _say_aside(self) -> None:
         """Say who was set aside, and who takes part again."""
-        for name, reason in self._aside().items():
-            if reason and not before.get(name):
+        for name, reason in self._policy.changes():
+            if reason:
                 first = reason.partition("\n")[0]
                 logger.warning("measuring goes on without %s: %s", name, first)
-            elif not reason and before.get(name):
+            else:
                 logger.warning("%s takes part again", name)
 
     # ---- places

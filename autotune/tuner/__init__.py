@@ -21,6 +21,7 @@ from autotune.utils.names import lent
 
 if TYPE_CHECKING:
     from autotune.tuner.auto_tuner import AutoTuner
+    from autotune.tuner.classes import OnClass, tune_classes
     from autotune.tuner.droplet_tuner import DropletTuner
     from autotune.tuner.xgboost_tuner import XGBTuner
 
@@ -34,6 +35,7 @@ __all__ = [
     "GridSearchTuner",
     "ModelBasedTuner",
     "ModelOptimizer",
+    "OnClass",
     "RandomTuner",
     "Recording",
     "ReplayBuilder",
@@ -48,12 +50,15 @@ __all__ = [
     "XGBTuner",
     "XGBoostCostModel",
     "callback",
+    "tune_classes",
 ]
 
 # Loaded when first used: they import scipy, which takes half a second.
 _HOMES = {
     "AutoTuner": "autotune.tuner.auto_tuner:AutoTuner",
     "DropletTuner": "autotune.tuner.droplet_tuner:DropletTuner",
+    "OnClass": "autotune.tuner.classes:OnClass",
+    "tune_classes": "autotune.tuner.classes:tune_classes",
     "XGBTuner": "autotune.tuner.xgboost_tuner:XGBTuner",
 }
 

@@ -176,3 +176,26 @@ def test_whatever_happens_each_entry_is_told_once(seed, places, entries):
         if len(told) == entries:
             break
     assert sorted(map(id, told)) == sorted(map(id, work))
+
+
+def test_a_decision_looks_at_kinds_of_places_and_not_at_each(monkeypatch):
+    asked, suits = [], Place.suits
+    monkeypatch.setattr(Place, "suits", lambda self, needs: asked.append(1) or suits(self, needs))
+    policy = fleet_of(500)
+    for _ in range(1500):
+        policy.put(Entry(RUN))
+    out = begun(policy)
+    assert len(out) == 1000
+    for number, entry in out[:400]:
+        assert policy.ended(number, entry, False, 0.0) == [entry]
+        assert policy.next(0.0)[0] == number
+    assert len(asked) < 20
+
+
+def test_a_place_that_comes_back_as_another_kind_is_found_by_what_it_is_now():
+    policy = fleet_of(1)
+    policy.leave(0)
+    policy.join(device(0, arch="other"))
+    policy.put(Entry(Needs("run", device="cpu", arch="other")))
+    policy.put(Entry(Needs("run", device="cpu", arch="")))
+    assert [number for number, _ in begun(policy)] == [0]
