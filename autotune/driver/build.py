@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from autotune.driver.kernel_of import kernel_of
 from autotune.errors import InstantiationError, KernelError, TargetError
@@ -84,9 +83,11 @@ def _target(what: object, given: Target | str | None) -> Target:
     return Target(of_threads(threads).kinds[0])
 
 
-def _check_arguments(function: LoweredFunction, args: Any) -> None:
+def _check_arguments(function: LoweredFunction, args: object) -> None:
     """Raise if a lowered function was made with other arguments than are given with it now."""
-    given = [_outline(each) for each in args]
+    expected = "the tensors that the function was lowered with"
+    listed = Check(KernelError, "build").sequence("args", args, expected)
+    given = [_outline(each) for each in listed]
     own = [_outline(each) for each in function.args]
     if given != own:
         raise KernelError(

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from types import CodeType
-from typing import Any
 
 from autotune.driver.step_rows import binary_rows
 from autotune.kernel import Argument, Kernel, SourceKernel, Workspace
@@ -166,6 +165,6 @@ def _parse(text: str) -> ast.Module:
         return ast.parse(text)
 
 
-def _first_lines(node: Any) -> set[int]:
+def _first_lines(node: ast.FunctionDef | ast.Lambda) -> set[int]:
     """Return the lines that may count as a function's first: its own, and its decorators'."""
     return {node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))}

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from autotune.errors import MeasureError
 
@@ -69,7 +69,9 @@ class Batcher(Generic[Item, Result]):
             if live:
                 self._process([i for i, _ in live], [f for _, f in live])
 
-    def _waiting(self, pairs: list[Any]) -> list[Any]:
+    def _waiting(
+        self, pairs: list[tuple[Item, Future[Result]]]
+    ) -> list[tuple[Item, Future[Result]]]:
         """Add what is queued to ``pairs``, up to a batch; all of it when ``pairs`` is empty."""
         most = self._size if pairs else 1 << 62
         while len(pairs) < most:

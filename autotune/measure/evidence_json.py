@@ -6,17 +6,25 @@ is strict: whoever uses a key may rely on its form. A key of others passes as it
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
 from autotune.measure.evidence import NAMES, NOTHING, Evidence, Race, Raced
+from autotune.utils.plain_data import (
+    count,
+    flag,
+    is_number,
+    listed,
+    mapping,
+    number,
+    share,
+    text,
+)
 from autotune.workload import key_from_json, key_to_json
 
 Value = TypeVar("Value")
 
 _LONGEST_HASH = 64
-_LARGEST = sys.float_info.max
 # Where these are, they say something.
 _NEVER_NULL = ("race", "roofline")
 _RACE = frozenset(
@@ -55,8 +63,8 @@ def from_json(row: Mapping[str, object]) -> Evidence:
             except (TypeError, ValueError, KeyError, AttributeError) as error:
                 expected = _FORMS[key][1]
                 if expected:
-                    text = f"{key!r} is {expected}, not {value!r}"
-                    raise ValueError(text[:200]) from error
+                    said = f"{key!r} is {expected}, not {value!r}"
+                    raise ValueError(said[:200]) from error
                 others[key] = value  # of somebody else, who has another use for the name
     if others:
         known["others"] = others
@@ -122,12 +130,12 @@ def _raced_to_json(one: Raced) -> dict[str, object]:
 
 
 def _race(given: object) -> Race:
-    value = _mapping(given)
-    rounds, risk = _all(_count, value.get("rounds")), value.get("risk")
+    value = mapping(given)
+    rounds, risk = _all(count, value.get("rounds")), value.get("risk")
     return Race(
-        candidates=tuple(map(_raced, _listed(value.get("candidates", [])))),
-        tied=tuple(map(key_from_json, _listed(value.get("tied", [])))),
-        passed_over=tuple(map(key_from_json, _listed(value.get("passed_over", [])))),
+        candidates=tuple(map(_raced, listed(value.get("candidates", [])))),
+        tied=tuple(map(key_from_json, listed(value.get("tied", [])))),
+        passed_over=tuple(map(key_from_json, listed(value.get("passed_over", [])))),
         trial=_time(value.get("trial")),
         default=key_from_json(value["default"]) if "default" in value else None,
         default_trial=_time(value.get("default_trial")),
@@ -138,21 +146,21 @@ def _race(given: object) -> Race:
 
 
 def _raced(given: object) -> Raced:
-    row = _mapping(given)
+    row = mapping(given)
     return Raced(
-        key=key_from_json(row["key"] if "key" in row else _count(row["index"])),
-        seconds=_number(row["seconds"]) if "seconds" in row else None,
-        medians=_all(_number, row.get("medians")),
+        key=key_from_json(row["key"] if "key" in row else count(row["index"])),
+        seconds=number(row["seconds"]) if "seconds" in row else None,
+        medians=_all(number, row.get("medians")),
         ci95=_all(_interval, row.get("ci95")),
-        noise_floor=_all(lambda one: one if one is None else _share(one), row.get("noise_floor")),
-        samples=_all(_count, row.get("samples")),
+        noise_floor=_all(lambda one: one if one is None else share(one), row.get("noise_floor")),
+        samples=_all(count, row.get("samples")),
     )
 
 
 def _all(form: Callable[[object], Value], values: object) -> tuple[Value, ...]:
     """Return what a list holds; nothing where it is no such list, as nobody relies on it."""
     try:
-        return tuple(map(form, _listed(values)))
+        return tuple(map(form, listed(values)))
     except (TypeError, ValueError):
         return ()
 
@@ -160,36 +168,6 @@ def _all(form: Callable[[object], Value], values: object) -> tuple[Value, ...]:
 def _time(value: object) -> float | None:
     """Return seconds that something may have taken; None of anything else."""
     return float(value) if is_number(value) and value > 0 else None
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite number; true and false are none."""
-    kind = type(value)
-    return (kind is float or kind is int) and -_LARGEST <= value <= _LARGEST  # type: ignore[operator]
-
-
-def _number(value: object) -> float:
-    if not is_number(value):
-        raise ValueError
-    return value
-
-
-def _share(value: object) -> float:
-    if not is_number(value) or value < 0:
-        raise ValueError
-    return value
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError
-    return value
-
-
-def _listed(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise TypeError
-    return value
 
 
 def _interval(value: object) -> tuple[float, float]:
@@ -202,12 +180,12 @@ def _interval(value: object) -> tuple[float, float]:
 
 
 def _roof(value: object) -> tuple[float, ...]:
-    flop, moved_bytes, flops, bandwidth = map(_share, _listed(value))
+    flop, moved_bytes, flops, bandwidth = map(share, listed(value))
     return flop, moved_bytes, flops, bandwidth
 
 
 def _stages(value: object) -> tuple[float, ...]:
-    found = tuple(map(_share, _listed(value)))
+    found = tuple(map(share, listed(value)))
     if len(found) not in (3, 4) or list(found) != sorted(found, reverse=True):
         raise ValueError
     return found
@@ -216,15 +194,9 @@ def _stages(value: object) -> tuple[float, ...]:
 def _report(value: object) -> Mapping[str, float | None]:
     if not isinstance(value, dict):
         raise TypeError
-    for number in value.values():
-        if number is not None:
-            _share(number)
-    return value
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
+    for one in value.values():
+        if one is not None:
+            share(one)
     return value
 
 
@@ -234,44 +206,32 @@ def _hash(value: object) -> str:
     return value
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError
-    return value
-
-
 _FORMS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "race": (_race, "a race with its candidates"),
     "ci95": (_interval, "two numbers"),
-    "median": (_share, "a number from 0 on"),
-    "noise_floor": (_share, "a number from 0 on, or null"),
-    "roofline": (_share, "a number from 0 on"),
-    "min_repeat_ms": (_share, "a number from 0 on"),
-    "samples": (_count, "a whole number from 0 on"),
+    "median": (share, "a number from 0 on"),
+    "noise_floor": (share, "a number from 0 on, or null"),
+    "roofline": (share, "a number from 0 on"),
+    "min_repeat_ms": (share, "a number from 0 on"),
+    "samples": (count, "a whole number from 0 on"),
     "resources": (_report, "a number for each name"),
-    "graph": (_flag, "true, false or null"),
-    "flush": (_flag, "true or false"),
+    "graph": (flag, "true, false or null"),
+    "flush": (flag, "true or false"),
     "kernel_hash": (_hash, "a text of hexadecimal digits"),
     # Nobody relied on the form of these at first: what has another one is kept as that of others.
-    "calibration": (_share, ""),
-    "number": (_count, ""),
-    "dropped": (_count, ""),
-    "throttled": (_flag, ""),
-    "device": (_count, ""),
-    "device_class": (_text, ""),
-    "clocks": (_mapping, ""),
-    "verified": (_flag, ""),
-    "cut_short": (_flag, ""),
-    "verify": (_text, ""),
+    "calibration": (share, ""),
+    "number": (count, ""),
+    "dropped": (count, ""),
+    "throttled": (flag, ""),
+    "device": (count, ""),
+    "device_class": (text, ""),
+    "clocks": (mapping, ""),
+    "verified": (flag, ""),
+    "cut_short": (flag, ""),
+    "verify": (text, ""),
     "roof": (_roof, ""),
     "stages": (_stages, ""),
-    "template_key": (_text, ""),
+    "template_key": (text, ""),
     "same_code_as": (key_from_json, ""),
 }
 _READ = {key: form for key, (form, _) in _FORMS.items()}

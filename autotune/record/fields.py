@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import marshal
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from autotune.errors import SpaceError
 from autotune.measure.evidence import NOTHING
-from autotune.measure.evidence_json import from_json, is_number
+from autotune.measure.evidence_json import from_json
 from autotune.measure.types import LEAST_S, MeasureErrorNo, MeasureResult
 from autotune.record.extras import shorten_message, writable
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
 from autotune.task.kinds import Entity, entity_from_json
 from autotune.task.workload import tuples
+from autotune.utils.plain_data import is_number, mapping
+from autotune.utils.plain_data import row as row_of_json
 
 # marshal tells 1, 1.0 and True apart; from version 3 on its bytes depend on who holds the objects.
 _MARSHAL = 2
@@ -29,27 +32,29 @@ def target_of(text: str) -> Target:
     return Target(text)
 
 
-def task_from_json(target: Any, name: Any, args: Any) -> tuple[Target, Task]:
+def task_from_json(target: object, name: object, args: object) -> tuple[Target, Task]:
     """Read a target string, the name of a task and its arguments.
 
     Raises:
         TypeError, AutotuneError: they are something else.
     """
-    if not all(isinstance(text, str) and text.isprintable() for text in (target, name)):
-        raise TypeError("the target and the name of a task are texts of one line")
+    if not (isinstance(target, str) and target.isprintable()):
+        raise TypeError("the target of a task is a text of one line")
+    if not (isinstance(name, str) and name.isprintable()):
+        raise TypeError("the name of a task is a text of one line")
     known = target_of(target)
     return known, Task(name, tuples(args), known)
 
 
 def result_from_json(
-    values: Any, error_msg: Any = "", extra: dict[str, Any] | None = None
+    values: object, error_msg: object = "", extra: Mapping[str, object] | None = None
 ) -> MeasureResult:
     """Read ``[costs, error_no, all_cost, timestamp]``; a failed trial has no costs.
 
     Raises:
         ValueError, TypeError: it is something else, or a good trial without a time.
     """
-    costs, number, all_cost, timestamp = values
+    costs, number, all_cost, timestamp = row_of_json(values)
     if type(number) is not int or number not in _NUMBERS:
         raise ValueError(f"{number!r} is not a valid MeasureErrorNo")
     if not (is_number(all_cost) and is_number(timestamp)):
@@ -64,12 +69,13 @@ def result_from_json(
     return MeasureResult._make(made)
 
 
-def _times(costs: Any) -> tuple[float, ...]:
+def _times(given: object) -> tuple[float, ...]:
     """Return the costs of a trial that did not fail: times, of which there is a mean.
 
     Raises:
         ValueError, TypeError: they are something else.
     """
+    costs = row_of_json(given)
     kept = tuple([cost for cost in costs if type(cost) is float and LEAST_S <= cost <= _LARGEST])
     if len(kept) != len(costs):
         kept = tuple([float(cost) for cost in costs if is_number(cost) and cost >= LEAST_S])
@@ -90,15 +96,16 @@ def mean_cost(costs: object) -> float:
 
 
 def config_from_json(
-    data: Any, entities: Entities | None = None, cost: float | None = None
+    data: object, entities: Entities | None = None, cost: float | None = None
 ) -> ConfigEntity:
     """Read what `ConfigEntity.to_json_dict` wrote.
 
     Raises:
         TypeError: its index is no whole number from 0 on, or its hash no text.
     """
-    index, code_hash = data["index"], data["code_hash"]
-    return config_of(index, code_hash, (entities or Entities()).read(data["entity"]), cost)
+    known = mapping(data)
+    chosen = (entities or Entities()).read(known["entity"])
+    return config_of(known["index"], known["code_hash"], chosen, cost)
 
 
 def config_of(

@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from autotune.target import Target
 from autotune.target.backends import part
 from autotune.utils import environment
 from autotune.utils.files import read_own, write_atomically
+from autotune.utils.plain_data import mapping, number, row, text
 
 # Short samples, of which the least counts: some fall between what else the machine does. More are
 # taken until so many come so near the least that it was no luck, and clocks had time to rise.
@@ -67,18 +67,20 @@ class Ceilings:
     flops: dict[str, float]
 
     @classmethod
-    def from_json(cls, data: Any) -> Ceilings:
+    def from_json(cls, given: object) -> Ceilings:
         """Return what `asdict` made data of, even if it went through a file.
 
         Raises:
             ValueError, TypeError, KeyError: it is something else.
         """
-        pairs = tuple((int(size), float(rate)) for size, rate in data["bandwidths"])
-        flops = {str(dtype): float(rate) for dtype, rate in dict(data["flops"]).items()}
+        data = mapping(given)
+        sizes = [row(pair) for pair in row(data["bandwidths"])]
+        pairs = tuple((int(number(size)), number(rate)) for size, rate in sizes)
+        flops = {dtype: number(rate) for dtype, rate in mapping(data["flops"]).items()}
         rates = [rate for _, rate in pairs] + list(flops.values())
         if not (pairs and flops and all(0 < rate < math.inf for rate in rates)):
             raise ValueError(f"these are no rates of a device: {data}")
-        return cls(str(data["device"]), pairs, flops)
+        return cls(text(data["device"]), pairs, flops)
 
     @property
     def bytes_per_s(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -60,9 +59,9 @@ def _range(given: object, most: int) -> tuple[int, int]:
     """
     check = Check(TunerError, "tuner")
     expected = f"first and last index within [0, {most}]"
-    if len(check.sequence("range_idx", given, expected)) != 2:
+    pair = check.sequence("range_idx", given, expected)
+    if len(pair) != 2:
         check.refuse("range_idx", expected, given)
-    pair: Any = given
     first = check.whole("range_idx", pair[0], least=0, most=most)
     return first, check.whole("range_idx", pair[1], least=first, most=most)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
-from autotune.task.radix import IntArray
+from autotune.task.radix import IndexArray, IntArray
 from autotune.tuner.points import FloatArray, PointTuner
 from autotune.utils.check import Check
 
@@ -38,7 +38,7 @@ class CostModel:
         """Learn from records of the same template; return whether there were enough."""
         raise NotImplementedError(f"{type(self).__name__} must define fit_log(...)")
 
-    def predict(self, xs: object, output_margin: bool = False) -> FloatArray:
+    def predict(self, xs: Sequence[int] | IndexArray, output_margin: bool = False) -> FloatArray:
         """Return a score for each index."""
         raise NotImplementedError(f"{type(self).__name__} must define predict(xs)")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ class Expectation(Protocol):
     def refresh(self) -> None:
         """Called before a model is fitted, which relies on the same answers until the next."""
 
-    def predict(self, indices: Any) -> Float:
+    def predict(self, indices: Sequence[int] | IndexArray) -> Float:
         """Return how good points should be, in standard deviations."""
 
 
@@ -80,7 +80,7 @@ class Prior:
     def refresh(self) -> None:
         """Called before a model is fitted; records of earlier runs do not change."""
 
-    def predict(self, indices: Any) -> Float:
+    def predict(self, indices: Sequence[int] | IndexArray) -> Float:
         """Return how good points of this task's space should be, in standard deviations."""
         if self._trees is None:
             return np.zeros(len(indices))
@@ -157,11 +157,11 @@ def _distance(task: Task, other: Task) -> float:
     return distance + (0.5 if str(task.target) != str(other.target) else 0.0)
 
 
-def _positive(value: object) -> bool:
+def _positive(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and value > 0
 
 
-def _leaves(value: Any) -> Iterable[Any]:
+def _leaves(value: object) -> Iterable[object]:
     if isinstance(value, (list, tuple)):
         for item in value:
             yield from _leaves(item)

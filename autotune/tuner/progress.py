@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol, TextIO
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
@@ -39,7 +39,7 @@ class View(Protocol):
 class Lines:
     """Plain lines, for files, pipes and whoever collects them."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self._tenth, self._at = -1, 0.0
 
@@ -124,7 +124,7 @@ class ProgressBar:
 
 
 def progress_bar(
-    total: int, prefix: str = "", si_prefix: str = "G", stream: object = None
+    total: int, prefix: str = "", si_prefix: str = "G", stream: TextIO | None = None
 ) -> Watcher:
     """Show how far a run is, and at its end what came of it.
 
@@ -154,7 +154,7 @@ def progress_bar(
     return ProgressBar(State(prefix, int(total)), si_prefix, _view(stream))
 
 
-def _view(stream: object) -> View:
+def _view(stream: TextIO | None) -> View:
     """Return the view that suits a stream. What draws in place is loaded only where it can."""
     given = stream or sys.stdout
     if stream is None and _in_notebook():
@@ -162,7 +162,7 @@ def _view(stream: object) -> View:
     return _drawn(stream) if getattr(given, "isatty", bool)() else Lines(stream)
 
 
-def _drawn(stream: object) -> View:
+def _drawn(stream: TextIO | None) -> View:
     from autotune.tuner.progress_drawn import Drawn
 
     return Drawn(stream, _DRAW_S)

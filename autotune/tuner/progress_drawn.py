@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -18,7 +18,7 @@ class Drawn:
     Nothing is drawn by a thread of its own: that would disturb what is measured on this host.
     """
 
-    def __init__(self, stream: Any, pause_s: float) -> None:
+    def __init__(self, stream: TextIO | None, pause_s: float) -> None:
         self._console = Console(file=stream, highlight=False)
         self._pause_s = pause_s
         self._drawn_at = 0.0

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -173,11 +172,11 @@ class ReplayRunner(Runner):
 class RecordedSpace(ConfigSpace):
     """A space of which only listed points are valid."""
 
-    def __init__(self, knobs: Mapping[str, Sequence[Any]], codes: IntArray) -> None:
+    def __init__(self, knobs: Mapping[str, Sequence[object]], codes: IntArray) -> None:
         super().__init__()
         for name, values in knobs.items():
-            if all(isinstance(value, tuple) for value in values):
-                sizes = [list(value) for value in values]
+            sizes = [list(value) for value in values if isinstance(value, tuple)]
+            if len(sizes) == len(values):
                 self.define_split(
                     name, -1, "candidate", num_outputs=len(sizes[0]), candidate=sizes
                 )

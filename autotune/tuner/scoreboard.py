@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from typing import Generic, Protocol, TypeVar, overload
 
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.measure.types import Pair
@@ -76,6 +76,12 @@ class Scoreboard:
         self.ttl, self.cut_off = None, []
 
 
+class Scored(Protocol):
+    """What has a scoreboard."""
+
+    scoreboard: Scoreboard
+
+
 class Shown(Generic[Value]):
     """An attribute that shows one of the owner's ``scoreboard``; scripts may set it too."""
 
@@ -85,9 +91,12 @@ class Shown(Generic[Value]):
     @overload
     def __get__(self, owner: None, kind: type) -> Shown[Value]: ...
     @overload
-    def __get__(self, owner: object, kind: type) -> Value: ...
-    def __get__(self, owner: Any, kind: type) -> Any:
-        return self if owner is None else getattr(owner.scoreboard, self._name)
+    def __get__(self, owner: Scored, kind: type) -> Value: ...
+    def __get__(self, owner: Scored | None, kind: type) -> Shown[Value] | Value:
+        if owner is None:
+            return self
+        value: Value = getattr(owner.scoreboard, self._name)
+        return value
 
-    def __set__(self, owner: Any, value: Value) -> None:
+    def __set__(self, owner: Scored, value: Value) -> None:
         setattr(owner.scoreboard, self._name, value)

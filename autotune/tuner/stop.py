@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from autotune.errors import TunerError
+from autotune.utils.check import is_whole
 from autotune.workload import Workload
 
 
@@ -104,9 +104,8 @@ class Stop:
         return min(self.n_trial, best_iter + (self.early_stopping or self.n_trial))
 
 
-def _check_count(name: str, value: Any, least: int) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least:
+def _check_count(name: str, value: object, least: int) -> None:
+    if not is_whole(value, least):
         raise TunerError(f"tune({name}=...): expected a number of at least {least}, got {value!r}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from autotune.errors import TemplateError, TunerError
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
+from autotune.task.radix import IndexArray
 from autotune.tuner.model_based_tuner import CostModel
 from autotune.tuner.points import FloatArray
 from autotune.tuner.prior import Prior
@@ -91,7 +91,7 @@ class XGBoostCostModel(CostModel):
         self._prior = prior
         return True
 
-    def predict(self, xs: Any, output_margin: bool = False) -> FloatArray:
+    def predict(self, xs: Sequence[int] | IndexArray, output_margin: bool = False) -> FloatArray:
         """Return a score for each index; zeros before anything was learned."""
         if self._trees is None:
             return np.zeros(len(xs)) if self._prior is None else self._prior.predict(xs)

@@ -15,7 +15,7 @@ import os
 import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from autotune.errors import AutotuneError
 from autotune.utils.names import did_you_mean
@@ -52,7 +52,7 @@ class Check:
         raise self.error(f"{owner}{name} must be {expected}, got {shown(value)}{hint}")
 
     def whole(
-        self, name: str, value: Any, least: float = -math.inf, most: float = math.inf
+        self, name: str, value: object, least: float = -math.inf, most: float = math.inf
     ) -> int:
         """Return a whole number within bounds; numpy's are whole numbers, booleans are none."""
         if not is_whole(value, least, most):
@@ -60,14 +60,14 @@ class Check:
         return int(value)
 
     def number(
-        self, name: str, value: Any, least: float = -math.inf, most: float = math.inf
+        self, name: str, value: object, least: float = -math.inf, most: float = math.inf
     ) -> float:
         """Return a finite number within bounds."""
         if not _is_finite(value) or not least <= value <= most:
             self.refuse(name, "a number" + _bounds(least, most), value)
         return float(value)
 
-    def seconds(self, name: str, value: Any) -> float:
+    def seconds(self, name: str, value: object) -> float:
         """Return a finite number of seconds above 0."""
         if not _is_finite(value) or value <= 0:
             self.refuse(name, "positive seconds", value)
@@ -120,17 +120,19 @@ class Check:
         return value
 
 
-def is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
+def is_whole(value: object, least: float = -math.inf, most: float = math.inf) -> TypeGuard[int]:
     """Return whether a value is a whole number within bounds; booleans are none."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return whole and bool(least <= value <= most)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        return False
+    return least <= int(value) <= most
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: object) -> TypeGuard[float]:
     """Return whether a value is a number that a float can be; booleans are none."""
     try:
-        right = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        return right and math.isfinite(value)
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            return False
+        return math.isfinite(float(value))
     except OverflowError:  # a whole number of hundreds of digits
         return False
 

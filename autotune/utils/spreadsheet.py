@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 # What a formula begins with, also in letters as wide as Chinese ones; spreadsheets pass over
 # control characters before it.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-def cell(value: object) -> Any:
+def cell(value: object) -> str | float | None:
     """Return a value as a cell; what is no plain value stands as JSON.
 
     A text that a spreadsheet would run as a formula gets an apostrophe before it, which makes it a
@@ -19,5 +18,6 @@ def cell(value: object) -> Any:
     """
     if isinstance(value, str):
         return f"'{value}" if value.lstrip(" ").startswith(_FORMULA) else value
-    plain = value is None or isinstance(value, (int, float))
-    return value if plain else json.dumps(value, default=str)
+    if value is None or isinstance(value, (int, float)):
+        return value
+    return json.dumps(value, default=str)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Protocol
+from typing import Protocol
 
 _LONGEST_KEY = 200
 
@@ -23,7 +23,7 @@ class Candidate(Hashable, Protocol):
         """
         ...
 
-    def to_json(self) -> Any:
+    def to_json(self) -> object:
         """Return the choices as plain data, from which a record gives an equal candidate."""
         ...
 

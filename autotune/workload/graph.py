@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 from autotune.errors import SpaceError, TemplateError
 from autotune.ir.dtype import bits_of
@@ -25,6 +25,9 @@ from autotune.te import (
     step_from_json,
 )
 from autotune.te.dag import dag_text
+from autotune.te.step import Plain
+from autotune.te.tensor import Operation
+from autotune.workload.candidate import Candidate
 from autotune.workload.realisation import Computed, Realisation
 
 # Hexadecimal digits of a hash.
@@ -62,7 +65,7 @@ class ScheduleSteps:
         return [step.to_json() for step in self.steps]
 
     @staticmethod
-    def from_json(rows: Iterable[Any]) -> ScheduleSteps:
+    def from_json(rows: Iterable[list[Plain]]) -> ScheduleSteps:
         """Read what `to_json` gave.
 
         Raises:
@@ -123,7 +126,7 @@ class RecordedGraph(Graph):
     def default(self) -> None:
         """Return none."""
 
-    def own(self, candidate: ScheduleSteps) -> ScheduleSteps:
+    def own(self, candidate: Candidate) -> Candidate:
         """Return it as it is."""
         return candidate
 
@@ -197,7 +200,7 @@ class GraphWorkload(Graph):
         """Return the plain schedule."""
         return ScheduleSteps(())
 
-    def own(self, candidate: Any) -> Any:
+    def own(self, candidate: Candidate) -> Candidate:
         """Return it as it is; whether its steps fit is known when it is realised.
 
         Raises:
@@ -221,5 +224,5 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
-def _outputs(tensors: Sequence[Tensor]) -> list[Any]:
+def _outputs(tensors: Sequence[Tensor]) -> list[Operation]:
     return [tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from autotune.te import Tensor
 
@@ -44,7 +43,7 @@ class Realisation:
         bytes: bytes one run moves at least; 0 where it does not say.
     """
 
-    what: Any
+    what: object
     reference: Reference = NO_REFERENCE
     flop: float = 0.0
     bytes: float = 0.0

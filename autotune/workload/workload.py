@@ -63,10 +63,10 @@ class Workload(Hashable, Protocol):
         """Return what is used where nothing was tuned, with which the best is compared."""
         return None
 
-    def own(self, candidate: Any) -> Candidate:
+    def own(self, candidate: Candidate) -> Candidate:
         """Return the candidate of this workload that one from a log stands for.
 
         Raises:
             SpaceError: it stands for none, as the workload is now; the message says why.
         """
-        return candidate  # type: ignore[no-any-return]
+        return candidate

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from autotune.kernel.kernel import Kernel
+from autotune.utils.plain_data import flag, mapping, real, text
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Compiled:
 
 
 Reason = Literal["refused", "timeout", "crashed", "missing", "unknown"]
+_REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,21 @@ def to_json(reply: BuildReply) -> dict[str, object]:
     return {"reply": type(reply).__name__, **asdict(reply)}
 
 
-def reply_of(data: Any) -> BuildReply:
+def reply_of(data: object) -> BuildReply:
     """Read what `to_json` wrote.
 
     Raises:
         ValueError: it is something else.
     """
     try:
-        if data["reply"] == "Compiled":
-            resources = {str(name): int(value) for name, value in data["resources"].items()}
-            return Compiled(str(data["artifact"]), resources, str(data["code_hash"]))
-        if data["reply"] == "NotCompiled" and data["reason"] in get_args(Reason):
-            return NotCompiled(data["reason"], str(data["message"]), bool(data["killed"]))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        row = mapping(data)
+        if row["reply"] == "Compiled":
+            found = mapping(row["resources"])
+            resources = {name: int(real(value)) for name, value in found.items()}
+            return Compiled(text(row["artifact"]), resources, text(row["code_hash"]))
+        if row["reply"] == "NotCompiled":
+            reason = next(one for one in _REASONS if one == row["reason"])
+            return NotCompiled(reason, text(row["message"]), flag(row["killed"]))
+    except (KeyError, TypeError, StopIteration, ValueError) as error:
         raise ValueError(f"no reply of a process that compiles: {data!r}") from error
     raise ValueError(f"no reply of a process that compiles: {data!r}")

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -362,13 +361,13 @@ def _either_end(one: Bounded) -> tuple[str, str]:
     return f"{one.text} - {one.error}", f"{one.text} + {one.error}"
 
 
-def _int_text(node: Any) -> str:
+def _int_text(node: IntImm) -> str:
     if node.dtype == "uint64":
         return f"{node.value}ull"
     return f"((int64_t){node.value}ll)" if node.value > -(1 << 63) else "INT64_MIN"
 
 
-def _constant(node: Any) -> Bounded:
+def _constant(node: IntImm | FloatImm) -> Bounded:
     """A constant as a kernel has it: rounded to its dtype, where C does that to 16 bits late."""
     with np.errstate(over="ignore"):
         value = float(numpy_dtype(node.dtype).type(node.value))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +70,7 @@ def chunks(size: int) -> Iterator[slice]:
     return (slice(start, start + CHUNK) for start in range(0, size, CHUNK))
 
 
-def rounded_up(errors: npt.NDArray[Any]) -> Array:
+def rounded_up(errors: npt.NDArray[np.floating]) -> Array:
     """Return errors as float32, rounded up; what is no number is not known."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         near = errors.astype(np.float32)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,14 +42,15 @@ def follow_errors(
     return found
 
 
-def track_errors(values: Any, dtype: str, work: Work) -> Any:
+def track_errors(values: Array, dtype: str, work: Work) -> Array | Tracked:
     """Return an input of a reference: tracked if it is an array of floats, a copy otherwise.
 
     A number that is passed by value is exact, and a reference may need it as a number.
     """
     name = np.asarray(values).dtype.name
     if not np.ndim(values) or name not in ("float16", "bfloat16", "float32", "float64"):
-        return values.copy()
+        plain: Array = values.copy()
+        return plain
     return Tracked(np.asarray(values).astype(np.float64), 0.0, numpy_dtype(dtype), work)
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,10 +20,10 @@ from autotune.measure.process.worker import WorkerEnded
 from autotune.measure.run.jobs import Greeting, ReferenceJob
 from autotune.measure.run.replies import Computed, Reply, why_not
 from autotune.measure.run.stations import Station
-from autotune.measure.run.values import read_values
+from autotune.measure.run.values import Array, read_values
 from autotune.runtime import BuildOutput, compile_kernel
 from autotune.target import Target
-from autotune.te import ComputeOp
+from autotune.te import ComputeOp, Tensor
 
 _TIMEOUT_S = 120.0
 
@@ -74,7 +73,7 @@ class PlainLoops:
 
 
 def naive_outputs(
-    tensors: Sequence[Any],
+    tensors: Sequence[Tensor],
     inputs: Sequence[str],
     folder: Path,
     sums: str | None = None,
@@ -111,7 +110,7 @@ def _run(
     inputs: Sequence[str],
     folder: Path,
     loops: PlainLoops,
-) -> list[Any]:
+) -> list[Array]:
     kernel = reference.kernel
     folder = folder / "reference"
     try:

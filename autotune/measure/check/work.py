@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 
@@ -35,6 +33,6 @@ class Work:
         if self._left < 0:
             raise NotTracked("that many operations")
 
-    def narrowed(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    def narrowed(self, dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
         """Return the dtype that the kernel has where its reference has this one."""
         return self._widest if dtype == np.float64 else dtype

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 from autotune.measure.pipeline import Pipeline
 from autotune.measure.session import Session
@@ -18,6 +18,15 @@ Verdict = Literal["confirmed", "faster", "slower", "wrong", "failed"]
 # A new time within this part of the recorded one confirms it, whatever the intervals say: between
 # two runs of a program clocks and the state of the machine change more than within one.
 _ALWAYS_SAME = 0.05
+
+
+class TimingArguments(TypedDict):
+    """The arguments of a `LocalRunner` that say how it times."""
+
+    enable_cpu_cache_flush: bool
+    flush_l2: bool
+    use_graph: bool | None
+    min_repeat_ms: float
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class Way:
         known = result.evidence
         return cls(bool(known.flush), known.graph, known.min_repeat_ms or 0.0)
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> TimingArguments:
         """Return the arguments of a `LocalRunner` that times in this way."""
         return {
             "enable_cpu_cache_flush": self.flush,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from autotune.measure.process.died import Died
 from autotune.measure.run.host import HostUse
@@ -15,6 +14,7 @@ from autotune.measure.types import MeasureErrorNo
 from autotune.runtime import Timing
 from autotune.runtime.roofline import Ceilings
 from autotune.runtime.timing import Clocks
+from autotune.utils.plain_data import count, flag, listed, mapping, real, text
 
 
 @dataclass(frozen=True)
@@ -94,48 +94,75 @@ def to_json(reply: Reply) -> dict[str, object]:
     return {"reply": type(reply).__name__, **asdict(reply)}
 
 
-def reply_of(data: Any) -> Reply:
+def reply_of(data: object) -> Reply:
     """Read what `to_json` wrote.
 
     Raises:
         ValueError: it is something else.
     """
     try:
-        return _READERS[data["reply"]](data)
+        row = mapping(data)
+        return _READERS[text(row["reply"])](row)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"no reply of a process that runs kernels: {data!r}") from error
 
 
-def _timing(data: Mapping[str, Any]) -> Timing:
-    clocks = data["clocks"]
-    if clocks is not None:
-        clocks = Clocks(**{**clocks, "slowed_by": tuple(clocks["slowed_by"])})
-    low, high = data["ci95"]
-    samples = tuple(map(float, data["samples_s"]))
-    return Timing(**{**data, "samples_s": samples, "ci95": (low, high), "clocks": clocks})
+def _timing(data: Mapping[str, object]) -> Timing:
+    low, high = map(real, listed(data["ci95"]))
+    floor, clocks = data["noise_floor"], data["clocks"]
+    return Timing(
+        samples_s=tuple(map(real, listed(data["samples_s"]))),
+        number=count(data["number"]),
+        median=real(data["median"]),
+        mean=real(data["mean"]),
+        ci95=(low, high),
+        noise_floor=None if floor is None else real(floor),
+        dropped=count(data["dropped"]),
+        throttled=flag(data["throttled"]),
+        cut_short=flag(data["cut_short"]),
+        clocks=None if clocks is None else _clocks(mapping(clocks)),
+        input_sets=count(data["input_sets"]),
+    )
 
 
-def _ran(data: Mapping[str, Any]) -> Ran:
-    host = HostUse(**data["host"])
-    return Ran(_timing(data["timing"]), bool(data["verified"]), host, _phases(data))
+def _clocks(data: Mapping[str, object]) -> Clocks:
+    return Clocks(
+        sm_mhz=int(real(data["sm_mhz"])),
+        memory_mhz=int(real(data["memory_mhz"])),
+        temperature_c=int(real(data["temperature_c"])),
+        slowed_by=tuple(map(text, listed(data["slowed_by"]))),
+        throttled=flag(data["throttled"]),
+    )
 
 
-def _raced(data: Mapping[str, Any]) -> Raced:
-    return Raced(tuple(map(_timing, data["timings"])), HostUse(**data["host"]))
+def _host(data: Mapping[str, object]) -> HostUse:
+    seconds = {name: real(value) for name, value in data.items() if name != "cores"}
+    return HostUse(cores=count(data["cores"]), **seconds)
 
 
-def _failed(data: Mapping[str, Any]) -> Failed:
-    number, message = MeasureErrorNo(data["error_no"]), str(data["message"])
-    return Failed(number, message, bool(data["leaving"]), _phases(data))
+def _ran(data: Mapping[str, object]) -> Ran:
+    host = _host(mapping(data["host"]))
+    return Ran(_timing(mapping(data["timing"])), flag(data["verified"]), host, _phases(data))
 
 
-def _died(data: Mapping[str, Any]) -> Died:
+def _raced(data: Mapping[str, object]) -> Raced:
+    timings = [_timing(mapping(one)) for one in listed(data["timings"])]
+    return Raced(tuple(timings), _host(mapping(data["host"])))
+
+
+def _failed(data: Mapping[str, object]) -> Failed:
+    kind = MeasureErrorNo(count(data["error_no"]))
+    return Failed(kind, text(data["message"]), flag(data["leaving"]), _phases(data))
+
+
+def _died(data: Mapping[str, object]) -> Died:
     code = data["exit_code"]
-    return Died(str(data["message"]), bool(data["timed_out"]), None if code is None else int(code))
+    exit_code = None if code is None else int(real(code))
+    return Died(text(data["message"]), flag(data["timed_out"]), exit_code)
 
 
-def _phases(data: Mapping[str, Any]) -> dict[str, float]:
-    return {str(name): float(seconds) for name, seconds in data["phases"].items()}
+def _phases(data: Mapping[str, object]) -> dict[str, float]:
+    return {name: real(seconds) for name, seconds in mapping(data["phases"]).items()}
 
 
 _READERS: dict[str, Callable[[Mapping[str, object]], Reply]] = {
@@ -145,5 +172,5 @@ _READERS: dict[str, Callable[[Mapping[str, object]], Reply]] = {
     "Rated": lambda data: Rated(Ceilings.from_json(data["ceilings"])),
     "Failed": _failed,
     "Died": _died,
-    "Unable": lambda data: Unable(str(data["message"])),
+    "Unable": lambda data: Unable(text(data["message"])),
 }

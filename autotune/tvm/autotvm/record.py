@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from autotune.driver import kernel_of, lower
-from autotune.kernel import SourceKernel
 from autotune.measure.types import MeasureInput
 from autotune.record import *
 from autotune.record import __all__ as _ours
@@ -60,7 +59,7 @@ def _explain(inp: MeasureInput, ir: bool, code: bool) -> None:
         return
     try:
         output = inp.task.realise(inp.config).what
-        if ir and not isinstance(output, SourceKernel):
+        if ir and isinstance(output, tuple):
             with inp.target:
                 print(lower(*output))
         if code:
