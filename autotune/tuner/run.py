@@ -7,16 +7,15 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
-from autotune.measure import MeasureInput, Pipeline, Session
-from autotune.measure.base import target_of
+from autotune.measure import Pipeline, Session
 from autotune.measure.types import Pair
 from autotune.task import GLOBAL_SCOPE
 from autotune.tuner.failures import Failures
 from autotune.tuner.final_race import FinalRace
+from autotune.tuner.proposals import Proposals
 from autotune.tuner.result import TuneResult, default_of, ended_by, trial_of
 from autotune.tuner.resume import Records, earlier
 from autotune.tuner.scoreboard import Scoreboard
-from autotune.tuner.screening import Screening
 from autotune.tuner.stop import Progress, Stop
 from autotune.tuner.strategy import Strategy
 from autotune.tuner.watchers import Watchers
@@ -86,10 +85,7 @@ class Run:
         self._si_prefix = si_prefix
         self._errors_in_a_row = errors_in_a_row
         self._since_success = 0
-        # Proposed, but not tried yet.
-        self._again = self.scoreboard.cut_off
-        self._screening = Screening(strategy, self.scoreboard, active=not stop.count_invalid)
-        self._tried: set[str] = set()
+        self._proposals = Proposals(strategy, self.scoreboard, screened=not stop.count_invalid)
         self._race = FinalRace(workload, stop.finalists)
         self._warned = False
         self._reported = False
@@ -106,8 +102,7 @@ class Run:
         if not known.trials:
             return
         self._keep(known.trials)
-        measured = {inp.key for inp, _ in known.trials}
-        self._again[:] = [one for one in self._again if one.key not in measured]
+        self._proposals.drop({inp.key for inp, _ in known.trials})
         self.failures.recall([res for _, res in known.trials])
         if known.best is not None:
             self._race.decide(known.best)
@@ -174,11 +169,7 @@ class Run:
 
     def suggest(self, candidates: Sequence[Candidate]) -> None:
         """Let candidates be tried next, before the strategy proposes; those tried are left out."""
-        known = {one.key for one in self._again} | self._tried
-        for one in candidates:
-            if one.key not in known:
-                known.add(one.key)
-                self._again.append(one)
+        self._proposals.suggest(candidates)
 
     def best_candidates(self, most: int) -> list[Candidate]:
         """Return the fastest candidates so far, the best first."""
@@ -204,7 +195,7 @@ class Run:
 
     def _wants_more(self) -> bool:
         more = self._may_go_on()
-        if more and not self._again and self.strategy.exhausted:
+        if more and self._proposals.exhausted:
             more, self._why = False, _EXHAUSTED
         return more
 
@@ -245,7 +236,7 @@ class Run:
 
     def _cut_off(self, line: Pipeline) -> list[Pair]:
         """Keep what a closed pipeline gave up for the next time; show what it did not."""
-        self._again += [inp.config for inp in line.cut_off()]
+        self._proposals.give_back([inp.config for inp in line.cut_off()])
         return self._leave(line)
 
     def _feed(self, line: Pipeline, most: int, whole_batches: bool) -> list[Pair]:
@@ -257,7 +248,8 @@ class Run:
             self._fill(line, most, whole_batches)
             if not line.outstanding:
                 if time.monotonic() < self._until:  # nothing proposed that can run
-                    self._why = self._why or self._screening.end(self.measured) or _EXHAUSTED
+                    ended = self._proposals.screening.end(self.measured)
+                    self._why = self._why or ended or _EXHAUSTED
                 break
             pairs = self._take(line)
             while whole_batches and line.outstanding and self._left_s() != 0:
@@ -302,35 +294,21 @@ class Run:
 
     def _fill(self, line: Pipeline, most: int, whole_batches: bool) -> None:
         """Propose as much as there is room for, and what can run becomes a trial."""
-        screening, target = self._screening, target_of(self.workload)
+        proposals = self._proposals
         room = min(line.room(), most - self.submitted)
-        while room > 0:
-            if not self._again and not self._propose(line, room):
-                return
-            inp = MeasureInput(target, self.workload, self._again[0])
-            passes = screening.passes(line, inp)
-            del self._again[0]
-            if passes:
+        while room > 0 and (inp := proposals.first(line, room)) is not None:
+            if proposals.passes(line, inp):
                 line.submit([inp])
                 self.submitted, room = self.submitted + 1, room - 1
                 continue
-            if screening.hopeless or not self._may_go_on():
+            if proposals.screening.hopeless or not self._may_go_on():
                 return
             if line.ready and not whole_batches:  # nobody waits for a long search
                 return
 
-    def _propose(self, line: Pipeline, most: int) -> bool:
-        """Let the strategy propose; say whether it did."""
-        self._screening.teach(line)
-        if self._screening.hopeless or self.strategy.exhausted:
-            return False
-        with line.host_work():
-            self._again += self.strategy.ask(most)
-        return bool(self._again)
-
     def _keep(self, pairs: Sequence[Pair]) -> None:
         for inp, res in pairs:
-            self._tried.add(inp.key)
+            self._proposals.note_tried(inp.key)
             self.scoreboard.note(self.measured, inp, res)
             if res.ok:
                 self._race.trials.append((inp, res))
@@ -411,6 +389,6 @@ class Run:
             wall_s=time.monotonic() - self._started,
             trial_seconds=trial_of(best[1]) if best else None,
             filtered=board.filtered,
-            filtered_why=self._screening.example,
+            filtered_why=self._proposals.screening.example,
             notes=tuple(filter(None, [self._host_note])),
         )

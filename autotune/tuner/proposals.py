@@ -1,0 +1,86 @@
+"""What is tried next: what an earlier run left, what was suggested, what a strategy proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from autotune.measure import MeasureInput, Pipeline
+from autotune.measure.base import target_of
+from autotune.tuner.scoreboard import Scoreboard
+from autotune.tuner.screening import Screening
+from autotune.tuner.strategy import Strategy
+from autotune.workload import Candidate
+
+
+class Proposals:
+    """Candidates on their way to become trials, the next one first.
+
+    Those that wait are the scoreboard's `cut_off`, so what a run does not come to is there for the
+    next run of the same strategy.
+
+    Args:
+        strategy: proposes where nothing waits.
+        scoreboard: of the run.
+        screened: whether proposals that cannot run are left out, see `Screening`.
+
+    Attributes:
+        screening: what is known of those that cannot run.
+    """
+
+    def __init__(self, strategy: Strategy, scoreboard: Scoreboard, screened: bool) -> None:
+        self._strategy = strategy
+        self._workload = scoreboard.workload
+        self._waiting = scoreboard.cut_off
+        self._tried: set[str] = set()
+        self.screening = Screening(strategy, scoreboard, active=screened)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing waits, and the strategy has nothing left to propose."""
+        return not self._waiting and self._strategy.exhausted
+
+    def suggest(self, candidates: Iterable[Candidate]) -> None:
+        """Let candidates be tried before the strategy proposes; those tried are left out."""
+        known = {one.key for one in self._waiting} | self._tried
+        for one in candidates:
+            if one.key not in known:
+                known.add(one.key)
+                self._waiting.append(one)
+
+    def give_back(self, candidates: Iterable[Candidate]) -> None:
+        """Let candidates whose trials were cut off be tried again."""
+        self._waiting += candidates
+
+    def drop(self, keys: Collection[str]) -> None:
+        """Let none of these be tried that wait."""
+        self._waiting[:] = [one for one in self._waiting if one.key not in keys]
+
+    def note_tried(self, key: str) -> None:
+        """Take note that a candidate was measured."""
+        self._tried.add(key)
+
+    def first(self, line: Pipeline, most: int) -> MeasureInput | None:
+        """Return the next proposal, which stays so until it is screened; None if none is left.
+
+        Args:
+            line: what measures; the strategy learns and proposes in its `host_work`.
+            most: how many the strategy is asked for where nothing waits.
+        """
+        if not self._waiting and not self._propose(line, most):
+            return None
+        return MeasureInput(target_of(self._workload), self._workload, self._waiting[0])
+
+    def passes(self, line: Pipeline, first: MeasureInput) -> bool:
+        """Return whether the next proposal may become a trial; either way it waits no more."""
+        passes = self.screening.passes(line, first)
+        del self._waiting[0]
+        return passes
+
+    def _propose(self, line: Pipeline, most: int) -> bool:
+        """Let the strategy propose; say whether it did."""
+        self.screening.teach(line)
+        if self.screening.hopeless or self._strategy.exhausted:
+            return False
+        with line.host_work():
+            self._waiting += self._strategy.ask(most)
+        return bool(self._waiting)
