@@ -4,6 +4,11 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# What is drawn says nothing of how fast this machine is now: others use it too.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that; tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
