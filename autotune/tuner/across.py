@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from autotune.cost_model import Trees, TreeSettings
 from autotune.features import KnobFeatures
 from autotune.runtime import Descriptor
 from autotune.task import Task
+from autotune.task.radix import IndexArray
 from autotune.tuner.prior import Float, nearest_point, standard_rates
 
 # Trials of all classes before the first fit, and by which factor they grow until the next.
@@ -112,7 +112,7 @@ class OneOfSeveral:
                     found |= dict.fromkeys(int(index) for index in near[:1])
         return list(found)
 
-    def predict(self, indices: Any) -> Float:
+    def predict(self, indices: Sequence[int] | IndexArray) -> Float:
         """Return how good points of this class's space should be, in standard deviations."""
         if self._trees is None:
             return np.zeros(len(indices))
