@@ -1,9 +1,10 @@
-"""Which layers of networks only the CUDA templates compute: windows, rows, reductions."""
+"""Which layers of networks the templates of windows, rows and reductions compute."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from autotune.graph import ops
@@ -62,12 +63,8 @@ def conv2d_nchw(layer: Layer) -> Offer | None:
     return Offer("conv2d_nchw.cuda", args, (*layer.inputs, *given(rest)))
 
 
-@implements(
-    "nn.conv2d", "cuda", "depthwise_conv2d.cuda", layouts=IMAGES, dtypes=FLOAT32,
-    activations=ACTIVATIONS,
-)  # fmt: skip
-def depthwise_conv2d(layer: Layer) -> Offer | None:
-    """Offer the kernel for convolutions of each channel, with all that may follow."""
+def depthwise_conv2d(template: str, layer: Layer) -> Offer | None:
+    """Offer a kernel for convolutions of each channel, with all that may follow."""
     op, rest = layer.op, layer.epilogue
     assert isinstance(op, ops.Conv2d)
     if not op.is_depthwise(*(value.type for value in layer.inputs)):
@@ -83,11 +80,11 @@ def depthwise_conv2d(layer: Layer) -> Offer | None:
         rest.bias is not None, rest.activation, rest.residual is not None,
         rest.scale is not None, op.holes, op.data_layout,
     )  # fmt: skip
-    return Offer("depthwise_conv2d.cuda", args, (*layer.inputs, *given(rest)))
+    return Offer(template, args, (*layer.inputs, *given(rest)))
 
 
-def pool2d(layer: Layer) -> Offer | None:
-    """Offer the kernel for the maximum and the average of windows, with nothing behind it."""
+def pool2d(template: str, layer: Layer) -> Offer | None:
+    """Offer a kernel for the maximum and the average of windows, with nothing behind it."""
     op = layer.op
     assert isinstance(op, ops.Pool2d)
     # A window that reaches beyond the padding has fewer elements than the kernel would count.
@@ -99,7 +96,7 @@ def pool2d(layer: Layer) -> Offer | None:
         op.kind, *images(op.layout, layer.inputs[0].shape), size, step, padding_of(sides), hole,
         op.count_include_pad, op.layout,
     )  # fmt: skip
-    return Offer("pool2d.cuda", args, layer.inputs)
+    return Offer(template, args, layer.inputs)
 
 
 def global_pool(layer: Layer) -> Offer | None:
@@ -148,7 +145,17 @@ def _enter(
         implements(operator, "cuda", template, layouts, dtypes)(matcher)
 
 
-_enter(("nn.max_pool2d", "nn.avg_pool2d"), "pool2d.cuda", pool2d, FLOAT32, IMAGES)
+def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
+    """Enter the templates of windows over images for a kind of target."""
+    name = f"depthwise_conv2d.{kind}"
+    matcher = partial(depthwise_conv2d, name)
+    implements("nn.conv2d", kind, name, layouts, FLOAT32, ACTIVATIONS)(matcher)
+    for operator in ("nn.max_pool2d", "nn.avg_pool2d"):
+        name = f"pool2d.{kind}"
+        implements(operator, kind, name, layouts, FLOAT32)(partial(pool2d, name))
+
+
+enter_windows("cuda", IMAGES)
 _enter(
     ("nn.global_avg_pool2d", "nn.global_max_pool2d"), "reduce.cuda", global_pool, FLOATS, IMAGES
 )

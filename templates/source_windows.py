@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from autotune import SourceKernel, template
 from autotune.errors import TemplateError
 
-from . import conv2d_nhwc, gemm_cuda, gemm_mma, window_cuda, winograd_cuda
+from . import (
+    conv2d_nhwc,
+    gemm_cuda,
+    gemm_mma,
+    window_cpu,
+    window_cuda,
+    winograd_cpu,
+    winograd_cuda,
+)
 from .epilogue import Epilogue
 from .gemm_shape import HALVES
 from .source import tunable
@@ -32,12 +40,36 @@ def depthwise_conv2d_cuda(
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
     """
-    owner = Depthwise.owner
-    window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
     rest = Epilogue(bias, residual, affine, activation)
-    return tunable(
-        window_cuda, Depthwise(n, h, w, channels, window, layout, multiplier, rest), "cuda"
+    shape = _depthwise(
+        n, h, w, channels, multiplier, (kh, kw), (stride, padding, dilation), rest, layout
     )
+    return tunable(window_cuda, shape, "cuda")
+
+
+@template("depthwise_conv2d.cpu")
+def depthwise_conv2d_cpu(
+    n: int, h: int, w: int, channels: int, multiplier: int, kh: int, kw: int,
+    stride: Extents = 1, padding: Extents = 0, bias: bool = False, activation: str = "none",
+    residual: bool = False, affine: bool = False, dilation: Extents = 1, layout: str = "NCHW",
+) -> SourceKernel:  # fmt: skip
+    """Convolve as ``depthwise_conv2d.cuda`` does, on a CPU: NCHW, and no SiLU or GELU."""
+    rest = Epilogue(bias, residual, affine, activation)
+    shape = _depthwise(
+        n, h, w, channels, multiplier, (kh, kw), (stride, padding, dilation), rest, layout
+    )
+    window_cpu.check(shape)
+    return tunable(window_cpu, shape, "llvm")
+
+
+def _depthwise(
+    n: int, h: int, w: int, channels: int, multiplier: int, size: tuple[int, int],
+    placed: tuple[Extents, Extents, Extents], rest: Epilogue, layout: str,
+) -> Depthwise:  # fmt: skip
+    """Return a shape; ``placed`` is stride, padding and dilation."""
+    owner, (stride, padding, dilation) = Depthwise.owner, placed
+    window = Window(size, two(owner, stride), four(owner, padding), two(owner, dilation))
+    return Depthwise(n, h, w, channels, window, layout, multiplier, rest)
 
 
 @template("pool2d.cuda")
@@ -53,12 +85,28 @@ def pool2d_cuda(
         count_padding: whether an average divides by all elements of a window, not only by those
             that lie in the image.
     """
-    owner = Pool.owner
-    window = Window(
-        two(owner, size), two(owner, stride), four(owner, padding), two(owner, dilation)
+    window = _pooled(size, stride, padding, dilation)
+    return tunable(
+        window_cuda, Pool(n, h, w, channels, window, layout, kind, count_padding), "cuda"
     )
+
+
+@template("pool2d.cpu")
+def pool2d_cpu(
+    kind: str, n: int, h: int, w: int, channels: int, size: Extents,
+    stride: Extents = 1, padding: Extents = 0, dilation: Extents = 1,
+    count_padding: bool = False, layout: str = "NCHW",
+) -> SourceKernel:  # fmt: skip
+    """Pool as ``pool2d.cuda`` does, on a CPU: NCHW only."""
+    window = _pooled(size, stride, padding, dilation)
     shape = Pool(n, h, w, channels, window, layout, kind, count_padding)
-    return tunable(window_cuda, shape, "cuda")
+    window_cpu.check(shape)
+    return tunable(window_cpu, shape, "llvm")
+
+
+def _pooled(size: Extents, stride: Extents, padding: Extents, dilation: Extents) -> Window:
+    owner = Pool.owner
+    return Window(two(owner, size), two(owner, stride), four(owner, padding), two(owner, dilation))
 
 
 @template("conv2d_nhwc.cuda")
@@ -107,3 +155,16 @@ def winograd_conv2d_cuda(
     sides = four(winograd_cuda.OWNER, padding)
     shape = winograd_cuda.Winograd(n, h, w, co, ci, tile, sides, layout, rest)
     return tunable(winograd_cuda, shape, "cuda")
+
+
+@template("winograd_conv2d.cpu")
+def winograd_conv2d_cpu(
+    n: int, h: int, w: int, co: int, ci: int, tile: int = 4, padding: Extents = 1,
+    bias: bool = False, activation: str = "none", residual: bool = False, affine: bool = False,
+) -> SourceKernel:  # fmt: skip
+    """Convolve as ``winograd_conv2d.cuda`` does, on a CPU: NCHW, and no activation but a ReLU."""
+    rest = Epilogue(bias, residual, affine, activation)
+    sides = four(winograd_cuda.OWNER, padding)
+    shape = winograd_cpu.Winograd(n, h, w, co, ci, tile, sides, "NCHW", rest)
+    winograd_cpu.check(shape)
+    return tunable(winograd_cpu, shape, "llvm")

@@ -4,13 +4,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from autotune.templates import conv2d_cpu, cpu_tiles, gemm_cpu
+from autotune.templates import conv2d_cpu, cpu_tiles, gemm_cpu, window_cpu
 from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates.epilogue import Epilogue
 from autotune.templates.gemm_shape import Gemm
+from autotune.templates.window_shape import Depthwise, Pool, Window
 
 from autotune import Target
 from autotune.driver import build
+from autotune.errors import TemplateError
 from autotune.target import Limits
+from autotune.task import create
 
 
 def run_over_nan(shape, family, choice, target="llvm"):
@@ -75,3 +79,35 @@ def test_untuned_tasks_keep_all_cores_busy(cores):
         width = choice["panels"] * choice["vectors"] * choice["lanes"]
         columns = shape.oh / choice["lines"] if choice["lines"] else shape.oh * shape.ow / width
         assert -(-co // choice["block_m"]) * -(-columns // 1) >= cores
+
+
+SQUARE = Window((3, 3), (1, 1), (1, 1, 1, 1))
+# Strides, uneven paddings, dilations, windows beyond the image on every side.
+SHAPES = {
+    "depthwise": Depthwise(2, 9, 11, 3, SQUARE),
+    "stride-2": Depthwise(1, 12, 17, 4, Window((3, 3), (2, 2), (1, 1, 1, 1))),
+    "all-that-follows": Depthwise(
+        1, 9, 8, 4, Window((3, 5), (2, 1), (1, 2, 0, 1), (1, 2)), "NCHW", 2,
+        Epilogue(True, True, True, "relu6"),
+    ),
+    "max": Pool(2, 13, 12, 3, Window((3, 3), (2, 2), (1, 1, 1, 1)), "NCHW", "max"),
+    "uneven-average": Pool(1, 9, 12, 2, Window((3, 2), (2, 1), (0, 1, 2, 1)), "NCHW", "avg"),
+    "average-of-all": Pool(1, 9, 20, 2, SQUARE, "NCHW", "avg", True),
+    "all-pixels": Pool(1, 7, 7, 5, Window((7, 7)), "NCHW", "avg"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_windows_of_a_channel_match_their_reference(name):
+    shape = SHAPES[name]
+    for lanes, lines in ((4, 2), (8, shape.oh)):
+        run_over_nan(shape, window_cpu, {"lanes": lanes, "lines": lines})
+    choice = window_cpu.default_choice(shape, Target("llvm"))
+    assert window_cpu.violation(shape, choice, Target("llvm")) is None
+
+
+def test_what_a_cpu_does_not_compute_of_windows_is_said():
+    with pytest.raises(TemplateError, match="layout must be NCHW on a CPU"):
+        create("pool2d.cpu", ("max", 1, 8, 8, 4, 3, 2, 1, 1, False, "NHWC"), "llvm")
+    with pytest.raises(TemplateError, match="activation must be one of none, relu, relu6"):
+        create("depthwise_conv2d.cpu", (1, 8, 8, 4, 1, 3, 3, 1, 1, False, "silu"), "llvm")

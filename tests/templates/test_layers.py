@@ -116,7 +116,8 @@ def test_other_limits_than_those_of_relu6_are_a_kernel_of_their_own():
         (("nn.dense", "cuda", None, "float16"), ["matvec.cuda", "gemm.cuda"]),
         (("nn.batch_matmul", "cuda", None, "bfloat16"), ["gemm.cuda"]),
         (("nn.conv2d", "cpu", "NCHW"), [
-            "conv2d_nchw.cpu", "te/depthwise_conv2d_nchw.cpu", "te/conv2d_nchw.cpu",
+            "winograd_conv2d.cpu", "conv2d_nchw.cpu", "depthwise_conv2d.cpu",
+            "te/depthwise_conv2d_nchw.cpu", "te/conv2d_nchw.cpu",
         ]),
         (("nn.log_softmax", "cuda", None, "bfloat16"), ["log_softmax.cuda"]),
         (("argmax", "cuda"), ["reduce.cuda"]),

@@ -26,15 +26,16 @@ def _type(array: Array) -> TensorType:
 
 @dataclass(frozen=True)
 class WinogradWeight(Operator):
-    """Transform filters [k, k, in, out] to [alpha, alpha, out, in], alpha = tile + k - 1."""
+    """Transform filters to [alpha, alpha, out, in], alpha = tile + k - 1."""
 
     name: ClassVar[str] = "nn.winograd_weight_nhwc"
     tile_size: int = 4
+    kernel_layout: str = "HWIO"
 
     def infer(self, *inputs: TensorType) -> TensorType:
         """Return the type of the transformed filters."""
         self.take(inputs, 1)
-        kh, kw, ci, co = inputs[0].shape
+        kh, kw, ci, co = (inputs[0].shape[self.kernel_layout.index(axis)] for axis in "HWIO")
         if kh != kw:
             self.refuse("weight", "square filters", inputs[0])
         alpha = self.tile_size + kh - 1
@@ -51,7 +52,7 @@ class WinogradWeight(Operator):
 
     def reference(self, *inputs: Array) -> Array:
         """Transform."""
-        (weight,) = inputs
+        weight = inputs[0].transpose([self.kernel_layout.index(axis) for axis in "HWIO"])
         _, _, g = _matrices(self.tile_size, len(weight))
         return np.asarray(np.einsum("er,ns,rsio->enoi", g, g, weight, optimize=True))
 

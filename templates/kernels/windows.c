@@ -1,0 +1,124 @@
+// Windows over the planes of NCHW images, float32: a filter for each channel (OPERATION 0), the
+// maximum (1) or the average (2). A task owns LINES lines of a channel. It copies what they meet to
+// planes, one for each place in the stride, with the padding: there what an element of the window
+// meets of neighbouring outputs are neighbours, at the same distance from the first for all.
+#include <math.h>
+#include <string.h>
+
+#define SMALLER(a, b) ((a) < (b) ? (a) : (b))
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define REACH_Y ((KH - 1) * DY)
+#define REACH_X ((KW - 1) * DX)
+#define VECTORS ((OW + LANES - 1) / LANES)
+#define PITCH (VECTORS * LANES + REACH_X / SX)
+#define HELD (LINES + REACH_Y / SY)
+#define PLANE (HELD * PITCH)
+#define NOTHING (OPERATION == 1 ? -INFINITY : 0.0f)
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#pragma GCC target("tune=generic")
+#endif
+
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+static _Thread_local float planes[SY * SX * PLANE] __attribute__((aligned(64)));
+
+// Copies every SX-th element of a line from `from` on.
+static inline void cut(float* restrict to, const float* restrict line, int from) {
+  const int first = SMALLER(PITCH, LARGER(0, (SX - 1 - from) / SX));
+  const int end = LARGER(first, SMALLER(PITCH, (IW - from + SX - 1) / SX));
+  for (int x = 0; x < first; ++x) to[x] = NOTHING;
+  for (int x = first; x < end; ++x) to[x] = line[from + x * SX];
+  for (int x = end; x < PITCH; ++x) to[x] = NOTHING;
+}
+
+static void fill(const float* restrict image, int line) {
+  float* to = planes;
+  for (int i = 0; i < SY; ++i)
+    for (int j = 0; j < SX; ++j)
+      for (int r = 0; r < HELD; ++r, to += PITCH) {
+        const int y = (line + r) * SY + i - PY;
+        cut(to, image + (size_t)LARGER(0, SMALLER(y, IH - 1)) * IW, j - PX);
+        if (y < 0 || y >= IH)
+          for (int x = 0; x < PITCH; ++x) to[x] = NOTHING;
+      }
+}
+
+static inline vec larger(vec a, vec b) {
+  const bits first = a > b;
+  return (vec)((first & (bits)a) | (~first & (bits)b));
+}
+
+// How many elements of a window that begins at `first` lie in an image of `extent`.
+static inline int inside(int first, int taps, int step, int extent) {
+  int count = 0;
+  for (int i = 0; i < taps; ++i) count += first + i * step >= 0 && first + i * step < extent;
+  return LARGER(count, 1);
+}
+
+static inline vec finished(vec sum, float bias, float scale, float shift, vec residual) {
+  if (BIAS) sum += bias;
+  if (RESIDUAL) sum += residual;
+  if (AFFINE) sum = sum * scale + shift;
+  if (ACTIVATION) sum = (vec)((bits)sum & ~(sum < 0.0f));
+  if (ACTIVATION == 2) sum = -larger(-sum, (vec){0} - 6.0f);
+  return sum;
+}
+
+// One output line of a channel, `y` from the first of the task.
+static inline __attribute__((always_inline)) void line_of(
+    float* restrict out, const float* restrict residual, const float* restrict filter, int line,
+    int y, float bias, float scale, float shift) {
+  const int tall = OPERATION == 2 && !COUNT_PADDING ? inside((line + y) * SY - PY, KH, DY, IH) : KH;
+  for (int at = 0; at < OW; at += LANES) {
+    vec sum = (vec){0} + (OPERATION == 1 ? NOTHING : 0.0f);
+#pragma GCC unroll 8
+    for (int i = 0; i < KH; ++i)
+#pragma GCC unroll 8
+      for (int j = 0; j < KW; ++j) {
+        const int phase = i * DY % SY * SX + j * DX % SX;
+        const vec met = *(const vec*)(planes + phase * PLANE + (y + i * DY / SY) * PITCH +
+                                      j * DX / SX + at);
+        if (OPERATION == 0) sum += met * filter[i * KW + j];
+        if (OPERATION == 1) sum = larger(sum, met);
+        if (OPERATION == 2) sum += met;
+      }
+    const int count = SMALLER(LANES, OW - at);
+    vec other = {0};
+    if (RESIDUAL) memcpy(&other, residual + at, count * sizeof(float));
+    if (OPERATION == 2) {
+      vec counts = {0};
+      for (int x = 0; x < LANES; ++x)
+        counts[x] = tall * (COUNT_PADDING ? KW : inside((at + x) * SX - PX, KW, DX, IW));
+      sum /= counts;
+    }
+    sum = finished(sum, bias, scale, shift, other);
+    if (count == LANES) *(vec*)(out + at) = sum;
+    else memcpy(out + at, &sum, count * sizeof(float));
+  }
+}
+
+// Of what follows the sum, and of filters, parameters of what there is none are never read.
+void windows(
+    const float* restrict data, const float* restrict weight, const float* restrict bias,
+    const float* restrict residual, const float* restrict scale, const float* restrict shift,
+    float* restrict out) {
+#pragma omp parallel for collapse(2) schedule(static)
+  for (int c = 0; c < BATCH * CHANNELS; ++c)
+    for (int line = 0; line < OH; line += LINES) {
+      fill(data + (size_t)c * IH * IW, line);
+      for (int m = 0; m < MULTIPLIER; ++m) {
+        const int filter = c % CHANNELS * MULTIPLIER + m;
+        const size_t plane = ((size_t)c * MULTIPLIER + m) * OH * OW;
+        for (int y = 0; y < LINES && line + y < OH; ++y) {
+          const size_t at = plane + (size_t)(line + y) * OW;
+          line_of(
+              out + at, residual + RESIDUAL * at, weight + (OPERATION ? 0 : filter * KH * KW), line,
+              y, BIAS ? bias[filter] : 0.0f, AFFINE ? scale[filter] : 1.0f,
+              AFFINE ? shift[filter] : 0.0f);
+        }
+      }
+    }
+}
