@@ -19,7 +19,9 @@ logger = logging.getLogger("autotune")
 
 # Seconds between looks at the logs, between two messages to a reader, and that it may take to
 # receive one; how much longer than making one the pause after it is.
-LOOK_S, PAUSE_S, PATIENCE_S, REST = 0.25, 1.0, 30.0, 8.0
+LOOK_S, PAUSE_S, PATIENCE_S, REST = 0.5, 2.0, 30.0, 8.0
+# Seconds for which logs are read at a stretch: whoever asks for anything waits so long.
+SLICE_S = 0.02
 # Messages kept, and readers at once.
 _KEPT, MOST_READERS = 16, 64
 
@@ -46,7 +48,7 @@ class Hub:
         told = -1
         while True:
             try:
-                more = self.model.poll()
+                more = self.model.poll(SLICE_S)
             except Exception:  # what one log holds must not end the page of all
                 logger.exception("the page: a log cannot be followed")
                 more = False
@@ -55,7 +57,7 @@ class Hub:
                 for reader in self.readers:
                     reader.wake.set()
                 self._weigh()
-            await asyncio.sleep(0.01 if more else LOOK_S)
+            await asyncio.sleep(0.001 if more else LOOK_S)
 
     def overview(self) -> str:
         """Return the message that tells of all logs."""

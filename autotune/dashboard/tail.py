@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Bytes read at a time, the longest line that is kept, and what is compared to know a file again.
-CHUNK, LONGEST_LINE, MARK = 1 << 20, 1 << 24, 64
+CHUNK, LONGEST_LINE, MARK = 1 << 17, 1 << 24, 64
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Tail:
         self.state = "missing"
         self._known: tuple[int, int] | None = None
         self._mark = b""
-        self._held = b""
+        self._held = bytearray()
         self._taken = False
 
     def news(self) -> News:
@@ -78,7 +78,7 @@ class Tail:
 
     def take_fragment(self) -> None:
         """Take the line at the end for whole; its newline, when it comes, ends no other one."""
-        self._held, self._taken = b"", True
+        self._held, self._taken = bytearray(), True
 
     def _news(self, descriptor: int) -> News:
         found = os.fstat(descriptor)
@@ -89,16 +89,20 @@ class Tail:
         known = found.st_dev, found.st_ino
         restarted = self._known is not None and not self._same(descriptor, known, found.st_size)
         if restarted:
-            self.read, self._held, self._mark, self._taken = 0, b"", b"", False
+            self.read, self._held, self._mark, self._taken = 0, bytearray(), b"", False
         self._known, self.size = known, found.st_size
         data = os.pread(descriptor, CHUNK, self.read)
         if not data:
             return News(restarted=restarted)
         self.read += len(data)
         self._mark = (self._mark + data)[-MARK:]
-        *lines, self._held = (self._held + data).split(b"\n")
+        self._held += data
+        lines: list[bytes] = []
+        if b"\n" in data:
+            *lines, rest = bytes(self._held).split(b"\n")
+            self._held = bytearray(rest)
         if len(self._held) > LONGEST_LINE:
-            self._held = self._held[:MARK]
+            del self._held[MARK:]
         if self._taken and lines:
             del lines[0]
             self._taken = False

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from autotune.dashboard import Model, View
-from autotune.dashboard.tail import CHUNK
+from autotune.dashboard.tail import LONGEST_LINE
 from tests.dashboard.rows import log, race, row, run, text
 
 
@@ -111,7 +111,7 @@ def test_what_is_no_file_is_never_waited_for(tmp_path):
 def test_a_line_without_an_end_takes_no_memory_without_an_end(tmp_path):
     path = tmp_path / "a.log"
     with path.open("wb") as file:
-        file.write(b"{" * (20 * CHUNK))
+        file.write(b"{" * (LONGEST_LINE + 1000))
         file.write(b"\n" + text([row(0)]).encode())
     model = Model([path])
     assert seen(model) == [1]
