@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from autotune.cli.main import main
 from docs.pages import blocks, run
+from tests.docs.fragments import GRANTED, completed
 from tests.docs.running import ROOT, Interpreter, command, preloaded
 
 PAGES = [
@@ -25,7 +26,9 @@ PAGES = [
 # Smaller shapes and networks, fewer trials, and a target that every machine has.
 SMALLER = {
     "README.md": {
-        "1024": "16", "300": "3", '"cuda"': '"cuda -emulate"',
+        "budget_s=300": "budget_s=1", "num_measure_trials=64": "num_measure_trials=2",
+        '3, 1), target="cuda")': '3, 1), target="llvm")', "1024": "16", "300": "3",
+        '"cuda"': '"cuda -emulate"',
         "resnet.get_workload(num_layers=18)": "mlp.get_workload(1, image_shape=(1, 4, 4))",
     },
     "docs/auto_scheduler.md": {"1024": "8", "300": "3", '"cuda"': '"llvm"'},
@@ -35,7 +38,11 @@ SMALLER = {
     },
     "docs/first_te_template.md": {"        24,": "        3,", "(128,)": "(16,)"},
     "docs/results.md": {"64, 128]": "64]", "4, 8, 16, 32, 64": "4, 32"},
-    "docs/networks.md": {"num_measure_trials=6": "num_measure_trials=4"},
+    "docs/search.md": {"            200,": "            2,"},
+    "docs/deploy.md": {"budget_s=300": "budget_s=1"},
+    "docs/networks.md": {
+        "num_measure_trials=6": "num_measure_trials=4", "budget_s=300": "budget_s=1",
+    },
     "docs/stencil.md": {"    4,\n": "    2,\n"},
 }  # fmt: skip
 MARKS = re.compile(r"|fragment|output|[\w-]+\.(py|cu|c|h|cpp)")
@@ -58,7 +65,7 @@ def text_to_run(path):
     for written, smaller in SMALLER.get(name(path), {}).items():
         assert written in text, f"{name(path)} has no {written!r}"
         text = text.replace(written, smaller)
-    return text
+    return completed(name(path), text, ROOT / "tests" / "data")
 
 
 def programs():
@@ -93,6 +100,14 @@ def test_the_readme_and_the_first_chapters_have_programs():
     assert {"README.md", "docs/start.md", "docs/first_cuda_template.md"} <= set(
         map(name, programs())
     )
+
+
+def test_each_fragment_is_run_or_says_why_not():
+    found = {}
+    for path in PAGES:
+        marks = [b.mark for b in blocks(path.read_text("utf-8")) if b.language == "python"]
+        found |= {name(path): marks.count("fragment")} if "fragment" in marks else {}
+    assert found == {page: len(granted) for page, granted in GRANTED.items()}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
