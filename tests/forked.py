@@ -59,6 +59,10 @@ class Script:
         self._process.join(timeout)
         return self._process.exitcode
 
+    def terminate(self):
+        """Sends SIGTERM to it alone."""
+        os.kill(self._process.pid, signal.SIGTERM)
+
     def kill(self):
         """Sends SIGKILL to it alone."""
         os.kill(self._process.pid, signal.SIGKILL)

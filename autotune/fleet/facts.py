@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from autotune.errors import AutotuneError, FleetError
+from autotune.errors import AutotuneError, DeviceError, FleetError
 from autotune.fleet.messages import PROTOCOL
+from autotune.runtime import Descriptor, Device, describe
 from autotune.runtime.compile.toolchain import host_cpu, host_toolchain, nvcc_toolchain
-from autotune.target import (
-    cuda_device,
-    cuda_device_count,
-    cuda_device_uuid,
-    cuda_driver_release,
-    processors,
-)
+from autotune.target import cuda_device, cuda_device_count, cuda_driver_release
 from autotune.version import __version__
 
 CPU = "cpu:0"
@@ -33,20 +26,22 @@ class DeviceFacts:
 
     Attributes:
         key: ``"cuda:0"`` or ``"cpu:0"``; the number is the worker's own.
-        name: that its maker gave it.
         arch: ``sm_90`` of a GPU; of a CPU a digest of what ``-march=native`` stands for there.
-        uuid: tells it from any other device of that name; empty where it has none.
+        descriptor: what it is in numbers.
+        uuid: tells it from any other device like it; empty where it has none.
         release: of CUDA that its driver is for; empty for a CPU.
-        processors, memory_bytes: how many, and how much.
     """
 
     key: str
-    name: str
     arch: str
+    descriptor: Descriptor
     uuid: str = ""
     release: str = ""
-    processors: int = 0
-    memory_bytes: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name that its maker gave it."""
+        return self.descriptor.name
 
     @property
     def kind(self) -> str:
@@ -61,7 +56,7 @@ class DeviceFacts:
     @property
     def device_class(self) -> str:
         """What is equal for devices whose times may be compared."""
-        return f"{self.name} ({self.arch})"
+        return self.descriptor.key
 
 
 @dataclass(frozen=True)
@@ -104,9 +99,12 @@ def facts_of(data: Mapping[str, Any]) -> AgentFacts:
         FleetError: it is something else.
     """
     try:
-        devices = tuple(DeviceFacts(**one) for one in data["devices"])
+        devices = tuple(
+            DeviceFacts(**{**one, "descriptor": Descriptor.from_json(one["descriptor"])})
+            for one in data["devices"]
+        )
         return AgentFacts(**{**data, "devices": devices})
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, DeviceError) as error:
         raise FleetError(f"no facts of a worker: {str(data)[:200]!r}") from error
 
 
@@ -145,28 +143,17 @@ def devices_here(wanted: Sequence[str] | None) -> tuple[DeviceFacts, ...]:
 
 def _device(key: str) -> DeviceFacts:
     if key in ("cpu", CPU):
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return DeviceFacts(CPU, _cpu_name(), host_cpu(), "", "", processors(), memory)
+        return DeviceFacts(CPU, host_cpu(), describe(Device("cpu")))
     kind, _, number = key.partition(":")
-    found = cuda_device(int(number)) if kind == "cuda" and number.isdecimal() else None
+    index = int(number) if number.isdecimal() else -1
+    found = cuda_device(index) if kind == "cuda" and index >= 0 else None
     if found is None:
         raise FleetError(
             f"device {key!r}: expected cpu, or one of the {cuda_device_count()} CUDA devices "
             "that are visible here, such as cuda:0"
         )
-    return DeviceFacts(
-        key, found.name, found.arch, cuda_device_uuid(int(number)), cuda_driver_release(),
-        found.limits.sm_count, found.total_bytes,
-    )  # fmt: skip
-
-
-def _cpu_name() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
-    except OSError:
-        text = ""
-    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return named[1].strip() if named else platform.processor() or platform.machine()
+    descriptor = describe(Device("cuda", index))
+    return DeviceFacts(key, found.arch, descriptor, found.uuid, cuda_driver_release())
 
 
 def _toolkit() -> str:

@@ -19,6 +19,8 @@ from autotune.errors import FleetError
 PLUGIN = "autotune-fleet"
 HANDLER = "autotune_fleet"
 _FAMILIES = ["msgpack"]
+# A scheduler that is gone need not be told that a client leaves.
+_CLOSE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -124,4 +126,4 @@ class Link:
     def close(self) -> None:
         """Leave the scheduler; a client that was given stays open."""
         if self._owned:
-            self._client.close()
+            self._client.close(timeout=_CLOSE_S)

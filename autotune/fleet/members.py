@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import CancelledError, Future, InvalidStateError
+from concurrent.futures import CancelledError, Future, InvalidStateError, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from typing import Any
@@ -37,6 +37,8 @@ logger = logging.getLogger("autotvm")
 
 # How often the scheduler is asked who is there, and how long for an answer.
 _POLL_S, _ANSWER_S = 0.5, 10.0
+# How long a client that leaves waits for workers to hear of it.
+_FAREWELL_S = 1.0
 # Trials a device has at a time: one at work, and one that is ready to follow it.
 _AHEAD = 2
 
@@ -187,6 +189,7 @@ class Members:
         self._asked: dict[str, Future[Any]] = {}
         self._refused: set[str] = set()
         self._silent_since: float | None = None
+        self._looking: Future[Any] = Future()
         self._over = threading.Event()
         self._first_look = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="autotune-fleet", daemon=True)
@@ -239,7 +242,8 @@ class Members:
         """See who is there by the scheduler's word, and who joined and left since."""
         now = time.monotonic()
         try:
-            seen = self._link.seen().result(_ANSWER_S)
+            self._looking = self._link.seen()
+            seen = self._looking.result(_ANSWER_S)
         except (Exception, CancelledError) as error:  # whatever it is, there is no answer
             self._no_scheduler(error, now)
             return
@@ -367,15 +371,14 @@ class Members:
     def close(self) -> None:
         """Leave; workers drop what they have in line for this client."""
         self._over.set()
+        self._looking.cancel()
         if self._thread is not threading.current_thread():
             self._thread.join(_ANSWER_S)
         told = [
             self._link.ask(member.address, ask_to_plain(Forget(self._sender.client)))
             for member in self.all()
         ]
-        for one in told:
-            with suppress(Exception):
-                one.result(1.0)
+        wait(told, _FAREWELL_S)
         for member in self.all():
             member.lose("the fleet was closed")
 

@@ -6,7 +6,8 @@ the shell that does what is decided here, and a simulation can drive it as well.
 - *Placing*: a place with a free slot takes the oldest entry that fits it. It takes one more ahead
   only when no other place that fits has nothing to do.
 - *Leases*: an entry that is out has an attempt's number. When its place is lost the entry goes
-  back to the front, and what comes of the old attempt later is not asked for.
+  back to the front, and what comes of the old attempt later is not asked for. One that lost places
+  several times is given to a place alone, later each time, and to blame when that is lost as well.
 - *Trust*: a failure is believed when its place succeeds afterwards. One that follows another, the
   last before a pause, and each eighth as a sample, get a second opinion from another worker. Who
   fails what others pass is set aside, for a growing time, with its reason.
@@ -28,6 +29,9 @@ _SAMPLE = 8
 # Verdicts of others by which a place is set aside, and for how long at first and at most.
 _STRIKES = 2
 ASIDE_S, _MOST_ASIDE_S = 15.0, 960.0
+# After so many lost places an entry is tried alone, and to blame after so many lost alone. So long
+# is waited before it is tried again, twice as long each time: whoever kills workers may be another.
+_ALONE, _MOST_ALONE, _PAUSE_S = 3, 6, 0.5
 # Entries looked at for one that a place may take.
 _LOOK = 32
 
@@ -39,7 +43,8 @@ class Entry:
     Attributes:
         needs: where it can be done.
         attempt: how often it was begun.
-        lost: how often the place was lost that had it.
+        lost, lost_alone: how often the place was lost that had it, and when it had nothing else.
+        not_before: when it may be begun again.
         avoid: agents that are not to have it, as long as others can.
         accused_by: number of the place that says it fails, and whose word is not enough.
         outcome: what came of it; the shell's affair.
@@ -48,9 +53,21 @@ class Entry:
     needs: Needs
     attempt: int = 0
     lost: int = 0
+    lost_alone: int = 0
+    not_before: float = 0.0
     avoid: set[str] = field(default_factory=set)
     accused_by: int | None = None
     outcome: object = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether a place is to have nothing else beside it."""
+        return self.lost >= _ALONE
+
+    @property
+    def to_blame(self) -> bool:
+        """Whether it is what its places are lost by."""
+        return self.lost_alone >= _MOST_ALONE
 
 
 @dataclass
@@ -74,6 +91,11 @@ class _State:
     aside_s: float = ASIDE_S
     reason: str = ""
     here: bool = True
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it may have one more entry."""
+        return len(self.out) < self.place.slots and not any(one.alone for one in self.out)
 
 
 class Policy:
@@ -102,16 +124,21 @@ class Policy:
             self._aside.add(place.number)
         self._note_idle(state)
 
-    def leave(self, number: int) -> list[Entry]:
-        """Go without a place; what it had is waiting again, and returned."""
+    def leave(self, number: int, now: float) -> list[Entry]:
+        """Go without a place; what it had is waiting again, and returned.
+
+        What failed there without being believed yet is done again, too.
+        """
         state = self._states[number]
         state.here = False
         self._not_free(number)
         self._aside.discard(number)
         gone = list(state.out)
         for entry in gone:
-            self.lost(number, entry)
-        self._ask_others(state)
+            self.lost(number, entry, now)
+        suspects, state.suspects = state.suspects, []
+        for entry in suspects:
+            self.put(entry, first=True)
         return gone
 
     def set_aside(self, number: int, reason: str, now: float, for_good: bool = False) -> None:
@@ -177,7 +204,7 @@ class Policy:
         if not any(self._lines.values()):
             return None
         for needs, line in self._lines.items():
-            found = self._placed(needs, line) if line else None
+            found = self._placed(needs, line, now) if line else None
             if found is not None:
                 self._give(*found)
                 return found
@@ -187,11 +214,13 @@ class Policy:
                 return number, entry
         return None
 
-    def _placed(self, needs: Needs, line: deque[Entry]) -> tuple[int, Entry] | None:
+    def _placed(
+        self, needs: Needs, line: deque[Entry], now: float
+    ) -> tuple[int, Entry] | None:
         """Return a place with room and the oldest entry of a line that it may have."""
         some_idle = any(True for _ in self._idle.suiting(needs))
         for number in (self._idle if some_idle else self._free).suiting(needs):
-            entry = self._fitting(self._states[number], line)
+            entry = self._fitting(self._states[number], line, now)
             if entry is not None:
                 return number, entry
         return None
@@ -199,13 +228,13 @@ class Policy:
     def take(self, number: int, now: float) -> Entry | None:
         """Return what a place shall do next, if anything; it has it from now on."""
         state = self._states[number]
-        if not state.here or len(state.out) >= state.place.slots:
+        if not state.here or not state.has_room:
             return None
         if state.aside_until and (now < state.aside_until or state.out):
             return None  # when its time is over, one entry is a test
         for needs, line in self._lines.items():
             if line and state.place.suits(needs) and not self._others_idle(state, needs):
-                entry = self._fitting(state, line)
+                entry = self._fitting(state, line, now)
                 if entry is not None:
                     self._give(number, entry)
                     return entry
@@ -218,16 +247,18 @@ class Policy:
         entry.attempt += 1
         state.out.add(entry)
         self._idle.discard(number)
-        if len(state.out) >= state.place.slots:
+        if not state.has_room:
             self._free.discard(number)
 
     def _others_idle(self, state: _State, needs: Needs) -> bool:
         """Whether a place that has work leaves it to one that has none."""
         return bool(state.out) and any(True for _ in self._idle.suiting(needs))
 
-    def _fitting(self, state: _State, line: deque[Entry]) -> Entry | None:
+    def _fitting(self, state: _State, line: deque[Entry], now: float) -> Entry | None:
         """Return the oldest entry that a place may have."""
         for entry, _ in zip(line, range(_LOOK), strict=False):
+            if entry.not_before > now or (entry.alone and state.out):
+                continue
             if state.place.agent not in entry.avoid or not self._others(entry):
                 return entry
         return None
@@ -317,9 +348,12 @@ class Policy:
             reason = f"it failed {accuser.strikes} trials that others passed"
             self.set_aside(entry.accused_by, reason, now)
 
-    def lost(self, number: int, entry: Entry) -> None:
+    def lost(self, number: int, entry: Entry, now: float) -> None:
         """Take note that a place was lost with an entry, which waits again."""
+        entry.lost_alone += entry.alone
         entry.lost += 1
+        if entry.lost_alone:
+            entry.not_before = now + _PAUSE_S * 2 ** (entry.lost_alone - 1)
         self._back(self._states[number], entry)
         self.put(entry, first=True)
 
@@ -348,7 +382,7 @@ class Policy:
     def _note_idle(self, state: _State) -> None:
         if not state.here or state.aside_until:
             return
-        if len(state.out) < state.place.slots:
+        if state.has_room:
             self._free.add(state.place)
         if not state.out:
             self._idle.add(state.place)

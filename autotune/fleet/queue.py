@@ -18,8 +18,6 @@ logger = logging.getLogger("autotvm")
 
 # One thread waits for each piece of work that is out.
 _MOST_THREADS = 4096
-# A trial whose places are lost this often is to blame for it.
-_MOST_LOST = 8
 
 
 class PlaceLost(Exception):
@@ -180,8 +178,8 @@ class FleetQueue:
         assert entry.work is not None
         with self._lock:
             if self._policy.holds(number, entry, attempt):
-                self._policy.lost(number, entry)
-            if entry.lost < _MOST_LOST:
+                self._policy.lost(number, entry, self._clock())
+            if not entry.to_blame:
                 return
             self._policy.drop(entry)
         entry.tell(entry.work.hopeless(f"{entry.lost} workers were lost over it: {why}"))
@@ -214,7 +212,7 @@ class FleetQueue:
     def leave(self, number: int) -> None:
         """Go without a place; what it had is done elsewhere."""
         with self._lock:
-            self._policy.leave(number)
+            self._policy.leave(number, self._clock())
         self._begin()
 
     def places(self) -> list[tuple[Place, int, str]]:

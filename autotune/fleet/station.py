@@ -47,7 +47,9 @@ class RemoteStation:
     ) -> None:
         self.device = device
         self.waited_s = 0.0
-        self.device_class = ""
+        facts = members.device(device)
+        # As on one host: kernels for a CPU are compiled on each.
+        self.device_class = facts.device_class if facts and facts.kind == "cuda" else ""
         self._members = members
         self._run = Run(
             sender=sender,

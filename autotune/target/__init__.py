@@ -8,7 +8,6 @@ from autotune.target.query import (
     CudaDevice,
     cuda_device,
     cuda_device_count,
-    cuda_device_uuid,
     cuda_driver_release,
 )
 from autotune.target.target import Kind, Target, cuda
@@ -25,7 +24,6 @@ __all__ = [
     "cuda",
     "cuda_device",
     "cuda_device_count",
-    "cuda_device_uuid",
     "cuda_driver_release",
     "device_class",
     "processors",

@@ -103,19 +103,6 @@ def cuda_driver_release() -> str:
 
 
 @cache
-def cuda_device_uuid(index: int = 0) -> str:
-    """Return the name by which a device is known on any host; empty where there is no device."""
-    driver = _driver()
-    device = ctypes.c_int()
-    if driver is None or driver.cuDeviceGet(ctypes.byref(device), index):
-        return ""
-    uuid = (ctypes.c_ubyte * 16)()
-    if driver.cuDeviceGetUuid(ctypes.byref(uuid), device):
-        return ""
-    return bytes(uuid).hex()
-
-
-@cache
 def _driver() -> ctypes.CDLL | None:
     try:
         driver = ctypes.CDLL("libcuda.so.1")

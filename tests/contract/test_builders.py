@@ -4,7 +4,7 @@ import pytest
 
 import autotune.task as at
 from autotune.measure import Builder, LocalBuilder, MeasureErrorNo, MeasureInput
-from tests.fleet.small import fleet_builder
+from tests.fleet.small import fleet_builder, no_fleet_stays  # noqa: F401 - a fixture
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder
 

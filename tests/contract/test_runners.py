@@ -4,7 +4,7 @@ import pytest
 
 import autotune.task as at
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Runner
-from tests.fleet.small import fleet_builder, fleet_runner
+from tests.fleet.small import fleet_builder, fleet_runner, no_fleet_stays  # noqa: F401
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder, PlainRunner
 

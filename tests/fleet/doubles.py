@@ -1,5 +1,6 @@
 """Stand-ins for compilers and devices: what comes of a trial is written in its source."""
 
+import errno
 import itertools
 import os
 import re
@@ -30,12 +31,15 @@ class Pool:
     """In place of `BuildPool`."""
 
     pids = ()
+    full = False
 
     def __init__(self, size, tmp_dir):
         self.folder = tempfile.mkdtemp(prefix="autotune-test-")
 
     def put(self, job, timeout_s, future, reference):
         time.sleep(0.002)
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         knob = define_of(job.kernel.source, "KNOB")
         if expected_error(knob) == MeasureErrorNo.COMPILE_HOST:
             future.set_result(BuildResult("", job.kernel, {}, 2, f"knob {knob} is refused"))
@@ -59,7 +63,7 @@ class Pool:
 class Station:
     """In place of `Station`."""
 
-    lies = False
+    lies, seconds = False, 0.004
 
     def __init__(self, greeting, gate, folder):
         self.device, self.pid, self.busy_s, self.waited_s = greeting.device, None, 0.0, 0.0
@@ -74,7 +78,7 @@ class Station:
         pass
 
     def run(self, job):
-        time.sleep(0.004)
+        time.sleep(self.seconds)
         for path in (job.artifact, *job.inputs, *(check.path for check in job.checks)):
             assert Path(path).stat().st_size, f"{path} is not here"
         knob = define_of(job.kernel.source, "KNOB")
@@ -86,9 +90,10 @@ class Station:
         return Ran(summarize([1e-5 * (1 + knob)] * 3, 1), verified=bool(job.checks))
 
 
-def stand_in(lies):
+def stand_in(kind):
     """Let agents of this process use them."""
     import autotune.fleet.desks as desks
 
-    Station.lies = lies
+    Station.lies, Station.seconds = kind == "liar", 0.05 if kind == "slow" else 0.004
+    Pool.full = kind == "full"
     desks.Station, desks.BuildPool = Station, Pool

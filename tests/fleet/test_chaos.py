@@ -18,11 +18,9 @@ from autotune.record import open_database
 from autotune.tuner.callback import log_to_file
 from tests.contract import postgresql
 from tests.fleet.doubles import expected_error
-from tests.fleet.workers import IMPORTED, Worker
-from tests.forked import forkserver_with
+from tests.fleet.workers import Worker
 
-distributed = pytest.importorskip("distributed")
-
+FAST = {"number": 1, "repeat": 1, "cooldown_interval": 0}
 WORKERS, SPACE = 4, 100_000
 CODE = "void f(const float *x, float *y) { *y = 2 * *x; volatile int different = KNOB; }"
 
@@ -39,21 +37,6 @@ def chaos(salt):
         reference=lambda x: 2 * x,
         language="c",
     )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _forkserver():
-    with forkserver_with(IMPORTED):
-        yield
-
-
-@pytest.fixture(scope="module")
-def scheduler():
-    cluster = distributed.LocalCluster(
-        n_workers=0, processes=False, protocol="tcp://", dashboard_address=None
-    )
-    with cluster:
-        yield cluster.scheduler_address
 
 
 @pytest.fixture
@@ -122,10 +105,9 @@ def campaign(scheduler, logs, events, seed, kind="quick", pause_s=0.12):
         for watch in watchers:
             watch(None, [inp], [result])
 
-    run = {"number": 1, "repeat": 1, "cooldown_interval": 0}
     try:
         with (
-            Fleet(scheduler, run=run, patience_s=30, lease_s=1.5) as fleet,
+            Fleet(scheduler, run=FAST, patience_s=30, lease_s=1.5) as fleet,
             Session(fleet) as session,
         ):
             fleet.wait(1)

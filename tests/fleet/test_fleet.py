@@ -14,7 +14,7 @@ from autotune.measure import LocalBuilder, LocalRunner, Session, measure_option
 from autotune.record import load_from_file
 from autotune.tuner import GridSearchTuner
 from autotune.tuner.callback import log_to_file
-from tests.fleet.small import FAST, small_cluster, small_fleet
+from tests.fleet.small import FAST, no_fleet_stays, small_cluster, small_fleet  # noqa: F401
 from tests.measure import kernels  # noqa: F401 - registers the templates
 
 FAULTS = ("none", "compile", "wrong", "segfault", "refused", "template_bug")

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,7 +70,7 @@ def test_what_a_lost_place_had_goes_first_to_another():
     for entry in (first, second, third):
         policy.put(entry)
     (one, had), _ = begun(policy)
-    assert policy.leave(one) == [had]
+    assert policy.leave(one, 0.0) == [had]
     assert not policy.holds(one, had, 1)
     other = 1 - one
     policy.ended(other, next(iter({first, second} - {had})), False, 0.0)
@@ -102,7 +103,7 @@ def test_who_fails_what_others_pass_is_set_aside_and_comes_back():
     assert "failed 2 trials that others passed" in policy.aside(0)
     assert policy.take(0, ASIDE_S / 2) is None
     policy.put(Entry(RUN))
-    policy.leave(1)
+    policy.leave(1, 0.0)
     test = policy.take(0, 2 * ASIDE_S)
     assert test is not None
     policy.ended(0, test, False, 2 * ASIDE_S)
@@ -164,7 +165,7 @@ def test_whatever_happens_each_entry_is_told_once(seed, places, entries):
             one = rng.randrange(places)
             if one in here:
                 here.discard(one)
-                policy.leave(one)
+                policy.leave(one, 0.0)
             else:
                 here.add(one)
                 policy.join(device(one))
@@ -194,8 +195,54 @@ def test_a_decision_looks_at_kinds_of_places_and_not_at_each(monkeypatch):
 
 def test_a_place_that_comes_back_as_another_kind_is_found_by_what_it_is_now():
     policy = fleet_of(1)
-    policy.leave(0)
+    policy.leave(0, 0.0)
     policy.join(device(0, arch="other"))
     policy.put(Entry(Needs("run", device="cpu", arch="other")))
     policy.put(Entry(Needs("run", device="cpu", arch="")))
     assert [number for number, _ in begun(policy)] == [0]
+
+
+def test_what_failed_at_a_place_that_left_is_done_again():
+    policy = fleet_of(2)
+    entry = Entry(RUN)
+    policy.put(entry)
+    ((number, _),) = begun(policy)
+    assert policy.ended(number, entry, True, 0.0) == []
+    policy.leave(number, 0.0)
+    assert begun(policy) == [(1 - number, entry)]
+
+
+def lost_again(policy, entry, times, now):
+    """Lose the places that have an entry, one after the other; return when that was."""
+    for _ in range(times):
+        while not (out := [place for place, one in begun(policy, now) if one is entry]):
+            now += 0.1
+            assert now < 100
+        policy.leave(out[0], now)
+        policy.join(device(out[0]))
+    return now
+
+
+def test_an_entry_that_takes_each_of_its_places_with_it_is_tried_alone_and_then_to_blame():
+    policy, entry = fleet_of(3), Entry(RUN)
+    policy.put(entry)
+    assert lost_again(policy, entry, 4, 0.0) == 0.0
+    assert not entry.to_blame
+    assert lost_again(policy, entry, 5, 0.0) == pytest.approx(15.5, abs=0.5)
+    assert entry.to_blame
+
+
+def test_who_was_lost_often_for_others_is_given_to_a_place_alone():
+    policy, often = fleet_of(1, slots=4), Entry(RUN, lost=3)
+    others = [Entry(RUN) for _ in range(4)]
+    for one in (often, *others):
+        policy.put(one)
+    assert begun(policy) == [(0, often)]
+    assert policy.ended(0, often, False, 0.0) == [often]
+    assert not often.to_blame
+    assert [one for _, one in begun(policy)] == others
+    policy.put(late := Entry(RUN, lost=3))
+    for one in others:
+        assert begun(policy) == []
+        policy.ended(0, one, False, 0.0)
+    assert begun(policy) == [(0, late)]

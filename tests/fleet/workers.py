@@ -19,7 +19,7 @@ SCRIPT = """
     dask.config.set({"distributed.worker.daemon": False})
     if kind != "real":
         from tests.fleet.doubles import stand_in
-        stand_in(lies=kind == "liar")
+        stand_in(kind)
 
     def cut(*_):
         for fd in os.listdir("/proc/self/fd"):
@@ -43,8 +43,8 @@ class Worker:
     Args:
         scheduler: its address.
         name: of the worker.
-        kind: "quick" stands in for compilers and devices, "liar" says that all fails, "real" uses
-            the host's.
+        kind: "quick" stands in for compilers and devices, "liar" says that all fails, "full" has
+            no room on its disk, "slow" takes its time, "real" uses the host's.
     """
 
     def __init__(self, scheduler, name, kind="quick"):

@@ -1,0 +1,265 @@
+"""What breaks costs what it had under way, and is said in clear words."""
+
+import threading
+import time
+
+import pytest
+from click.testing import CliRunner
+
+import autotune.task as at
+from autotune.cli.fleet import is_loopback
+from autotune.cli.main import main
+from autotune.errors import FleetError
+from autotune.fleet import Fleet
+from autotune.measure import MeasureInput, Session
+from autotune.record import load_from_file
+from autotune.tuner import GridSearchTuner
+from autotune.tuner.callback import log_to_file
+from tests.fleet.doubles import expected_error
+from tests.fleet.test_chaos import FAST
+from tests.fleet.workers import Worker
+from tests.forked import Script
+
+
+@pytest.fixture
+def troop(scheduler):
+    """Starts workers; all end with the test."""
+    made = []
+
+    def start(name, kind="quick"):
+        made.append(Worker(scheduler, name, kind))
+        return made[-1]
+
+    yield start
+    for worker in made:
+        worker.close()
+
+
+def task_of(salt):
+    return at.create("fleet_test.chaos", (salt,), target="c")
+
+
+def measured(fleet, task, knobs):
+    """Return the error numbers of some trials."""
+    with Session(fleet) as session:
+        return [r.error_no for r in session.measure(task, map(task.config_space.get, knobs))]
+
+
+def test_a_worker_that_fails_what_others_pass_is_set_aside_and_blames_no_trial(troop, scheduler):
+    troop("honest")
+    troop("liar", "liar")
+    with Fleet(scheduler, run=FAST) as fleet:
+        fleet.wait(2)
+        knobs = range(40)
+        assert measured(fleet, task_of("liar"), knobs) == [expected_error(one) for one in knobs]
+        (aside,) = [row for row in fleet.status() if row["aside"]]
+    assert aside["worker"] == "liar"
+    assert "trials that others passed" in aside["aside"]
+
+
+def test_a_worker_without_room_is_set_aside_with_its_reason(troop, scheduler):
+    troop("roomy")
+    troop("full", "full")
+    with Fleet(scheduler, run=FAST) as fleet:
+        fleet.wait(2)
+        knobs = range(12)
+        assert measured(fleet, task_of("full"), knobs) == [expected_error(one) for one in knobs]
+        aside = {row["worker"]: row["aside"] for row in fleet.status() if row["aside"]}
+    assert "No space left on device" in aside["full"]
+
+
+def test_a_worker_that_hangs_is_given_up_and_taken_back(troop, scheduler):
+    one, two = troop("one"), troop("two")
+    with Fleet(scheduler, run=FAST, lease_s=1.2) as fleet:
+        fleet.wait(2)
+        one.stop()
+        knobs = range(10)
+        assert measured(fleet, task_of("hang"), knobs) == [expected_error(k) for k in knobs]
+        assert sum(fleet.classes().values()) == 1
+        one.resume()
+        two.kill()
+        fleet.wait(1)
+        assert measured(fleet, task_of("hang 2"), knobs) == [expected_error(k) for k in knobs]
+
+
+def test_who_joins_late_is_given_work(troop, scheduler):
+    with Fleet(scheduler, run=FAST) as fleet:
+        threading.Timer(0.3, lambda: troop("late")).start()
+        assert measured(fleet, task_of("late"), [0, 1]) == [0, 0]
+
+
+def test_when_the_last_worker_is_gone_the_run_ends_in_words_and_its_log_is_whole(
+    troop,
+    scheduler,
+    tmp_path,
+):
+    worker, log = troop("only"), tmp_path / "a.log"
+    task = task_of("last")
+
+    def kill(tuner, inputs, results):
+        if len(list(load_from_file(str(log)))) >= 5:
+            worker.kill()
+
+    with Fleet(scheduler, run=FAST, patience_s=1.0) as fleet:
+        fleet.wait(1)
+        with pytest.raises(FleetError, match=r"no worker of the fleet .* go on with resume="):
+            GridSearchTuner(task).tune(
+                200, fleet, callbacks=[log_to_file(str(log)), kill], finalists=0
+            )
+        known = [inp.config.index for inp, _ in load_from_file(str(log))]
+        assert len(known) == len(set(known)) >= 5
+        troop("next")
+        tuner = GridSearchTuner(task)
+        tuner.tune(30, fleet, callbacks=[log_to_file(str(log))], resume=str(log), finalists=0)
+    rows = [inp.config.index for inp, _ in load_from_file(str(log))]
+    assert sorted(rows) == sorted(set(rows))
+    assert len(rows) >= 30
+
+
+SCHEDULER = """
+    import asyncio, sys
+    from distributed import Scheduler
+
+    async def main():
+        async with Scheduler(host="127.0.0.1", port=int(sys.argv[1]), dashboard=False) as made:
+            print(made.address, flush=True)
+            await made.finished()
+
+    asyncio.run(main())
+"""
+
+
+def test_a_scheduler_that_is_gone_is_said_and_one_in_its_place_is_joined(troop, tmp_path):
+    first = Script(SCHEDULER, 0)
+    address = first.stdout.readline().strip()
+    worker = Worker(address, "faithful")
+    log, task = tmp_path / "a.log", task_of("gone")
+    try:
+        with Fleet(address, run=FAST, patience_s=1.5) as fleet:
+            fleet.wait(1)
+            threading.Timer(0.3, first.kill).start()
+            with pytest.raises(FleetError, match=r"the scheduler at .* has not answered for"):
+                GridSearchTuner(task).tune(
+                    5000, fleet, callbacks=[log_to_file(str(log))], finalists=0
+                )
+        known = [inp.config.index for inp, _ in load_from_file(str(log))]
+        assert len(known) == len(set(known))
+        first.wait(10)
+        second = Script(SCHEDULER, address.rpartition(":")[2])
+        assert second.stdout.readline().strip() == address
+        with Fleet(address, run=FAST) as fleet:
+            fleet.wait(1, timeout_s=30)
+            assert measured(fleet, task, [0, 1]) == [0, 0]
+        second.kill()
+        second.wait(10)
+        second.stdout.close()
+    finally:
+        worker.close()
+        first.stdout.close()
+
+
+CLIENT = """
+    import sys
+    from autotune.fleet import Fleet
+    from autotune.tuner import GridSearchTuner
+    from autotune.tuner.callback import log_to_file
+    from tests.fleet.test_chaos import FAST
+    from tests.fleet.test_faults import task_of
+
+    scheduler, log = sys.argv[1:3]
+    with Fleet(scheduler, run=FAST) as fleet:
+        tuner = GridSearchTuner(task_of("client"))
+        tuner.tune(40, fleet, callbacks=[log_to_file(log)], resume=log, finalists=0)
+    print("ended", flush=True)
+"""
+
+
+def test_a_client_that_is_killed_goes_on_where_it_was(troop, scheduler, tmp_path):
+    troop("one")
+    log = tmp_path / "a.log"
+    for enough in (3, 20):
+        client = Script(CLIENT, scheduler, log)
+        deadline = time.monotonic() + 30
+        while rows(log) < enough and time.monotonic() < deadline:
+            time.sleep(0.02)
+        client.kill()
+        client.wait(10)
+        client.stdout.close()
+    with Script(CLIENT, scheduler, log) as client:
+        assert client.stdout.readline() == "ended\n"
+    known = [inp.config.index for inp, _ in load_from_file(str(log))]
+    assert sorted(known) == list(range(40))
+
+
+def rows(log):
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+def test_two_clients_share_a_device_by_weight(troop, scheduler):
+    troop("shared", "slow")
+    done = {1.0: 0, 3.0: 0}
+    over = threading.Event()
+
+    def work(weight):
+        with Fleet(scheduler, run=FAST, weight=weight) as fleet, Session(fleet) as session:
+            task = task_of(f"weight {weight:g}")
+            knobs = (k for k in range(10**5) if not expected_error(k))
+            inputs = (MeasureInput(task.target, task, task.config_space.get(k)) for k in knobs)
+            for _ in session.stream(inputs):
+                done[weight] += 1
+                if over.is_set():
+                    return
+
+    threads = [threading.Thread(target=work, args=(weight,)) for weight in done]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 30
+    while min(done.values()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    before = dict(done)
+    while sum(done.values()) - sum(before.values()) < 60 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    got = {weight: done[weight] - before[weight] for weight in done}
+    over.set()
+    for thread in threads:
+        thread.join(20)
+    assert 1.8 < got[3.0] / got[1.0] < 4.5, got
+
+
+def test_between_hosts_a_worker_asks_for_tls():
+    ended = CliRunner().invoke(main, ["worker", "--scheduler", "tcp://192.0.2.1:8786"])
+    assert ended.exit_code == 1
+    assert "is on another host and not encrypted" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("address", "here"),
+    [
+        ("tcp://127.0.0.1:8786", True), ("localhost:8786", True), ("tcp://[::1]:8786", True),
+        ("tcp://192.0.2.1:8786", False), ("tcp://head:8786", False), ("tcp://0.0.0.0:1", False),
+    ],
+)  # fmt: skip
+def test_only_loopback_is_this_host(address, here):
+    assert is_loopback(address) == here
+
+
+WORKER = """
+    import sys
+    from autotune.cli.main import main
+
+    main(["worker", "--scheduler", sys.argv[1], "--name", "mine", "--builders", "1"])
+"""
+
+
+def test_a_worker_of_the_command_line_joins_and_leaves_at_a_signal(scheduler):
+    with Script(WORKER, scheduler) as script:
+        assert script.stdout.readline().startswith("mine: cpu:0")
+        assert "joined" in script.stdout.readline()
+        shown = CliRunner().invoke(main, ["fleet", "status", "--scheduler", scheduler])
+        assert shown.exit_code == 0, shown.output
+        assert "mine" in shown.output
+        assert "cpu:0" in shown.output
+        script.terminate()
+        assert script.wait(20) == 0
+    shown = CliRunner().invoke(main, ["fleet", "status", "--scheduler", scheduler])
+    assert "no worker at" in shown.output
