@@ -95,7 +95,7 @@ def fleet_of(args: argparse.Namespace, devices: int) -> Iterator[Any]:
     kind = "cpu" if args.language == "c" else "cuda"
     with ExitStack() as stack:
         cluster = LocalCluster(
-            n_workers=0, processes=False, protocol="tcp://", dashboard_address=None
+            n_workers=0, processes=False, protocol="tcp://", dashboard_address=":0"
         )
         scheduler = stack.enter_context(cluster).scheduler_address
         each = 0 if args.builders else args.parallel

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import threading
+import time
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,3 +34,17 @@ def own_devices(tmp_path_factory):
             folder = tmp_path_factory.mktemp("devices")
             patch.setenv("AUTOTUNE_DEVICE_LOCKS", str(folder))
         yield
+
+
+# Event loops of Dask and of fleets.
+_LOOPS = ("IO loop", "autotune-fleet")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_event_loop_stays():
+    """Keep what one module leaves behind from drawing random numbers in the middle of others."""
+    yield
+    deadline = time.monotonic() + 10
+    while left := [t.name for t in threading.enumerate() if t.name.startswith(_LOOPS)]:
+        assert time.monotonic() < deadline, f"threads are left: {left}"
+        time.sleep(0.01)

@@ -8,10 +8,13 @@ the scheduler. A message goes to the worker itself, as text, numbers and bytes (
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import threading
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from autotune.errors import FleetError
 
@@ -19,8 +22,17 @@ from autotune.errors import FleetError
 PLUGIN = "autotune-fleet"
 HANDLER = "autotune_fleet"
 _FAMILIES = ["msgpack"]
+# Seconds to find a scheduler that may be there again.
+_REVIVE_S = 2.0
 # A scheduler that is gone need not be told that a client leaves.
 _CLOSE_S = 2.0
+# Seconds for workers to get agents, which look at their devices and compilers.
+_INSTALL_S = 60.0
+# How long is waited for what bounds its own time, and for a loop to end.
+_MORE_S = 5.0
+_NO_ANSWER = (OSError, ValueError, TypeError, RuntimeError, asyncio.TimeoutError, FutureTimeout)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -51,49 +63,119 @@ def distributed() -> Any:
     return distributed
 
 
+class Loop:
+    """An event loop in a thread of its own; all that runs in it ends with it.
+
+    Raises:
+        OSError: there is no room for one.
+    """
+
+    def __init__(self) -> None:
+        self._began: Future[asyncio.AbstractEventLoop] = Future()
+        self._thread = threading.Thread(target=self._run, name="autotune-fleet-loop", daemon=True)
+        self._thread.start()
+        self.asyncio_loop = self._began.result()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._main())
+        except BaseException as error:
+            if self._began.done():
+                raise
+            self._began.set_exception(error)
+
+    async def _main(self) -> None:
+        self._over = asyncio.Event()
+        self._began.set_result(asyncio.get_running_loop())
+        await self._over.wait()
+
+    def close(self) -> None:
+        """End it; what runs in it is cancelled."""
+        with suppress(RuntimeError):  # it was closed before
+            self.asyncio_loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(_MORE_S)
+
+
 class Link:
     """A connection to the scheduler of a fleet, and through it to the workers.
 
     Args:
         where: address of a scheduler, a `distributed.Client`, or a cluster (`LocalCluster`, ...).
         timeout_s: seconds to find the scheduler.
-        security: TLS, a `distributed.Security`; by default what Dask's configuration says.
+        security: TLS, a `distributed.Security`; by default what the cluster has, or what Dask's
+            configuration says.
 
     Raises:
         FleetError: there is none.
     """
 
     def __init__(self, where: Any, timeout_s: float = 10.0, security: Any = None) -> None:
-        package = distributed()
-        self._owned = not isinstance(where, package.Client)
-        self._client = where
-        if self._owned:
-            address = getattr(where, "scheduler_address", where)
-            if not isinstance(address, str) or not address:
-                raise FleetError(
-                    "Fleet: expected the address of a scheduler such as 'tcp://host:8786', a "
-                    f"distributed.Client or a cluster, got {where!r}"
-                )
-            self._client = self._connected(package, where, address, timeout_s, security)
-        self.address = str(self._client.scheduler.address)
-
-    @staticmethod
-    def _connected(package: Any, where: Any, address: str, timeout_s: float, security: Any) -> Any:
-        try:
-            return package.Client(
-                where, timeout=timeout_s, set_as_default=False, security=security
-            )
-        except (OSError, ValueError, RuntimeError, asyncio.TimeoutError) as error:
+        self._package = distributed()
+        # Dask's own way to a loop leaves it behind where no scheduler answers.
+        self._loop: Loop | None = None
+        if isinstance(where, self._package.Client):
+            if where.scheduler is None:
+                raise FleetError("Fleet: the client of Dask was closed")
+            self._client = where
+            self.address = str(where.scheduler.address)
+            return
+        address = getattr(where, "scheduler_address", where)
+        if not isinstance(address, str) or not address:
             raise FleetError(
-                f"no scheduler answers at {address}: {type(error).__name__}: {error}; start one "
-                "(dask scheduler), or look whether the address, a firewall or TLS is in the way"
-            ) from error
+                "Fleet: expected the address of a scheduler such as 'tcp://host:8786', a "
+                f"distributed.Client or a cluster, got {where!r}"
+            )
+        self.address = address
+        self._security = security or getattr(where, "security", None)
+        self._loop = Loop()
+        try:
+            self._client = self._connected(timeout_s)
+        except BaseException:
+            self._loop.close()
+            raise
+
+    def _connected(self, timeout_s: float) -> Any:
+        begun = self._begun(self._met(timeout_s))
+        try:
+            return begun.result(timeout_s + _MORE_S)
+        except _NO_ANSWER as error:
+            begun.cancel()
+            raise self._no_answer(error) from error
+
+    async def _met(self, timeout_s: float) -> Any:
+        return await self._package.Client(
+            self.address,
+            timeout=timeout_s,
+            set_as_default=False,
+            security=self._security,
+            asynchronous=True,
+        )
+
+    def _no_answer(self, error: BaseException) -> FleetError:
+        return FleetError(
+            f"no scheduler answers at {self.address}: {type(error).__name__}: {error}; start one "
+            "(dask scheduler), or look whether the address, a firewall or TLS is in the way"
+        )
+
+    def revive(self) -> None:
+        """Connect again, where Dask has given up.
+
+        Raises:
+            FleetError: there is still no scheduler, or the client is somebody else's.
+        """
+        if self._client.status not in ("closed", "closing"):
+            return
+        if self._loop is None:
+            raise FleetError("the client of Dask was closed")
+        self._client = self._connected(_REVIVE_S)
 
     def seen(self) -> Future[Mapping[str, Seen]]:
         """Ask the scheduler who its workers are, by their addresses."""
         return self._begun(self._seen())
 
     async def _seen(self) -> Mapping[str, Seen]:
+        if self._client.scheduler is None:  # Dask has just given up
+            raise OSError("the connection to it was closed")
         told = await self._client.scheduler.identity()
         return {
             str(address): Seen(float(one["last_seen"]), str(one["metrics"].get(HANDLER, "")))
@@ -112,18 +194,28 @@ class Link:
 
     def install(self, plugin: Any) -> None:
         """Give all workers, and those to come, a plugin of ours."""
-        self._client.register_plugin(plugin, name=PLUGIN)
+        self._begun(self._installed(plugin)).result(_INSTALL_S)
 
-    def _begun(self, work: Any) -> Future[Any]:
+    async def _installed(self, plugin: Any) -> None:
+        await self._client.register_plugin(plugin, name=PLUGIN)
+
+    def _begun(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        loop = self._client.loop if self._loop is None else self._loop
         try:
-            return asyncio.run_coroutine_threadsafe(work, self._client.loop.asyncio_loop)
+            return asyncio.run_coroutine_threadsafe(work, loop.asyncio_loop)
         except RuntimeError as error:  # the loop was closed
             work.close()
-            failed: Future[Any] = Future()
+            failed: Future[T] = Future()
             failed.set_exception(OSError(f"the client of Dask was closed: {error}"))
             return failed
 
     def close(self) -> None:
         """Leave the scheduler; a client that was given stays open."""
-        if self._owned:
-            self._client.close(timeout=_CLOSE_S)
+        if self._loop is None:
+            return
+        with suppress(Exception):  # whether or not it hears of it
+            self._begun(self._left()).result(_CLOSE_S + _MORE_S)
+        self._loop.close()
+
+    async def _left(self) -> None:
+        await self._client.close(timeout=_CLOSE_S)

@@ -242,8 +242,9 @@ class Members:
         """See who is there by the scheduler's word, and who joined and left since."""
         now = time.monotonic()
         try:
+            self._link.revive()
             self._looking = self._link.seen()
-            seen = self._looking.result(_ANSWER_S)
+            seen = self._looking.result(min(_ANSWER_S, max(_POLL_S, self._patience_s / 2)))
         except (Exception, CancelledError) as error:  # whatever it is, there is no answer
             self._no_scheduler(error, now)
             return

@@ -14,6 +14,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import dask
 from distributed import Security, Worker, WorkerPlugin
 
 from autotune.errors import FleetError
@@ -23,7 +24,9 @@ from autotune.fleet.link import HANDLER, PLUGIN
 logger = logging.getLogger("autotvm")
 
 # Pauses before the scheduler is looked for again.
-_FIRST_S, _MOST_S = 0.2, 10.0
+_FIRST_S, _MOST_S = 0.2, 5.0
+# How long one attempt to connect lasts.
+_CONNECT_S = "3s"
 
 
 class AgentPlugin(WorkerPlugin):
@@ -137,6 +140,8 @@ async def _serve(
     host: str | None,
     ready: Callable[[str], object],
 ) -> None:
+    # Dask tries ever more seldom while one attempt lasts: a new scheduler is found soon by many.
+    dask.config.set({"distributed.comm.timeouts.connect": _CONNECT_S})
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,8 +1,11 @@
-"""One small fleet for all tests of a module: a scheduler and two workers, as threads of it."""
+"""One small fleet for all tests of a module: a scheduler and two workers, processes of their own."""
 
 import contextlib
 
 import pytest
+
+from tests.fleet.workers import IMPORTED, Worker, started_scheduler
+from tests.forked import forkserver_with
 
 FAST = {"number": 1, "repeat": 1, "cooldown_interval": 0}
 _open = contextlib.ExitStack()
@@ -11,21 +14,21 @@ _made = {}
 
 @pytest.fixture(scope="module", autouse=True)
 def no_fleet_stays():
-    """End what the module has started: Dask's threads are no company for other tests."""
+    """End what the module has started: its threads are no company for other tests."""
     yield
     _made.clear()
     _open.close()
 
 
 def small_cluster():
-    """Returns the cluster."""
+    """Returns the address of the scheduler."""
     if "cluster" not in _made:
-        distributed = pytest.importorskip("distributed")
-        cluster = distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://",
-            dashboard_address=None,
-        )  # fmt: skip
-        _made["cluster"] = _open.enter_context(cluster)
+        pytest.importorskip("distributed")
+        _open.enter_context(forkserver_with(IMPORTED))
+        address = _open.enter_context(started_scheduler())
+        for name in ("one", "two"):
+            _open.callback(Worker(address, name, "real").end)
+        _made["cluster"] = address
     return _made["cluster"]
 
 

@@ -15,7 +15,7 @@ from autotune.fleet import Fleet
 from autotune.kernel import SourceKernel, arg
 from autotune.measure import MeasureInput, Session
 from autotune.record import open_database
-from autotune.tuner.callback import log_to_file
+from autotune.tuner.callback import log_to_database, log_to_file
 from tests.contract import postgresql
 from tests.fleet.doubles import expected_error
 from tests.fleet.workers import Worker
@@ -88,7 +88,8 @@ def campaign(scheduler, logs, events, seed, kind="quick", pause_s=0.12):
     rng = random.Random(seed)
     told, knobs = Counter(), iter(range(SPACE))
     troop = Troop(scheduler, rng, kind)
-    watchers = [log_to_file(log) for log in logs]
+    watchers = [log_to_file(logs[-1])]
+    watchers += [log_to_database(open_database(url)) for url in logs[:-1]]
     task = at.create("fleet_test.chaos", (os.urandom(4).hex(),), target="c")
     over = threading.Event()
 

@@ -1,5 +1,6 @@
 """What breaks costs what it had under way, and is said in clear words."""
 
+import contextlib
 import threading
 import time
 
@@ -17,7 +18,7 @@ from autotune.tuner import GridSearchTuner
 from autotune.tuner.callback import log_to_file
 from tests.fleet.doubles import expected_error
 from tests.fleet.test_chaos import FAST
-from tests.fleet.workers import Worker
+from tests.fleet.workers import Worker, started_scheduler
 from tests.forked import Script
 
 
@@ -116,46 +117,45 @@ def test_when_the_last_worker_is_gone_the_run_ends_in_words_and_its_log_is_whole
     assert len(rows) >= 30
 
 
-SCHEDULER = """
-    import asyncio, sys
-    from distributed import Scheduler
+@pytest.fixture
+def mortal(scheduler):
+    """Starts further schedulers, also at a port where one was; they end with the test."""
+    with contextlib.ExitStack() as made:
 
-    async def main():
-        async with Scheduler(host="127.0.0.1", port=int(sys.argv[1]), dashboard=False) as made:
-            print(made.address, flush=True)
-            await made.finished()
+        def start(port=0):
+            one = contextlib.ExitStack()
+            made.enter_context(one)
+            return one.enter_context(started_scheduler(port)), one.close
 
-    asyncio.run(main())
-"""
+        yield start
 
 
-def test_a_scheduler_that_is_gone_is_said_and_one_in_its_place_is_joined(troop, tmp_path):
-    first = Script(SCHEDULER, 0)
-    address = first.stdout.readline().strip()
+def test_a_scheduler_that_is_gone_is_said_and_one_in_its_place_is_joined(mortal, tmp_path):
+    address, kill = mortal()
     worker = Worker(address, "faithful")
     log, task = tmp_path / "a.log", task_of("gone")
+    ended = []
+
+    def note(tuner, inputs, results):
+        ended.extend(inp.config.index for inp in inputs)
+
+    note.at_once = True
     try:
         with Fleet(address, run=FAST, patience_s=1.5) as fleet:
             fleet.wait(1)
-            threading.Timer(0.3, first.kill).start()
+            threading.Timer(0.3, kill).start()
             with pytest.raises(FleetError, match=r"the scheduler at .* has not answered for"):
                 GridSearchTuner(task).tune(
-                    5000, fleet, callbacks=[log_to_file(str(log))], finalists=0
+                    5000, fleet, callbacks=[log_to_file(str(log)), note], finalists=0
                 )
-        known = [inp.config.index for inp, _ in load_from_file(str(log))]
-        assert len(known) == len(set(known))
-        first.wait(10)
-        second = Script(SCHEDULER, address.rpartition(":")[2])
-        assert second.stdout.readline().strip() == address
-        with Fleet(address, run=FAST) as fleet:
+            known = [inp.config.index for inp, _ in load_from_file(str(log))]
+            assert len(known) == len(set(known)) > 0
+            assert sorted(known) == sorted(ended)
+            assert mortal(address.rpartition(":")[2])[0] == address
             fleet.wait(1, timeout_s=30)
             assert measured(fleet, task, [0, 1]) == [0, 0]
-        second.kill()
-        second.wait(10)
-        second.stdout.close()
     finally:
         worker.close()
-        first.stdout.close()
 
 
 CLIENT = """

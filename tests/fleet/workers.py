@@ -1,5 +1,10 @@
-"""Workers of a fleet in processes of their own, to be killed, stopped, cut off and replaced."""
+"""Schedulers and workers in processes of their own, to be killed, stopped, cut off and replaced.
 
+The process of the tests runs no part of Dask but its client: what a scheduler has (threads, random
+numbers, ports that others have, too) is no company for other tests.
+"""
+
+import contextlib
 import os
 import signal
 
@@ -7,6 +12,21 @@ from tests.forked import Script
 
 # What forked workers need not import again.
 IMPORTED = ["distributed", "autotune.fleet.serve", "tests.fleet.doubles"]
+
+SCHEDULER = """
+    import asyncio, sys
+    from distributed import Scheduler
+
+    async def main():
+        port, anywhere = int(sys.argv[1]), "127.0.0.1:0"
+        async with Scheduler(
+            host="127.0.0.1", port=port, dashboard=False, dashboard_address=anywhere
+        ) as made:
+            print(made.address, flush=True)
+            await made.finished()
+
+    asyncio.run(main())
+"""
 
 # SIGUSR1 closes all its connections, as a network does that breaks.
 SCRIPT = """
@@ -35,6 +55,20 @@ SCRIPT = """
     agent = Agent(name, ["cpu"], 1)
     serve(scheduler, agent, ready=lambda address: print(address, flush=True))
 """
+
+
+@contextlib.contextmanager
+def started_scheduler(port=0):
+    """Gives the address of a scheduler, which is killed at the end."""
+    script = Script(SCHEDULER, port)
+    try:
+        address = script.stdout.readline().strip()
+        assert address, "no scheduler was started"
+        yield address
+    finally:
+        script.kill()
+        script.wait(10)
+        script.stdout.close()
 
 
 class Worker:
@@ -82,6 +116,12 @@ class Worker:
     def cut(self):
         """Break all its connections."""
         self.signal(signal.SIGUSR1)
+
+    def end(self):
+        """End it as its user does, with all that it has started."""
+        self.leave()
+        self.script.wait(10)
+        self.close()
 
     def close(self):
         self.kill()
