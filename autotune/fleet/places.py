@@ -1,11 +1,15 @@
-"""Where something can be done, and what it wants of a place."""
+"""Where something can be done, what it wants of a place, and what is on its way."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["build", "run"]
+
+# After so many lost places an entry is tried alone, and to blame after so many lost alone. So long
+# it waits before it is tried again, twice as long each time: who kills workers may be another.
+_ALONE, _MOST_ALONE, _PAUSE_S = 3, 6, 0.5
 
 
 @dataclass(frozen=True)
@@ -70,3 +74,44 @@ class Place:
             (needs.toolkit, self.toolkit),
         )
         return all(want in (None, have) for want, have in wanted)
+
+
+@dataclass(eq=False)
+class Entry:
+    """One piece of work on its way.
+
+    Attributes:
+        needs: where it can be done.
+        attempt: how often it was begun.
+        lost, lost_alone: how often the place was lost that had it, and when it had nothing else.
+        not_before: when it may be begun again.
+        avoid: agents that are not to have it, as long as others can.
+        accused_by: number of the place that says it fails, and whose word is not enough.
+        outcome: what came of it; the shell's affair.
+    """
+
+    needs: Needs
+    attempt: int = 0
+    lost: int = 0
+    lost_alone: int = 0
+    not_before: float = 0.0
+    avoid: set[str] = field(default_factory=set)
+    accused_by: int | None = None
+    outcome: object = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether a place is to have nothing else beside it."""
+        return self.lost >= _ALONE
+
+    @property
+    def to_blame(self) -> bool:
+        """Whether it is what its places are lost by."""
+        return self.lost_alone >= _MOST_ALONE
+
+    def note_lost(self, now: float) -> None:
+        """Take note that a place was lost that had it."""
+        self.lost_alone += self.alone
+        self.lost += 1
+        if self.lost_alone:
+            self.not_before = now + _PAUSE_S * 2 ** (self.lost_alone - 1)

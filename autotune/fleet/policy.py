@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from autotune.fleet.groups import Groups
-from autotune.fleet.places import Needs, Place
+from autotune.fleet.places import Entry, Needs, Place
 
 # Failures in a row of one place that are not believed without another's word.
 _ROW = 2
@@ -29,45 +29,8 @@ _SAMPLE = 8
 # Verdicts of others by which a place is set aside, and for how long at first and at most.
 _STRIKES = 2
 ASIDE_S, _MOST_ASIDE_S = 15.0, 960.0
-# After so many lost places an entry is tried alone, and to blame after so many lost alone. So long
-# is waited before it is tried again, twice as long each time: whoever kills workers may be another.
-_ALONE, _MOST_ALONE, _PAUSE_S = 3, 6, 0.5
 # Entries looked at for one that a place may take.
 _LOOK = 32
-
-
-@dataclass(eq=False)
-class Entry:
-    """One piece of work on its way.
-
-    Attributes:
-        needs: where it can be done.
-        attempt: how often it was begun.
-        lost, lost_alone: how often the place was lost that had it, and when it had nothing else.
-        not_before: when it may be begun again.
-        avoid: agents that are not to have it, as long as others can.
-        accused_by: number of the place that says it fails, and whose word is not enough.
-        outcome: what came of it; the shell's affair.
-    """
-
-    needs: Needs
-    attempt: int = 0
-    lost: int = 0
-    lost_alone: int = 0
-    not_before: float = 0.0
-    avoid: set[str] = field(default_factory=set)
-    accused_by: int | None = None
-    outcome: object = None
-
-    @property
-    def alone(self) -> bool:
-        """Whether a place is to have nothing else beside it."""
-        return self.lost >= _ALONE
-
-    @property
-    def to_blame(self) -> bool:
-        """Whether it is what its places are lost by."""
-        return self.lost_alone >= _MOST_ALONE
 
 
 @dataclass
@@ -214,9 +177,7 @@ class Policy:
                 return number, entry
         return None
 
-    def _placed(
-        self, needs: Needs, line: deque[Entry], now: float
-    ) -> tuple[int, Entry] | None:
+    def _placed(self, needs: Needs, line: deque[Entry], now: float) -> tuple[int, Entry] | None:
         """Return a place with room and the oldest entry of a line that it may have."""
         some_idle = any(True for _ in self._idle.suiting(needs))
         for number in (self._idle if some_idle else self._free).suiting(needs):
@@ -350,10 +311,7 @@ class Policy:
 
     def lost(self, number: int, entry: Entry, now: float) -> None:
         """Take note that a place was lost with an entry, which waits again."""
-        entry.lost_alone += entry.alone
-        entry.lost += 1
-        if entry.lost_alone:
-            entry.not_before = now + _PAUSE_S * 2 ** (entry.lost_alone - 1)
+        entry.note_lost(now)
         self._back(self._states[number], entry)
         self.put(entry, first=True)
 

@@ -1,4 +1,4 @@
-"""One small fleet for all tests of a module: a scheduler and two workers, processes of their own."""
+"""One small fleet for all tests of a module: a scheduler and two workers, in processes."""
 
 import contextlib
 
