@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from autotune.errors import FleetError
-from autotune.fleet.plain import from_plain, to_plain
+from autotune.fleet.plain import from_plain, to_plain, with_lists
 from autotune.measure.build.job import BuildJob
 from autotune.measure.run.jobs import CeilingJob, RaceJob, RunJob
 from autotune.measure.types import MeasureErrorNo
@@ -200,7 +200,7 @@ def ask_of(message: Mapping[str, Any]) -> Ask:
                 f"the client speaks version {message['protocol']} of the fleet's protocol, this "
                 f"worker {PROTOCOL}: install the same autotune on both"
             )
-        return _ASKS[message["ask"]](message)
+        return _ASKS[message["ask"]](with_lists(message))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FleetError(f"no message to a worker: {type(error).__name__}: {error}") from error
 
@@ -275,7 +275,7 @@ def answer_of(message: Any) -> Answer:
         FleetError: it is something else.
     """
     try:
-        return _ANSWERS[message["answer"]](message)
+        return _ANSWERS[message["answer"]](with_lists(message))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FleetError(f"no answer of a worker: {str(message)[:200]!r}") from error
 

@@ -31,6 +31,15 @@ _DEEPEST = 12
 Made = TypeVar("Made")
 
 
+def with_lists(data: Any) -> Any:
+    """Return plain data as JSON has it: msgpack makes tuples of lists."""
+    if isinstance(data, Mapping):
+        return {name: with_lists(one) for name, one in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [with_lists(one) for one in data]
+    return data
+
+
 def to_plain(value: object) -> Any:
     """Return frozen data as plain data.
 

@@ -37,8 +37,10 @@ from autotune.fleet.relocate import files_of, relocate
 from autotune.kernel import Argument, Constant, Kernel, KernelCall, Launch, Scalar, Workspace
 from autotune.measure.build.job import BuildJob
 from autotune.measure.run.jobs import CeilingJob, Check, RaceJob, RunJob
+from autotune.measure.run.replies import Ran, reply_of, to_json
 from autotune.measure.run.timing import TimingPolicy
 from autotune.measure.types import MeasureErrorNo
+from autotune.runtime import summarize
 
 KERNEL = Kernel(
     "f",
@@ -129,6 +131,15 @@ def test_whatever_is_sent_is_read_or_refused_in_words(seed):
             message = damaged(rng, message)
         with contextlib.suppress(FleetError):
             read(message)
+
+
+def test_an_answer_arrives_as_it_was_said():
+    msgpack = pytest.importorskip("msgpack")
+    ran = Ran(summarize([1e-5, 2e-5, 3e-5], 4), verified=True, phases={"time": 1.5})
+    sent = msgpack.packb(answer_to_plain(Done(to_json(ran), 0.5)))
+    got = answer_of(msgpack.unpackb(sent, use_list=False))
+    assert isinstance(got, Done)
+    assert reply_of(got.reply) == ran
 
 
 def test_another_version_of_the_protocol_is_named():
