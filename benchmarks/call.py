@@ -79,25 +79,47 @@ FLOOR = """
 #include <stdint.h>
 typedef int (*Launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                       void *, void **, void **);
-void launches(uint64_t launch, uint64_t function, uint64_t pointer, int64_t *n) {
+void launches(uint64_t launch, uint64_t function, uint64_t pointer, uint64_t stream, uint64_t args,
+              int64_t *n) {
   void *params[8];
-  for (int i = 0; i < 8; i++) params[i] = &pointer;
-  for (int64_t i = 0; i < *n; i++)
-    ((Launch)launch)((void *)function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+  uint64_t values[8];
+  size_t bytes = 8 * args;
+  for (int i = 0; i < 8; i++) { params[i] = &pointer; values[i] = pointer; }
+  void *extra[] = {(void *)1, values, (void *)2, &bytes, (void *)0}; /* a buffer, and its size */
+  int whole = *n < 0;
+  for (int64_t i = whole ? -*n : *n; i > 0; i--)
+    ((Launch)launch)((void *)function, 1, 1, 1, 1, 1, 1, 0, (void *)stream, whole ? NULL : params,
+                     whole ? extra : NULL);
 }
 """
 
 
-def driver_us(count: int, pointer: int, wait: Callable[[], object]) -> tuple[float, float]:
-    """Return what the driver's own function takes for a launch, called from C."""
-    args = [autotune.arg(name, (), "uint64") for name in ("launch", "function", "pointer")]
-    kernel = autotune.SourceKernel("launches", FLOOR, [*args, autotune.arg("n", (1,), "int64")])
+def driver_us(
+    count: int, pointer: int, wait: Callable[[], object], stream: int = 0, whole: bool = False
+) -> tuple[float, float]:
+    """Return what the driver's own function takes for a launch, called from C.
+
+    Args:
+        count: of the kernel's arguments.
+        pointer: all of them.
+        wait: waits for the device.
+        stream: where to.
+        whole: whether arguments are given as one piece of memory, not one by one.
+    """
+    args = [
+        autotune.arg(name, (), "uint64")
+        for name in ("launch", "function", "pointer", "stream", "args")
+    ]
+    kernel = autotune.SourceKernel(
+        "launches", FLOOR, [*args, autotune.arg("n", (1,), "int64", role="inout")]
+    )
     launches = autotune.build(kernel, target="llvm")
     cubin = autotune.build(touch(count, "cuda"), target="cuda")
     with libcuda.entered(libcuda.primary_context(0)):
         loaded = load_cubin(cubin.artifact, cubin.kernel, {})
     given = (
-        libcuda.address("cuLaunchKernel"), loaded.functions[0], pointer, np.array([CALLS]),
+        libcuda.address("cuLaunchKernel"), loaded.functions[0], pointer, stream, count,
+        np.array([-CALLS if whole else CALLS]),
     )  # fmt: skip
     median, spread = host_us(launches, given, wait, calls=1)
     return median / CALLS, spread / CALLS
@@ -134,8 +156,16 @@ def measure_gpu(torch: Any) -> dict[str, tuple[float, float]]:
         found[f"{count} arguments, torch"] = host_us(function, tensors, wait)
         ours = [array(np.zeros(SIZE, "float32"), autotune.cuda()) for _ in range(count)]
         found[f"{count} arguments, ours"] = host_us(function, ours, wait)
-        found[f"{count} arguments, driver"] = driver_us(count, tensors[0].data_ptr(), wait)
-        stream = torch.cuda.Stream()
+        stream, pointer = torch.cuda.Stream(), tensors[0].data_ptr()
+        found[f"{count} arguments, driver"] = driver_us(count, pointer, wait)
+        found[f"{count} arguments, driver, in one piece"] = driver_us(
+            count, pointer, wait, whole=True
+        )
+        found[f"{count} arguments, driver, side stream"] = driver_us(
+            count, pointer, wait, stream.cuda_stream
+        )
+        with torch.no_grad():
+            found[f"{count} arguments, torch, no_grad"] = host_us(function, tensors, wait)
         with torch.cuda.stream(stream):
             found[f"{count} arguments, side stream"] = host_us(function, tensors, wait)
     return found
@@ -260,7 +290,7 @@ def show(result: dict[str, Any]) -> None:
     """Print what calls cost the host."""
     print("launcher:", result["launcher"])
     for name, (median, spread) in result["host us"].items():
-        print(f"{name:28} {median:8.2f} us  +- {spread:.2f}", flush=True)
+        print(f"{name:36} {median:8.2f} us  +- {spread:.2f}", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
