@@ -3,8 +3,8 @@
 Row m of the left operand is what the window of output pixel m covers; it is never written down,
 but gathered while tiles are staged (Chetlur et al., cuDNN, 2014). Filters (kh, kw, ci, co) are the
 right operand and NHWC results the product as they are, so the kernels of products compute
-convolutions, with all that may follow: in float32 those of `gemm_cuda`, of 16-bit floats those of
-`gemm_mma`.
+convolutions, with all that may follow: in float32 those of `gemm_cuda`, of 16-bit floats, and of
+floats as TF32, those of `gemm_mma`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from autotune.kernel import Argument
 
 from .common import Array, defines
 from .epilogue import Epilogue
+from .gemm_shape import HALVES, TF32, as_tf32, stored
 from .window_shape import INT32_MAX, Window
 
 OWNER = "conv2d_nhwc"
@@ -48,7 +49,7 @@ class Conv2dNhwc:
         if min(self.images, self.h, self.w, self.co, self.ci) < 1:
             raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
         self.window.check(OWNER, self.h, self.w)
-        if self.dtype != "float32" and (self.ci % 2 or self.co % 2):
+        if self.dtype in HALVES and (self.ci % 2 or self.co % 2):
             raise TemplateError(
                 f"{OWNER} of {self.dtype}: channels must be even, got {self.ci} and {self.co}"
             )
@@ -99,11 +100,12 @@ class Conv2dNhwc:
     def arguments(self) -> list[Argument]:
         """Return data, weight, those of bias, residual, scale and shift asked for, and out."""
         result = (self.images, *self.window.results(self.h, self.w), self.co)
+        kind = stored(self.dtype)
         return [
-            arg("data", (self.images, self.h, self.w, self.ci), self.dtype),
-            arg("weight", (*self.window.size, self.ci, self.co), self.dtype),
-            *self.rest.arguments(self.co, result, self.dtype),
-            arg("out", result, self.dtype, role="out"),
+            arg("data", (self.images, self.h, self.w, self.ci), kind),
+            arg("weight", (*self.window.size, self.ci, self.co), kind),
+            *self.rest.arguments(self.co, result, kind),
+            arg("out", result, kind, role="out"),
         ]
 
     def operands(self) -> dict[str, int | str]:
@@ -125,10 +127,12 @@ class Conv2dNhwc:
 
         def conv2d(data: Array, weight: Array, *others: Array) -> Array:
             kind = np.float64 if data.dtype == np.float64 else np.float32
-            images = data.astype(kind).transpose(0, 3, 1, 2)
+            images, filters = data.astype(kind).transpose(0, 3, 1, 2), weight.astype(kind)
+            if self.dtype == TF32:
+                images, filters = as_tf32(images), as_tf32(filters)
             sums = np.zeros((self.images, *self.window.results(self.h, self.w), self.co), kind)
             for ky, kx, taps in self.window.views(images, 0.0):
-                sums += taps.transpose(0, 2, 3, 1) @ weight[ky, kx].astype(kind)
+                sums += taps.transpose(0, 2, 3, 1) @ filters[ky, kx]
             rest = tuple(each.astype(kind) for each in others)
             return self.rest.apply(sums, rest, 3).astype(data.dtype)
 

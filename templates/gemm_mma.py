@@ -1,5 +1,9 @@
 """Products on tensor cores by ``mma.sync``: 16-bit floats with sums in float32, int8 in int32.
 
+Floats are multiplied as TF32 where that is asked for (type ``"tf32"``): they are rounded to 11 bits
+on their way from shared memory, and one takes the place of two 16-bit floats. Matrix loads cannot
+turn them, so what is not stored along K is read word by word.
+
 Two integers of 8 bits go where one float of 16 bits would: the instruction for them has twice the
 depth, and is fed by the same matrix loads. They must be neighbours along K, so b is stored as
 [n, k], as weights of dense layers are.
@@ -14,31 +18,36 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from . import common
-from .gemm_shape import HALVES, Product, first_names, result_name
+from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 
 # What its kernels take.
-DTYPES = (*HALVES, "int8")
+DTYPES = (*HALVES, TF32, "int8")
 
 
 def depth(shape: Product) -> int:
-    """Return the 16-bit places along K."""
+    """Return the items along K: floats, or what stands in 16 bits."""
     return shape.k // 2 if shape.dtype == "int8" else shape.k
+
+
+def item_bytes(shape: Product) -> int:
+    """Return the bytes of an item."""
+    return 4 if shape.dtype == TF32 else 2
 
 
 class MmaTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
     def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
-        c = choice
+        c, size = choice, item_bytes(shape)
         self.threads = 32 * c["warps_m"] * c["warps_n"]
         self.tile_m = c["warps_m"] * c["frags_m"] * 16
         self.tile_n = c["warps_n"] * c["frags_n"] * 8
         # A multiple of 8 keeps the ranges of a split aligned for 16-byte copies.
         self.per_split = 8 * common.ceil_div(common.ceil_div(depth(shape), c["split"]), 8)
         self.chunks = common.ceil_div(self.per_split, c["chunk"])
-        staged = _staged(self.tile_m, c["chunk"], shape.transpose_a)
-        staged += _staged(self.tile_n, c["chunk"], shape.transpose_b is False)
-        self.shared_bytes = 2 * c["stages"] * staged
+        staged = _staged(self.tile_m, c["chunk"], shape.transpose_a, size)
+        staged += _staged(self.tile_n, c["chunk"], not shape.transpose_b, size)
+        self.shared_bytes = size * c["stages"] * staged
         self.blocks = (
             common.ceil_div(shape.m, self.tile_m),
             common.ceil_div(shape.n, self.tile_n),
@@ -47,9 +56,9 @@ class MmaTiling:
         self.registers = sums + 2 * (4 * c["frags_m"] + 2 * c["frags_n"]) + 32
 
 
-def _staged(tile: int, chunk: int, along_tile: bool) -> int:
-    """Return the elements of one staged operand, whose rows are padded."""
-    return chunk * (tile + 8) if along_tile else tile * (chunk + 8)
+def _staged(tile: int, chunk: int, along_tile: bool, size: int) -> int:
+    """Return the items of one staged operand, whose rows are padded."""
+    return chunk * (tile + 8) if along_tile else tile * (chunk + 16 // size)
 
 
 def candidates(shape: Product) -> dict[str, list[int]]:
@@ -89,14 +98,15 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
         target, blocks, tiling.threads, tiling.registers, tiling.shared_bytes
     )
     busy_warps = occupied.together * tiling.threads // 32
-    steps = tiling.chunks * c["chunk"] / 16
+    size = item_bytes(shape)
+    steps = tiling.chunks * c["chunk"] * size / 32
     # A scheduler starts one product every 7 cycles or so; a matrix load of 512 bytes occupies the
     # multiprocessor for 4.
     products = 7 * c["frags_m"] * c["frags_n"] * max(busy_warps / 4, 1.0)
     loads = 4 * (c["frags_m"] + c["frags_n"] / 2) * busy_warps
     compute = occupied.waves * (steps * max(products, loads) + tiling.chunks * 100)
     elements = tiling.chunks * c["chunk"] * (tiling.tile_m + tiling.tile_n)
-    staging = occupied.waves * occupied.together * elements * 2 / 48
+    staging = occupied.waves * occupied.together * elements * size / 48
     joining = 0.0
     if c["split"] > 1:
         joining = 4000.0 + 8 * c["split"] * shape.batch * shape.m * shape.n / (
@@ -130,7 +140,7 @@ def kernel(
     """
     _check(shape)
     tiling, c, asked = MmaTiling(shape, choice), choice, plain or shape
-    split, integers = c["split"] > 1, shape.dtype == "int8"
+    split, integers, floats = c["split"] > 1, shape.dtype == "int8", shape.dtype == TF32
     grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], c["split"])
     names, out = first_names(asked), result_name(asked)
     main = [*names, "partial" if split else out]
@@ -139,9 +149,9 @@ def kernel(
     if split:
         blocks = common.ceil_div(size, 128 * (1 if asked.n % 2 else 2))
         calls.append(call("gemm_mma_reduce", ["partial", *names[2:], out], blocks, 128))
-    result = "float" if split else "int" if integers else "unsigned short"
-    halves = {} if integers else {"ELEMENT": 1 + HALVES.index(shape.dtype)}
-    texts = [*([] if integers else ["elements.h"]), "epilogue.h", "operands.h", "mma.h"]
+    result = "float" if split or floats else "int" if integers else "unsigned short"
+    halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
+    texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h"]
     return common.cuda_kernel(
         asked,
         [*texts, "gemm_mma.cu"],
@@ -155,16 +165,16 @@ def _defines(
     shape: Product, tiling: MmaTiling, c: Mapping[str, int], asked: Product
 ) -> Mapping[str, int]:
     """Return what the kernel text is parameterised by beside its operands."""
-    k = depth(shape)
-    along_k = (c["chunk"] // 2, tiling.per_split // 2)
+    k, word = depth(shape), 4 // item_bytes(shape)
+    along_k = (c["chunk"] // word, tiling.per_split // word)
     a_along, b_along = () if shape.transpose_a else along_k, along_k if shape.transpose_b else ()
     narrow = 2 if shape.dtype == "int8" else 1
     return common.defines(
         m=shape.m, n=shape.n, k=k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
         k_per_split=tiling.per_split,
-        a_pairs=common.widest(shape.a_run // narrow // 2, *a_along),
-        b_pairs=common.widest(shape.b_run // narrow // 2, *b_along),
-        int8=shape.dtype == "int8", bfloat16=shape.dtype == "bfloat16", **c,
+        a_words=common.widest(shape.a_run // narrow // word, *a_along),
+        b_words=common.widest(shape.b_run // narrow // word, *b_along),
+        int8=shape.dtype == "int8", tf32=shape.dtype == TF32, bfloat16=shape.dtype == "bfloat16", **c,
     )  # fmt: skip
 
 
@@ -175,7 +185,7 @@ def _check(shape: Product) -> None:
                 f"gemm of int8: a must be stored as [m, k] and b as [n, k] (transpose_b=True), "
                 f"with a k that 4 divides, got {shape}"
             )
-    elif shape.a_run % 2 or shape.b_run % 2:
+    elif shape.dtype in HALVES and (shape.a_run % 2 or shape.b_run % 2):
         raise TemplateError(
             f"gemm of {shape.dtype}: rows of both operands must have an even number of elements, "
             f"got {shape}"

@@ -19,6 +19,23 @@ from .epilogue import Epilogue
 OWNER = "gemm"
 # What a kernel gets as 16-bit floats.
 HALVES = ("float16", "bfloat16")
+# Arrays of float32, multiplied on tensor cores after rounding to 11 bits: only where it is asked for.
+TF32 = "tf32"
+
+
+def stored(dtype: str) -> str:
+    """Return the type of arrays of a type of products."""
+    return "float32" if dtype == TF32 else dtype
+
+
+def as_tf32(x: Array) -> Array:
+    """Return floats rounded as TF32 has them, by sums that bounds of errors can follow.
+
+    Dekker, "A floating-point technique for extending the available precision", 1971; float64 keeps
+    more bits.
+    """
+    wide: Array = x * x.dtype.type(2**13 + 1)
+    return wide - (wide - x)
 
 
 class Product(Protocol):
@@ -42,7 +59,7 @@ class Product(Protocol):
 
     @property
     def dtype(self) -> str:
-        """Type of a and b."""
+        """Type of products: that of a and b, or `TF32`."""
 
     @property
     def transpose_a(self) -> bool:
@@ -136,7 +153,7 @@ class Gemm:
     @property
     def result_dtype(self) -> str:
         """Type of the elements of c."""
-        return "int32" if self.dtype == "int8" else self.dtype
+        return "int32" if self.dtype == "int8" else stored(self.dtype)
 
     @property
     def a_run(self) -> int:
@@ -159,11 +176,11 @@ class Gemm:
 
     def arguments(self) -> list[Argument]:
         """Return a, b, those of bias, residual, scale and shift that are there, and c."""
-        a, b, c = self.shapes
+        (a, b, c), kind = self.shapes, stored(self.dtype)
         return [
-            arg("a", a, self.dtype),
-            arg("b", b, self.dtype),
-            *self.rest.arguments(self.n, c, self.dtype),
+            arg("a", a, kind),
+            arg("b", b, kind),
+            *self.rest.arguments(self.n, c, kind),
             arg("c", c, self.result_dtype, role="out"),
         ]
 
@@ -186,10 +203,13 @@ class Gemm:
         """Return numpy in, numpy out; 16-bit floats are summed in float32, int8 in int32."""
 
         def product(a: Array, b: Array, *others: Array) -> Array:
-            wide = {"float32": a.dtype, "int8": np.dtype(np.int32)}.get(self.dtype)
+            kept = {"float32": a.dtype, TF32: a.dtype, "int8": np.dtype(np.int32)}
+            wide = kept.get(self.dtype)
             left, right = (
                 x.astype(wide or np.promote_types(np.float32, _known(x))) for x in (a, b)
             )
+            if self.dtype == TF32:
+                left, right = as_tf32(left), as_tf32(right)
             left = np.swapaxes(left, -1, -2) if self.transpose_a else left
             right = np.swapaxes(right, -1, -2) if self.transpose_b else right
             sums: Array = left @ right

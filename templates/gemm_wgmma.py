@@ -27,7 +27,7 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from . import common
-from .gemm_shape import Gemm
+from .gemm_shape import HALVES, Gemm
 
 # Architecture-specific code: it runs on compute capability 9.0 and nowhere else.
 ARCH = "sm_90a"
@@ -76,7 +76,7 @@ class WgmmaTiling:
 def offered(shape: Gemm, target: Target) -> bool:
     """Return whether a target has these instructions, and the rows of a shape can be copied."""
     hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
-    matrices = shape.is_plain and shape.n % 8 == 0 and shape.k % 8 == 0
+    matrices = shape.is_plain and shape.dtype in HALVES and (shape.n | shape.k) % 8 == 0
     return hopper and not target.emulate and matrices
 
 

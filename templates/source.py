@@ -161,8 +161,10 @@ def gemm_cuda_any(
 
     Args:
         dtype: of all arrays: ``"float32"``; ``"float16"`` and ``"bfloat16"``, which run as in
-            ``gemm_nn.cuda`` (``wgmma`` only where that template would do as well); ``"int8"``,
-            with c int32, ``transpose_b`` and a k that 4 divides, of which nothing follows.
+            ``gemm_nn.cuda`` (``wgmma`` only where that template would do as well); ``"tf32"``, of
+            float32 arrays that tensor cores (sm_80 and later) multiply after rounding to 11 bits;
+            ``"int8"``, with c int32, ``transpose_b`` and a k that 4 divides, of which nothing
+            follows.
         transpose_a, transpose_b: whether a is stored as [k, m], and b as [n, k].
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
         shared: ``"a"`` or ``"b"``: one matrix, without the batch's axis, serves the whole batch.

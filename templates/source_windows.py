@@ -17,7 +17,7 @@ from . import (
     winograd_cuda,
 )
 from .epilogue import Epilogue
-from .gemm_shape import HALVES
+from .gemm_shape import HALVES, TF32
 from .source import tunable
 from .window_shape import Depthwise, Pool, Window, four, two
 
@@ -119,15 +119,18 @@ def conv2d_nhwc_cuda(
 
     The function takes data, weight, those of bias, residual, scale and shift that are asked for
     (`Epilogue`), and out, all of one type: ``"float32"``, or ``"float16"`` or ``"bfloat16"`` with
-    even numbers of channels, which run on tensor cores (sm_80 and later) with sums in float32.
+    even numbers of channels, which run on tensor cores (sm_80 and later) with sums in float32. With
+    ``"tf32"`` arrays are float32, and tensor cores multiply them after rounding to 11 bits.
 
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
     """
     owner = conv2d_nhwc.OWNER
-    if dtype not in ("float32", *HALVES):
-        raise TemplateError(f"{owner}: dtype must be float32, float16 or bfloat16, got {dtype!r}")
+    if dtype not in ("float32", *HALVES, TF32):
+        raise TemplateError(
+            f"{owner}: dtype must be float32, float16, bfloat16 or tf32, got {dtype!r}"
+        )
     window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
     rest = Epilogue(bias, residual, affine, activation)
     shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, rest)

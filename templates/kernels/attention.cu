@@ -12,6 +12,7 @@ constexpr int SLOT = 2 * TILE_K * PITCH;
 constexpr int PART = D + 2;  // sums of a row, its largest score, and the sum of its exponentials
 
 typedef unsigned short half_bits;
+#define SMALLEST __int_as_float(0xff800000)
 
 __device__ __forceinline__ int smaller(int a, int b) { return a < b ? a : b; }
 
@@ -60,17 +61,32 @@ __device__ __forceinline__ void compute_scores(
     }
 }
 
-// Scores, in units of log2, of keys that exist and are seen; others become the smallest there is.
+// The last key that a row sees.
+__device__ __forceinline__ int last_seen(int row) { return CAUSAL ? row / GROUP + KEYS - QUERIES : KEYS - 1; }
+
+// Makes scores of keys that do not exist, or are not seen, the smallest there is.
 __device__ __forceinline__ void mask_scores(
     float (&score)[TILE_K / 8][4], int key0, int row, int lane) {
 #pragma unroll
-  for (int j = 0; j < TILE_K / 8; ++j)
+  for (int half = 0; half < 2; ++half) {
+    const int last = last_seen(row + half * 8), most = last < KEYS ? last : KEYS - 1;
 #pragma unroll
-    for (int r = 0; r < 4; ++r) {
-      const int key = key0 + j * 8 + lane % 4 * 2 + r % 2;
-      const bool seen = !CAUSAL || key <= (row + r / 2 * 8) / GROUP + KEYS - QUERIES;
-      score[j][r] = key < KEYS && seen ? score[j][r] * SCALE_LOG2 : __int_as_float(0xff800000);
-    }
+    for (int j = 0; j < TILE_K / 8; ++j)
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        if (key0 + j * 8 + lane % 4 * 2 + r > most) score[j][half * 2 + r] = SMALLEST;
+  }
+}
+
+// Two to the power of x; what is less than floats in full precision is 0.
+__device__ __forceinline__ float power_of_two(float x) {
+#ifdef AUTOTUNE_EMULATE
+  return exp2f(x);
+#else
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#endif
 }
 
 // Turns scores into exponentials, and rescales what was summed up before.
@@ -84,15 +100,15 @@ __device__ __forceinline__ void rescale(
       largest = fmaxf(largest, fmaxf(score[j][half * 2], score[j][half * 2 + 1]));
     largest = largest_of_four(largest);
     // A row that has seen no key yet has nothing to rescale.
-    const float base = largest == __int_as_float(0xff800000) ? 0.0f : largest;
-    const float factor = exp2f(most[half] - base);
+    const float base = largest == SMALLEST ? 0.0f : largest * SCALE_LOG2;
+    const float factor = power_of_two(fmaf(most[half], SCALE_LOG2, -base));
     most[half] = largest;
     float sum = 0.0f;
 #pragma unroll
     for (int j = 0; j < TILE_K / 8; ++j)
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float power = exp2f(score[j][half * 2 + r] - base);
+        const float power = power_of_two(fmaf(score[j][half * 2 + r], SCALE_LOG2, -base));
         score[j][half * 2 + r] = power;
         sum += power;
       }
@@ -138,7 +154,7 @@ __device__ __forceinline__ void write_rows(
     for (int d = 0; d < D / 8; ++d)
       store_vector<2>(part + d * 8 + lane % 4 * 2, out[d] + half * 2);
     if (lane % 4 == 0) {
-      part[D] = most[half];
+      part[D] = most[half] * SCALE_LOG2;
       part[D + 1] = sum;
     }
 #else
@@ -186,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
   unsigned query[D / 16][4];
   float out[D / 8][4], most[2], total[2];
 #pragma unroll
-  for (int half = 0; half < 2; ++half) most[half] = __int_as_float(0xff800000), total[half] = 0.0f;
+  for (int half = 0; half < 2; ++half) most[half] = SMALLEST, total[half] = 0.0f;
 #pragma unroll
   for (int d = 0; d < D / 8; ++d)
 #pragma unroll
@@ -203,12 +219,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
       for (int d = 0; d < D / 16; ++d)
         load_left<false>(query[d], queries + warp * 16 * PITCH + d * 16, PITCH, lane);
     }
-    float score[TILE_K / 8][4];
-    const half_bits* const keys = ring + slot * SLOT;
-    compute_scores(score, query, keys, lane);
-    mask_scores(score, chunk * TILE_K, row0 + warp * 16 + lane / 4, lane);
-    rescale(score, out, most, total);
-    add_values(out, score, keys + TILE_K * PITCH, lane);
+    const int key0 = chunk * TILE_K, first = row0 + warp * 16;
+    if (!CAUSAL || key0 <= last_seen(first + 15)) {
+      float score[TILE_K / 8][4];
+      const half_bits* const keys = ring + slot * SLOT;
+      compute_scores(score, query, keys, lane);
+      const bool beyond = KEYS % TILE_K > 0 && key0 + TILE_K > KEYS;
+      if (beyond || (CAUSAL && key0 + TILE_K - 1 > last_seen(first)))
+        mask_scores(score, key0, first + lane / 4, lane);
+      rescale(score, out, most, total);
+      add_values(out, score, keys + TILE_K * PITCH, lane);
+    }
     free_slot = slot;
     slot = slot + 1 == STAGES ? 0 : slot + 1;
   }
@@ -226,10 +247,10 @@ extern "C" __global__ void __launch_bounds__(128) attention_join(
   if (row >= static_cast<size_t>(MATRICES) * ROWS) return;
   constexpr size_t APART = static_cast<size_t>(MATRICES) * ROWS * PART;
   const float* const part = parts + row * PART;
-  float largest = __int_as_float(0xff800000), total = 0.0f, low = 0.0f, high = 0.0f;
+  float largest = SMALLEST, total = 0.0f, low = 0.0f, high = 0.0f;
 #pragma unroll
   for (int s = 0; s < SPLIT; ++s) largest = fmaxf(largest, part[s * APART + D]);
-  const float base = largest == __int_as_float(0xff800000) ? 0.0f : largest;
+  const float base = largest == SMALLEST ? 0.0f : largest;
 #pragma unroll
   for (int s = 0; s < SPLIT; ++s) {
     const float factor = exp2f(part[s * APART + D] - base);

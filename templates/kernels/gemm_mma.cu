@@ -1,6 +1,7 @@
 // C[M, N] = A[M, K] B[K, N], 16-bit floats on tensor cores with sums in float32; operands.h says how A and B
-// are stored. With INT8 two integers of 8 bits stand in each 16-bit place, K counts those, and C and the
-// sums are of 32 bits. Of the rows and columns of C those before C_M and C_N exist.
+// are stored. With TF32 they are floats, as C is. With INT8 two integers of 8 bits stand in each 16-bit place,
+// K counts those, and C and the sums are of 32 bits. Of the rows and columns of C those before C_M and C_N
+// exist.
 //
 // A block owns a tile of WARPS_M * FRAGS_M * 16 by WARPS_N * FRAGS_N * 8 of C and one of SPLIT ranges
 // of K; a warp owns FRAGS_M x FRAGS_N products of 16 x 8. Chunks of K pass through a ring of STAGES
@@ -8,7 +9,8 @@
 constexpr int WARP_M = FRAGS_M * 16, WARP_N = FRAGS_N * 8;
 constexpr int TILE_M = WARPS_M * WARP_M, TILE_N = WARPS_N * WARP_N;
 constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
-constexpr int A_PITCH = (TRANSPOSE_A ? TILE_M : CHUNK) + 8, B_PITCH = (TRANSPOSE_B ? CHUNK : TILE_N) + 8;
+constexpr int A_PITCH = TRANSPOSE_A ? TILE_M + 8 : CHUNK + VECTOR;
+constexpr int B_PITCH = TRANSPOSE_B ? CHUNK + VECTOR : TILE_N + 8;
 constexpr int A_SIZE = (TRANSPOSE_A ? CHUNK : TILE_M) * A_PITCH;
 constexpr int B_SIZE = (TRANSPOSE_B ? TILE_N : CHUNK) * B_PITCH;
 constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
@@ -23,64 +25,68 @@ typedef int Sum;
 #else
 typedef float Sum;
 #endif
+#if TF32
+typedef float Finished;
+#else
+typedef half_bits Finished;
+#endif
 
-// Copies PAIRS * 2 elements.
-template <int PAIRS>
-__device__ __forceinline__ void copy_pairs(half_bits* dst, const half_bits* src, bool valid) {
-  copy_async<PAIRS>(reinterpret_cast<float*>(dst), reinterpret_cast<const float*>(src), valid);
+template <int WORDS>
+__device__ __forceinline__ void copy_words(Item* dst, const Item* src, bool valid) {
+  copy_async<WORDS>(reinterpret_cast<float*>(dst), reinterpret_cast<const float*>(src), valid);
 }
 
 __device__ __forceinline__ void stage_a(
-    half_bits* dst, const half_bits* __restrict__ a, int m0, int k0, int k_end, int tid) {
+    Item* dst, const Item* __restrict__ a, int m0, int k0, int k_end, int tid) {
 #if TRANSPOSE_A
-  const half_bits* const from = a + static_cast<size_t>(k0) * M + m0;
-  each_vector<CHUNK, TILE_M / 2 / A_PAIRS>(tid, [&](int k, int vector) {
-    const int row = vector * A_PAIRS * 2;
+  const Item* const from = a + static_cast<size_t>(k0) * M + m0;
+  each_vector<CHUNK, TILE_M / WORD / A_WORDS>(tid, [&](int k, int vector) {
+    const int row = vector * A_WORDS * WORD;
     const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
-    copy_pairs<A_PAIRS>(dst + k * A_PITCH + row, from + static_cast<long long>(k) * M + row, valid);
+    copy_words<A_WORDS>(dst + k * A_PITCH + row, from + static_cast<long long>(k) * M + row, valid);
   });
 #else
 #if !CONV
-  const half_bits* const from = a + static_cast<size_t>(m0) * K + k0;
+  const Item* const from = a + static_cast<size_t>(m0) * K + k0;
 #endif
-  each_vector<TILE_M, CHUNK / 2 / A_PAIRS>(tid, [&](int row, int vector) {
-    const int k = vector * A_PAIRS * 2;
+  each_vector<TILE_M, CHUNK / WORD / A_WORDS>(tid, [&](int row, int vector) {
+    const int k = vector * A_WORDS * WORD;
     bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
 #if CONV
     const long long place = window_element(m0 + row, k0 + k, valid);
-    copy_pairs<A_PAIRS>(dst + row * A_PITCH + k, a + place, valid);
+    copy_words<A_WORDS>(dst + row * A_PITCH + k, a + place, valid);
 #else
-    copy_pairs<A_PAIRS>(dst + row * A_PITCH + k, from + static_cast<long long>(row) * K + k, valid);
+    copy_words<A_WORDS>(dst + row * A_PITCH + k, from + static_cast<long long>(row) * K + k, valid);
 #endif
   });
 #endif
 }
 
 __device__ __forceinline__ void stage_b(
-    half_bits* dst, const half_bits* __restrict__ b, int n0, int k0, int k_end, int tid) {
+    Item* dst, const Item* __restrict__ b, int n0, int k0, int k_end, int tid) {
 #if TRANSPOSE_B
-  const half_bits* const from = b + static_cast<size_t>(n0) * K + k0;
-  each_vector<TILE_N, CHUNK / 2 / B_PAIRS>(tid, [&](int column, int vector) {
-    const int k = vector * B_PAIRS * 2;
+  const Item* const from = b + static_cast<size_t>(n0) * K + k0;
+  each_vector<TILE_N, CHUNK / WORD / B_WORDS>(tid, [&](int column, int vector) {
+    const int k = vector * B_WORDS * WORD;
     const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
-    copy_pairs<B_PAIRS>(
+    copy_words<B_WORDS>(
         dst + column * B_PITCH + k, from + static_cast<long long>(column) * K + k, valid);
   });
 #else
-  const half_bits* const from = b + static_cast<size_t>(k0) * N + n0;
-  each_vector<CHUNK, TILE_N / 2 / B_PAIRS>(tid, [&](int k, int vector) {
-    const int column = vector * B_PAIRS * 2;
+  const Item* const from = b + static_cast<size_t>(k0) * N + n0;
+  each_vector<CHUNK, TILE_N / WORD / B_WORDS>(tid, [&](int k, int vector) {
+    const int column = vector * B_WORDS * WORD;
     const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
-    copy_pairs<B_PAIRS>(
+    copy_words<B_WORDS>(
         dst + k * B_PITCH + column, from + static_cast<long long>(k) * N + column, valid);
   });
 #endif
 }
 
 __device__ __forceinline__ void accumulate(
-    Sum (&sum)[FRAGS_M][FRAGS_N][4], const half_bits* a, const half_bits* b, int lane) {
+    Sum (&sum)[FRAGS_M][FRAGS_N][4], const Item* a, const Item* b, int lane) {
 #pragma unroll
-  for (int k = 0; k < CHUNK; k += 16) {
+  for (int k = 0; k < CHUNK; k += DEPTH) {
     unsigned left[FRAGS_M][4], right[FRAGS_N / 2][4];
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
@@ -100,11 +106,11 @@ __device__ __forceinline__ void accumulate(
 
 // Writes two neighbours of a row of C, of which those before C_N exist.
 __device__ __forceinline__ void write_pair(RESULT* out, size_t at, int n, Sum low, Sum high) {
-#if SPLIT > 1 && C_N % 2 == 0
+#if (SPLIT > 1 || TF32) && C_N % 2 == 0
   *reinterpret_cast<float2*>(out + at) = make_float2(low, high);
 #elif INT8 && C_N % 2 == 0
   *reinterpret_cast<int2*>(out + at) = make_int2(low, high);
-#elif INT8 || SPLIT > 1
+#elif INT8 || TF32 || SPLIT > 1
   out[at] = low;
   if (n + 1 < C_N) out[at + 1] = high;
 #elif C_N % 2 == 0
@@ -133,11 +139,11 @@ __device__ __forceinline__ void finish_pair(float& low, float& high, const Rest&
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
-    const half_bits* __restrict__ a, const half_bits* __restrict__ b,
+    const Item* __restrict__ a, const Item* __restrict__ b,
     REST_PARAMETERS RESULT* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
-  half_bits* const as = reinterpret_cast<half_bits*>(shared_memory);
-  half_bits* const bs = as + STAGES * A_SIZE;
+  Item* const as = reinterpret_cast<Item*>(shared_memory);
+  Item* const bs = as + STAGES * A_SIZE;
 
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const int warp_m = warp / WARPS_N * WARP_M, warp_n = warp % WARPS_N * WARP_N;
@@ -174,8 +180,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
 #pragma unroll
       for (int r = 0; r < 4; ++r) sum[i][j][r] = 0;
 
-  const half_bits* const left = as + (TRANSPOSE_A ? warp_m : warp_m * A_PITCH);
-  const half_bits* const right = bs + (TRANSPOSE_B ? warp_n * B_PITCH : warp_n);
+  const Item* const left = as + (TRANSPOSE_A ? warp_m : warp_m * A_PITCH);
+  const Item* const right = bs + (TRANSPOSE_B ? warp_n * B_PITCH : warp_n);
 #pragma unroll
   for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk, chunk);
   int slot = 0, free_slot = STAGES - 1;
@@ -219,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
 
 #if SPLIT > 1
 extern "C" __global__ void __launch_bounds__(128) gemm_mma_reduce(
-    const float* __restrict__ partial, REST_PARAMETERS half_bits* __restrict__ out) {
+    const float* __restrict__ partial, REST_PARAMETERS Finished* __restrict__ out) {
   constexpr size_t SIZE = static_cast<size_t>(BATCH) * C_M * C_N;
   constexpr int COUNT = C_N % 2 ? 1 : 2;
   const size_t i = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * COUNT;
@@ -230,10 +236,14 @@ extern "C" __global__ void __launch_bounds__(128) gemm_mma_reduce(
   const Rest rest = {bias, residual, scale, shift};
   finish<1>(sums, rest, static_cast<int>(i % C_N), i);
 #endif
+#if TF32
+  store_vector<COUNT>(out + i, sums);
+#else
   const unsigned pair = pack_pair(sums[0], sums[COUNT - 1]);
   if (COUNT == 2)
     *reinterpret_cast<unsigned*>(out + i) = pair;
   else
     out[i] = static_cast<half_bits>(pair);
+#endif
 }
 #endif

@@ -1,10 +1,24 @@
-// Tensor core products of 16-bit floats, m16n8k16, with sums in float32. A fragment is what one
-// thread of a warp holds; two elements stand in one 32-bit word. In the emulator the warp's threads
-// pass their elements around by shuffles instead.
+// Tensor core products with sums in float32: of 16-bit floats, m16n8k16, or with TF32 of floats that are
+// rounded to 11 bits on the way, m16n8k8; with INT8 of integers, two in a 16-bit place, m16n8k32. A fragment is
+// what one thread of a warp holds, in 32-bit words. In the emulator the warp's threads pass their words around
+// by shuffles instead.
 #ifdef AUTOTUNE_EMULATE
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#endif
+#ifndef TF32
+#define TF32 0
+#endif
 
+// What stands in memory, and how many along K one product takes.
+#if TF32
+typedef float Item;
+#else
+typedef unsigned short Item;
+#endif
+constexpr int VECTOR = 16 / sizeof(Item), WORD = 4 / sizeof(Item), DEPTH = 2 * VECTOR;
+
+#ifdef AUTOTUNE_EMULATE
 static inline float float_of(unsigned short bits) {
   if (BFLOAT16) {
     const unsigned wide = static_cast<unsigned>(bits) << 16;
@@ -24,6 +38,15 @@ static inline unsigned short bits_of(float value) {
   }
   return bits;
 }
+
+// The sum of the products of what two words hold.
+static inline float product_of(unsigned a, unsigned b) {
+#if TF32
+  return __uint_as_float(a) * __uint_as_float(b);
+#else
+  return float_of(a & 0xffff) * float_of(b & 0xffff) + float_of(a >> 16) * float_of(b >> 16);
+#endif
+}
 #endif
 
 __device__ __forceinline__ unsigned pack_pair(float low, float high) {
@@ -40,63 +63,93 @@ __device__ __forceinline__ unsigned pack_pair(float low, float high) {
 #endif
 }
 
-// The row of a 16 x 16 tile that this thread tells a matrix load of four 8 x 8 blocks: blocks in the order
-// down the rows first, or with ACROSS along the columns first.
-template <bool ACROSS>
-__device__ __forceinline__ const unsigned short* row_to_load(
-    const unsigned short* tile, int pitch, int lane) {
-  return ACROSS ? tile + (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * 8
-                : tile + lane % 16 * pitch + lane / 16 * 8;
+#if TF32
+// The nearest number of 11 bits, of two the larger.
+__device__ __forceinline__ unsigned rounded(unsigned bits) {
+#ifdef AUTOTUNE_EMULATE
+  return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & ~0x1fffu;
+#else
+  unsigned shorter;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(shorter) : "f"(__uint_as_float(bits)));
+  return shorter;
+#endif
+}
+#endif
+
+// Loads a word of an operand: of the row of M or column of N `across`, the elements along K from `k` on.
+template <bool ALONG_K>
+__device__ __forceinline__ unsigned load_word(const Item* tile, int pitch, int across, int k) {
+  const Item* at = ALONG_K ? tile + across * pitch + k : tile + k * pitch + across;
+#if TF32
+  return rounded(__float_as_uint(*at));
+#else
+  return at[0] | static_cast<unsigned>(at[ALONG_K ? 1 : pitch]) << 16;
+#endif
 }
 
-// Loads the 16 x 16 elements at `tile` as the left operand of one product: rows of M, or with ALONG_M rows
+// The row of a tile of 16 rows, or 16 columns, that this thread tells a matrix load of four blocks of 8 rows of
+// 16 bytes: blocks in the order down the rows first, or with ACROSS along the columns first.
+template <bool ACROSS>
+__device__ __forceinline__ const Item* row_to_load(const Item* tile, int pitch, int lane) {
+  return ACROSS ? tile + (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * VECTOR
+                : tile + lane % 16 * pitch + lane / 16 * VECTOR;
+}
+
+// Loads four blocks by the addresses of their rows; with TURNED each of 8 x 8 is transposed.
+template <bool TURNED>
+__device__ __forceinline__ void load_blocks(unsigned (&to)[4], const Item* row) {
+#ifndef AUTOTUNE_EMULATE
+  const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  if (TURNED)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from));
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from));
+#endif
+#if TF32
+#pragma unroll
+  for (int r = 0; r < 4; ++r) to[r] = rounded(to[r]);
+#endif
+}
+
+// Matrix loads turn blocks of 16-bit elements only.
+#ifdef AUTOTUNE_EMULATE
+constexpr bool TURNS = false, LOADS_BLOCKS = false;
+#else
+constexpr bool TURNS = !TF32, LOADS_BLOCKS = true;
+#endif
+
+// Loads the 16 x DEPTH elements at `tile` as the left operand of one product: rows of M, or with ALONG_M rows
 // of K, `pitch` apart.
 template <bool ALONG_M>
 __device__ __forceinline__ void load_left(
-    unsigned (&to)[4], const unsigned short* tile, int pitch, int lane) {
-#ifdef AUTOTUNE_EMULATE
-  for (int r = 0; r < 4; ++r) {
-    const int m = lane / 4 + r % 2 * 8, k = lane % 4 * 2 + r / 2 * 8;
-    const unsigned short* at = ALONG_M ? tile + k * pitch + m : tile + m * pitch + k;
-    to[r] = at[0] | static_cast<unsigned>(at[ALONG_M ? pitch : 1]) << 16;
+    unsigned (&to)[4], const Item* tile, int pitch, int lane) {
+  if (ALONG_M ? TURNS : LOADS_BLOCKS) {
+    load_blocks<ALONG_M>(to, row_to_load<ALONG_M>(tile, pitch, lane));
+  } else {
+#pragma unroll
+    for (int r = 0; r < 4; ++r)
+      to[r] = load_word<!ALONG_M>(
+          tile, pitch, lane / 4 + r % 2 * 8, lane % 4 * WORD + r / 2 * VECTOR);
   }
-#else
-  const unsigned short* row = row_to_load<ALONG_M>(tile, pitch, lane);
-  const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  if (ALONG_M)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-#endif
 }
 
-// Loads the 16 x 16 elements at `tile` as the right operands of two products side by side: rows of K, or
+// Loads the DEPTH x 16 elements at `tile` as the right operands of two products side by side: rows of K, or
 // with ALONG_K rows of N, `pitch` apart. Words 0 and 1 are for the first 8 columns, 2 and 3 for the others.
 template <bool ALONG_K>
 __device__ __forceinline__ void load_right(
-    unsigned (&to)[4], const unsigned short* tile, int pitch, int lane) {
-#ifdef AUTOTUNE_EMULATE
-  for (int r = 0; r < 4; ++r) {
-    const int n = lane / 4 + r / 2 * 8, k = lane % 4 * 2 + r % 2 * 8;
-    const unsigned short* at = ALONG_K ? tile + n * pitch + k : tile + k * pitch + n;
-    to[r] = at[0] | static_cast<unsigned>(at[ALONG_K ? 1 : pitch]) << 16;
+    unsigned (&to)[4], const Item* tile, int pitch, int lane) {
+  if (ALONG_K ? LOADS_BLOCKS : TURNS) {
+    load_blocks<!ALONG_K>(to, row_to_load<ALONG_K>(tile, pitch, lane));
+  } else {
+#pragma unroll
+    for (int r = 0; r < 4; ++r)
+      to[r] = load_word<ALONG_K>(
+          tile, pitch, lane / 4 + r / 2 * 8, lane % 4 * WORD + r % 2 * VECTOR);
   }
-#else
-  const unsigned short* row = row_to_load<ALONG_K>(tile, pitch, lane);
-  const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  if (ALONG_K)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-#endif
 }
 
 // sum += left * right for one 16 x 8 tile; a thread holds the sums of rows lane / 4 and that + 8,
@@ -105,19 +158,20 @@ __device__ __forceinline__ void multiply_add(
     float (&sum)[4], const unsigned (&left)[4], unsigned right0, unsigned right1, int lane) {
 #ifdef AUTOTUNE_EMULATE
   const unsigned right[2] = {right0, right1};
-  for (int pair = 0; pair < 8; ++pair) {
+  for (int word = 0; word < 8; ++word) {
     for (int i = 0; i < 2; ++i) {
-      const unsigned a = __shfl_sync(0xffffffffu, left[pair / 4 * 2 + i], lane / 4 * 4 + pair % 4);
+      const unsigned a = __shfl_sync(0xffffffffu, left[word / 4 * 2 + i], lane / 4 * 4 + word % 4);
       for (int j = 0; j < 2; ++j) {
         const int column = lane % 4 * 2 + j;
-        const unsigned b = __shfl_sync(0xffffffffu, right[pair / 4], column * 4 + pair % 4);
-        sum[i * 2 + j] += float_of(a & 0xffff) * float_of(b & 0xffff);
-        sum[i * 2 + j] += float_of(a >> 16) * float_of(b >> 16);
+        const unsigned b = __shfl_sync(0xffffffffu, right[word / 4], column * 4 + word % 4);
+        sum[i * 2 + j] += product_of(a, b);
       }
     }
   }
 #else
-#if BFLOAT16
+#if TF32
+#define MMA "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+#elif BFLOAT16
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
 #else
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
