@@ -177,9 +177,14 @@ def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> flo
         target, tiling.blocks * c["split"], tiling.threads, tiling.registers, tiling.shared_bytes
     )
     busy = max(occupied.together * c["warps"] / 4, 1.0)
+    # A scheduler starts a product every 7 cycles or so, an exponential every 8, with six more
+    # operations each; every chunk rescales the sums. A matrix load serves two products, and
+    # occupies the multiprocessor for 4.
     products = 7 * 2 * c["keys"] * shape.size / 128
-    powers = 16 * c["keys"] / 32 * 12
-    compute = tiling.per_split * ((products + powers) * busy + 150)
+    powers = 16 * c["keys"] / 32 * 14 + shape.size / 2 + 80
+    scheduled = common.overlapped_cycles(products, powers, 0.8 if busy >= 2 else 0.2) * busy
+    loads = 2 * c["keys"] * shape.size * 2 / 128 * occupied.together * c["warps"]
+    compute = tiling.per_split * (max(scheduled, loads) + 150)
     staging = tiling.per_split * occupied.together * 4 * c["keys"] * shape.size / 42
     waiting = 700 / (c["stages"] - 1) / occupied.together * tiling.per_split
     joining = 0.0

@@ -1,8 +1,8 @@
 """Products on tensor cores by ``mma.sync``: 16-bit floats with sums in float32, int8 in int32.
 
-Floats are multiplied as TF32 where that is asked for (type ``"tf32"``): they are rounded to 11 bits
-on their way from shared memory, and one takes the place of two 16-bit floats. Matrix loads cannot
-turn them, so what is not stored along K is read word by word.
+Floats are multiplied as TF32 where that is asked for (type ``"tf32"``): they are rounded to 11
+bits on their way from shared memory, and one takes the place of two 16-bit floats. Matrix loads
+cannot turn them, so what is not stored along K is read word by word.
 
 Two integers of 8 bits go where one float of 16 bits would: the instruction for them has twice the
 depth, and is fed by the same matrix loads. They must be neighbours along K, so b is stored as
@@ -174,7 +174,8 @@ def _defines(
         k_per_split=tiling.per_split,
         a_words=common.widest(shape.a_run // narrow // word, *a_along),
         b_words=common.widest(shape.b_run // narrow // word, *b_along),
-        int8=shape.dtype == "int8", tf32=shape.dtype == TF32, bfloat16=shape.dtype == "bfloat16", **c,
+        int8=shape.dtype == "int8", tf32=shape.dtype == TF32,
+        bfloat16=shape.dtype == "bfloat16", **c,
     )  # fmt: skip
 
 

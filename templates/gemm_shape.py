@@ -19,7 +19,7 @@ from .epilogue import Epilogue
 OWNER = "gemm"
 # What a kernel gets as 16-bit floats.
 HALVES = ("float16", "bfloat16")
-# Arrays of float32, multiplied on tensor cores after rounding to 11 bits: only where it is asked for.
+# Arrays of float32, multiplied on tensor cores after rounding to 11 bits: only where asked for.
 TF32 = "tf32"
 
 
@@ -34,8 +34,9 @@ def as_tf32(x: Array) -> Array:
     Dekker, "A floating-point technique for extending the available precision", 1971; float64 keeps
     more bits.
     """
-    wide: Array = x * x.dtype.type(2**13 + 1)
-    return wide - (wide - x)
+    wide = x * x.dtype.type(2**13 + 1)
+    shorter: Array = wide - (wide - x)
+    return shorter
 
 
 class Product(Protocol):
@@ -203,7 +204,8 @@ class Gemm:
         """Return numpy in, numpy out; 16-bit floats are summed in float32, int8 in int32."""
 
         def product(a: Array, b: Array, *others: Array) -> Array:
-            kept = {"float32": a.dtype, TF32: a.dtype, "int8": np.dtype(np.int32)}
+            # Sums of int8 are exact in float64, for which there are fast products.
+            kept = {"float32": a.dtype, TF32: a.dtype, "int8": np.dtype(np.float64)}
             wide = kept.get(self.dtype)
             left, right = (
                 x.astype(wide or np.promote_types(np.float32, _known(x))) for x in (a, b)
@@ -214,8 +216,9 @@ class Gemm:
             right = np.swapaxes(right, -1, -2) if self.transpose_b else right
             sums: Array = left @ right
             rest = tuple(x.astype(sums.dtype) for x in others)
-            out = self.rest.apply(sums, rest, sums.ndim - 1)
-            return out if self.dtype == "int8" else out.astype(a.dtype)
+            if self.dtype == "int8":
+                return sums.astype(np.int64).astype(np.int32)
+            return self.rest.apply(sums, rest, sums.ndim - 1).astype(a.dtype)
 
         return product
 

@@ -119,8 +119,8 @@ def conv2d_nhwc_cuda(
 
     The function takes data, weight, those of bias, residual, scale and shift that are asked for
     (`Epilogue`), and out, all of one type: ``"float32"``, or ``"float16"`` or ``"bfloat16"`` with
-    even numbers of channels, which run on tensor cores (sm_80 and later) with sums in float32. With
-    ``"tf32"`` arrays are float32, and tensor cores multiply them after rounding to 11 bits.
+    even numbers of channels, which run on tensor cores (sm_80 and later) with sums in float32.
+    With ``"tf32"`` arrays are float32, and tensor cores multiply them after rounding to 11 bits.
 
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).

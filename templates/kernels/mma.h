@@ -16,7 +16,7 @@ typedef float Item;
 #else
 typedef unsigned short Item;
 #endif
-constexpr int VECTOR = 16 / sizeof(Item), WORD = 4 / sizeof(Item), DEPTH = 2 * VECTOR;
+enum : int { VECTOR = 16 / sizeof(Item), WORD = 4 / sizeof(Item), DEPTH = 2 * VECTOR };
 
 #ifdef AUTOTUNE_EMULATE
 static inline float float_of(unsigned short bits) {
@@ -117,9 +117,9 @@ __device__ __forceinline__ void load_blocks(unsigned (&to)[4], const Item* row) 
 
 // Matrix loads turn blocks of 16-bit elements only.
 #ifdef AUTOTUNE_EMULATE
-constexpr bool TURNS = false, LOADS_BLOCKS = false;
+enum : bool { TURNS = false, LOADS_BLOCKS = false };
 #else
-constexpr bool TURNS = !TF32, LOADS_BLOCKS = true;
+enum : bool { TURNS = !TF32, LOADS_BLOCKS = true };
 #endif
 
 // Loads the 16 x DEPTH elements at `tile` as the left operand of one product: rows of M, or with ALONG_M rows

@@ -12,6 +12,7 @@ from autotune.task import create
 CASES = {
     "matvec.cuda": (1000, 512, 1, "float32", True),
     "gemm.cuda half": (48, 64, 96, "float16", 2, True, True, True, "gelu", True),
+    "gemm.cuda tf32": (48, 64, 96, "tf32", 2, True, False, True, "gelu", True),
     "gemm.cuda int8": (48, 64, 128, "int8", 1, False, True),
     "conv2d_nhwc.cuda": (1, 7, 7, 32, 16, 3, 3, 1, 1, True, "relu", True, False, 1, "bfloat16"),
     "attention.cuda": (1, 4, 32, 64, 64, 2, True),

@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 from autotune.templates import gemm_mma
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates.gemm_shape import Gemm, as_tf32
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.emulator import run_emulated
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
+from autotune.measure.check.tracked import Tracked
 from autotune.target import Target
 from autotune.task import create
 from tests.templates.emulated import arrays_of, check_emulated
@@ -48,6 +49,40 @@ def test_products_on_tensor_cores_match_their_reference_in_the_emulator(name):
     check_emulated("gemm.cuda", HALVES[name], fits=small(name == "odd-long"), rtol=2e-2)
 
 
+# n and k are odd where nothing else is said: floats need no padded copies.
+FLOATS_AS_TF32 = {
+    "along-k": (10, 21, 257, "tf32", 1, False, True),
+    "along-m-and-n": (19, 37, 41, "tf32", 2, True, False, True, "gelu", True, True, 2.0, "a"),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS_AS_TF32)
+def test_floats_multiplied_as_tf32_match_their_reference_in_the_emulator(name):
+    check_emulated("gemm.cuda", FLOATS_AS_TF32[name], fits=small(name == "along-k"), rtol=2e-2)
+
+
+def test_floats_are_rounded_to_eleven_bits_and_bounds_of_errors_know_it():
+    x = np.random.default_rng(0).normal(size=1000).astype("float32")
+    bits = x.view(np.uint32)
+    nearest = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+    assert (as_tf32(x) == nearest).mean() > 0.99  # of two that are equally near it may be either
+    assert (abs(as_tf32(x) - x) <= 2.0**-11 * abs(x)).all()
+    bounds = as_tf32(Tracked(x, 0.0, "float32")).error
+    assert (bounds >= 2.0**-11 * abs(x)).all()
+    assert (bounds <= 2.0**-9 * abs(x)).all()
+
+
+def test_tf32_is_only_used_where_it_is_asked_for():
+    plain, short = (
+        create("gemm.cuda", (64, 64, 64, dtype), "cuda -arch=sm_90")
+        for dtype in ("float32", "tf32")
+    )
+    assert plain.instantiate(plain.default()).calls[0].entry == "gemm_nn"
+    kernel = short.instantiate(short.default())
+    assert kernel.calls[0].entry == "gemm_mma"
+    assert {a.dtype for a in kernel.args} == {"float32"}
+
+
 def test_products_of_8_bit_integers_are_exact():
     task = create("gemm.cuda", (17, 21, 68, "int8", 2, False, True), "cuda -emulate")
     source = task.instantiate(task.default())
@@ -66,7 +101,7 @@ extent = st.integers(1, 70)
 
 @settings(max_examples=10, deadline=None)
 @given(
-    extent, extent, st.integers(1, 300), st.sampled_from(["float32", "float16", "int8"]),
+    extent, extent, st.integers(1, 300), st.sampled_from(["float32", "tf32", "float16", "int8"]),
     st.sampled_from([1, 3, 70000]), st.booleans(), st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_every_product_has_configurations_and_its_default_is_one(m, n, k, dtype, batch, ta, tb, b):
