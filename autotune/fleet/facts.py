@@ -144,15 +144,14 @@ def devices_here(wanted: Sequence[str] | None) -> tuple[DeviceFacts, ...]:
 def _device(key: str) -> DeviceFacts:
     if key in ("cpu", CPU):
         return DeviceFacts(CPU, host_cpu(), describe(Device("cpu")))
-    kind, _, number = key.partition(":")
-    index = int(number) if number.isdecimal() else -1
-    found = cuda_device(index) if kind == "cuda" and index >= 0 else None
+    gpus = {f"cuda:{index}": index for index in range(cuda_device_count())}
+    found = cuda_device(gpus[key]) if key in gpus else None
     if found is None:
         raise FleetError(
-            f"device {key!r}: expected cpu, or one of the {cuda_device_count()} CUDA devices "
-            "that are visible here, such as cuda:0"
+            f"device {key!r}: expected cpu, or one of the {len(gpus)} CUDA devices that are "
+            "visible here, such as cuda:0"
         )
-    descriptor = describe(Device("cuda", index))
+    descriptor = describe(Device("cuda", gpus[key]))
     return DeviceFacts(key, found.arch, descriptor, found.uuid, cuda_driver_release())
 
 

@@ -210,7 +210,7 @@ def _rows(facts: Any, places: Mapping[str, Any], aside: Mapping[str, str]) -> It
             **common,
             "place": key,
             "device": device.name if device else f"{facts.builders} builders",
-            "arch": device.arch if device and device.kind == "cuda" else "",
+            "arch": device.descriptor.arch if device else "",
             "driver": device.release if device else "",
             "queue": state["waiting"],
             "done": state["done"],

@@ -14,6 +14,7 @@ from autotune.measure.process.died import Died
 from autotune.measure.run.jobs import CeilingJob, Job, ReferenceJob
 from autotune.measure.run.replies import Done as DoneReply
 from autotune.measure.run.replies import Failed, Unable, reply_of
+from autotune.target.backends import HOST
 
 # Files up to this size go with the message that names them: artifacts do, references do not.
 _SMALL_BYTES = 1 << 20
@@ -49,7 +50,7 @@ class RemoteStation:
         self.waited_s = 0.0
         facts = members.device(device)
         # As on one host: kernels for a CPU are compiled on each.
-        self.device_class = facts.device_class if facts and facts.kind == "cuda" else ""
+        self.device_class = facts.device_class if facts and facts.kind != HOST.device else ""
         self._members = members
         self._run = Run(
             sender=sender,
