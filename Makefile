@@ -17,6 +17,8 @@ EXTRAS := $(if $(HAS_CUDA),dev$(comma)cuda,dev)
 QUICK := tests/test_layers.py tests/test_facade.py tests/golden/test_golden.py \
   $(addprefix tests/,ir te topi lowering/test_structure.py codegen kernel target task features \
   cost_model utils)
+# Each process takes the tests of whole folders, and what their modules share is made once.
+DIST := --dist worksteal
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,13 +41,13 @@ tune: $(TUNES)  ## tune a real convolution, replay and verify it (CUDA if there 
 	$(BIN)/autotune demo
 
 quick: $(STAMP)  ## run the quick tests: under a minute on two cores
-	$(BIN)/python -m pytest -n 2 $(QUICK)
+	$(BIN)/python -m pytest -n 2 $(DIST) $(QUICK)
 
 test: $(STAMP)  ## run the tests that need no device
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto $(DIST)
 
 cover: $(STAMP)  ## the same, and how much of the code they run, into coverage.txt
-	$(BIN)/python -m pytest -n auto --cov=autotune --cov-report=term:skip-covered >coverage.txt \
+	$(BIN)/python -m pytest -n auto $(DIST) --cov=autotune --cov-report=term:skip-covered >coverage.txt \
 	  || { cat coverage.txt; exit 1; }
 	@tail -n 1 coverage.txt; grep '^TOTAL' coverage.txt
 

@@ -27,6 +27,19 @@ def pytest_addoption(parser):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Keep the cache of whoever runs the tests out of them, and theirs out of it."""
+    from tests.caches import make_cache
+
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # one for all processes
+        folder = folder.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUTOTUNE_CACHE_DIR", make_cache(folder / "autotune-cache"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def own_devices(tmp_path_factory):
     """Keep whatever else runs on this host from making tests wait for a device."""
     with pytest.MonkeyPatch.context() as patch:

@@ -10,11 +10,19 @@ from autotune.errors import MeasureError
 from autotune.measure.check import bounded_loops
 from autotune.measure.check.compare import mismatch
 from autotune.measure.check.expected import expected
-from autotune.measure.check.naive import naive_outputs
+from autotune.measure.check.naive import PlainLoops, naive_outputs
 from autotune.te import math as te_math
 from tests.topi.evaluate import evaluate
 
 RNG = np.random.default_rng(0)
+LOOPS = []  # the process in which all loops of this module run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loops():
+    LOOPS.append(PlainLoops())
+    yield
+    LOOPS.pop().end()
 
 
 def made(folder, make, *arrays):
@@ -34,7 +42,7 @@ def expected_of(tensors, arrays, folder):
     files = [str(folder / f"{number}.npy") for number in range(len(arrays))]
     for file, array in zip(files, arrays, strict=True):
         np.save(file, array)
-    return naive_outputs(tensors, files, folder)
+    return naive_outputs(tensors, files, folder, loops=LOOPS[0])
 
 
 def uniform(*shape, dtype="float32", low=-1.0):
