@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from autotune import SourceKernel, Target, workspace
@@ -123,6 +124,31 @@ def best_drawn(
     drawn = ({name: rng.choice(values) for name, values in options.items()} for _ in range(count))
     first = {name: values[0] for name, values in options.items()}
     return min((c for c in drawn if not violation(c)), key=estimate, default=first)
+
+
+def best_drawn_at_once(
+    options: Mapping[str, Sequence[int]],
+    count: int,
+    rules: Callable[[Any], Sequence[tuple[Any, str]]],
+    estimate: Callable[[dict[str, int]], float],
+) -> dict[str, int]:
+    """Return what `best_drawn` does, with the rules asked about all choices together.
+
+    Args:
+        options: values of each knob.
+        count: how many choices are drawn.
+        rules: of a family; it gets an array of values for each knob.
+        estimate: of what remains, the least is best.
+    """
+    rng = random.Random(0)
+    drawn = [{name: rng.choice(values) for name, values in options.items()} for _ in range(count)]
+    columns = {name: np.array([choice[name] for choice in drawn]) for name in options}
+    broken = np.zeros(count, bool)
+    for each, _ in rules(columns):
+        broken |= each
+    first = {name: values[0] for name, values in options.items()}
+    good = (drawn[number] for number in np.flatnonzero(~broken))
+    return min(good, key=estimate, default=first)
 
 
 class Shape(Protocol):

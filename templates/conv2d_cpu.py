@@ -113,13 +113,14 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     extents = common.defines(
         batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
         sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1], bias=s.bias,
-        residual=s.residual, affine=s.affine, relu=s.relu, lda=s.ci * s.taps, ldc=s.oh * s.ow,
-        most_runs=runs, **{**choice, "tail": tail},
+        residual=s.residual, affine=s.affine, relu=s.relu, kept=s.kept, shift=s.shift,
+        lda=s.ci * s.taps, ldc=s.oh * s.ow, most_runs=runs, **{**choice, "tail": tail},
     )  # fmt: skip
     # What there is none of is never read; the filters stand in for it.
     here = {each.name for each in s.arguments()}
     rest = ["bias", "residual", "scale", "shift"]
-    names = ["data", "weight", *(each if each in here else "weight" for each in rest), "out"]
+    read = [each if each in here else "weight" for each in rest]
+    names = ["data", "weight", *read, *(["kept"] if s.kept else []), "out"]
     parts = ("planes.h", "strip.h", "conv2d_planes.c")
     if not choice["lines"]:
         parts = ("panel.h", "strip.h", "conv2d_nchw.c")

@@ -131,11 +131,16 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
 
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Conv2d, target: Target) -> list[tuple[bool, str]]:
+    """Return what may be wrong with a choice, or with many: whether it is, and in words."""
     tiling, c = ConvTiling(shape, choice), choice
     shape = tiling.shape
     least, over = min(64, shape.outputs), common.larger(c["pixels"], c["columns"])
     apart = c["step"] * shape.taps % common.larger(c["taps"], 1)
-    rules = [
+    return [
         *common.limit_rules(tiling, target.limits),
         ((tiling.threads < least) & (c["slices"] * 2 <= shape.ci), "too few threads"),
         (c["split"] * shape.outputs >= 2**31, "partial sums beyond 32-bit indices"),
@@ -147,7 +152,6 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
         (tiling.unrolled > 4096, "too long when unrolled"),
         *common.cluster_rules(c, target),
     ]
-    return common.first_broken(rules)
 
 
 def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
@@ -189,10 +193,10 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    return common.best_drawn(
+    return common.best_drawn_at_once(
         candidates(shape),
         20000,
-        partial(violation, shape, target=target),
+        partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
 

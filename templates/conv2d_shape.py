@@ -30,6 +30,8 @@ class Conv2d:
     Attributes:
         padding: (y, x), or (top, left, bottom, right).
         groups: of channels: the filters of each see its input channels only.
+        kept: whether ``sum + bias + residual`` is a result too, the first of two.
+        shift: whether only a shift follows, without a scale.
     """
 
     n: int
@@ -48,6 +50,8 @@ class Conv2d:
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
     activation: str = "none"
+    kept: bool = False
+    shift: bool = False
 
     def __post_init__(self) -> None:
         if min(self.n, self.h, self.w, self.co, self.ci, self.groups) < 1:
@@ -74,7 +78,9 @@ class Conv2d:
     def epilogue(self) -> Epilogue:
         """What follows the sum."""
         activation = "relu" if self.relu else self.activation
-        return Epilogue(self.bias, self.residual, self.affine, activation)
+        return Epilogue(
+            self.bias, self.residual, self.affine, activation, 1.0, self.kept, self.shift
+        )
 
     @cached_property
     def one_group(self) -> Conv2d:
@@ -83,6 +89,14 @@ class Conv2d:
             return self
         g = self.groups
         return replace(self, n=self.n * g, co=self.co // g, ci=self.ci // g, groups=1)
+
+    @cached_property
+    def alone(self) -> Conv2d:
+        """The convolution with nothing behind it, on which its best tiles hardly depend."""
+        return replace(
+            self, bias=False, relu=False, residual=False, affine=False, activation="none",
+            kept=False, shift=False,
+        )  # fmt: skip
 
     @cached_property
     def oh(self) -> int:
@@ -117,24 +131,26 @@ class Conv2d:
         return 4 * (read + self.epilogue.elements(self.co, self.outputs) + self.outputs)
 
     def arguments(self) -> list[Argument]:
-        """Return data, weight, those of bias, residual, scale and shift that are, and out."""
+        """Return data, weight, those of bias, residual, scale and shift that are, and results."""
         result = (self.n, self.co, self.oh, self.ow)
         return [
             arg("data", (self.n, self.ci, self.h, self.w)),
             arg("weight", (self.co, self.ci // self.groups, self.kh, self.kw)),
             *self.epilogue.arguments(self.co, result),
+            *self.epilogue.results(result),
             arg("out", result, role="out"),
         ]
 
-    def reference(self) -> Callable[..., Array]:
+    def reference(self) -> Callable[..., Array | tuple[Array, Array]]:
         """Return numpy in, numpy out: the arguments but for the last."""
 
-        def conv2d(data: Array, weight: Array, *others: Array) -> Array:
+        def conv2d(data: Array, weight: Array, *others: Array) -> Array | tuple[Array, Array]:
             filters = np.split(weight, self.groups)
             images = np.split(data, self.groups, axis=1)
             parts = [self._convolved(x, w) for x, w in zip(images, filters, strict=True)]
             out = parts[0] if self.groups == 1 else np.concatenate(parts, axis=1)
-            return self.epilogue.apply(out, others, 1)
+            both = self.epilogue.both(out, others, 1)
+            return both if self.kept else both[1]
 
         return conv2d
 

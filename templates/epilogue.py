@@ -51,6 +51,8 @@ class Epilogue:
         affine: whether a scale and a shift, one number a channel each, follow.
         activation: one of `ACTIVATIONS`.
         alpha: a number by which sums are multiplied, which is part of the kernel's text.
+        kept: whether ``sum * alpha + bias + residual`` is a result too, the first of two.
+        shift: whether a shift follows without a scale.
     """
 
     bias: bool = False
@@ -58,12 +60,16 @@ class Epilogue:
     affine: bool = False
     activation: str = "none"
     alpha: float = 1.0
+    kept: bool = False
+    shift: bool = False
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise TemplateError(
                 f"activation must be one of {', '.join(ACTIVATIONS)}, got {self.activation!r}"
             )
+        if self.affine and self.shift:
+            raise TemplateError("a shift without a scale and both of them cannot follow a sum")
         if not math.isfinite(self.alpha):
             raise TemplateError(f"alpha must be a finite number, got {self.alpha!r}")
 
@@ -71,22 +77,28 @@ class Epilogue:
         self, channels: int, result: tuple[int, ...], dtype: str = "float32"
     ) -> list[Argument]:
         """Return those of bias, residual, scale and shift that are there."""
-        affine = ("scale", "shift") if self.affine else ()
+        affine = ("scale", "shift") if self.affine else ("shift",) if self.shift else ()
         return [
             *([arg("bias", (channels,), dtype)] if self.bias else []),
             *([arg("residual", result, dtype)] if self.residual else []),
             *(arg(name, (channels,), dtype) for name in affine),
         ]
 
+    def results(self, result: tuple[int, ...]) -> list[Argument]:
+        """Return what is written before the last result."""
+        return [arg("kept", result, role="out")] if self.kept else []
+
     def elements(self, channels: int, outputs: int) -> int:
         """Return how many numbers the arguments have."""
-        return channels * (self.bias + 2 * self.affine) + outputs * self.residual
+        many = self.residual + self.kept
+        return channels * (self.bias + self.shift + 2 * self.affine) + outputs * many
 
     def names(self, stand_in: str) -> list[str]:
-        """Return all four parameters of kernels; what is never read is another array."""
+        """Return the parameters of kernels; what is never read is another array."""
         asked = {"bias": self.bias, "residual": self.residual}
-        asked |= {"scale": self.affine, "shift": self.affine}
-        return [name if there else stand_in for name, there in asked.items()]
+        asked |= {"scale": self.affine, "shift": self.affine or self.shift}
+        read = [name if there else stand_in for name, there in asked.items()]
+        return [*read, "kept"] if self.kept else read
 
     def defines(self) -> dict[str, int]:
         """Return what ``epilogue.h`` is parameterised by."""
@@ -95,6 +107,8 @@ class Epilogue:
             "residual": self.residual,
             "affine": self.affine,
             "activation": ACTIVATIONS.index(self.activation),
+            # What older texts do not know of is not there.
+            **{name: 1 for name in ("kept", "shift") if getattr(self, name)},
         }
 
     def factor(self) -> dict[str, str]:
@@ -103,6 +117,10 @@ class Epilogue:
 
     def apply(self, sums: Array, others: tuple[Array, ...], channel: int) -> Array:
         """Return what becomes of ``sums``; ``channel`` is the axis of their channels."""
+        return self.both(sums, others, channel)[1]
+
+    def both(self, sums: Array, others: tuple[Array, ...], channel: int) -> tuple[Array, Array]:
+        """Return what may be kept of ``sums``, and what becomes of them."""
         rest = list(others)
         shape = [1] * sums.ndim
         shape[channel] = -1
@@ -112,7 +130,10 @@ class Epilogue:
             sums = sums + rest.pop(0).reshape(shape)
         if self.residual:
             sums = sums + rest.pop(0)
+        kept = sums
         if self.affine:
             scale, shift = (each.reshape(shape) for each in rest)
             sums = sums * scale + shift
-        return activated(sums, self.activation)
+        if self.shift:
+            sums = sums + rest.pop(0).reshape(shape)
+        return kept, activated(sums, self.activation)

@@ -56,17 +56,19 @@ def winograd_conv2d_cpu(layer: Layer) -> Offer | None:
     return Offer("winograd_conv2d.cpu", args, operands, prepared)
 
 
-@implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=_FLOAT32)
+@implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=_FLOAT32, keeps=True)
 def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
     """Offer the C kernel for whole convolutions with all that may follow."""
     shape, rest = _plain_conv2d(layer), layer.epilogue
     if shape is None or layer.op.groups != 1:  # type: ignore[attr-defined]
         return None
-    if (rest.scale is None) != (rest.shift is None):
+    if (rest.scale is None) != (rest.shift is None) and not rest.shifts:
         return None
     args: tuple[Any, ...] = (*shape, rest.bias is not None, rest.relu)
-    if rest.residual is not None or rest.scale is not None:
+    if rest.residual is not None or rest.scale is not None or rest.kept:
         args = (*args, rest.residual is not None, rest.scale is not None)
+    if rest.kept:
+        args = (*args, True, *([True] if rest.shifts else []))
     return Offer("conv2d_nchw.cpu", args, (*layer.inputs, *given(rest)))
 
 

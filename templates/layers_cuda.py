@@ -38,7 +38,7 @@ def images(layout: str, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 @implements(
     "nn.conv2d", "cuda", "conv2d_nchw.cuda", layouts=["NCHW"], dtypes=FLOAT32,
-    activations=ACTIVATIONS,
+    activations=ACTIVATIONS, keeps=True,
 )  # fmt: skip
 def conv2d_nchw(layer: Layer) -> Offer | None:
     """Offer the kernel for all but depthwise convolutions, with all that may follow."""
@@ -46,7 +46,7 @@ def conv2d_nchw(layer: Layer) -> Offer | None:
     assert isinstance(op, ops.Conv2d)
     if op.is_depthwise(*(value.type for value in layer.inputs)):
         return None
-    if (rest.scale is None) != (rest.shift is None):
+    if (rest.scale is None) != (rest.shift is None) and not rest.shifts:
         return None
     n, ci, h, w = layer.inputs[0].shape
     co, _, kh, kw = layer.inputs[1].shape
@@ -54,7 +54,8 @@ def conv2d_nchw(layer: Layer) -> Offer | None:
     args += (rest.bias is not None, rest.relu)
     follows = (rest.residual is not None, rest.scale is not None)
     other = "none" if rest.relu else rest.activation
-    beyond = (op.holes, op.groups, other)
+    beyond: tuple[Any, ...] = (op.holes, op.groups, other)
+    beyond += ((True, True) if rest.shifts else (True,)) if rest.kept else ()
     # What has its default is left out: so do scripts, and records name arguments.
     if beyond != ((1, 1), 1, "none"):
         args += (*follows, *beyond)

@@ -81,7 +81,8 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
     options = family.candidates(shape)
     cfg = get_config()
     if cfg.is_fallback:
-        for name, value in _default_choice(cast(Any, family), cast(Any, shape), target).items():
+        alone: Any = getattr(shape, "alone", shape)
+        for name, value in _default_choice(cast(Any, family), alone, target).items():
             cfg[name] = OtherOptionEntity(value)
     for name, values in options.items():
         cfg.define_knob(name, values)
@@ -100,7 +101,7 @@ def conv2d_nchw_cuda(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
     residual: bool = False, affine: bool = False, dilation: Extents = 1, groups: int = 1,
-    activation: str = "none",
+    activation: str = "none", kept: bool = False, shift: bool = False,
 ) -> SourceKernel:  # fmt: skip
     """Convolve ``n`` images of ``ci`` channels, h x w, by ``co`` filters kh x kw, float32 NCHW.
 
@@ -112,10 +113,12 @@ def conv2d_nchw_cuda(
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         groups: of channels; the filters of each, (co, ci / groups, kh, kw), see its inputs only.
         activation: instead of the ReLU, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+        kept: whether the sum before scale and shift is written too, to an array before out.
+        shift: whether only a shift follows, without a scale.
     """
     shape = Conv2d(
         n, h, w, co, ci, kh, kw, two(OWNER, stride), four(OWNER, padding), bias, relu, residual,
-        affine, two(OWNER, dilation), groups, activation,
+        affine, two(OWNER, dilation), groups, activation, kept, shift,
     )  # fmt: skip
     return tunable(conv2d_cuda, shape, "cuda")
 
@@ -124,12 +127,13 @@ def conv2d_nchw_cuda(
 def conv2d_nchw_cpu(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
-    residual: bool = False, affine: bool = False,
+    residual: bool = False, affine: bool = False, kept: bool = False,
+    shift: bool = False,
 ) -> SourceKernel:  # fmt: skip
     """Convolve as ``conv2d_nchw.cuda`` does, on a CPU."""
     shape = Conv2d(
         n, h, w, co, ci, kh, kw, two(OWNER, stride), two(OWNER, padding), bias, relu, residual,
-        affine,
+        affine, kept=kept, shift=shift,
     )  # fmt: skip
     return tunable(conv2d_cpu, shape, "llvm")
 

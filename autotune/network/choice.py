@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from autotune.errors import AutotuneError
@@ -70,12 +70,14 @@ class Unit:
         choice: how its kernel is got.
         arguments: what the kernel takes, in order: values of the network, and constants that were
             laid out anew.
+        within: the joint function in whose place it runs; None where there is none.
     """
 
     function: Function
     whole: Function
     choice: Choice
     arguments: tuple[Value, ...]
+    within: Function | None = None
 
     @property
     def key(self) -> str:
@@ -101,8 +103,11 @@ def choose_untuned(function: Function, target: Target) -> Choice:
 
     That is the default configuration of the first template that computes it; on a GPU, of the
     first hand-written one, whose default follows from the shape and the device, and only where it
-    leaves nothing or computes much. Functions of no template are scheduled by rule.
+    leaves nothing or computes much. Functions of no template are scheduled by rule. A joint
+    function is computed as its first part would be, if that does both.
     """
+    if function.parts:
+        return same_for(function, choose_untuned(function.parts[0], target), target) or RULE
     for offer in offers_of(function, target):
         if target.backend.on_gpu and not _is_worth_a_part(function, offer):
             continue
@@ -130,7 +135,7 @@ def by_dispatch(context: DispatchContext) -> Chooser:
     other template has one of this device. What the source does not know runs untuned.
     """
 
-    def choose(function: Function, target: Target) -> Choice:
+    def recorded(function: Function, target: Target) -> Choice | None:
         found = []
         for offer in offers_of(function, target):
             for distance, workload in enumerate(offer.known_as):
@@ -141,11 +146,24 @@ def by_dispatch(context: DispatchContext) -> Chooser:
                     choice = Choice("template", offer.task, candidate, offer)
                     found.append((distance, math.inf if cost is None else cost, choice))
                     break
-        if not found:
-            return choose_untuned(function, target)
-        return min(found, key=lambda each: each[:2])[2]
+        return min(found, key=lambda each: each[:2])[2] if found else None
+
+    def choose(function: Function, target: Target) -> Choice:
+        found = recorded(function, target)
+        if found is None and any(recorded(part, target) for part in function.parts):
+            return RULE
+        return found or choose_untuned(function, target)
 
     return choose
+
+
+def same_for(function: Function, choice: Choice, target: Target) -> Choice | None:
+    """Return the template and candidate of a choice for another function; None if it has none."""
+    for offer in offers_of(function, target) if choice.kind == "template" else ():
+        candidate = _own(offer, choice.candidate)
+        if offer.task.name == choice.workload.name and candidate is not None:
+            return Choice("template", offer.task, candidate, offer)
+    return None
 
 
 def _own(offer: FunctionOffer, config: object) -> ConfigEntity | None:
@@ -165,29 +183,58 @@ def by_rule(function: Function, target: Target) -> Choice:
 
 
 def units_of(
-    functions: Iterable[Function],
+    functions: Sequence[Function],
     target: Target,
     choose: Chooser,
     prepared: dict[tuple[Constant, Operator], Constant] | None = None,
+    joint: Iterable[Function] = (),
 ) -> list[Unit]:
     """Return what runs, in order: a unit a function, two where a template computes a part of it.
 
-    Functions of one structure get one choice.
+    Functions of one structure get one choice. Of a joint function that no template computes whole
+    the parts run, each as is chosen for it.
 
     Args:
         functions: in the order of running.
         target: what for.
         choose: says how each is computed.
         prepared: constants that were laid out anew before; those of this time are added.
+        joint: what may run in place of two of the functions, at the place of the first.
     """
     chosen: dict[str, Choice] = {}
     prepared = {} if prepared is None else prepared
-    units: list[Unit] = []
-    for function in functions:
+
+    def how(function: Function) -> Choice:
         if function.signature not in chosen:
             chosen[function.signature] = RULE if function.is_free else choose(function, target)
-        units += _units(function, chosen[function.signature], prepared)
+        return chosen[function.signature]
+
+    one: dict[Function, Function] = {}
+    within: dict[Function, Function] = {}
+    for each in joint:
+        if is_one(each, how(each)):
+            one |= dict.fromkeys(each.parts, each)
+        else:
+            within |= dict.fromkeys(each.parts, each)
+    units: list[Unit] = []
+    for function in functions:
+        whole = one.get(function, function)
+        if whole is function:
+            made = _units(function, how(function), prepared)
+            units += [replace(unit, within=within.get(function)) for unit in made]
+        elif function is whole.parts[0]:
+            units += _units(whole, how(whole), prepared)
     return units
+
+
+def is_one(joint: Function, choice: Choice) -> bool:
+    """Return whether a choice computes a joint function; if not, its parts run by themselves."""
+    offer = choice.offer
+    return (
+        offer is not None
+        and offer.nodes == len(joint.nodes)
+        and all(isinstance(joint.inputs[index], Constant) for index, _ in offer.prepared)
+    )
 
 
 def _units(

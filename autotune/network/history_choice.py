@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 from autotune.auto_scheduler import (
@@ -14,7 +15,7 @@ from autotune.errors import AutotuneError
 from autotune.graph import Graph, digest
 from autotune.graph.fuse import Function
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.network.choice import Choice, choose_untuned
+from autotune.network.choice import RULE, Choice, choose_untuned, same_for
 from autotune.network.choice_json import choice_from_json, search_task, text_hash
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
@@ -62,7 +63,26 @@ class History:
         if raced is not None:
             return raced
         ranked = self.ranked(function, target, most=1)
+        if function.parts:
+            return self._joint(function, target, ranked)
         return ranked[0][0] if ranked else choose_untuned(function, target)
+
+    def _joint(
+        self, function: Function, target: Target, ranked: list[tuple[Choice, float]]
+    ) -> Choice:
+        """Return how a joint function is computed; by rule means: by its parts.
+
+        Where there are trials of the first part only, what was best of it does both if it can.
+        """
+        first, second = function.parts
+        raced, alone = self._race_of(first, target), self.ranked(first, target, most=1)
+        if ranked:
+            apart_s = alone[0][1] + _passing_s(second, target) if alone else math.inf
+            return ranked[0][0] if ranked[0][1] <= apart_s else RULE
+        best = raced or (alone[0][0] if alone else None)
+        if best is None:
+            return choose_untuned(function, target)
+        return same_for(function, best, target) or RULE
 
     def branches(self, graph: Graph, target: Target | str) -> bool:
         """Return whether kernels of a network ran side by side faster than one after another.
@@ -107,7 +127,7 @@ class History:
         found: list[tuple[Choice, float]] = []
         for offer in offers_of(function, target):
             rest = function.cut(offer.nodes)
-            left_s = rest[1].bytes / _REST_BYTES_S[target.backend.on_gpu] if rest else 0.0
+            left_s = _passing_s(rest[1], target) if rest else 0.0
             mine = [pair for pair in self.log.templates if pair[0].task == offer.task]
             for inp, result in _best(from_here(mine, target), offer.task, most):
                 choice = Choice("template", offer.task, inp.config, offer)
@@ -118,7 +138,7 @@ class History:
     def _of_states(
         self, function: Function, target: Target, most: int
     ) -> list[tuple[Choice, float]]:
-        if not self._states or not function.has_reduction:
+        if not self._states or function.parts or not function.has_reduction:
             return []
         task = search_task(function, target)
         keys = set(equivalent_keys(task.compute_dag, task.workload_key))
@@ -135,6 +155,11 @@ class History:
             for inp, result in from_here(mine, target)
         }
         return sorted(found.values(), key=lambda pair: (pair[1], pair[0].key))[:most]
+
+
+def _passing_s(function: Function, target: Target) -> float:
+    """Return the seconds in which what reads and writes memory only is supposed to run."""
+    return function.bytes / _REST_BYTES_S[target.backend.on_gpu]
 
 
 def _best(

@@ -84,6 +84,7 @@ class Entry:
         layouts: of data, for operators that have one; None for all.
         dtypes: of which all operands and the result are; None for all.
         activations: what it does after a sum.
+        keeps: whether it writes the sum before that too.
         matcher: asked for layers of these.
     """
 
@@ -94,6 +95,7 @@ class Entry:
     dtypes: frozenset[str] | None
     activations: frozenset[str]
     matcher: Matcher
+    keeps: bool = False
 
     def offer(self, layer: Layer) -> Offer | None:
         """Return what the template does of a layer, or None."""
@@ -101,6 +103,7 @@ class Entry:
             self._has(self.layouts, layer.layout)
             and (self.dtypes is None or layer.dtypes <= self.dtypes)
             and layer.epilogue.activation in self.activations
+            and (self.keeps or not layer.epilogue.kept)
         )
         return self.matcher(layer) if serves else None
 
@@ -124,6 +127,7 @@ def implements(
     layouts: Iterable[str] | None = None,
     dtypes: Iterable[str] | None = None,
     activations: Iterable[str] = ("none", "relu"),
+    keeps: bool = False,
 ) -> Callable[[Matcher], Matcher]:
     """Enter a function that says how a template computes layers of an operator.
 
@@ -139,6 +143,8 @@ def implements(
         dtypes: of operands and results that it takes; all if left out.
         activations: what it does after a sum, of ``"none"``, ``"relu"`` and ``"relu6"``; it is not
             asked for layers with others.
+        keeps: whether it writes two results where `Epilogue.kept` asks for it; it is not asked for
+            such layers otherwise.
     """
     check = Check(GraphError, "implements")
     if template:
@@ -150,7 +156,7 @@ def implements(
         check.function("matcher", matcher, of="a layer")
         entry = Entry(
             template, operator, kind, _frozen(layouts), _frozen(dtypes), frozenset(activations),
-            matcher,
+            matcher, keeps,
         )  # fmt: skip
         _TABLE.setdefault((operator, kind), []).append(entry)
         return matcher
@@ -193,21 +199,26 @@ def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
             offer = entry.offer(layer) if whole or function.cut(count) is not None else None
             if offer is not None:
                 _check_offer(offer, layer)
-                found.append(_of_function(function, offer, count, entry, layers[-1][1]))
+                found.append(_of_function(function, offer, count, entry, layers))
                 break
     return found
 
 
 def _of_function(
-    function: Function, offer: Offer, nodes: int, entry: Entry, layer: Layer
+    function: Function, offer: Offer, nodes: int, entry: Entry, layers: list[tuple[int, Layer]]
 ) -> FunctionOffer:
-    """Return what a template does of a function; ``layer`` is the operator alone."""
-    target, alone = layer.target, entry.offer(layer)
+    """Return what a template does of a function that is these layers, the longest first."""
+    layer = layers[-1][1]
+    target = layer.target
     place: dict[Value, int] = {value: i for i, value in enumerate(function.graph.inputs)}
     task = create(offer.template, offer.args, target)
     known = _spellings(task)
-    if alone is not None and alone.template == offer.template:
-        known += _spellings(Task(alone.template, alone.args, target))
+    # To keep a result costs little: records of the same without it come next.
+    nearest = next(each for _, each in layers if not each.epilogue.kept)
+    for shorter in (nearest, layer) if layers[0][1].epilogue.kept else (layer,):
+        less = entry.offer(shorter)
+        if less is not None and less.template == offer.template:
+            known += _spellings(Task(less.template, less.args, target))
     known += offer.aliases
     tasks = layer_tasks(layer.op, layer.inputs, layer.result.dtype, target)
     known += [(each.name, *each.args) for each in tasks]

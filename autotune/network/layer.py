@@ -14,10 +14,13 @@ from autotune.target import Target
 class Epilogue:
     """What is done to a sum: ``(sum + bias + residual) * scale + shift``, then an activation.
 
+    Without ``kept`` a shift is there only with a scale.
+
     Attributes:
         bias, scale, shift: one number a channel; None where there is none.
         residual: a tensor of the result's shape; None where there is none.
         activation: ``"none"``, ``"relu"``, or ``"relu6"``, which limits to 0 .. 6.
+        kept: whether the sum before scale, shift and activation is a result too, the first of two.
     """
 
     bias: Value | None = None
@@ -25,11 +28,17 @@ class Epilogue:
     scale: Value | None = None
     shift: Value | None = None
     activation: str = "none"
+    kept: bool = False
 
     @property
     def relu(self) -> bool:
         """Whether negative numbers become 0, and nothing else is done to them."""
         return self.activation == "relu"
+
+    @property
+    def shifts(self) -> bool:
+        """Whether a shift follows what is kept without a scale."""
+        return self.kept and self.scale is None and self.shift is not None
 
     def followed_by(self, node: Node, value: Value, channel: int | None) -> Epilogue | None:
         """Return the epilogue with one more node, or None where that has no place in it.
@@ -51,14 +60,22 @@ class Epilogue:
         (other,) = [each for each in node.inputs if each is not value]
         adds, along = isinstance(node.op, ops.Add), vector_axis(other, value)
         if adds and other.type == value.type and along is None:
-            return replace(self, residual=other) if self._free("residual", "scale") else None
+            free = not self.kept and self._free("residual", "scale")
+            return replace(self, residual=other) if free else None
         if channel is None or along != channel:
             return None
         if not adds:
             return replace(self, scale=other) if self._free("scale") else None
         if self.scale is not None:
             return replace(self, shift=other) if self._free("shift") else None
+        if self.kept:
+            return replace(self, shift=other) if self._free("shift") else None
         return replace(self, bias=other) if self._free("bias") else None
+
+    def keeping(self) -> Epilogue | None:
+        """Return the epilogue whose sum so far is a result; None where it is no sum any more."""
+        plain = not self.kept and self.activation == "none" and self._free("scale", "shift")
+        return replace(self, kept=True) if plain else None
 
     def _free(self, *names: str) -> bool:
         return all(getattr(self, name) is None for name in names)
@@ -122,7 +139,8 @@ def layers_of(function: Function, target: Target) -> list[tuple[int, Layer]]:
         others = [each for each in node.inputs if each is not value]
         if not given.issuperset(others) or len(node.outputs) != 1:
             break
-        following = epilogue.followed_by(node, value, channel)
+        kept = epilogue.keeping() if value in function.graph.outputs else epilogue
+        following = kept.followed_by(node, value, channel) if kept is not None else None
         if following is None:
             break
         value, epilogue = node.output, following

@@ -8,7 +8,7 @@ from enum import Enum
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Value
-from autotune.graph.fuse import Function, partition
+from autotune.graph.fuse import Function, joint_functions, partition
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, units_of
 from autotune.network.memory import (
@@ -119,7 +119,9 @@ def plan_network(
         choose: says how each function is computed.
         branches: whether functions are to run side by side.
     """
-    units = units_of(partition(graph, opt_level), Target(target), choose)
+    functions = partition(graph, opt_level)
+    joint = joint_functions(graph, functions) if opt_level > 0 else []
+    units = units_of(functions, Target(target), choose, joint=joint)
     return plan_units(graph, units, branches)
 
 

@@ -13,7 +13,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.network.choice import Choice
+from autotune.graph.fuse import Function
+from autotune.network.choice import Choice, Unit
 from autotune.network.choice_json import choice_to_json, text_hash
 from autotune.network.compiled import NetworkInstance
 from autotune.target import Target
@@ -106,7 +107,7 @@ def seconds_of_functions(instance: NetworkInstance) -> dict[str, float]:
     times = instance.step_seconds()
     for step, seconds in zip(instance.network.plan.steps, times, strict=True):
         if step.unit is not None:
-            key = step.unit.whole.signature
+            key = _owner(step.unit).signature
             found[key] = found.get(key, 0.0) + seconds
     return found
 
@@ -114,4 +115,9 @@ def seconds_of_functions(instance: NetworkInstance) -> dict[str, float]:
 def names_of_functions(instance: NetworkInstance) -> dict[str, str]:
     """Return the name of each function by its signature."""
     units = [step.unit for step in instance.network.plan.steps if step.unit is not None]
-    return {unit.whole.signature: unit.whole.name for unit in units}
+    return {_owner(unit).signature: _owner(unit).name for unit in units}
+
+
+def _owner(unit: Unit) -> Function:
+    """Return the function that a unit is a part of, or is run in the place of."""
+    return unit.within or unit.whole

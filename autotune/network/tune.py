@@ -15,10 +15,11 @@ from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, RecordError
 from autotune.graph import Graph, digest
+from autotune.graph.fuse import Function
 from autotune.measure import Session, measure_option
 from autotune.network.arms import Arm, Tuned, tuned_functions
 from autotune.network.budget import Budget
-from autotune.network.choice import RULE, Choice
+from autotune.network.choice import RULE, Choice, same_for
 from autotune.network.compile import compile_network, simplify_graph
 from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.history_choice import History
@@ -164,6 +165,7 @@ class _Tuning:
         self.budget = budget
         self.on_round = on_round
         self._untuned_run_s = 0.0
+        self._apart: dict[str, tuple[Function, Choice]] = {}
         budget.before_s = log.spent_s(self.name)
 
     # ---- trials
@@ -240,22 +242,38 @@ class _Tuning:
     def _finalists(self, history: History) -> dict[str, list[Choice]]:
         """Return who races of each function: the untuned first, for it wins ties.
 
-        What a template leaves a part of is raced against all of it by rule.
+        What a template leaves a part of is raced against all of it by rule, and what computes two
+        functions against a kernel for each.
         """
         found: dict[str, list[Choice]] = {}
         for function in self.variants.functions:
             if function.signature in found or function.is_free:
                 continue
             ranked = history.ranked(function, self.target, _OF_EACH_WAY)
-            if not ranked:
+            if not ranked and not function.parts:
                 continue
             field = {each.key: each for each, _ in ranked[:_FINALISTS]}
             first = self.variants.untuned[function.signature]
-            best = ranked[0][0].offer
+            best = (ranked[0][0] if ranked else first).offer
             by_rule = best is not None and best.nodes < len(function.nodes)
+            if function.parts:
+                self._choose_parts(function, ranked[0][0] if ranked else first)
+                by_rule = True
             last = {RULE.key: RULE} if by_rule else {}
             found[function.signature] = [*({first.key: first} | field | last).values()]
         return found
+
+    def _choose_parts(self, joint: Function, best: Choice) -> None:
+        """Say how the first part of a joint function is computed where that is not."""
+        first = joint.parts[0]
+        choice = same_for(first, best, self.target)
+        if choice is not None:
+            self._apart[joint.signature] = first, choice
+
+    def _network(self, choices: Mapping[str, Choice], branches: bool = False) -> CompiledNetwork:
+        """Return the network with some functions computed as said."""
+        apart = {first.signature: choice for first, choice in self._apart.values()}
+        return self.variants.of({**apart, **choices}, branches)
 
     def _race(self, finalists: Mapping[str, Sequence[Choice]]) -> None:
         """Race, and log who won."""
@@ -268,7 +286,7 @@ class _Tuning:
         compared: list[Compared] = []
         if self.target.backend.on_gpu and left_s() > 0:
             winners, compared = race_whole(
-                raced, lambda choices: self.variants.of(choices).instance(where), left_s
+                raced, lambda choices: self._network(choices).instance(where), left_s
             )
             raced = [replace(each, winner=winners[each.signature]) for each in raced]
             if left_s() > 0:
@@ -280,6 +298,19 @@ class _Tuning:
                 if one.signature == each.signature
             ]
             self._log(each, {"in_whole": mine} if mine else {})
+            if each.signature in self._apart and each.winner.key == RULE.key:
+                first, choice = self._apart[each.signature]
+                self._log(
+                    replace(
+                        each,
+                        signature=first.signature,
+                        name=first.name,
+                        winner=choice,
+                        finalists=(),
+                        seconds=(),
+                    ),
+                    {},
+                )
         self._note_time()
 
     def _entrants(
@@ -298,13 +329,13 @@ class _Tuning:
                 break
             begun = time.monotonic()
             mine = {key: field[min(rank, len(field) - 1)] for key, field in finalists.items()}
-            instances.append(self.variants.of(mine).instance(where))
+            instances.append(self._network(mine).instance(where))
             longest_s = max(longest_s, time.monotonic() - begun)
         return instances
 
     def _race_branches(self, choices: Mapping[str, Choice]) -> None:
         """Let the network run with its kernels side by side, and note whether that is faster."""
-        networks = (self.variants.of(choices, branches) for branches in (False, True))
+        networks = (self._network(choices, branches) for branches in (False, True))
         without_s, seconds = compare(*(each.instance(device(self.target)) for each in networks))
         note = {"network": self.name, "target": str(self.target), "branches": seconds < without_s}
         write_note(self.log.path, note | {"in_whole": [seconds, without_s]})

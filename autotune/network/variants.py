@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 
 from autotune.graph import Constant, Graph, Operator
-from autotune.graph.fuse import Function, partition
-from autotune.network.choice import RULE, Choice, Chooser, choose_untuned, units_of
+from autotune.graph.fuse import Function, joint_functions, partition
+from autotune.network.choice import RULE, Choice, Chooser, choose_untuned, is_one, units_of
 from autotune.network.compile import compile_plan
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.plan import plan_units
@@ -24,22 +24,32 @@ class Variants:
         target: what for.
 
     Attributes:
-        functions: of the network, in the order of running.
+        parts: functions of one result each, in the order of running.
+        joint: those of two results that run in place of two parts before anything is tuned; which
+            of the two is better is to be found out.
         modules: all kernels compiled so far, by `Unit.key`.
     """
 
     def __init__(self, graph: Graph, target: Target) -> None:
         self.graph = graph
         self.target = target
-        self.functions = partition(graph)
+        self.parts = partition(graph)
         self.modules: dict[str, Module] = {}
         self._prepared: dict[tuple[Constant, Operator], Constant] = {}
+        found = joint_functions(graph, self.parts)
+        self.joint = [each for each in found if is_one(each, choose_untuned(each, target))]
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """What there is to tune, in the order of running; joint functions stand for parts."""
+        joint = {part: each for each in self.joint for part in each.parts}
+        return list(dict.fromkeys(joint.get(each, each) for each in self.parts))
 
     @cached_property
     def untuned(self) -> Mapping[str, Choice]:
         """How each function is computed before anything is known of it, by its signature."""
         found: dict[str, Choice] = {}
-        for function in self.functions:
+        for function in (*self.parts, *self.joint):
             if function.signature not in found:
                 free = function.is_free
                 found[function.signature] = RULE if free else choose_untuned(function, self.target)
@@ -69,7 +79,7 @@ class Variants:
         Raises:
             GraphError: kernels cannot be compiled.
         """
-        units = units_of(self.functions, self.target, choose, self._prepared)
+        units = units_of(self.parts, self.target, choose, self._prepared, self.joint)
         plan = plan_units(self.graph, units, branches)
         network = compile_plan(plan, self.target, known=self.modules)
         made = zip(plan.kernels, network.modules, strict=True)

@@ -107,7 +107,9 @@ static void dots(
       for (; k < depth; ++k) sum[0] += filter[k] * b[t * DEPTH + k];
       if (last) {
         const vec other = {RESIDUAL ? rest.residual[(size_t)i * LDC + t] : 0.0f};
-        finish(&sum, rest, i, &other);
+        vec before;
+        finish(&sum, rest, i, &other, &before);
+        if (KEPT) rest.kept[(size_t)i * LDC + t] = before[0];
       }
       *to = sum[0];
     }
@@ -144,14 +146,15 @@ static void task(
 void conv2d_nchw(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     const float* restrict residual, const float* restrict scale, const float* restrict shift,
-    float* restrict out) {
+    KEPT_PARAMETER float* restrict out) {
 #pragma omp parallel for collapse(3) schedule(dynamic)
   for (int n = 0; n < BATCH; ++n)
     for (int m = 0; m < CO; m += BLOCK)
       for (int p = 0; p < PANELLED; p += PANELS * WIDTH) {
         const int left = (PANELLED - p + WIDTH - 1) / WIDTH;
         const Span span = {p, SMALLER(PANELS, left), left <= PANELS ? TAIL : 0};
-        const Rest rest = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift};
+        const Rest rest = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
+                           KEPT_AT((size_t)n * CO * PIXELS)};
         task(m, span, data + (size_t)n * CI * IH * IW, weight, rest, out + (size_t)n * CO * PIXELS);
       }
 }

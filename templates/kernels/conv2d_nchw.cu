@@ -137,8 +137,9 @@ __device__ __forceinline__ float sum_slices(const float* partial, int i) {
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
     const float* __restrict__ data, const float* __restrict__ weight,
     const float* __restrict__ bias, const float* __restrict__ residual,
-    const float* __restrict__ scale, const float* __restrict__ shift, float* __restrict__ out) {
-  const Rest rest = {bias, residual, scale, shift};
+    const float* __restrict__ scale, const float* __restrict__ shift,
+    KEPT_PARAMETER float* __restrict__ out) {
+  const Rest rest = {bias, residual, scale, shift KEPT_POINTER};
   extern __shared__ float4 shared_memory[];
   float* const xs = reinterpret_cast<float*>(shared_memory);
   float* const ws = xs + STAGES * X_FLOATS;
@@ -243,8 +244,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
 extern "C" __global__ void __launch_bounds__(128) conv2d_nchw_reduce(
     const float* __restrict__ partial, const float* __restrict__ bias,
     const float* __restrict__ residual, const float* __restrict__ scale,
-    const float* __restrict__ shift, float* __restrict__ out) {
-  const Rest rest = {bias, residual, scale, shift};
+    const float* __restrict__ shift, KEPT_PARAMETER float* __restrict__ out) {
+  const Rest rest = {bias, residual, scale, shift KEPT_POINTER};
   constexpr int SIZE = BATCH * CO * OH * OW;
   const int i = (blockIdx.x * 128 + threadIdx.x) * R_VEC;
   if (i >= SIZE) return;

@@ -66,12 +66,13 @@ static void task(
 void conv2d_nchw(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     const float* restrict residual, const float* restrict scale, const float* restrict shift,
-    float* restrict out) {
+    KEPT_PARAMETER float* restrict out) {
 #pragma omp parallel for collapse(3) schedule(dynamic)
   for (int n = 0; n < BATCH; ++n)
     for (int m = 0; m < CO; m += BLOCK)
       for (int y = 0; y < OH; y += LINES) {
-        const Rest rest = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift};
+        const Rest rest = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
+                           KEPT_AT((size_t)n * CO * PIXELS)};
         task(m, y, data + (size_t)n * CI * IH * IW, weight, rest, out + (size_t)n * CO * PIXELS);
       }
 }

@@ -1,7 +1,8 @@
 // What follows a sum: activation((sum * ALPHA + bias + residual) * scale + shift), each part where it was
 // asked for by BIAS, RESIDUAL, AFFINE and ACTIVATION. Bias, scale and shift have a number a channel, the
 // residual is as large as the output. They are floats, or with ELEMENT, which elements.h is for, 16-bit
-// floats.
+// floats. With KEPT, for floats only, the sum before AFFINE is written too, to an array as large as the
+// output. With SHIFT a shift follows without a scale.
 #ifdef ELEMENT
 typedef Element Rested;
 #define LOAD_RESTED load_elements<FLOATS>
@@ -18,7 +19,18 @@ __device__ __forceinline__ float rested(const Rested* from) { return *from; }
 
 struct Rest {
   const Rested *bias, *residual, *scale, *shift;
+#ifdef KEPT
+  Rested* kept;
+#endif
 };
+
+#ifdef KEPT
+#define KEPT_PARAMETER Rested* __restrict__ kept,
+#define KEPT_POINTER , kept
+#else
+#define KEPT_PARAMETER
+#define KEPT_POINTER
+#endif
 
 __device__ __forceinline__ float activated(float x) {
 #if ACTIVATION == 1  // relu
@@ -39,6 +51,9 @@ __device__ __forceinline__ float activated(float x) {
 template <int APART, int FLOATS, class Place>
 __device__ __forceinline__ void finish(
     float (&sums)[FLOATS], const Rest& rest, int channel, Place at) {
+#ifdef KEPT
+  float before[FLOATS];
+#endif
 #if RESIDUAL
   float others[FLOATS];
   LOAD_RESTED(others, rest.residual + at);
@@ -54,10 +69,19 @@ __device__ __forceinline__ void finish(
 #if RESIDUAL
     sums[v] += others[v];
 #endif
+#ifdef KEPT
+    before[v] = sums[v];
+#endif
 #if AFFINE
     sums[v] = fmaf(sums[v], rested(rest.scale + channel + APART * v),
                    rested(rest.shift + channel + APART * v));
 #endif
+#ifdef SHIFT
+    sums[v] += rested(rest.shift + channel + APART * v);
+#endif
     sums[v] = activated(sums[v]);
   }
+#ifdef KEPT
+  store_vector<FLOATS>(rest.kept + at, before);
+#endif
 }

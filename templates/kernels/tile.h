@@ -8,6 +8,19 @@
 #define BLOCK ((BLOCK_M + ROWS - 1) / ROWS * ROWS)
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#ifndef SHIFT
+#define SHIFT 0
+#endif
+#ifndef KEPT
+#define KEPT 0
+#endif
+#if KEPT
+#define KEPT_PARAMETER float* restrict kept,
+#define KEPT_AT(at) kept + (at)
+#else
+#define KEPT_PARAMETER
+#define KEPT_AT(at) NULL
+#endif
 #define INLINED static inline __attribute__((always_inline))
 
 // Tuned for some CPUs, GCC 12 loads an operand again for each product that it is in.
@@ -19,9 +32,10 @@ typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias))
 typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 // What follows the last addition: numbers of each row, and a tensor as large as c, from the first
-// row and column of what is computed on.
+// row and column of what is computed on. Where it is KEPT, the sum before it is scaled goes to `kept`.
 typedef struct {
   const float *bias, *residual, *scale, *shift;
+  float* kept;
 } Rest;
 
 // Which of the WIDTH columns of a tile exist: runs of neighbours, and where they lie in a row of c.
@@ -37,13 +51,17 @@ INLINED Rest rest_at(Rest all, size_t row, size_t column) {
   if (BIAS) all.bias += row;
   if (RESIDUAL) all.residual += row * LDC + column;
   if (AFFINE) all.scale += row, all.shift += row;
+  if (SHIFT) all.shift += row;
+  if (KEPT) all.kept += row * LDC + column;
   return all;
 }
 
-INLINED void finish(vec* sum, Rest rest, int row, const vec* residual) {
+INLINED void finish(vec* sum, Rest rest, int row, const vec* residual, vec* kept) {
   if (BIAS) *sum += rest.bias[row];
   if (RESIDUAL) *sum += *residual;
+  if (KEPT) *kept = *sum;
   if (AFFINE) *sum = *sum * rest.scale[row] + rest.shift[row];
+  if (SHIFT) *sum += rest.shift[row];
   if (RELU) *sum = (vec)((bits)*sum & ~(*sum < 0.0f));
 }
 
@@ -99,7 +117,7 @@ INLINED void put(
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
     float* restrict row = c + (size_t)i * LDC;
-    float part[WIDTH], other[WIDTH];
+    float part[WIDTH], other[WIDTH], before[WIDTH];
     const int whole = columns->is_whole;
     float* restrict to = whole ? row + columns->run[0].to : part;
     if (!first && !whole) take(part, row, columns);
@@ -109,12 +127,16 @@ INLINED void put(
       if (whole) residual += columns->run[0].to;
       else take(other, residual, columns), residual = other;
     }
+    float* kept = before;
+    if (KEPT && whole) kept = rest.kept + (size_t)i * LDC + columns->run[0].to;
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v) {
       if (!first) sum[i][v] += *(const vec*)(to + v * LANES);
-      if (last) finish(&sum[i][v], rest, i, (const vec*)(residual + v * LANES));
+      if (last)
+        finish(&sum[i][v], rest, i, (const vec*)(residual + v * LANES), (vec*)(kept + v * LANES));
       *(vec*)(to + v * LANES) = sum[i][v];
     }
     if (!whole) give(row, part, columns);
+    if (KEPT && last && !whole) give(rest.kept + (size_t)i * LDC, before, columns);
   }
 }

@@ -1,6 +1,7 @@
 """Fusion: which operators of a network become one function."""
 
 from autotune.graph.fuse.function import Function, function_of, partition
+from autotune.graph.fuse.joint import joint_functions
 from autotune.graph.fuse.partition import fused_groups
 
-__all__ = ["Function", "function_of", "fused_groups", "partition"]
+__all__ = ["Function", "function_of", "fused_groups", "joint_functions", "partition"]

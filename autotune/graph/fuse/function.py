@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,12 +34,14 @@ class Function:
         inputs: the values of the network that these stand for, in order.
         outputs: the values of the network that it computes, in order.
         nodes: the nodes of the network that it runs, each after those that it reads.
+        parts: the two functions that do the same, of a joint one; see `joint_functions`.
     """
 
     graph: Graph
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     nodes: tuple[Node, ...] = ()
+    parts: tuple[Function, ...] = ()
 
     @cached_property
     def name(self) -> str:
@@ -75,7 +77,8 @@ class Function:
     def cut(self, count: int) -> tuple[Function, Function] | None:
         """Return two functions: the first ``count`` nodes, and the rest, which reads their result.
 
-        None where more than one value would pass between them, or one that is an output too.
+        None where more than one value would pass between them, or one that is an output too, and
+        where the rest would have several results.
         """
         first, rest = self.nodes[:count], self.nodes[count:]
         if not first or not rest:
@@ -83,7 +86,8 @@ class Function:
         between = first[-1].outputs
         inner = {value for node in first for value in node.outputs}
         read = {value for node in rest for value in node.inputs if value in inner}
-        if len(between) != 1 or read != set(between) or not inner.isdisjoint(self.outputs):
+        several = len(self.outputs) > 1 or len(between) != 1
+        if several or read != set(between) or not inner.isdisjoint(self.outputs):
             return None
         return _of_nodes(first, between), _of_nodes(rest, self.outputs)
 
@@ -154,6 +158,12 @@ def partition(graph: Graph, opt_level: int = 3, max_depth: int = MAX_DEPTH) -> l
 def function_of(graph: Graph) -> Function:
     """Make one function of all nodes of a graph, over its inputs and constants."""
     return _of_nodes(graph.nodes, graph.outputs)
+
+
+def merged(first: Function, second: Function) -> Function:
+    """Make one function of two, of which the second may read the result of the first."""
+    nodes, outputs = (*first.nodes, *second.nodes), (*first.outputs, *second.outputs)
+    return replace(_of_nodes(nodes, outputs), parts=(first, second))
 
 
 def _function(graph: Graph, nodes: Sequence[Node]) -> Function:
