@@ -24,6 +24,9 @@ _TLS = (
     click.option("--tls-cert", "cert", help="Certificate of this process (PEM)."),
     click.option("--tls-key", "key", help="Key of this process (PEM)."),
 )
+_HEADS = (
+    "worker", "host", "place", "device", "arch", "driver", "toolkit", "queue", "done", "failed"
+)  # fmt: skip
 
 
 def tls(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,9 +132,13 @@ def status(scheduler: str, ca: str | None, cert: str | None, key: str | None, js
     if json_:
         click.echo(as_json(rows))
         return
-    heads = ["worker", "place", "device", "arch", "driver", "toolkit", "queue", "done", "failed"]
-    cells = [[str(row[head]) for head in heads] + [f"{row['rate']:.2f}"] for row in rows]
-    if not cells:
+    if not rows:
         say(f"no worker at {scheduler}; start one: autotune worker --scheduler {scheduler}")
         return
-    say(Table([*heads, "per second"], cells, right=(6, 7, 8, 9)))
+    used = [row for row in rows if row["place"]]
+    cells = [[str(row[head]) for head in _HEADS] + [f"{row['rate']:.2f}"] for row in used]
+    if cells:
+        say(Table([*_HEADS, "per second"], cells, right=(7, 8, 9, 10)))
+    for row in rows:
+        if row["aside"]:
+            say(f"{row['worker']} {row['place']}".rstrip() + f" is not used: {row['aside']}")

@@ -2,7 +2,8 @@
 
 It tells its link on standard output, and may be paused from then on. It ends when standard input
 does, which is when the process that tunes has ended, however that came. On standard input come
-sources of winners, one JSON object a line, as this process does not have the templates.
+one JSON object a line, sources of winners, as this process does not have the templates, and who
+builds and measures on other hosts.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ async def _input_ended(model: Model, sources: Sources) -> None:
             loop.call_soon_threadsafe(ended.set)
 
     def take(given: dict[str, Any]) -> None:
-        sources.given(given["target"], given["key"], given["source"])
+        if "workers" in given:
+            model.workers = [row for row in given["workers"] if isinstance(row, dict)]
+        else:
+            sources.given(given["target"], given["key"], given["source"])
         model.revision += 1
 
     threading.Thread(target=read, daemon=True).start()

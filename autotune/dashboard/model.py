@@ -44,6 +44,7 @@ class Model:
     Attributes:
         revision: rises with each change.
         logs: one a path.
+        workers: who builds and measures on other hosts, a row for each, see `Runner.fleet_status`.
     """
 
     def __init__(self, paths: Sequence[Path], sources: Sources | None = None) -> None:
@@ -53,6 +54,7 @@ class Model:
         ]
         self.sources = sources or Sources()
         self.revision = 0
+        self.workers: list[dict[str, Any]] = []
         self._runs_made = 0
         self._importance: dict[str, Importance] = {}
 
@@ -107,6 +109,7 @@ class Model:
             "logs": [log.summary() for log in self.logs],
             "workloads": [{"id": i, **one} for i, one in enumerate(workloads)],
             "more": len(all_of) - len(workloads),
+            "workers": self.workers,
         }
 
     def view(self, view: View) -> dict[str, Any]:

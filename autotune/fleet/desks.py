@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
@@ -194,6 +194,10 @@ class DeviceDesk(Desk):
         self._station: Station | None = None
         self._greeting: Greeting | None = None
         self._over = False
+        # Seconds that the device was used so far, of them by each client, and who uses it now.
+        self._used_s = 0.0
+        self._used_by: defaultdict[str, float] = defaultdict(float)
+        self._user: tuple[str, float] | None = None
         super().__init__(1)
 
     @property
@@ -203,19 +207,43 @@ class DeviceDesk(Desk):
 
     def put(self, ask: Run, job: AnyJob) -> Future[Answer]:
         """Queue a job whose files are here."""
-        arrived = time.monotonic()
-        return self._put(ask.sender, lambda: self._done(ask, job, arrived))
+        client, arrived = ask.sender.client, time.monotonic()
+        before_s = self._others_s(client, arrived)
 
-    def _done(self, ask: Run, job: AnyJob, arrived: float) -> Answer:
-        in_line_s = time.monotonic() - arrived
+        def done() -> Answer:
+            begins = time.monotonic()
+            others_s = max(0.0, self._others_s(client, begins) - before_s)
+            self._user = client, begins
+            try:
+                return self._done(ask, job, others_s, max(0.0, begins - arrived - others_s))
+            finally:
+                self._user = None
+                used_s = time.monotonic() - begins
+                self._used_s += used_s
+                self._used_by[client] += used_s
+
+        return self._put(ask.sender, done)
+
+    def _others_s(self, client: str, now: float) -> float:
+        """Return for how long others than a client used the device so far."""
+        user = self._user
+        present_s = now - user[1] if user is not None and user[0] != client else 0.0
+        return self._used_s - self._used_by[client] + present_s
+
+    def forget(self, client: str) -> None:
+        """Drop what waits of a client; see `Desk.forget`."""
+        super().forget(client)
+        self._used_by.pop(client, None)
+
+    def _done(self, ask: Run, job: AnyJob, others_s: float, queued_s: float) -> Answer:
         station = self._owner(ask)
         station.start()
         before, waited_s = station.busy_s, station.waited_s
         reply = station.run(job)
-        in_line_s += station.waited_s - waited_s
+        others_s += station.waited_s - waited_s
         rest_s = station.busy_s - before if isinstance(reply, Ran) else 0.0
         Rest(ask.cooldown_s).after(rest_s)
-        return Done(to_json(reply), in_line_s)
+        return Done(to_json(reply), others_s, queued_s)
 
     def _owner(self, ask: Run) -> Station:
         """Return the process of the device, as the client wants it."""

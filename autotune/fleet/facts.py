@@ -87,6 +87,11 @@ class AgentFacts:
     builders: int
     protocol: int = PROTOCOL
 
+    @property
+    def places(self) -> list[str]:
+        """Where it can do something: its builders, and each device by its key."""
+        return [*(["builders"] if self.builders else []), *(one.key for one in self.devices)]
+
     def to_json(self) -> dict[str, object]:
         """Return them as plain data."""
         return asdict(self)

@@ -12,8 +12,8 @@ from autotune.errors import FleetError, MeasureError
 from autotune.fleet.builder import FleetBuilder, Parts
 from autotune.fleet.link import Link
 from autotune.fleet.members import Members
-from autotune.fleet.messages import Facts, Sender, Told
-from autotune.fleet.queue import FleetQueue, PlaceLost, PlaceUnable
+from autotune.fleet.messages import Sender
+from autotune.fleet.queue import FleetQueue
 from autotune.fleet.routes import Routes
 from autotune.fleet.runner import FleetRunner
 from autotune.runtime import Descriptor
@@ -168,18 +168,8 @@ class Fleet(Mapping[str, object]):
             time.sleep(0.05)
 
     def status(self) -> list[dict[str, object]]:
-        """Return who is here: a row for each device and for the builders of each worker."""
-        self._members.wait_for_first_look(10.0)
-        aside = {place.name: reason for place, _, reason in self._queue.places()}
-        rows: list[dict[str, object]] = []
-        for member in self._members.all():
-            try:
-                told = member.ask(Facts())
-            except (PlaceLost, PlaceUnable):
-                continue
-            assert isinstance(told, Told)
-            rows += _rows(member.facts, told.data["places"], aside)
-        return rows
+        """Return who is here and what they do; see `autotune.fleet.status.rows_of`."""
+        return self.runner.fleet_status()
 
     def close(self) -> None:
         """Give up what is under way and leave; workers stay."""
@@ -197,24 +187,3 @@ class Fleet(Mapping[str, object]):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _rows(facts: Any, places: Mapping[str, Any], aside: Mapping[str, str]) -> Iterator[Any]:
-    common = {"worker": facts.name, "host": facts.host, "toolkit": facts.toolkit}
-    devices = {one.key: one for one in facts.devices}
-    for key, state in places.items():
-        if key == "builders" and not facts.builders:
-            continue
-        device = devices.get(key)
-        yield {
-            **common,
-            "place": key,
-            "device": device.name if device else f"{facts.builders} builders",
-            "arch": device.descriptor.arch if device else "",
-            "driver": device.release if device else "",
-            "queue": state["waiting"],
-            "done": state["done"],
-            "failed": state["failed"],
-            "rate": state["rate"],
-            "aside": aside.get(f"{facts.name}/{key}", ""),
-        }

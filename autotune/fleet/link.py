@@ -8,6 +8,7 @@ the scheduler. A message goes to the worker itself, as text, numbers and bytes (
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
@@ -133,6 +134,7 @@ class Link:
         except BaseException:
             self._loop.close()
             raise
+        atexit.register(self.close)
 
     def _connected(self, timeout_s: float) -> Any:
         begun = self._begun(self._met(timeout_s))
@@ -143,13 +145,18 @@ class Link:
             raise self._no_answer(error) from error
 
     async def _met(self, timeout_s: float) -> Any:
-        return await self._package.Client(
+        client = self._package.Client(
             self.address,
             timeout=timeout_s,
             set_as_default=False,
             security=self._security,
             asynchronous=True,
         )
+        try:
+            return await client
+        except BaseException:
+            await client.close(timeout=_CLOSE_S)
+            raise
 
     def _no_answer(self, error: BaseException) -> FleetError:
         return FleetError(
@@ -213,6 +220,7 @@ class Link:
         """Leave the scheduler; a client that was given stays open."""
         if self._loop is None:
             return
+        atexit.unregister(self.close)
         with suppress(Exception):  # whether or not it hears of it
             self._begun(self._left()).result(_CLOSE_S + _MORE_S)
         self._loop.close()

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import itertools
 import logging
-import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import CancelledError, Future, InvalidStateError, wait
+from concurrent.futures import CancelledError, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from typing import Any
 
 from autotune.errors import FleetError
-from autotune.fleet.facts import AgentFacts, DeviceFacts, facts_of, major
+from autotune.fleet.facts import DeviceFacts, facts_of, major
 from autotune.fleet.link import Link, Seen
+from autotune.fleet.member import Member
 from autotune.fleet.messages import (
     PROTOCOL,
-    Answer,
-    Ask,
     Facts,
     Forget,
-    Parcel,
     Sender,
     Told,
-    Unable,
     answer_of,
     ask_to_plain,
 )
-from autotune.fleet.parcels import Digests, chunks_of
+from autotune.fleet.parcels import Digests
 from autotune.fleet.policy import Place
-from autotune.fleet.queue import FleetQueue, PlaceLost, PlaceUnable
+from autotune.fleet.queue import FleetQueue, PlaceLost
 
 logger = logging.getLogger("autotvm")
 
@@ -41,112 +37,6 @@ _POLL_S, _ANSWER_S = 0.5, 10.0
 _FAREWELL_S = 1.0
 # Trials a device has at a time: one at work, and one that is ready to follow it.
 _AHEAD = 2
-
-
-class Member:
-    """One worker: messages to it, and what it was sent.
-
-    Args:
-        link: carries messages.
-        address: of the worker.
-        facts: what it says of itself.
-        digests: of the client's files.
-        broken: called with it and the reason when a message to it fails.
-    """
-
-    def __init__(
-        self,
-        link: Link,
-        address: str,
-        facts: AgentFacts,
-        digests: Digests,
-        broken: Callable[[Member, str], None],
-    ) -> None:
-        self.address = address
-        self.facts = facts
-        self._link = link
-        self._digests = digests
-        self._broken = broken
-        self._lock = threading.Lock()
-        self._calls: set[Future[Any]] = set()
-        self._lost = ""
-        self._sent: set[str] = set()
-        self._sending: dict[str, threading.Lock] = {}
-
-    def ask(self, ask: Ask) -> Answer:
-        """Send a message and wait for what comes of it.
-
-        Raises:
-            PlaceLost: the worker is gone, or was given up.
-            PlaceUnable: it could not begin.
-        """
-        call: Future[Any] = Future()
-        with self._lock:
-            if self._lost:
-                raise PlaceLost(self._lost)
-            self._calls.add(call)
-        self._link.ask(self.address, ask_to_plain(ask)).add_done_callback(
-            lambda done: _settle(call, done)
-        )
-        try:
-            answer = answer_of(call.result())
-        except FleetError as error:
-            raise PlaceUnable(str(error)) from error
-        except PlaceLost as error:
-            self._broken(self, str(error))
-            raise
-        finally:
-            with self._lock:
-                self._calls.discard(call)
-        if isinstance(answer, Unable):
-            raise PlaceUnable(answer.reason, answer.for_good)
-        return answer
-
-    def has(self, name: str) -> bool:
-        """Whether it was sent a file; it may have let go of it since."""
-        with self._lock:
-            return name in self._sent
-
-    def note_sent(self, *names: str) -> None:
-        """Take note that it has files."""
-        with self._lock:
-            self._sent.update(names)
-
-    def deliver(self, name: str, path: str) -> None:
-        """Send a file in parts; several who want the same wait for one."""
-        with self._lock:
-            self._sent.discard(name)
-            turn = self._sending.setdefault(name, threading.Lock())
-        with turn:
-            if self.has(name):
-                return
-            transfer = secrets.token_hex(8)
-            for start, total, data in chunks_of(path):
-                self.ask(Parcel(transfer, name, start, total, data))
-            self.note_sent(name)
-
-    def name_of(self, path: str) -> str:
-        """Return the name of one of this client's files."""
-        return self._digests.name(path)
-
-    def lose(self, why: str) -> None:
-        """Give up whatever it was asked; what it answers later is dropped."""
-        with self._lock:
-            self._lost = why
-            calls, self._calls = self._calls, set()
-        for call in calls:
-            with suppress(InvalidStateError):
-                call.set_exception(PlaceLost(why))
-
-
-def _settle(call: Future[Any], done: Future[Any]) -> None:
-    with suppress(InvalidStateError):  # given up meanwhile
-        if done.cancelled():
-            call.set_exception(PlaceLost("the connection to it was closed"))
-        elif (error := done.exception()) is not None:
-            call.set_exception(PlaceLost(f"{type(error).__name__}: {error}"))
-        else:
-            call.set_result(done.result())
 
 
 class Members:
@@ -187,7 +77,9 @@ class Members:
         # Of each address: when its last word changed, by our clock, and that word.
         self._heard: dict[str, tuple[float, float]] = {}
         self._asked: dict[str, Future[Any]] = {}
-        self._refused: set[str] = set()
+        # Why workers are not used, by their addresses.
+        self._refused: dict[str, str] = {}
+        self._bare: tuple[str, ...] = ()
         self._silent_since: float | None = None
         self._looking: Future[Any] = Future()
         self._over = threading.Event()
@@ -222,6 +114,17 @@ class Members:
             return None
         member, key = found
         return next((one for one in member.facts.devices if one.key == key), None)
+
+    def numbers(self, member: Member) -> dict[str, int]:
+        """Return the numbers of the places of a worker by their keys."""
+        with self._lock:
+            found = [(key, n) for n, (one, key) in self._by_number.items() if one is member]
+        return dict(found)
+
+    def unused(self) -> dict[str, str]:
+        """Return why workers are not used that the scheduler knows, by their addresses."""
+        bare = dict.fromkeys(self._bare, "it has no agent: it was not started by autotune worker")
+        return bare | self._refused
 
     def wait_for_first_look(self, timeout_s: float) -> bool:
         """Wait until it is known who is there now; return whether it is."""
@@ -277,12 +180,13 @@ class Members:
         for address, one in seen.items():
             if self._heard.get(address, (0.0, None))[1] != one.word:
                 self._heard[address] = now, one.word
-        if not all(one.agent for one in seen.values()) and self._install is not None:
+        self._bare = tuple(address for address, one in seen.items() if not one.agent)
+        if self._bare and self._install is not None:
             self._install()
         for address in list(self._heard):
             if address not in seen:
                 del self._heard[address]
-                self._refused.discard(address)
+                self._refused.pop(address, None)
                 self._gone(address, "the scheduler has lost it")
             elif now - self._heard[address][0] > self._lease_s:
                 self._gone(address, f"nothing was heard of it for {self._lease_s:g} s")
@@ -316,7 +220,7 @@ class Members:
             if facts.protocol != PROTOCOL:
                 raise FleetError(f"it speaks protocol {facts.protocol}, this client {PROTOCOL}")
         except FleetError as error:
-            self._refused.add(address)
+            self._refused[address] = str(error)
             logger.warning("the worker at %s is not used: %s", address, error)
             return
         self._join(Member(self._link, address, facts, self._digests, self._broken))
@@ -326,7 +230,7 @@ class Members:
         for other in self.all():
             if other.facts.agent == member.facts.agent:
                 self._gone(other.address, "it came back under another address")
-        places = [self._place(member, key) for key in _keys(member.facts)]
+        places = [self._place(member, key) for key in member.facts.places]
         with self._lock:
             self._members[member.address] = member
             for place in places:
@@ -382,8 +286,3 @@ class Members:
         wait(told, _FAREWELL_S)
         for member in self.all():
             member.lose("the fleet was closed")
-
-
-def _keys(facts: AgentFacts) -> list[str]:
-    builders = ["builders"] if facts.builders else []
-    return [*builders, *(one.key for one in facts.devices)]

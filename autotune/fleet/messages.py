@@ -127,11 +127,13 @@ class Done:
 
     Attributes:
         reply: of the device's process, as plain data.
-        waited_s: seconds that it stood in line for the device.
+        waited_s: seconds that it waited while others than its client used the device.
+        queued_s: seconds that it waited for what its own client had there before it.
     """
 
     reply: Mapping[str, Any]
     waited_s: float = 0.0
+    queued_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -294,7 +296,7 @@ def _built(message: Mapping[str, Any]) -> Built:
 
 _ANSWERS: dict[str, Callable[[Mapping[str, Any]], Answer]] = {
     "Built": _built,
-    "Done": lambda one: Done(dict(one["reply"]), float(one["waited_s"])),
+    "Done": lambda one: Done(dict(one["reply"]), float(one["waited_s"]), float(one["queued_s"])),
     "Missing": lambda one: Missing(tuple(map(str, one["names"]))),
     "Taken": lambda one: Taken(),
     "Unable": lambda one: Unable(str(one["reason"]), bool(one["for_good"])),

@@ -14,6 +14,7 @@ from autotune.fleet.builder import Parts
 from autotune.fleet.policy import Needs, Place
 from autotune.fleet.queue import Work as QueuedWork
 from autotune.fleet.station import RemoteStation
+from autotune.fleet.status import rows_of
 from autotune.measure.base import Runner
 from autotune.measure.run.devices import AnyDevices
 from autotune.measure.run.dispatch import Work
@@ -102,12 +103,28 @@ class FleetRunPool(RunPool):
         super().__init__()
         self._parts = parts
         self._needs = needs
+        self._clocks: dict[int, float] = {}
 
     def _devices_for(self, target: Target, plan: RunPlan) -> AnyDevices:
         key = str(target)
         if key not in self._devices:
             self._devices[key] = FleetDevices(self._parts, self._needs(target), target, plan)
         return self._devices[key]
+
+    def clocks(self) -> dict[int, float]:
+        """Return by what the times of each device are multiplied, for the last workload."""
+        with self._lock:
+            now = self._last[0] if self._last is not None else None
+        if now is not None:
+            numbers = [place.number for place, _, _ in self._parts.queue.places()]
+            known = {number: now.calibration.known(number) for number in numbers}
+            self._clocks = {number: one for number, one in known.items() if one is not None}
+        return self._clocks
+
+    def close(self) -> None:
+        """Drop what waits; the clocks are known on."""
+        self.clocks()
+        super().close()
 
 
 class FleetRunner(LocalRunner):
@@ -128,7 +145,7 @@ class FleetRunner(LocalRunner):
         super().__init__(timeout, devices=range(_SEVERAL), **options)
         if "memory_bytes" not in options:
             self.memory_bytes = 0  # what a worker has is not known here
-        self._pool = FleetRunPool(parts, needs)
+        self._pool = self._places = FleetRunPool(parts, needs)
         weakref.finalize(self, self._pool.end)
 
     @property
@@ -151,6 +168,10 @@ class FleetRunner(LocalRunner):
 
     def share_host(self, gate: HostGate | None) -> None:
         """Nothing is timed on this host: each worker keeps its own builders still."""
+
+    def fleet_status(self) -> list[dict[str, object]]:
+        """Return who builds and measures; see `autotune.fleet.status.rows_of`."""
+        return rows_of(self._parts.members, self._parts.queue, self._places.clocks())
 
     def race_devices(self) -> Sequence[int | None]:
         """Return the one device that a race is held on: times of one clock decide it."""

@@ -62,7 +62,12 @@ class AgentPlugin(WorkerPlugin):
         if agent is not None:
             worker.handlers.pop(HANDLER, None)
             worker.metrics.pop(HANDLER, None)
-            await asyncio.get_running_loop().run_in_executor(None, agent.close)
+            try:
+                closing = asyncio.get_running_loop().run_in_executor(None, agent.close)
+            except RuntimeError:  # the interpreter is about to end
+                agent.close()
+            else:
+                await closing
 
 
 class _Lent(WorkerPlugin):
@@ -99,7 +104,7 @@ def security_of(ca: str | None, cert: str | None, key: str | None) -> Security |
         return None
     if not all(given):
         raise FleetError("TLS needs three files: --tls-ca-file, --tls-cert and --tls-key")
-    files = {f"tls_{role}_{what}": path for role in ("worker", "client")
+    files = {f"tls_{role}_{what}": path for role in ("scheduler", "worker", "client")
              for what, path in (("cert", cert), ("key", key))}  # fmt: skip
     made: Security = Security(  # type: ignore[no-untyped-call]
         require_encryption=True, tls_ca_file=ca, **files

@@ -6,7 +6,8 @@ import os
 from dataclasses import replace
 
 from autotune.errors import FleetError
-from autotune.fleet.members import Member, Members
+from autotune.fleet.member import Member
+from autotune.fleet.members import Members
 from autotune.fleet.messages import Answer, AnyJob, Done, Missing, Run, Sender
 from autotune.fleet.queue import PlaceUnable
 from autotune.fleet.relocate import files_of, relocate, runs_of
@@ -47,7 +48,7 @@ class RemoteStation:
         memory_bytes: int,
     ) -> None:
         self.device = device
-        self.waited_s = 0.0
+        self.waited_s = self.queued_s = 0.0
         facts = members.device(device)
         # As on one host: kernels for a CPU are compiled on each.
         self.device_class = facts.device_class if facts and facts.kind != HOST.device else ""
@@ -84,6 +85,7 @@ class RemoteStation:
             match answer:
                 case Done(reply=reply):
                     self.waited_s += answer.waited_s
+                    self.queued_s += answer.queued_s
                     return _understood(reply)
                 case Missing(wanted):
                     for name in wanted:

@@ -148,6 +148,10 @@ class Runner:
         """Return what disturbed the timing of one task; here, `host_note`."""
         return self.host_note
 
+    def fleet_status(self) -> list[dict[str, object]]:
+        """Return who builds and measures on other hosts, a row for each; here nobody does."""
+        return []
+
     def set_task(self, task: Workload) -> None:
         """Called before a task is measured."""
         self.task = task

@@ -15,14 +15,14 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from autotune.driver import kernel_of
 from autotune.errors import TunerError
-from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure import MeasureInput, MeasureResult, Runner, Session
 from autotune.measure.run.gate import Pausable
 from autotune.record import RACE_NOTE, LogWriter, encode
 from autotune.tuner.result import TuneResult
@@ -34,6 +34,8 @@ from autotune.workload import Candidate
 logger = logging.getLogger("autotvm")
 
 _LAST_PORT = 65535
+# Seconds between two looks at who builds and measures on other hosts.
+_LOOK_S = 1.0
 # One a log, for all runs of this process that are logged there.
 _PAGES: dict[Path, _Server] = {}
 
@@ -61,6 +63,7 @@ class LivePage(Callback):
             log = Path(folder.name) / "run.log"
             self._writer = LogWriter(log)
         self._log, self._port = log.resolve(), port
+        self._looking: _Looking | None = None
 
     @property
     def link(self) -> str:
@@ -85,6 +88,14 @@ class LivePage(Callback):
         if known is None or not known.alive:
             _PAGES[self._log] = _Server(self._log, self._port)
 
+    def measuring(self, tuner: object, session: Session) -> None:
+        """Show who builds and measures on other hosts, until the run ends."""
+        server = _PAGES.get(self._log)
+        runner = session.runner
+        elsewhere = type(runner).fleet_status is not Runner.fleet_status
+        if server is not None and elsewhere and self._looking is None:
+            self._looking = _Looking(runner, server)
+
     def __call__(
         self, tuner: object, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
     ) -> None:
@@ -106,11 +117,42 @@ class LivePage(Callback):
 
     def tuned(self, tuner: object, result: TuneResult) -> None:
         """Hand the source of the winner over: the other process has no templates."""
+        if self._looking is not None:
+            self._looking.end()
+            self._looking = None
         server = _PAGES.get(self._log)
         if server is not None and result.best_config is not None:
             text = _source(result, result.best_config)
             target = str(result.task.target)
             server.tell({"target": target, "key": result.best_config.key, "source": text})
+
+
+class _Looking:
+    """Tells the page who builds and measures on other hosts, again and again.
+
+    In a thread of its own: the page may stand still, and others may be slow to answer.
+    """
+
+    def __init__(self, runner: Runner, server: _Server) -> None:
+        self._runner, self._server = runner, server
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="autotune-page", daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while True:
+            over = self._over.wait(_LOOK_S)
+            try:
+                self._server.tell({"workers": self._runner.fleet_status()})
+            except Exception as error:  # the run goes on without
+                logger.debug("the page is not told who is there: %s", error)
+            if over:
+                return
+
+    def end(self) -> None:
+        """Look once more, and end."""
+        self._over.set()
+        self._thread.join(_LOOK_S)
 
 
 def page_of(callbacks: Sequence[object], dashboard: bool | int) -> LivePage:
@@ -194,7 +236,7 @@ class _Server:
         if self.link and sys.platform == "linux":
             self._process.send_signal(signal.SIGCONT)
 
-    def tell(self, message: dict[str, str]) -> None:
+    def tell(self, message: Mapping[str, object]) -> None:
         """Send a message, unless the process is gone."""
         given = self._process.stdin
         assert given is not None

@@ -230,8 +230,7 @@ class Run:
     def _line(self, measure_option: Mapping[str, object], reproducible: bool) -> Pipeline:
         ended = self.watchers.trial_ended
         line = Pipeline(self.workload, measure_option, reproducible=reproducible, on_end=ended)
-        for one in self.watchers.bystanders:
-            line.session.keep_still(one)
+        self.watchers.measuring(line.session)
         return line
 
     def _cut_off(self, line: Pipeline) -> list[Pair]:

@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from autotune.errors import TunerError
-from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure import MeasureInput, MeasureResult, Session
 from autotune.measure.run.gate import Pausable
 from autotune.measure.types import Pair
 from autotune.tuner.result import TuneResult
 
-_EVENTS = ("tuning", "trial_ended", "raced", "tuned")
+_EVENTS = ("tuning", "measuring", "trial_ended", "raced", "tuned")
 
 
 class Callback:
@@ -39,6 +39,9 @@ class Callback:
 
     def tuning(self, tuner: object) -> None:
         """Called before the first trial."""
+
+    def measuring(self, tuner: object, session: Session) -> None:
+        """Called before trials are measured, with what builds and runs them; maybe again."""
 
     def trial_ended(
         self, tuner: object, measure_input: MeasureInput, result: MeasureResult
@@ -92,12 +95,6 @@ class Watchers:
         return next((path for path in paths if isinstance(path, Path)), None)
 
     @property
-    def bystanders(self) -> list[Pausable]:
-        """What is to stand still while kernels are timed on this host."""
-        found = [getattr(callback, "bystander", None) for callback in self._callbacks]
-        return [one for one in found if one is not None]
-
-    @property
     def show_results(self) -> bool:
         """Whether a callback takes the result of the run."""
         return any(
@@ -108,6 +105,14 @@ class Watchers:
     def tuning(self) -> None:
         """Tell that the run begins."""
         self._tell("tuning")
+
+    def measuring(self, session: Session) -> None:
+        """Tell who builds and runs; what is beside the run stands still while it times."""
+        for callback in self._callbacks:
+            bystander = getattr(callback, "bystander", None)
+            if bystander is not None:
+                session.keep_still(bystander)
+        self._tell("measuring", session)
 
     def trial_ended(self, measure_input: MeasureInput, result: MeasureResult) -> None:
         """Tell of a trial that just ended, in whatever thread."""

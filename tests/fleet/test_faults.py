@@ -5,11 +5,8 @@ import threading
 import time
 
 import pytest
-from click.testing import CliRunner
 
 import autotune.task as at
-from autotune.cli.fleet import is_loopback
-from autotune.cli.main import main
 from autotune.errors import FleetError
 from autotune.fleet import Fleet
 from autotune.measure import MeasureInput, Session
@@ -224,42 +221,3 @@ def test_two_clients_share_a_device_by_weight(troop, scheduler):
     for thread in threads:
         thread.join(20)
     assert 1.8 < got[3.0] / got[1.0] < 4.5, got
-
-
-def test_between_hosts_a_worker_asks_for_tls():
-    ended = CliRunner().invoke(main, ["worker", "--scheduler", "tcp://192.0.2.1:8786"])
-    assert ended.exit_code == 1
-    assert "is on another host and not encrypted" in ended.output
-
-
-@pytest.mark.parametrize(
-    ("address", "here"),
-    [
-        ("tcp://127.0.0.1:8786", True), ("localhost:8786", True), ("tcp://[::1]:8786", True),
-        ("tcp://192.0.2.1:8786", False), ("tcp://head:8786", False), ("tcp://0.0.0.0:1", False),
-    ],
-)  # fmt: skip
-def test_only_loopback_is_this_host(address, here):
-    assert is_loopback(address) == here
-
-
-WORKER = """
-    import sys
-    from autotune.cli.main import main
-
-    main(["worker", "--scheduler", sys.argv[1], "--name", "mine", "--builders", "1"])
-"""
-
-
-def test_a_worker_of_the_command_line_joins_and_leaves_at_a_signal(scheduler):
-    with Script(WORKER, scheduler) as script:
-        assert script.stdout.readline().startswith("mine: cpu:0")
-        assert "joined" in script.stdout.readline()
-        shown = CliRunner().invoke(main, ["fleet", "status", "--scheduler", scheduler])
-        assert shown.exit_code == 0, shown.output
-        assert "mine" in shown.output
-        assert "cpu:0" in shown.output
-        script.terminate()
-        assert script.wait(20) == 0
-    shown = CliRunner().invoke(main, ["fleet", "status", "--scheduler", scheduler])
-    assert "no worker at" in shown.output

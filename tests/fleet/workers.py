@@ -15,12 +15,15 @@ IMPORTED = ["distributed", "autotune.fleet.serve", "tests.fleet.doubles"]
 
 SCHEDULER = """
     import asyncio, sys
+    from autotune.fleet.serve import security_of
     from distributed import Scheduler
 
     async def main():
-        port, anywhere = int(sys.argv[1]), "127.0.0.1:0"
+        port, *tls = sys.argv[1:]
+        where = {"host": "127.0.0.1", "port": int(port), "protocol": "tls" if tls else "tcp"}
+        security = security_of(*tls) if tls else None
         async with Scheduler(
-            host="127.0.0.1", port=port, dashboard=False, dashboard_address=anywhere
+            **where, security=security, dashboard=False, dashboard_address="127.0.0.1:0"
         ) as made:
             print(made.address, flush=True)
             await made.finished()
@@ -58,9 +61,14 @@ SCRIPT = """
 
 
 @contextlib.contextmanager
-def started_scheduler(port=0):
-    """Gives the address of a scheduler, which is killed at the end."""
-    script = Script(SCHEDULER, port)
+def started_scheduler(port=0, tls=()):
+    """Gives the address of a scheduler, which is killed at the end.
+
+    Args:
+        port: where it listens; 0 for any.
+        tls: files of the authority, of its certificate and of its key.
+    """
+    script = Script(SCHEDULER, port, *tls)
     try:
         address = script.stdout.readline().strip()
         assert address, "no scheduler was started"

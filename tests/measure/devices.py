@@ -75,7 +75,7 @@ class StatedStation:
         self.device = greeting.device
         self.pid = None
         self.busy_s = 0.0
-        self.waited_s = 0.0
+        self.waited_s = self.queued_s = 0.0
         self.device_class = f"card {self.device} (sm_0)"
         self.jobs = []
         self.made.append(self)

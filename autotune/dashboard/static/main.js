@@ -11,6 +11,7 @@ import { drawFailures } from "./failures.js";
 import { drawFilters, drawRuns } from "./filters.js";
 import { drawTrials } from "./trials.js";
 import { drawLogs, drawTiles, drawWorkloads } from "./overview.js";
+import { drawWorkers } from "./fleet.js";
 import { openSource } from "./source.js";
 
 const NOTHING_ASKED = { workload: 0, runs: null, devices: null, errors: null, without: {}, seconds: null, timeline_end: null, sort: "trial", descending: true, offset: 0 };
@@ -57,6 +58,7 @@ function tookOverview(data) {
   if (!source.live) byId("empty").textContent = "No trial stands in this log.";
   byId("content").hidden = !data.workloads.length;
   drawLogs(state);
+  drawWorkers(state);
   if (state.request.workload >= data.workloads.length) state.request = { ...NOTHING_ASKED };
   drawWorkloads(state, (id) => ask({}, id));
   if (first) source.ask(state.request);

@@ -88,11 +88,11 @@ def run_trial(
     check: Check = "never" if built.kernel is None else options.verify.check(inp, built.kernel)
     job = run_job(standing, options, inp, built, check, standing.best_on(station.device))
     station.start()
-    started, waited_s = time.perf_counter(), station.waited_s
+    started, waited_s, queued_s = time.perf_counter(), station.waited_s, station.queued_s
     reply = station.run(job)
-    waited_s = station.waited_s - waited_s
+    waited_s, queued_s = station.waited_s - waited_s, station.queued_s - queued_s
     standing.host.wait(waited_s)
-    seconds = built.time_cost + time.perf_counter() - started - waited_s
+    seconds = built.time_cost + time.perf_counter() - started - waited_s - queued_s
     if not isinstance(reply, Ran):
         return _failed(reply, built, seconds)
     standing.host.add(reply.host, [reply.timing])

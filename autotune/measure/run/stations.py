@@ -41,6 +41,10 @@ class DeviceProcess(Protocol):
         """Seconds that jobs waited for others which used the device."""
 
     @property
+    def queued_s(self) -> float:
+        """Seconds that jobs waited for others of this program, which were sent before them."""
+
+    @property
     def device_class(self) -> str:
         """See `autotune.target.device_class`; empty where it is not known."""
 
@@ -57,6 +61,7 @@ class Station:
     Attributes:
         busy_s: seconds that the device was at work so far.
         waited_s: seconds that jobs waited for other programs which used it.
+        queued_s: none: a job is given to it when it is free.
         device_class: see `autotune.target.device_class`; empty where it is not known.
 
     Args:
@@ -64,6 +69,8 @@ class Station:
         gate: what is timed on this host is timed inside ``gate.quiet()``.
         folder: for the process's own temporary files: it may be killed over them.
     """
+
+    queued_s = 0.0
 
     def __init__(self, greeting: Greeting, gate: HostGate | None, folder: str) -> None:
         self.device = greeting.device

@@ -1,0 +1,131 @@
+"""One worker of a fleet as its client sees it."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from typing import Any
+
+from autotune.errors import FleetError
+from autotune.fleet.facts import AgentFacts
+from autotune.fleet.link import Link
+from autotune.fleet.messages import Answer, Ask, Parcel, Unable, answer_of, ask_to_plain
+from autotune.fleet.parcels import Digests, chunks_of
+from autotune.fleet.queue import PlaceLost, PlaceUnable
+
+
+class Member:
+    """One worker: messages to it, and what it was sent.
+
+    Args:
+        link: carries messages.
+        address: of the worker.
+        facts: what it says of itself.
+        digests: of the client's files.
+        broken: called with it and the reason when a message to it fails.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        address: str,
+        facts: AgentFacts,
+        digests: Digests,
+        broken: Callable[[Member, str], None],
+    ) -> None:
+        self.address = address
+        self.facts = facts
+        self._link = link
+        self._digests = digests
+        self._broken = broken
+        self._lock = threading.Lock()
+        self._calls: set[Future[Any]] = set()
+        self._lost = ""
+        self._sent: set[str] = set()
+        self._sending: dict[str, threading.Lock] = {}
+
+    def ask(self, ask: Ask) -> Answer:
+        """Send a message and wait for what comes of it.
+
+        Raises:
+            PlaceLost: the worker is gone, or was given up.
+            PlaceUnable: it could not begin.
+        """
+        call = self.begin(ask)
+        try:
+            answer = answer_of(call.result())
+        except FleetError as error:
+            raise PlaceUnable(str(error)) from error
+        except PlaceLost as error:
+            self._broken(self, str(error))
+            raise
+        if isinstance(answer, Unable):
+            raise PlaceUnable(answer.reason, answer.for_good)
+        return answer
+
+    def begin(self, ask: Ask) -> Future[Any]:
+        """Send a message; its answer is a message, or `PlaceLost`."""
+        call: Future[Any] = Future()
+        with self._lock:
+            if self._lost:
+                call.set_exception(PlaceLost(self._lost))
+                return call
+            self._calls.add(call)
+        call.add_done_callback(self._over)
+        self._link.ask(self.address, ask_to_plain(ask)).add_done_callback(
+            lambda done: _settle(call, done)
+        )
+        return call
+
+    def _over(self, call: Future[Any]) -> None:
+        with self._lock:
+            self._calls.discard(call)
+
+    def has(self, name: str) -> bool:
+        """Whether it was sent a file; it may have let go of it since."""
+        with self._lock:
+            return name in self._sent
+
+    def note_sent(self, *names: str) -> None:
+        """Take note that it has files."""
+        with self._lock:
+            self._sent.update(names)
+
+    def deliver(self, name: str, path: str) -> None:
+        """Send a file in parts; several who want the same wait for one."""
+        with self._lock:
+            self._sent.discard(name)
+            turn = self._sending.setdefault(name, threading.Lock())
+        with turn:
+            if self.has(name):
+                return
+            transfer = secrets.token_hex(8)
+            for start, total, data in chunks_of(path):
+                self.ask(Parcel(transfer, name, start, total, data))
+            self.note_sent(name)
+
+    def name_of(self, path: str) -> str:
+        """Return the name of one of this client's files."""
+        return self._digests.name(path)
+
+    def lose(self, why: str) -> None:
+        """Give up whatever it was asked; what it answers later is dropped."""
+        with self._lock:
+            self._lost = why
+            calls, self._calls = self._calls, set()
+        for call in calls:
+            with suppress(InvalidStateError):
+                call.set_exception(PlaceLost(why))
+
+
+def _settle(call: Future[Any], done: Future[Any]) -> None:
+    with suppress(InvalidStateError):  # given up meanwhile
+        if done.cancelled():
+            call.set_exception(PlaceLost("the connection to it was closed"))
+        elif (error := done.exception()) is not None:
+            call.set_exception(PlaceLost(f"{type(error).__name__}: {error}"))
+        else:
+            call.set_result(done.result())

@@ -1,0 +1,90 @@
+"""Who is in a fleet and what they do, in rows for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, wait
+from typing import Any
+
+from autotune.errors import FleetError
+from autotune.fleet.facts import AgentFacts
+from autotune.fleet.member import Member
+from autotune.fleet.members import Members
+from autotune.fleet.messages import Facts, Told, answer_of
+from autotune.fleet.queue import FleetQueue
+
+# For so long the first look at who is there is waited for, and answers of those who are.
+_FIRST_S, _ANSWER_S = 10.0, 3.0
+
+
+def rows_of(
+    members: Members, queue: FleetQueue, clocks: Mapping[int, float]
+) -> list[dict[str, object]]:
+    """Return a row for each device, for the builders of each worker, and for whom is not used.
+
+    The keys are ``worker`` and ``host``, ``place`` (``"cuda:0"``, ``"builders"``), ``device``,
+    ``arch``, ``driver``, ``toolkit``; ``queue`` (what waits or is being done there, of all
+    clients), ``done``, ``failed``, ``rate`` (done a second, in the last minute); ``clock`` (by
+    what this client multiplies its times, None where it does not) and ``aside`` (why it is not
+    used; empty where it is).
+
+    Args:
+        members, queue: of the fleet.
+        clocks: factor of each device by its number.
+    """
+    members.wait_for_first_look(_FIRST_S)
+    asked = [(member, member.begin(Facts())) for member in members.all()]
+    wait([future for _, future in asked], _ANSWER_S)
+    aside = {place.number: reason for place, _, reason in queue.places()}
+    rows: list[dict[str, object]] = []
+    for member, future in asked:
+        places = _places(future)
+        numbers = members.numbers(member)
+        for row in _rows(member, places):
+            number = numbers.get(str(row["place"]), -1)
+            reason = aside.get(number, "") if places else "it does not answer"
+            rows.append({**row, "clock": clocks.get(number), "aside": reason})
+    return rows + [_unused(address, why) for address, why in members.unused().items()]
+
+
+def _places(told: Future[Any]) -> Mapping[str, Any]:
+    """Return the state of each place of a worker; nothing where it did not answer in time."""
+    if not told.done() or told.cancelled() or told.exception() is not None:
+        return {}
+    try:
+        answer = answer_of(told.result())
+        return answer.data["places"] if isinstance(answer, Told) else {}
+    except (FleetError, KeyError):
+        return {}
+
+
+def _rows(member: Member, states: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+    facts = member.facts
+    nothing = {"waiting": 0, "done": 0, "failed": 0, "rate": 0.0}
+    for key in facts.places:
+        state = states.get(key, nothing)
+        yield {
+            "worker": facts.name,
+            "host": facts.host,
+            "place": key,
+            **_what(facts, key),
+            "toolkit": facts.toolkit,
+            "queue": state["waiting"],
+            "done": state["done"],
+            "failed": state["failed"],
+            "rate": state["rate"],
+        }
+
+
+def _what(facts: AgentFacts, key: str) -> dict[str, str]:
+    """Return what a place is."""
+    for one in facts.devices:
+        if one.key == key:
+            return {"device": one.name, "arch": one.descriptor.arch, "driver": one.release}
+    return {"device": f"{facts.builders} builders", "arch": "", "driver": ""}
+
+
+def _unused(address: str, why: str) -> dict[str, object]:
+    texts = dict.fromkeys(("host", "place", "device", "arch", "driver", "toolkit"), "")
+    numbers = dict.fromkeys(("queue", "done", "failed"), 0)
+    return {"worker": address, **texts, **numbers, "rate": 0.0, "clock": None, "aside": why}
