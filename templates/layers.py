@@ -13,12 +13,10 @@ from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
 from . import layers_products as layers_products  # enters itself
-from .layers_cuda import enter_windows, given, padding_of
-from .winograd_cpu import tile_of
+from . import layers_winograd as layers_winograd  # enters itself, before what is slower
+from .layers_cuda import enter_windows, given
 
 _FLOAT32 = ("float32",)
-# Channels from which on the products of Winograd's method outweigh its transforms.
-_MANY = 16
 
 
 def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
@@ -31,29 +29,6 @@ def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
     n, ci, h, w = layer.inputs[0].shape
     co, _, kh, kw = layer.inputs[1].shape
     return n, h, w, co, ci, kh, kw, op.steps, (top, left)
-
-
-@implements("nn.conv2d", "cpu", "winograd_conv2d.cpu", layouts=["NCHW"], dtypes=_FLOAT32)
-def winograd_conv2d_cpu(layer: Layer) -> Offer | None:
-    """Offer Winograd's method for 3x3 filters that are known, which are transformed once."""
-    op, rest = layer.op, layer.epilogue
-    assert isinstance(op, ops.Conv2d)
-    data, weight = layer.inputs
-    co, ci, kh, kw = weight.shape
-    moves = set(op.steps) | set(op.holes) | {op.groups}
-    if weight not in layer.constants or (kh, kw) != (3, 3) or moves != {1}:
-        return None
-    if min(co, ci) < _MANY or (rest.scale is None) != (rest.shift is None):
-        return None
-    tile = tile_of(*layer.result.shape[2:])
-    args = (
-        *(data.shape[0], *data.shape[2:], co, ci, tile, padding_of(op.sides)),
-        *(rest.bias is not None, rest.activation),
-        *(rest.residual is not None, rest.scale is not None),
-    )
-    prepared = {weight: ops.WinogradWeight(tile, "OIHW")}
-    operands = (*layer.inputs, *given(rest))
-    return Offer("winograd_conv2d.cpu", args, operands, prepared)
 
 
 @implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=_FLOAT32, keeps=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from autotune import get_config, te, topi
+from collections.abc import Sequence
+
+from autotune import get_config, te, template, topi
 
 from . import te_common
 from .te_common import Scheduled
+from .window_shape import four
 
 # Rows of the data of which tiles of 4 outputs are cut; others have tiles of 2.
 _COARSE = 8
@@ -43,6 +46,16 @@ def conv2d_nchw(
     _multiply(s, products)
     _transform_back(s, out, inverse, tile)
     return s, [data, weight, out]
+
+
+@template("te/conv2d_nchw_winograd.cuda")
+def conv2d_nchw_cuda(
+    n: int, h: int, w: int, co: int, ci: int, k: int, padding: int | Sequence[int] = 0
+) -> Scheduled:
+    """Convolve NCHW data by k x k filters as `conv2d_nchw` does: they are transformed already."""
+    data = te.placeholder((n, ci, h, w), name="data")
+    kernel = te.placeholder((co, ci, k, k), name="kernel")
+    return conv2d_nchw(data, kernel, four("te/conv2d_nchw_winograd", padding), "float32")
 
 
 def _transform_data(s: te.Schedule, packed: te.Tensor) -> None:

@@ -136,7 +136,7 @@ def by_dispatch(context: DispatchContext) -> Chooser:
     """
 
     def recorded(function: Function, target: Target) -> Choice | None:
-        found = []
+        found: list[tuple[float, float, Choice]] = []
         for offer in offers_of(function, target):
             for distance, workload in enumerate(offer.known_as):
                 config = context.known(target, workload)
@@ -144,7 +144,9 @@ def by_dispatch(context: DispatchContext) -> Chooser:
                 if candidate is not None:
                     cost = getattr(config, "cost", None)
                     choice = Choice("template", offer.task, candidate, offer)
-                    found.append((distance, math.inf if cost is None else cost, choice))
+                    # Logs from elsewhere are equally far: the faster row counts.
+                    far = distance if distance < offer.own else math.inf
+                    found.append((far, math.inf if cost is None else cost, choice))
                     break
         return min(found, key=lambda each: each[:2])[2] if found else None
 

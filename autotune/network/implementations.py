@@ -62,6 +62,7 @@ class FunctionOffer:
         prepared: (number of an input, operator) of those that are laid out anew ahead of time.
         known_as: workloads whose records have the knobs of the task, the nearest first: its own,
             that of the operator alone, and those of logs from elsewhere.
+        own: how many of these are of the template itself.
     """
 
     task: Task
@@ -69,6 +70,7 @@ class FunctionOffer:
     operands: tuple[int, ...]
     prepared: tuple[tuple[int, Operator], ...] = ()
     known_as: tuple[tuple[object, ...], ...] = ()
+    own: int = 0
 
 
 Matcher = Callable[[Layer], Offer | None]
@@ -219,6 +221,7 @@ def _of_function(
         less = entry.offer(shorter)
         if less is not None and less.template == offer.template:
             known += _spellings(Task(less.template, less.args, target))
+    own = len(dict.fromkeys(known))
     known += offer.aliases
     tasks = layer_tasks(layer.op, layer.inputs, layer.result.dtype, target)
     known += [(each.name, *each.args) for each in tasks]
@@ -228,6 +231,7 @@ def _of_function(
         tuple(place[value] for value in offer.operands),
         tuple((place[value], op) for value, op in offer.prepared.items()),
         tuple(dict.fromkeys(known)),
+        own,
     )
 
 

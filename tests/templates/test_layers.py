@@ -48,6 +48,13 @@ LAYERS = {
             variable(1, 4, 7, 6), constant(6, 2, 3, 3),
         ),
     ),
+    "winograd_conv2d.cuda": lambda: relu6(
+        apply(ops.Conv2d(padding=(1, 0, 0, 2)), variable(1, 16, 6, 5), constant(16, 16, 3, 3)),
+        constant(16, 1, 1),
+    ),
+    "te/conv2d_nchw_winograd.cuda": lambda: apply(
+        ops.Conv2d(padding=(1,)), variable(1, 16, 6, 5), constant(16, 16, 3, 3)
+    ),
     "pool2d.cuda max": lambda: apply(
         ops.MaxPool2d(pool_size=(3,), strides=(2,), padding=(1,), ceil_mode=True),
         variable(1, 3, 8, 8),

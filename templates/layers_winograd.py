@@ -1,0 +1,67 @@
+"""Which convolutions of networks the templates of Winograd's method compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from autotune.graph import ops
+from autotune.network.implementations import Offer, implements
+from autotune.network.layer import Epilogue, Layer
+
+from . import te_winograd
+from .layers_cuda import ACTIVATIONS, FLOAT32, given, padding_of
+from .winograd_cpu import tile_of
+
+# Channels from which on transforming images and results is little beside the products.
+_MANY = 16
+
+
+def _suits(layer: Layer) -> bool:
+    """Return whether it is a 3x3 convolution with stride 1 by many filters that are known."""
+    op, (_, weight) = layer.op, layer.inputs
+    assert isinstance(op, ops.Conv2d)
+    co, ci, kh, kw = weight.shape
+    moves = {*op.steps, *op.holes, op.groups}
+    known = weight in layer.constants
+    return known and (kh, kw) == (3, 3) and moves == {1} and min(co, ci) >= _MANY
+
+
+def _winograd(template: str) -> Callable[[Layer], Offer | None]:
+    def winograd(layer: Layer) -> Offer | None:
+        """Offer the kernels with all that may follow; filters are transformed once."""
+        rest, (data, weight) = layer.epilogue, layer.inputs
+        if not _suits(layer) or (rest.scale is None) != (rest.shift is None):
+            return None
+        assert isinstance(layer.op, ops.Conv2d)
+        tile = tile_of(*layer.result.shape[2:])
+        n, ci, h, w = data.shape
+        args = (
+            *(n, h, w, weight.shape[0], ci, tile, padding_of(layer.op.sides)),
+            *(rest.bias is not None, rest.activation),
+            *(rest.residual is not None, rest.scale is not None),
+        )
+        prepared = {weight: ops.WinogradWeight(tile, "OIHW")}
+        return Offer(template, args, (*layer.inputs, *given(rest)), prepared)
+
+    return winograd
+
+
+@implements(
+    "nn.conv2d", "cuda", "te/conv2d_nchw_winograd.cuda", layouts=["NCHW"], dtypes=FLOAT32
+)  # fmt: skip
+def te_conv2d_nchw_winograd(layer: Layer) -> Offer | None:
+    """Offer the tensor expression that has the knobs of TVM's template, for its records."""
+    if not _suits(layer) or layer.epilogue != Epilogue():
+        return None
+    assert isinstance(layer.op, ops.Conv2d)
+    data, weight = layer.inputs
+    n, ci, h, w = data.shape
+    args: tuple[Any, ...] = (n, h, w, weight.shape[0], ci, 3, padding_of(layer.op.sides))
+    prepared = {weight: ops.WinogradWeight(te_winograd.tile_of(h), "OIHW")}
+    return Offer("te/conv2d_nchw_winograd.cuda", args, layer.inputs, prepared)
+
+
+for _kind, _activations in (("cpu", ("none", "relu")), ("cuda", ACTIVATIONS)):
+    _name = f"winograd_conv2d.{_kind}"
+    implements("nn.conv2d", _kind, _name, ["NCHW"], FLOAT32, _activations)(_winograd(_name))
