@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Any, Literal, NoReturn, overload
 
 from autotune.errors import AutotuneError, TunerError
 from autotune.just_in_time.background import WORKER, Job
@@ -78,10 +78,19 @@ class Jit:
     def choice(self, *args: object) -> Choice:
         """Return what a call with these arguments runs, and where it comes from."""
         facts = tuple([_facts(value) for value in args])
-        found = self._choices.get(facts)
+        try:
+            found = self._choices.get(facts)
+        except TypeError:
+            self._refuse_unhashable(args)
         if found is None or (found.origin != "exact" and found.version != self.store.look()):
             found = self._chosen(facts, args)
         return found
+
+    def _refuse_unhashable(self, args: Sequence[object]) -> NoReturn:
+        """Raise: an argument is neither an array nor a number."""
+        number = next(i for i, value in enumerate(args) if not _is_hashable(_facts(value)))
+        check = Check(TunerError, self.__name__)
+        check.refuse(f"argument {number}", "an array or a number", args[number])
 
     def task(self, *args: object) -> Task:
         """Return the task that a call with these arguments is; of an operator the first choice.
@@ -291,6 +300,14 @@ def _facts(value: Any) -> object:
     if shape is None:
         return type(value), value
     return tuple(shape), value.dtype, getattr(value, "device", None)
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _device_of(args: Sequence[Any]) -> Device:

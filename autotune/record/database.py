@@ -141,7 +141,9 @@ class Database(ABC):
             if pair is not None:
                 yield pair
         if problems:
-            logger.warning("%d rows of a database could not be read (%s)", problems, first)
+            logger.warning(
+                "%d rows of %s could not be read (%s)", problems, self.url or "a database", first
+            )
 
 
 def row_of(inp: MeasureInput, result: MeasureResult) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from autotune.errors import KernelError
+from autotune.errors import AutotuneError, KernelError
 from autotune.kernel import (
     Argument,
     Constant,
@@ -72,9 +72,9 @@ def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, di
             head["suffix"],
             head["resources"],
         )
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
-        if isinstance(error, KernelError):
-            raise
+    except AutotuneError:
+        raise
+    except Exception as error:  # whatever damaged bytes make of the archive and of what is in it
         raise KernelError(
             f"load_module: path must be what export_library wrote, got {path}: not a file of "
             f"export_library: {error}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from autotune.errors import KernelError
@@ -30,11 +31,18 @@ class _Operator:
     """An operator that exists for the life of the process, and what it does at present.
 
     A cell of a notebook that is run again changes what it does; torch allows no second definition.
+
+    Attributes:
+        key: torch's dispatch key of the device.
+        below: what comes next, by what a call was dispatched by; None is the device itself.
     """
 
     schema: str
     has_backward: bool
     library: Any
+    key: Any
+    below: dict[int, Any] = field(default_factory=dict)
+    function: Any = None
     run: _Run | None = None
     backward: Callable[..., Any] | None = None
     setup_context: Callable[..., Any] | None = None
@@ -108,8 +116,7 @@ def as_op(
             )
         found.backward, found.setup_context = backward, setup_context
         found.run = _Run(source)
-    namespace, _, own = name.partition("::")
-    return getattr(getattr(torch().ops, namespace), own).default  # type: ignore[no-any-return]
+    return found.function  # type: ignore[no-any-return]
 
 
 def _function(
@@ -159,7 +166,8 @@ def _define(name: str, source: Function, has_backward: bool) -> _Operator:
         raise KernelError(
             f"as_op: torch takes no operator {name}{signature.text}: {reason}; choose another name"
         ) from error
-    made = _Operator(signature.text, has_backward, library)
+    key = _KEYS[source.kind]
+    made = _Operator(signature.text, has_backward, library, getattr(pytorch._C.DispatchKey, key))
 
     def run(*inputs: Any) -> Any:
         return made.run(inputs) if made.run else None
@@ -167,12 +175,34 @@ def _define(name: str, source: Function, has_backward: bool) -> _Operator:
     def fake(*inputs: Any) -> Any:
         return made.run.empty(inputs) if made.run else None
 
-    library.impl(own, run, _KEYS[source.kind])
+    library.impl(own, run, key)
     pytorch.library.register_fake(name, fake, lib=library)
     if has_backward:
         _register_backward(name, made, signature)
+    else:
+        library.impl(own, partial(_without_gradient, made), "Autograd", with_keyset=True)
+    made.function = getattr(getattr(pytorch.ops, namespace), own).default
     _operators[name] = made
     return made
+
+
+def _without_gradient(made: _Operator, keys: Any, *inputs: Any) -> Any:
+    """Run an operator that has no backward, unless a gradient is asked for.
+
+    It stands where autograd would, so that it knows what torch's transforms and compilers ask for.
+    """
+    run = made.run
+    if run is None:
+        return None
+    run.refuse_gradients(inputs)
+    raw = keys.raw_repr()
+    if raw not in made.below:
+        below = keys & torch()._C._after_autograd_keyset
+        # Nothing but the device's own kernel would come next.
+        is_last = below.highestPriorityTypeId() == made.key
+        made.below[raw] = None if is_last else below
+    below = made.below[raw]
+    return run(inputs) if below is None else made.function.redispatch(below, *inputs)
 
 
 def _register_backward(name: str, made: _Operator, signature: Signature) -> None:
@@ -209,8 +239,6 @@ class _Run:
         changed: list[tuple[Any, Any]] = []
         for i, parameter in self._tensors:
             given = values[i]
-            if given.requires_grad and self._torch.is_grad_enabled():
-                self._refuse_gradient(parameter)
             if not given.is_contiguous() or given.data_ptr() % _ALIGNMENT:
                 values[i] = given.clone(memory_format=self._torch.contiguous_format)
                 if parameter.argument.role == "inout":
@@ -224,6 +252,12 @@ class _Run:
         # Autograd, which is passed by here, would have raised their versions.
         note_written(given for given, _ in changed)
         return outputs[0] if len(outputs) == 1 else tuple(outputs) if outputs else None
+
+    def refuse_gradients(self, inputs: Sequence[Any]) -> None:
+        """Raise if a gradient of an input is asked for, which the operator does not have."""
+        for i, parameter in self._tensors:
+            if inputs[i].requires_grad and self._torch.is_grad_enabled():
+                self._refuse_gradient(parameter)
 
     def empty(self, inputs: Sequence[Any]) -> Any:
         """Return outputs of the right shapes, for inputs that may hold no values.

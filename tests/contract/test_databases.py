@@ -197,7 +197,8 @@ def test_lines_that_are_no_records_are_kept_and_passed_over(db, caplog):
     db.write(["# network {}\n", "garbage", ""])
     db.extend([(trial(0), good(1.0))])
     assert [r.costs for _, r in db.records()] == [(1.0,)]
-    assert "1 rows of a database could not be read" in caplog.text
+    assert "1 rows of " in caplog.text
+    assert "could not be read" in caplog.text
     assert "# network {}\n" in list(db.lines())
 
 

@@ -258,6 +258,13 @@ def test_what_the_template_cannot_take_is_named(log):
         function(*arrays(0))
 
 
+@pytest.mark.parametrize("wrong", [[1.0, 2.0], {}, {1}, bytearray(4), ([],)])
+def test_what_is_neither_array_nor_number_is_named(log, wrong):
+    function = autotune.jit(scale, key=length, store=log, target="llvm")
+    with pytest.raises(TunerError, match="length: argument 1 must be an array or a number, got"):
+        function(np.zeros(4, "float32"), wrong)
+
+
 def test_a_copy_is_the_function_itself(log):
     function = autotune.jit(scale, key=length, store=log, target="llvm")
     assert copy.deepcopy([function])[0] is function is copy.copy(function)

@@ -1,9 +1,10 @@
+import contextlib
 import gc
 
 import numpy as np
 import pytest
 
-from autotune.errors import DeviceError, KernelError
+from autotune.errors import AutotuneError, DeviceError, KernelError
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import Module, array, compile_kernel, cpu, cuda, empty, load_module
 from autotune.target import Target
@@ -177,6 +178,23 @@ def test_a_file_that_is_no_module_is_refused(tmp_path):
     (tmp_path / "text").write_text("hello")
     with pytest.raises(KernelError, match="not a file of export_library"):
         load_module(tmp_path / "text")
+
+
+def test_a_damaged_file_is_refused_or_loads_what_was_written(axpy, tmp_path):
+    path, damaged = tmp_path / "whole", tmp_path / "damaged"
+    axpy.export_library(path)
+    whole = path.read_bytes()
+    cut = [whole[:n] for n in range(0, len(whole), 97)]
+    flipped = [
+        whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :]
+        for at in range(0, len(whole), 3)
+        for bit in (0x01, 0x80)
+    ]
+    for content in cut + flipped:
+        damaged.write_bytes(content)
+        with contextlib.suppress(AutotuneError):
+            found = load_module(damaged)
+            assert (found.artifact, found.kernel) == (axpy.artifact, axpy.kernel)
 
 
 # ---- CUDA text on the emulator -----------------------------------------------------------------

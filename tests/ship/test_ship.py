@@ -135,6 +135,33 @@ def test_arrays_with_gaps_are_told_from_those_of_another_type(package):
         copied(y.astype("float64"), y)
 
 
+def test_numbers_that_do_not_fit_are_refused(package):
+    x, bias, y, count = rand(100), rand(100) + 1, rand(100), np.zeros(1, "int32")
+    before = y.copy()
+    for wrong in (1e39, 10**400, "2", None, 2j, np.ones(2)):
+        with pytest.raises(
+            package.KernelError, match=r"expected one number that fits float32, got"
+        ):
+            package.tests_ship_steps(wrong, x, bias, y, count)
+    np.testing.assert_array_equal(y, before)
+    for fits in (np.float32(0.5), np.array(0.5), 1, float("inf")):
+        package.tests_ship_steps(fits, x, bias, y, count)
+
+
+def test_torch_knows_which_of_its_tensors_were_written(package):
+    torch = pytest.importorskip("torch")
+    x, a = torch.ones(5), torch.zeros(5, requires_grad=True)
+    saved = (a * 1).exp()
+    package.tests_ship_copied_x_y_float32(x, saved.detach())
+    assert (saved._version, x._version) == (1, 0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        saved.sum().backward()
+    with torch.inference_mode():
+        y = torch.zeros(5)
+        package.tests_ship_copied_x_y_float32(x, y)
+    assert (y == 1).all()
+
+
 def test_tensors_that_a_kernel_would_get_wrong_are_refused(package):
     torch = pytest.importorskip("torch")
     x, y = torch.ones(5, requires_grad=True), torch.zeros(5)

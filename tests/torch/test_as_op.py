@@ -157,6 +157,27 @@ def test_a_gradient_without_backward_is_refused(scale):
         assert torch.equal(scale(1.0, x)[0], x)
 
 
+def test_a_gradient_without_backward_is_refused_where_torch_traces_and_transforms(scale, add_to):
+    def scaled(v):
+        return scale(2.0, v)[0].sum()
+
+    def added(v):
+        own = v * 1
+        add_to(v.detach(), own)
+        return own.sum()
+
+    x = torch.randn(N)
+    for function in (scaled, added):
+        with pytest.raises(KernelError, match="requires a gradient"):
+            torch.func.grad(function)(x)
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        with pytest.raises(RuntimeError, match="requires a gradient"):
+            compiled(x.clone().requires_grad_())
+        torch.testing.assert_close(compiled(x), 2 * x.sum())
+        with torch.no_grad():
+            assert not function(x.clone().requires_grad_()).requires_grad
+
+
 def test_it_compiles_as_one_graph(scale, double, add_to):
     def model(x, y):
         first, second = scale(0.5, double(x) + 1)
