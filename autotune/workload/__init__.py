@@ -1,7 +1,9 @@
 """What is tuned, and what is tried of it: the two types that measuring, records and races know."""
 
+from typing import TYPE_CHECKING
+
+from autotune.utils.names import lazy
 from autotune.workload.candidate import Candidate, key_from_json, key_order, key_to_json
-from autotune.workload.graph import Graph, GraphWorkload, RecordedGraph, ScheduleSteps
 from autotune.workload.realisation import (
     NO_REFERENCE,
     Called,
@@ -11,6 +13,9 @@ from autotune.workload.realisation import (
     Reference,
 )
 from autotune.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from autotune.workload.graph import Graph, GraphWorkload, RecordedGraph, ScheduleSteps
 
 __all__ = [
     "NO_REFERENCE",
@@ -29,3 +34,9 @@ __all__ = [
     "key_order",
     "key_to_json",
 ]
+
+# Loaded when first used: they import te, which processes that run kernels do without.
+_GRAPH = ("Graph", "GraphWorkload", "RecordedGraph", "ScheduleSteps")
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy(__name__, {name: f"autotune.workload.graph:{name}" for name in _GRAPH})

@@ -28,6 +28,7 @@ from autotune.measure import (
 )
 from autotune.measure.build.pool import BARE
 from autotune.measure.final.race import race
+from autotune.measure.run import stations
 from autotune.measure.run.calibration import EVERY, EVERY_S, FEW, Calibration
 from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.timing import TimingPolicy
@@ -399,15 +400,23 @@ def test_one_device_needs_no_calibration():
     assert Calibration(devices=1).factor(0, job("k.so"), 1.0, lambda anchor: 1 / 0) == 1.0
 
 
-def test_a_process_that_compiles_loads_neither_arrays_nor_templates():
+@pytest.mark.parametrize(
+    ("module", "bare", "without"),
+    [
+        ("build.worker", BARE, ["jinja2", "numpy", "pycuda"]),
+        ("run.worker", stations._BARE, ["autotune.lowering", "autotune.te", "pycuda"]),
+    ],
+    ids=["compiles", "runs"],
+)
+def test_a_process_that_compiles_or_runs_loads_only_what_it_needs(module, bare, without):
     package = Path(at.__file__).parents[1]
     script = f"""
         import sys, types
-        for name in ("autotune", *{BARE!r}):
-            bare = sys.modules[name] = types.ModuleType(name)
-            bare.__path__ = ["/".join([{str(package)!r}, *name.split(".")[1:]])]
-        import autotune.measure.build.worker
-        print(*sorted({{"numpy", "jinja2", "pycuda"}} & set(sys.modules)))
+        for name in ("autotune", *{bare!r}):
+            empty = sys.modules[name] = types.ModuleType(name)
+            empty.__path__ = ["/".join([{str(package)!r}, *name.split(".")[1:]])]
+        import autotune.measure.{module}
+        print(*sorted({{*{without!r}}} & set(sys.modules)))
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True

@@ -59,7 +59,12 @@ def keys(network):
 def tuned(tmp_path_factory):
     log, told = tmp_path_factory.mktemp("tune") / "net.log", []
     graph = small()
-    network = tune_network(graph, None, CPU, budget_s=6, log=log, on_round=told.append, seed=1)
+    for budget_s in (6, 60, 600):  # on a busy machine seconds may buy nothing
+        network = tune_network(
+            graph, None, CPU, budget_s=budget_s, log=log, on_round=told.append, seed=1
+        )
+        if told:
+            break
     return SimpleNamespace(log=log, told=told, graph=graph, network=network)
 
 
@@ -160,11 +165,16 @@ def test_what_is_killed_goes_on_where_it_was(tmp_path):
     before = log.read_text()
     spent = NetworkLog.read(log).spent_s(name_of())
     assert spent > 0
-    network = tune_network(small(), None, CPU, budget_s=spent + 4, log=log, on_round=None, seed=0)
+    for more_s in (4, 60):  # on a busy machine seconds may buy nothing
+        network = tune_network(
+            small(), None, CPU, budget_s=spent + more_s, log=log, on_round=None, seed=0
+        )
+        after = NetworkLog.read(log)
+        if after.templates:
+            break
     assert is_right(network, small())
     assert log.read_text().startswith(before)
-    after = NetworkLog.read(log)
-    assert spent < after.spent_s(name_of()) < spent + 60
+    assert spent < after.spent_s(name_of()) < spent + 120
     tried = Counter((inp.task.key, inp.key) for inp, _ in after.templates)
     assert max(tried.values()) == 1
 
