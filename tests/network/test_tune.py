@@ -322,7 +322,7 @@ class Instance:
     def __init__(self, seconds):
         self.seconds = iter(seconds)
         whole = SimpleNamespace(signature="f", name="conv")
-        step = SimpleNamespace(unit=SimpleNamespace(whole=whole))
+        step = SimpleNamespace(unit=SimpleNamespace(whole=whole, within=None))
         self.network = SimpleNamespace(plan=SimpleNamespace(steps=[step]))
 
     def run(self):
