@@ -22,7 +22,7 @@ from .winograd_cuda import FILTER, OWNER, matrices
 # Bytes of a task: of what is transformed at a time, untuned; of that and of the sums, at most.
 _NEAR, _MOST = 1 << 18, 1 << 22
 # The largest sums a task may have, untuned.
-_SUMS = 1 << 19
+_SUMS = 5 << 17
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def check(shape: Winograd) -> None:
 
 
 def tile_of(rows: int, columns: int) -> int:
-    """Return the tile that computes images of an extent fastest: few points, vectors filled."""
+    """Return the tile for images of so many outputs: 4, or 2 where that fills no two vectors."""
     return 4 if common.ceil_div(rows, 4) * common.ceil_div(columns, 4) >= 16 else 2
 
 
@@ -91,7 +91,7 @@ def default_choice(shape: Winograd, target: Target) -> dict[str, int]:
     # Data are transformed for each block anew, and filters come from far away for each group.
     block_m, together = cpu_tiles.tasks(
         target, blocks, panels, (shape.co, shape.each), width,
-        lambda high, wide: 10 / high + 4 / wide + max(0.0, high * wide / 2048 - 1) * 0.2,
+        lambda high, wide: 10 / high + 4 / wide + max(0.0, high * wide / 2048 - 1) * 0.02,
     )  # fmt: skip
     fits = [c for c in options["channels"] if column * together * c <= _NEAR * 5 // 4]
     return {
@@ -112,7 +112,8 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
     extents = common.defines(
         batch=s.images, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=oh, ow=ow, kernel=FILTER,
         tile=s.tile, py=s.padding[0], px=s.padding[1], bias=rest.bias, residual=rest.residual,
-        affine=rest.affine, relu=rest.activation == "relu", lda=s.ci, ldc=group, most_runs=1,
+        affine=rest.affine, relu=rest.activation == "relu", lda=s.ci, ldc=group, group=group,
+        pitch=group + choice["lanes"], most_runs=1,
         **choice,
     )  # fmt: skip
     return SourceKernel(

@@ -1,4 +1,8 @@
-// The sums of a tile over a packed panel of b: WIDTH columns, `depth` rows one after another.
+// The sums of a tile over a packed panel of b: WIDTH columns, `depth` rows.
+// How far rows of a panel are apart.
+#ifndef PITCH
+#define PITCH WIDTH
+#endif
 // Elements of a in a line of cache.
 #define NEAR 16
 
@@ -9,7 +13,7 @@ INLINED void sum_up(
   for (int near = 0; near < depth; near += NEAR) {
     if (ahead) fetch(rows, a + near);
     const int end = SMALLER(near + NEAR, depth);
-    for (int k = near; k < end; ++k) step(sum, rows, a + k, b + (size_t)k * WIDTH);
+    for (int k = near; k < end; ++k) step(sum, rows, a + k, b + (size_t)k * PITCH);
   }
 }
 

@@ -1,40 +1,46 @@
 // Winograd's convolution, NCHW, float32, stride 1, by filters that were transformed ahead of time:
 // [POINTS, CO, CI]. A tile is TILE x TILE outputs and what they meet, ALPHA x ALPHA elements of each
-// input channel. A task owns BLOCK output channels and PANELS panels of WIDTH tiles of one image. It
-// transforms what CHANNELS input channels have at its tiles, multiplies for each point of the
-// transform by itself, and transforms the sums back once all channels are in.
+// input channel. A task owns BLOCK output channels and a GROUP of tiles of one image. It transforms
+// what CHANNELS input channels have at its tiles, multiplies for each point of the transform by
+// itself, and transforms the sums back once all channels are in.
 #define ALPHA (TILE + KERNEL - 1)
 #define POINTS (ALPHA * ALPHA)
 #define ACROSS ((OW + TILE - 1) / TILE)
-#define TILES (ACROSS * ((OH + TILE - 1) / TILE))
-#define GROUP (PANELS * WIDTH)
-// A line of neighbouring tiles, as long as a whole one.
-#define LINE (SMALLER(ACROSS, GROUP) * TILE + KERNEL - 1 + LANES)
+#define DOWN ((OH + TILE - 1) / TILE)
+#define TILES (ACROSS * DOWN)
+// Every TILE-th element of a line: of all tiles and of one beyond; and what vectors reach over.
+#define PARTED ((ACROSS + 4) / 4 * 4)
+#define PHASE (PARTED + LANES)
+// Of a line the elements that there is room for.
+#define HELD LARGER(0, SMALLER(IW, PARTED * TILE - PX))
+// The most lines that the tiles of a task meet.
+#define LINES (SMALLER(DOWN, (GROUP + ACROSS - 2) / ACROSS + 1) * TILE + KERNEL - 1)
 
 static const float input_matrix[ALPHA][ALPHA] = INPUT_MATRIX;    // B transposed
 static const float output_matrix[TILE][ALPHA] = OUTPUT_MATRIX;  // A transposed
 
 typedef struct {
-  float panels[POINTS][PANELS][CHANNELS][WIDTH] __attribute__((aligned(64)));
-  float sums[POINTS][BLOCK][GROUP];
-  // Of one channel: element j of row i of each tile.
-  float met[ALPHA][ALPHA][GROUP];
+  // A line of cache more for each point, lest all points meet in one place of a cache.
+  float panels[POINTS][CHANNELS * PITCH + 16] __attribute__((aligned(64)));
+  float sums[POINTS][BLOCK * GROUP + 16];
+  float phases[LINES][TILE][PHASE];
+  float lines[LINES][PARTED * TILE];  // their padding stays 0
   float results[TILE][TILE][GROUP];
-  float lines[ALPHA][LINE];
+  float pixels[GROUP * TILE];
 } Scratch;
 
 // Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
 // Neighbouring tiles of one row of tiles: the place of the first among those of a task, how many,
-// and where the first output pixel is.
+// and where in the image.
 typedef struct {
-  int at, count, y, x;
+  int at, count, row, column;
 } Stretch;
 
 static inline Stretch stretch_at(int at, int first, int count) {
   const int row = (first + at) / ACROSS, column = (first + at) % ACROSS;
-  return (Stretch){at, SMALLER(ACROSS - column, count - at), row * TILE, column * TILE};
+  return (Stretch){at, SMALLER(ACROSS - column, count - at), row, column};
 }
 
 // One row of a matrix, times numbers; what is multiplied by 0 is left out.
@@ -46,54 +52,98 @@ INLINED vec combine(const float row[ALPHA], const vec numbers[ALPHA]) {
   return sum;
 }
 
-// Copies the line of a channel that row i of some tiles meets, with the padding.
-static inline void cut(float* restrict to, const float* restrict plane, Stretch s, int i) {
-  const int y = s.y + i - PY, x = s.x - PX, width = s.count * TILE + KERNEL - 1;
-  const int is_inside = y >= 0 && y < IH;
-  const int first = is_inside ? SMALLER(width, LARGER(0, -x)) : width;
-  const int end = is_inside ? LARGER(first, SMALLER(width, IW - x)) : width;
-  memset(to, 0, first * sizeof(float));
-  if (first < end)
-    memcpy(to + first, plane + (size_t)y * IW + x + first, (end - first) * sizeof(float));
-  memset(to + end, 0, (width - end) * sizeof(float));
+// Parts a line of TILE elements a tile, and puts it together: tiles of 4 are transposed.
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+#ifdef __clang__
+#define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+typedef int places __attribute__((vector_size(16)));
+#define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (places){i, j, k, l})
+#endif
+
+INLINED void transpose(quad to[4], const quad from[4]) {
+  const quad low = PICK(from[0], from[1], 0, 4, 1, 5), high = PICK(from[0], from[1], 2, 6, 3, 7);
+  const quad low2 = PICK(from[2], from[3], 0, 4, 1, 5), high2 = PICK(from[2], from[3], 2, 6, 3, 7);
+  to[0] = PICK(low, low2, 0, 1, 4, 5), to[1] = PICK(low, low2, 2, 3, 6, 7);
+  to[2] = PICK(high, high2, 0, 1, 4, 5), to[3] = PICK(high, high2, 2, 3, 6, 7);
 }
 
-// Transforms the rows of neighbouring tiles, and parts the tiles.
-static inline void enter(Scratch* restrict to, const float* restrict plane, Stretch s) {
-  for (int i = 0; i < ALPHA; ++i) cut(to->lines[i], plane, s, i);
-  for (int x = 0; x < s.count * TILE + KERNEL - 1; x += LANES) {
-    vec column[ALPHA];
+static inline void part(float (*restrict to)[PHASE], const float* restrict line) {
+  for (int t = 0; t < PARTED; t += 4) {
+    quad from[TILE], made[TILE];
+    for (int i = 0; i < TILE; ++i) from[i] = *(const quad*)(line + t * TILE + 4 * i);
+#if TILE == 4
+    transpose(made, from);
+#else
+    made[0] = PICK(from[0], from[1], 0, 2, 4, 6), made[1] = PICK(from[0], from[1], 1, 3, 5, 7);
+#endif
+    for (int i = 0; i < TILE; ++i) *(quad*)(to[i] + t) = made[i];
+  }
+}
+
+static inline void join(float* restrict line, const float (*restrict from)[GROUP]) {
+  for (int t = 0; t < GROUP; t += 4) {
+    quad given[TILE], made[TILE];
+    for (int i = 0; i < TILE; ++i) given[i] = *(const quad*)(from[i] + t);
+#if TILE == 4
+    transpose(made, given);
+#else
+    made[0] = PICK(given[0], given[1], 0, 4, 1, 5), made[1] = PICK(given[0], given[1], 2, 6, 3, 7);
+#endif
+    for (int i = 0; i < TILE; ++i) *(quad*)(line + t * TILE + 4 * i) = made[i];
+  }
+}
+
+// Parts the `count` lines of a channel that tiles from row `row` on meet, with the padding. All are
+// copied first: vectors that are read soon after they were written at another place are waited for.
+static inline void fill(Scratch* restrict to, const float* restrict plane, int row, int count) {
+  const int above = SMALLER(count, LARGER(0, PY - row * TILE));
+  const int end = LARGER(above, SMALLER(count, IH + PY - row * TILE));
+  for (int r = above; r < end; ++r) {
+    const float* from = plane + (size_t)(row * TILE + r - PY) * IW;
+    int x = 0;
+    for (; x + LANES <= HELD; x += LANES) *(vec*)(to->lines[r] + PX + x) = *(const vec*)(from + x);
+    for (; x < HELD; ++x) to->lines[r][PX + x] = from[x];
+  }
+  for (int r = above; r < end; ++r) part(to->phases[r], to->lines[r]);
+  for (int r = 0; r < count; ++r)
+    if (r < above || r >= end)
+      memset(to->phases[r], 0, sizeof to->phases[r]);
+}
+
+// Transforms what neighbouring tiles meet of channel `c`; `row` is the first that phases hold.
+static inline void enter(Scratch* restrict to, int c, Stretch s, int row) {
+  const float (*lines)[TILE][PHASE] = to->phases + (s.row - row) * TILE;
+  for (int t = 0; t < s.count; t += LANES) {
+    vec half[ALPHA][ALPHA];
 #pragma GCC unroll 16
-    for (int i = 0; i < ALPHA; ++i) column[i] = *(const vec*)(to->lines[i] + x);
+    for (int j = 0; j < ALPHA; ++j) {
+      vec met[ALPHA];
+#pragma GCC unroll 16
+      for (int i = 0; i < ALPHA; ++i)
+        met[i] = *(const vec*)(lines[i][j % TILE] + s.column + t + j / TILE);
+#pragma GCC unroll 16
+      for (int i = 0; i < ALPHA; ++i) half[i][j] = combine(input_matrix[i], met);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < ALPHA; ++i)
-      *(vec*)(to->lines[i] + x) = combine(input_matrix[i], column);
-  }
-  for (int i = 0; i < ALPHA; ++i)
-    for (int t = 0; t < s.count; ++t)
 #pragma GCC unroll 16
-      for (int j = 0; j < ALPHA; ++j) to->met[i][j][s.at + t] = to->lines[i][t * TILE + j];
+      for (int j = 0; j < ALPHA; ++j)
+        *(vec*)(to->panels[i * ALPHA + j] + c * PITCH + s.at + t) = combine(input_matrix[j], half[i]);
+  }
 }
 
 // Transforms what `count` tiles from `first` on meet of some channels.
 static void transform(
     Scratch* restrict to, const float* restrict image, int channels, int first, int count) {
+  const int row = first / ACROSS, lines = ((first + count - 1) / ACROSS - row) * TILE + ALPHA;
   for (int c = 0; c < channels; ++c, image += (size_t)IH * IW) {
+    fill(to, image, row, lines);
     for (int at = 0; at < count;) {
       const Stretch s = stretch_at(at, first, count);
-      enter(to, image, s);
+      enter(to, c, s, row);
       at += s.count;
     }
-    for (int t = 0; t < count; t += LANES)
-      for (int i = 0; i < ALPHA; ++i) {
-        vec row[ALPHA];
-#pragma GCC unroll 16
-        for (int j = 0; j < ALPHA; ++j) row[j] = *(const vec*)(to->met[i][j] + t);
-#pragma GCC unroll 16
-        for (int j = 0; j < ALPHA; ++j)
-          *(vec*)(to->panels[i * ALPHA + j][t / WIDTH][c] + t % WIDTH) =
-              combine(input_matrix[j], row);
-      }
   }
 }
 
@@ -104,30 +154,14 @@ static void multiply(
   const Columns columns = first_columns(WIDTH);
   for (int e = 0; e < POINTS; ++e, weight += (size_t)CO * CI)
     for (int m = 0; m < rows; m += ROWS)
-      for (int p = 0; p * WIDTH < count; ++p)
+      for (int t = 0; t < count; t += WIDTH)
         strip(
-            SMALLER(ROWS, rows - m), channels, weight + (size_t)m * LDA, with->panels[e][p][0],
-            with->sums[e][m] + p * WIDTH, &columns, first, 0, (Rest){0}, (p + 1) * WIDTH >= count);
+            SMALLER(ROWS, rows - m), channels, weight + (size_t)m * LDA, with->panels[e] + t,
+            with->sums[e] + m * GROUP + t, &columns, first, 0, (Rest){0}, t + WIDTH >= count);
 }
 
-// Writes a line of outputs after what follows the sums; `at` is its place in a channel.
-static inline void put_line(
-    float* restrict out, const float* restrict line, int count, int channel, size_t at,
-    const Rest rest) {
-  const float bias = BIAS ? rest.bias[channel] : 0.0f;
-  const float scale = AFFINE ? rest.scale[channel] : 1.0f;
-  const float shift = AFFINE ? rest.shift[channel] : 0.0f;
-  const float* residual = rest.residual + RESIDUAL * at;
-  for (int x = 0; x < count; ++x) {
-    float sum = line[x] + bias;
-    if (RESIDUAL) sum += residual[x];
-    if (AFFINE) sum = sum * scale + shift;
-    out[at + x] = RELU && sum < 0.0f ? 0.0f : sum;
-  }
-}
-
-// Transforms the sums of one output channel back, for all tiles of a task.
-static inline void restore(Scratch* restrict of, int row, int count) {
+// Transforms the sums of an output channel back.
+static inline void restore(Scratch* restrict of, int channel, int count) {
   for (int t = 0; t < count; t += LANES) {
     vec half[TILE][ALPHA];
 #pragma GCC unroll 16
@@ -135,7 +169,7 @@ static inline void restore(Scratch* restrict of, int row, int count) {
       vec points[ALPHA];
 #pragma GCC unroll 16
       for (int j = 0; j < ALPHA; ++j)
-        points[j] = *(const vec*)(of->sums[i * ALPHA + j][row] + t);
+        points[j] = *(const vec*)(of->sums[i * ALPHA + j] + channel * GROUP + t);
 #pragma GCC unroll 16
       for (int x = 0; x < TILE; ++x) half[x][i] = combine(output_matrix[x], points);
     }
@@ -147,22 +181,42 @@ static inline void restore(Scratch* restrict of, int row, int count) {
   }
 }
 
+// Writes neighbouring outputs after what follows the sums; `rest` is that of their channel.
+static inline void put_line(
+    float* restrict out, const float* restrict line, int count, const Rest rest) {
+  for (int x = 0; x < count; ++x) {
+    float sum = line[x];
+    if (BIAS) sum += rest.bias[0];
+    if (RESIDUAL) sum += rest.residual[x];
+    if (AFFINE) sum = sum * rest.scale[0] + rest.shift[0];
+    out[x] = RELU && sum < 0.0f ? 0.0f : sum;
+  }
+}
+
+// Returns what follows the sums of an output channel, from pixel `place` on.
+static inline Rest rest_of(Rest all, size_t channel, size_t place) {
+  if (BIAS) all.bias += channel;
+  if (RESIDUAL) all.residual += channel * OH * OW + place;
+  if (AFFINE) all.scale += channel, all.shift += channel;
+  return all;
+}
+
 static void give_back(
     Scratch* restrict of, float* restrict out, int m0, int rows, int first, int count,
     const Rest rest) {
   for (int m = 0; m < rows; ++m) {
     restore(of, m, count);
-    for (int at = 0; at < count;) {
-      const Stretch s = stretch_at(at, first, count);
-      for (int y = 0; y < SMALLER(TILE, OH - s.y); ++y) {
-        float* line = of->lines[0];
-        for (int t = 0; t < s.count; ++t)
-#pragma GCC unroll 16
-          for (int x = 0; x < TILE; ++x) line[t * TILE + x] = of->results[y][x][at + t];
-        const size_t place = (size_t)(m0 + m) * OH * OW + (size_t)(s.y + y) * OW + s.x;
-        put_line(out, line, SMALLER(s.count * TILE, OW - s.x), m0 + m, place, rest);
+    for (int y = 0; y < TILE; ++y) {
+      join(of->pixels, of->results[y]);
+      for (int at = 0; at < count;) {
+        const Stretch s = stretch_at(at, first, count);
+        at += s.count;
+        if (s.row * TILE + y >= OH) continue;
+        const int x = s.column * TILE, place = (s.row * TILE + y) * OW + x;
+        put_line(
+            out + (size_t)(m0 + m) * OH * OW + place, of->pixels + s.at * TILE,
+            SMALLER(s.count * TILE, OW - x), rest_of(rest, m0 + m, place));
       }
-      at += s.count;
     }
   }
 }
