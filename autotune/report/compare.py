@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from autotune.dashboard import LEAST_SAMPLES, choices_of, name_of
 from autotune.measure.types import MeasureResult, Pair
@@ -29,7 +29,7 @@ Verdict = Literal[
 ]
 
 # Standard deviations on each side of 95% of normal noise.
-_Z = float(stats.norm.ppf(0.975))
+_Z = NormalDist().inv_cdf(0.975)
 # Distance of the limits of one side that two runs of a program give, in logarithms.
 _RUNS = _Z * BETWEEN_RUNS
 # Part by which a median may lie outside its interval and still belong to it.

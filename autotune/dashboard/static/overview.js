@@ -45,7 +45,7 @@ export function drawTiles(state) {
   const number = fastest?.best_trial, raced = view.winners.some((one) => one.race && one.run === fastest?.id);
   const tiles = [
     ["best time", runTime(Number.isFinite(best) ? best : null), number ? `trial ${count(number)}${raced ? ", in the final race" : ""}${isShown(view, fastest) ? "" : ", left out by the filters"}` : ""],
-    ["against the default", fastest?.default_seconds ? `${digits(fastest.default_seconds / best, 3)}×` : "–", fastest?.default_seconds ? `default ${runTime(fastest.default_seconds)}` : state.live && runs.some((run) => run.ok) ? "known after the race" : "the log does not say"],
+    ["against the default", fastest?.default_seconds ? `${digits(fastest.default_seconds / best, 3)}×` : "–", fastest?.default_seconds ? `default ${runTime(fastest.default_seconds)}` : state.live && runs.some((run) => run.ok) ? "no final race in the log yet" : "the log does not say"],
     ["trials", count(trials), took ? `${digits((60 * trials) / took, 3)} a minute` : ""],
     ["failed", trials ? percent(failed / trials, 3) : "–", `${count(failed)} trials`],
     ["of the ceiling", share ? percent(share) : "–", share ? "best trial" : "not declared"],
