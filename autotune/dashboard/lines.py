@@ -1,13 +1,16 @@
-"""Lines of a log, of templates or of the auto-scheduler, as trials."""
+"""Lines of a log, of templates or of the auto-scheduler, as trials.
+
+The auto-scheduler is loaded when the first line of it comes: most logs have none, and it takes as
+long to load as all that the page needs besides.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from autotune.auto_scheduler import RecordedState, RecordedTask, record_codec
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record import RACE_NOTE, encode
 from autotune.record.codec import Decoder
@@ -15,6 +18,9 @@ from autotune.record.reader import NETWORK_NOTE, protocol_of
 from autotune.record.tools import Lines
 from autotune.task import ConfigEntity, Task
 from autotune.workload import Candidate, Workload
+
+if TYPE_CHECKING:
+    from autotune.auto_scheduler import RecordedTask
 
 _LONGEST_TITLE = 200
 
@@ -61,14 +67,24 @@ class LineReader:
         Raises:
             RecordError: it is no record.
         """
-        note, self._note = self._note, text if text.startswith(record_codec.NOTE) else ""
+        note, self._note = self._note, text if text.startswith("#") else ""
         line = text.removeprefix("\ufeff").removeprefix(RACE_NOTE)
         race = len(line) != len(text) and RACE_NOTE in text[: len(RACE_NOTE) + 1]
-        if record_codec.holds_state(line):
-            pair: Any = record_codec.decode(line, note)
-        else:
+        pair = _scheduled(line, note)
+        if pair is None:
             pair = self._decoder.decode(line, protocol_of(line))
         return None if pair is None else LogEntry(pair[0], pair[1], race)
+
+
+def _scheduled(line: str, note: str) -> Any:
+    """Return the record of the auto-scheduler in a line; None where it is none."""
+    if '"i"' not in line or '"input"' in line:
+        return None
+    from autotune.auto_scheduler import record_codec
+
+    if not record_codec.holds_state(line):
+        return None
+    return record_codec.decode(line, note if note.startswith(record_codec.NOTE) else "")
 
 
 def _decode(races: bool) -> Callable[[str], Pair | None]:
@@ -82,7 +98,9 @@ def _decode(races: bool) -> Callable[[str], Pair | None]:
 
 
 def _encoded(inp: Any, result: MeasureResult) -> str:
-    if isinstance(inp.task, RecordedTask):
+    if is_recorded(inp.task):
+        from autotune.auto_scheduler import record_codec
+
         return record_codec.encode_lines(inp, result)
     return encode(inp, result) + "\n"
 
@@ -91,13 +109,22 @@ def _encoded(inp: Any, result: MeasureResult) -> str:
 ALL_LINES = Lines(_decode, _encoded, lambda line: line.startswith(NETWORK_NOTE))
 
 
+def is_recorded(task: Any) -> TypeGuard[RecordedTask]:
+    """Return whether a task is one of the auto-scheduler, as a record names it."""
+    if isinstance(task, Task):
+        return False
+    from autotune.auto_scheduler import RecordedTask
+
+    return isinstance(task, RecordedTask)
+
+
 def name_of(task: Workload | RecordedTask) -> Name:
     """Return what was tuned."""
-    if isinstance(task, RecordedTask):
-        return Name("auto_scheduler", task.workload_key, _scheduled_title(task.workload_key))
     if isinstance(task, Task):
         title = f"{task.name} {_shown(task.args)}"
         return Name("template", json.dumps([task.name, task.args], default=repr), _short(title))
+    if is_recorded(task):
+        return Name("auto_scheduler", task.workload_key, _scheduled_title(task.workload_key))
     return Name("graph", f"{task.name}\n{task.key}", _short(task.name))
 
 
@@ -109,6 +136,8 @@ def choices_of(candidate: Candidate) -> list[tuple[str, object, Any]]:
     """
     if isinstance(candidate, ConfigEntity):
         return [(name, one, one) for name, one in candidate.recorded.items()]
+    from autotune.auto_scheduler import RecordedState
+
     if isinstance(candidate, RecordedState):
         return [one for row in candidate.to_json() if (one := _step(row)) is not None]
     return []

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autotune.auto_scheduler import RecordedTask, SearchTask
+from autotune.dashboard.lines import is_recorded
 from autotune.dashboard.numbers import real, reals
 from autotune.dashboard.runs import Run
-from autotune.driver import kernel_of
 from autotune.measure.evidence import Race
 from autotune.measure.types import Pair
 from autotune.record.current import differs, task_refusal
@@ -83,13 +82,17 @@ def source_of(pair: Pair) -> tuple[str, str]:
     The template, or the function of the workload, is run in this process, with arguments that are
     numbers and names only.
     """
+    from autotune.driver import kernel_of  # most pages show no source, and it takes long to load
+
     inp, result = as_measured(pair)
     task: Any = inp.task
     refused = task_refusal(task)
     if refused is not None:
         return "", refused.why
     try:
-        if isinstance(task, RecordedTask):
+        if is_recorded(task):
+            from autotune.auto_scheduler import SearchTask
+
             task = task.recovered(SearchTask)
         made = task.realise(inp.config).what
         if differs(inp.config, result, made, inp.target) is not None:
