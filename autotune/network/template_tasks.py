@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from autotune.errors import GraphError, TemplateError
@@ -20,6 +21,8 @@ from autotune.utils.check import Check
 
 logger = logging.getLogger("autotune")
 
+# The templates that come with autotune.
+_LIBRARY = "autotune.templates"
 # Sizes of filters for which TVM has a task of Winograd's; rows from which on a batch is large.
 _WINOGRAD, _LARGE_BATCH = range(3, 8), 32
 
@@ -46,7 +49,8 @@ def template_tasks(
     """Return a task for each distinct layer that a registered template implements.
 
     They are in the order in which layers run; beside them, how many layers each stands for. There
-    are several tasks of a layer where TVM has several templates for it.
+    are several tasks of a layer where TVM has several templates for it. Where none of them is
+    registered, those that come with autotune are loaded, as TVM loads its own.
 
     Args:
         graph: the network.
@@ -68,12 +72,14 @@ def template_tasks(
         if operators is None or node.op.name in operators:
             for layer in layer_tasks(node.op, node.inputs, node.outputs[0].dtype, chosen):
                 found[layer] = found.get(layer, 0) + 1
+    if not any(layer.name in TASK_TABLE for layer in found):
+        import_module(_LIBRARY)
     known = {layer: count for layer, count in found.items() if layer.name in TASK_TABLE}
     if found and not known:
         names = ", ".join(dict.fromkeys(layer.name for layer in found))
         raise TemplateError(
-            f"extract_from_program: no template is registered of {names}; "
-            "`import autotune.templates` registers those that come with autotune"
+            f"extract_from_program: no template is registered of {names}, and none comes with "
+            "autotune; register yours first"
         )
     made = [(task, count) for layer, count in known.items() if (task := _created(layer, chosen))]
     return [task for task, _ in made], [count for _, count in made]
