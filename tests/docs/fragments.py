@@ -35,12 +35,14 @@ GRANTED = {
     "docs/exchange.md": [
         "import shutil\nshutil.copy(DATA / 'interchange/t1/convolution.json', 'problem.json')\n"
     ],
+    "docs/fleet.md": [Cannot("it needs a scheduler with certificates; tests/fleet")],
     "docs/from_kernel_tuner.md": [Cannot("it is Kernel Tuner's program")],
     "docs/live_page.md": [
         "import autotune\nfrom autotune import callback\n"
         "from tests.tuner.doubles import loop_task, option as quick\n"
         "tuner, option = autotune.tuner.RandomTuner(loop_task()), quick()\n"
     ],
+    "docs/measuring.md": [Cannot("it needs two GPUs; tests/tuner")],
     "docs/networks.md": ["arrays = [numpy.zeros((1, 1, 8, 8), 'float32')]\n"],
     "docs/search.md": [
         "tasks = [autotune.create('book.recorded', args=(n,), target='llvm') for n in (1, 2)]\n",
