@@ -10,17 +10,21 @@ those that it published, replay by the tensor expressions that have the same kno
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from autotune import SourceKernel, get_config, te, topi
 from autotune.errors import TemplateError
 from autotune.task import register_operator
+from autotune.topi.nn.conv2d_transpose import conv2d_transpose_nchw
+from autotune.topi.nn.conv3d import conv3d
 
-from . import source, source_windows, te_conv2d, te_gemm, te_winograd
+from . import source, source_windows, te_conv2d, te_gemm, te_sums, te_winograd
 from .te_common import Scheduled
 
 Pair = tuple[int, int]
 Sides = tuple[int, int, int, int]
+Extents = tuple[int, ...] | None
 Made = SourceKernel | Scheduled
 # Knobs by which a configuration of TVM's templates is known.
 _TILED, _OF_FLOAT = "tile_f", "float32"
@@ -95,7 +99,7 @@ def conv2d_nchwc_x86(
 ) -> Made:  # fmt: skip
     """Convolve images NCHW on a CPU; blocks of channels are the kernel's own affair."""
     del layout, out_layout
-    even = padding[:2] == padding[2:] and set(dilation) == {1}
+    even = padding[:2] == padding[-2:] and set(dilation) == {1}
     if data.dtype != _OF_FLOAT or not even:
         conv = topi.nn.conv2d_nchw(data, kernel, strides, padding, dilation, out_dtype)
         return te_conv2d.on_cpu(data, kernel, conv)
@@ -172,3 +176,94 @@ def conv2d_nchw_winograd_cuda(
             f"{strides} and {dilation}"
         )
     return te_winograd.conv2d_nchw(data, kernel, padding, out_dtype)
+
+
+@register_operator("conv2d_nhwc.gpu")
+def conv2d_nhwc_gpu(
+    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    out_dtype: str = _OF_FLOAT,
+) -> SourceKernel:  # fmt: skip
+    """Convolve images NHWC by filters HWIO."""
+    del out_dtype
+    n, h, w, ci = topi.utils.get_const_tuple(data.shape)
+    kh, kw, _, co = topi.utils.get_const_tuple(kernel.shape)
+    made: SourceKernel = _plain(source_windows.conv2d_nhwc_cuda)(
+        n, h, w, co, ci, kh, kw, strides, padding, dilation=dilation, dtype=data.dtype
+    )
+    return made
+
+
+def _conv3d(layout: str, kind: str) -> None:
+    """Enter the template of a layout of images of depth, height and width."""
+    name = f"conv3d_{layout.lower()}.{kind}"
+
+    @register_operator(name)
+    def convolution(
+        data: te.Tensor, kernel: te.Tensor, strides: tuple[int, ...], padding: tuple[int, ...],
+        dilation: tuple[int, ...], groups: int = 1, out_dtype: str = _OF_FLOAT,
+    ) -> Scheduled:  # fmt: skip
+        """Convolve images of depth, height and width."""
+        del out_dtype
+        if groups != 1:
+            raise TemplateError(f"{name}: groups must be 1, got {groups}")
+        sides = [*zip(padding[:3], padding[3:], strict=True)]
+        conv = conv3d(data, kernel, strides, sides, dilation, layout)
+        if kind == "x86":
+            return te_sums.on_cpu((data, kernel), conv)
+        axes = dict(zip(layout, conv.op.axis, strict=True))
+        knobs = {"C": "tile_f", "H": "tile_y", "W": "tile_x"}
+        tiled = {knobs[letter]: axes[letter] for letter in layout if letter in knobs}
+        return te_sums.on_gpu((data, kernel), conv, tiled)
+
+
+for _layout in ("NCDHW", "NDHWC"):
+    for _kind in ("cuda", "x86"):
+        _conv3d(_layout, _kind)
+
+
+@register_operator("conv2d_transpose_nchw.cuda")
+def conv2d_transpose_nchw_cuda(
+    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides,
+    out_dtype: str = _OF_FLOAT, output_padding: Pair = (0, 0), groups: int = 1,
+) -> Scheduled:  # fmt: skip
+    """Spread images NCHW by filters [in, out, height, width]."""
+    del out_dtype
+    if groups != 1:
+        raise TemplateError(f"conv2d_transpose_nchw.cuda: groups must be 1, got {groups}")
+    sides = [*zip(padding[:2], padding[2:], strict=True)]
+    made = conv2d_transpose_nchw(data, kernel, strides, sides, output_padding)
+    _, f, y, x = made.op.axis
+    return te_sums.on_gpu((data, kernel), made, {"tile_f": f, "tile_y": y, "tile_x": x})
+
+
+@register_operator("batch_matmul.cuda")
+def batch_matmul_cuda(
+    x: te.Tensor, y: te.Tensor, out_shape: Extents = None, out_dtype: str | None = None,
+    transpose_a: bool = False, transpose_b: bool = True,
+) -> SourceKernel:  # fmt: skip
+    """Multiply batches of matrices, [batch, m, k] by [batch, n, k] if ``transpose_b``."""
+    del out_shape, out_dtype
+    given = [topi.utils.get_const_tuple(each.shape) for each in (x, y)]
+    (left, *a), (right, *b) = given
+    (m, k), n = a[::-1] if transpose_a else a, b[0] if transpose_b else b[1]
+    shared = "" if left == right else "a" if left == 1 else "b"
+    made: SourceKernel = _plain(source.gemm_cuda_any)(
+        m, n, k, x.dtype, max(left, right), transpose_a, transpose_b, shared=shared
+    )
+    # The kernel sees the same memory without an axis of extent 1.
+    shapes = (*given, (max(left, right), m, n))
+    args = [replace(one, shape=shape) for one, shape in zip(made.args, shapes, strict=True)]
+    return replace(made, args=args)
+
+
+@register_operator("batch_matmul.x86")
+def batch_matmul_x86(
+    x: te.Tensor, y: te.Tensor, out_shape: Extents = None, out_dtype: str | None = None,
+    transpose_a: bool = False, transpose_b: bool = True,
+) -> Scheduled:  # fmt: skip
+    """Multiply batches of matrices on a CPU."""
+    del out_shape
+    made = topi.nn.batch_matmul(
+        x, y, out_dtype=out_dtype, transpose_a=transpose_a, transpose_b=transpose_b
+    )
+    return te_sums.on_cpu((x, y), made)

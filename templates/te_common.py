@@ -61,9 +61,12 @@ class Threads:
 
 
 def on_threads(
-    cfg: TemplateConfig, s: te.Schedule, tensor: te.Tensor, knobs: Sequence[str]
-) -> Threads:
+    cfg: TemplateConfig, s: te.Schedule, tensor: te.Tensor, knobs: Sequence[str],
+    tiled: Sequence[te.IterVar] = (),
+) -> Threads:  # fmt: skip
     """Tile the last axes of a tensor, a knob each: blocks, virtual threads, threads, own part.
+
+    ``tiled`` are other axes to tile instead of the last ones.
 
     for n: for y: for x:  ->  blockIdx.y = n, y.0: blockIdx.x = x.0:
                                 vthread = y.1: vthread = x.1:
@@ -72,7 +75,8 @@ def on_threads(
     """
     stage, letters = s[tensor], "zyx"[-len(knobs) :]
     axes = list(stage.op.axis)
-    whole, split = axes[: -len(knobs)], axes[-len(knobs) :]
+    split = list(tiled) or axes[-len(knobs) :]
+    whole = [axis for axis in axes if not any(axis is each for each in split)]
     blocks, virtual, threads, own = tile_axes(cfg, s, tensor, dict(zip(knobs, split, strict=True)))
     stage.reorder(*whole, *blocks, *virtual, *threads, *own)
     first = stage.fuse(*whole, blocks[0])

@@ -109,9 +109,53 @@ def layer_tasks(
     match op:
         case ops.Conv2d() if op.data_layout == "NCHW":
             return _convolution(op, inputs, dtype, on_gpu)
+        case ops.Conv2d() if op.kernel_layout == "HWIO" and op.groups == 1 and on_gpu:
+            args = (*_tensors(inputs), op.steps, _around(op.sides), op.holes, dtype)
+            return [LayerTask("conv2d_nhwc.gpu", args)]
+        case ops.Conv3d():
+            return [_convolution_3d(op, inputs, dtype, on_gpu)]
+        case ops.Conv2dTranspose():
+            return [_transposed(op, inputs, dtype, on_gpu)]
         case ops.Dense():
             return _dense(inputs, dtype, on_gpu)
+        case ops.BatchMatmul():
+            shape = op.infer(*[value.type for value in inputs]).shape
+            rest = (shape, dtype, op.transpose_a, op.transpose_b)
+            kind = "cuda" if on_gpu else "x86"
+            return [LayerTask(f"batch_matmul.{kind}", (*_tensors(inputs), *rest))]
     return []
+
+
+def _around(sides: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Return paddings as TVM has them: all before, then all after."""
+    return (*(before for before, _ in sides), *(after for _, after in sides))
+
+
+def _convolution_3d(
+    op: ops.Conv3d, inputs: Sequence[Value], dtype: str, on_gpu: bool
+) -> LayerTask:
+    name = f"conv3d_{op.data_layout.lower()}.{'cuda' if on_gpu else 'x86'}"
+    moves = (op.steps, _around(op.sides), op.holes, op.groups)
+    return LayerTask(name, (*_tensors(inputs), *moves, dtype))
+
+
+def _transposed(
+    op: ops.Conv2dTranspose, inputs: Sequence[Value], dtype: str, on_gpu: bool
+) -> LayerTask:
+    """Return the task of a transposed convolution; on a CPU TVM convolves data that is spread."""
+    steps, sides, more = op.moves
+    if on_gpu:
+        rest = (steps, _around(sides), dtype, more, 1)
+        return LayerTask("conv2d_transpose_nchw.cuda", (*_tensors(inputs), *rest))
+    (n, ci, *extents), (_, co, *window) = (value.shape for value in inputs)
+    numbers = zip(extents, window, steps, sides, more, strict=True)
+    spread = [
+        (extent - 1) * step + 1 + 2 * (k - 1) - before - after + extra
+        for extent, k, step, (before, after), extra in numbers
+    ]
+    tensors = (("TENSOR", (n, ci, *spread), dtype), ("TENSOR", (co, ci, *window), dtype))
+    plain = ((1, 1), (0, 0), (1, 1), "NCHW", "NCHW", dtype)
+    return LayerTask("conv2d_NCHWc.x86", (*tensors, *plain))
 
 
 def _tensors(values: Sequence[Value]) -> tuple[tuple[str, tuple[int, ...], str], ...]:

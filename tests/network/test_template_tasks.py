@@ -84,6 +84,22 @@ def test_a_script_of_tvm_that_loads_no_templates_gets_those_of_autotune(tmp_path
     assert int(done.stdout) > 0
 
 
+def test_networks_of_other_convolutions_have_as_many_tasks_as_in_tvm():
+    names = {}
+    for what in ("conv3d", "conv2d_transpose"):
+        network = testing.resnet_3d if what == "conv3d" else testing.dcgan
+        module, params = network.get_workload(1)
+        for target in ("llvm", "cuda"):
+            tasks = autotvm.task.extract_from_program(module, params, target, ops=[f"nn.{what}"])
+            names[what, target] = Counter(task.name for task in tasks)
+    assert names == {
+        ("conv3d", "llvm"): {"conv3d_ncdhw.x86": 12},
+        ("conv3d", "cuda"): {"conv3d_ncdhw.cuda": 12},
+        ("conv2d_transpose", "llvm"): {"conv2d_NCHWc.x86": 4},
+        ("conv2d_transpose", "cuda"): {"conv2d_transpose_nchw.cuda": 4},
+    }
+
+
 def rows(name):
     with open("tests/data/logs/tophub_cuda_v0.10.log") as log:
         return [line for line in log if f'"{name}"' in line]

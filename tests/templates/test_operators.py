@@ -1,5 +1,7 @@
 """Templates called as operators of TVM are: what they compute, and what records ask for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from autotune.templates import te_winograd
@@ -7,7 +9,8 @@ from autotune.templates import te_winograd
 import autotune
 from autotune import te
 from autotune.errors import TemplateError
-from autotune.graph import ops
+from autotune.graph import TensorType, Variable, ops
+from autotune.network.template_tasks import layer_tasks
 from autotune.target import Target
 from autotune.topi.nn.winograd import transform_fractions
 
@@ -35,7 +38,6 @@ EMULATED = "cuda -emulate"
 CONV = ((1, 1), (1, 1, 1, 1), (1, 1))
 UNEVEN = ((2, 1), (0, 1, 1, 0), (1, 2))
 CASES = [
-    ("conv2d_nchw.cuda", EMULATED, (1, 4, 6, 6), (4, 4, 3, 3), CONV, ("float32",)),
     ("conv2d_nchw.cuda", EMULATED, (1, 3, 6, 7), (4, 3, 3, 3), UNEVEN, ("float32",)),
     ("group_conv2d_nchw.cuda", EMULATED, (1, 4, 5, 5), (6, 2, 3, 3), CONV, (2, "float32")),
     ("depthwise_conv2d_nchw.cuda", EMULATED, (1, 4, 6, 6), (4, 1, 3, 3), CONV, ("float32",)),
@@ -57,6 +59,61 @@ def test_convolutions_are_right(name, target, data, weight, moves, rest):
     task = task_of(name, arrays, (*moves, *rest), target)
     got = run(task, task.default(), arrays, want.shape)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+MOVES_3D = ((1, 2, 1), (1, 1, 0, 0, 1, 2), (1, 1, 2))
+CONV_3D = ops.Conv3d((1, 2, 1), (1, 1, 0, 0, 1, 2), (1, 1, 2))
+CONV_3D_LAST = replace(CONV_3D, data_layout="NDHWC", kernel_layout="DHWIO")
+NHWC = ops.Conv2d(*UNEVEN, data_layout="NHWC", kernel_layout="HWIO")
+# As the tasks of networks have them: name, operator, shapes, and what follows the tensors.
+OTHERS = [
+    ("conv3d_ncdhw.cuda", CONV_3D, (1, 3, 4, 6, 5), (4, 3, 3, 2, 2), (*MOVES_3D, 1, "float32")),
+    ("conv3d_ncdhw.x86", CONV_3D, (1, 3, 4, 6, 5), (4, 3, 3, 2, 2), (*MOVES_3D, 1, "float32")),
+    ("conv3d_ndhwc.cuda", CONV_3D_LAST, (1, 4, 6, 5, 3), (3, 2, 2, 3, 4),
+     (*MOVES_3D, 1, "float32")),
+    ("conv3d_ndhwc.x86", CONV_3D_LAST, (1, 4, 6, 5, 3), (3, 2, 2, 3, 4),
+     (*MOVES_3D, 1, "float32")),
+    ("conv2d_transpose_nchw.cuda", ops.Conv2dTranspose((2, 1), (1, 0, 1, 2), (1, 0)),
+     (1, 4, 3, 4), (4, 3, 3, 4), ((2, 1), (1, 0, 1, 2), "float32", (1, 0), 1)),
+    ("conv2d_nhwc.gpu", NHWC, (1, 6, 7, 4), (3, 3, 4, 6), (*UNEVEN, "float32")),
+    ("batch_matmul.cuda", ops.BatchMatmul(True, True), (3, 8, 5), (1, 7, 8),
+     ((3, 5, 7), "float32", True, True)),
+    ("batch_matmul.x86", ops.BatchMatmul(False, True), (3, 5, 8), (1, 7, 8),
+     ((3, 5, 7), "float32", False, True)),
+]  # fmt: skip
+
+
+# Their kernels are run by other tests, or made by the same schedule as those of the others.
+SLOW = ("conv3d_ncdhw.cuda", "conv3d_ndhwc.cuda", "conv2d_nhwc.gpu")
+
+
+@pytest.mark.parametrize(("name", "op", "data", "weight", "rest"), OTHERS)
+def test_tasks_of_other_layers_have_these_arguments_and_are_right(name, op, data, weight, rest):
+    arrays = numbers(*data), numbers(*weight)
+    target = Target("llvm" if name.endswith("x86") else EMULATED)
+    values = [Variable(TensorType(a.shape), "v") for a in arrays]
+    (layer,) = layer_tasks(op, values, "float32", target)
+    tensors = tuple(("TENSOR", a.shape, "float32") for a in arrays)
+    assert (layer.name, layer.args) == (name, (*tensors, *rest))
+    want = op.reference(*[a.astype("float64") for a in arrays])
+    task = task_of(name, arrays, rest, target)
+    assert not task.config_space.has_at_most(1)
+    if name in SLOW:
+        return
+    got = run(task, task.default(), arrays, want.shape)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_a_transposed_convolution_is_a_convolution_of_spread_data_on_a_cpu():
+    op, data, weight = ops.Conv2dTranspose((2,), (1,)), (1, 6, 4, 4), (6, 3, 4, 4)
+    values = [Variable(TensorType(shape), "v") for shape in (data, weight)]
+    (layer,) = layer_tasks(op, values, "float32", Target("llvm"))
+    (_, spread, _), (_, filters, _), *_ = layer.args
+    assert (layer.name, filters) == ("conv2d_NCHWc.x86", (3, 6, 4, 4))
+    plain = ops.Conv2d().infer(TensorType(spread), TensorType(filters))
+    assert plain == op.infer(*(value.type for value in values))
+    task = autotune.create(layer.name, layer.args, "llvm")
+    assert task.flop == ops.Conv2d().flop(TensorType(spread), TensorType(filters), plain)
 
 
 DENSE = ["dense_nopack.x86", "dense_pack.x86", "dense_small_batch.gpu", "dense_large_batch.gpu"]

@@ -201,7 +201,9 @@ class Conv2dTranspose(Operator):
     padding: tuple[int, ...] = (0,)
     output_padding: tuple[int, ...] = (0,)
 
-    def _numbers(self) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, int]]:
+    @property
+    def moves(self) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, int]]:
+        """Strides, sides and output padding of both axes."""
         more = tuple(self.output_padding) * (2 if len(self.output_padding) == 1 else 1)
         steps = each(self, "strides", self.strides, 2)
         if len(more) != 2 or any(not 0 <= n < s for n, s in zip(more, steps, strict=True)):
@@ -214,7 +216,7 @@ class Conv2dTranspose(Operator):
         data, weight = inputs
         if data.ndim != 4 or weight.ndim != 4 or data.shape[1] != weight.shape[0]:
             self.refuse("weight", f"[in, out, height, width] for data {data}", weight)
-        steps, sides, more = self._numbers()
+        steps, sides, more = self.moves
         spread = [
             (n - 1) * step + k - before - after + extra
             for n, k, step, (before, after), extra in zip(
@@ -228,12 +230,12 @@ class Conv2dTranspose(Operator):
     def compute(self, *inputs: Tensor) -> Tensor:
         """Spread the data, and convolve it by the filters turned around."""
         data, weight = inputs
-        return conv2d_transpose_nchw(data, weight, *self._numbers())
+        return conv2d_transpose_nchw(data, weight, *self.moves)
 
     def reference(self, *inputs: Array) -> Array:
         """Spread the data, and convolve it by the filters turned around."""
         data, weight = inputs
-        steps, sides, more = self._numbers()
+        steps, sides, more = self.moves
         n, c, h, w = data.shape
         spread = np.zeros((n, c, (h - 1) * steps[0] + 1, (w - 1) * steps[1] + 1), dtype=data.dtype)
         spread[:, :, :: steps[0], :: steps[1]] = data
