@@ -22,7 +22,7 @@ def pytest_addoption(parser):
         "--kills", type=int, default=8, help="processes that the kill campaign kills (8)"
     )
     parser.addoption(
-        "--events", type=int, default=40, help="random events in the life of a fleet (40)"
+        "--events", type=int, default=200, help="random events in the life of a fleet (200)"
     )
 
 

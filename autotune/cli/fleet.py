@@ -50,6 +50,9 @@ def tls(command: Callable[..., Any]) -> Callable[..., Any]:
     "--builders", type=click.IntRange(0), help="Compilations at a time. [default: one a core]"
 )
 @click.option("--host", help="Name or address by which others reach this host.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Where it listens. [default: any]"
+)
 @tls
 @click.option(
     "--insecure", is_flag=True, help="Join a scheduler on another host without TLS, all the same."
@@ -60,6 +63,7 @@ def worker(
     devices: tuple[str, ...],
     builders: int | None,
     host: str | None,
+    port: int,
     ca: str | None,
     cert: str | None,
     key: str | None,
@@ -95,6 +99,7 @@ def worker(
         agent,
         security=security,
         host=host,
+        port=port,
         ready=lambda address: say(f"{facts.name}: joined {scheduler} as {address}"),
     )
 

@@ -118,6 +118,7 @@ def serve(
     *,
     security: Security | None = None,
     host: str | None = None,
+    port: int = 0,
     ready: Callable[[str], object] = lambda address: None,
 ) -> None:
     """Let an agent work for a scheduler until the process is told to end (SIGTERM, SIGINT).
@@ -130,10 +131,11 @@ def serve(
         agent: is closed at the end.
         security: TLS.
         host: name or address by which others reach this host; by default found out.
+        port: where the worker listens; any by default.
         ready: called with the worker's address each time it has joined.
     """
     try:
-        asyncio.run(_serve(scheduler, agent, security, host, ready))
+        asyncio.run(_serve(scheduler, agent, security, host, port, ready))
     finally:
         agent.close()
 
@@ -143,6 +145,7 @@ async def _serve(
     agent: Agent,
     security: Security | None,
     host: str | None,
+    port: int,
     ready: Callable[[str], object],
 ) -> None:
     # Dask tries ever more seldom while one attempt lasts: a new scheduler is found soon by many.
@@ -162,6 +165,7 @@ async def _serve(
                 plugins=(_Lent(agent),),
                 security=security,
                 host=host,
+                port=port,
                 dashboard=False,
                 silence_logs=logging.WARNING,
             ) as worker:

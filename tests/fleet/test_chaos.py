@@ -83,7 +83,7 @@ class Troop:
             worker.close()
 
 
-def campaign(scheduler, logs, events, seed, kind="quick", pause_s=0.12):
+def campaign(scheduler, logs, events, seed, kind="quick", pause_s=0.05):
     """Measure trials while things happen; return how often each has a result, by whom told."""
     rng = random.Random(seed)
     told, knobs = Counter(), iter(range(SPACE))
@@ -140,6 +140,7 @@ def test_whatever_befalls_four_workers_no_trial_is_lost_or_doubled(
 ):
     log, seed, events = str(tmp_path / "a.log"), 1, request.config.getoption("--events")
     results, told, happened = campaign(scheduler, [*databases, log], events, seed)
+    print(f"{events} events ({dict(happened)}), {len(results)} trials, logged to {databases}")
     assert sum(happened.values()) == events
     expected = {(knob, int(expected_error(knob))): 1 for knob in results}
     assert {(knob, r.error_no): 1 for knob, r in results.items()} == expected
