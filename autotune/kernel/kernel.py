@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from autotune.errors import KernelError
 from autotune.kernel.entry import check_entry
@@ -248,8 +248,13 @@ class Kernel:
         calls = zip(self.calls, sizes.grids, strict=True)
         return replace(
             self,
-            args=tuple([_fixed(self.name, one, shape, values) for one, shape in pairs]),
-            workspace=tuple([_fixed(self.name, one, shape, values) for one, shape in spaces]),
+            args=tuple([_argument_at(self.name, one, shape, values) for one, shape in pairs]),
+            workspace=tuple(
+                [
+                    replace(one, shape=_extents(self.name, one.name, shape, values))
+                    for one, shape in spaces
+                ]
+            ),
             calls=tuple([_launched(one, grid, values) for one, grid in calls]),
             sizes=None,
         )
@@ -276,21 +281,29 @@ class Kernel:
         return tuple(a for a in self.args if a.role != "in")
 
 
-def _fixed(kernel: str, one: Any, shape: tuple[Size, ...], values: Mapping[str, int]) -> Any:
-    """Return an argument or workspace of the shape that it has with these sizes."""
-    if not shape:
-        return replace(one, value=values[one.name]) if one.name in values else one
+def _argument_at(
+    kernel: str, one: Argument, shape: tuple[Size, ...], values: Mapping[str, int]
+) -> Argument:
+    """Return an argument as it is with these sizes: an array's shape, a size's value."""
+    if shape:
+        return replace(one, shape=_extents(kernel, one.name, shape, values))
+    if isinstance(one, Scalar) and one.name in values:
+        return replace(one, value=values[one.name])
+    return one
+
+
+def _extents(
+    kernel: str, name: str, shape: tuple[Size, ...], values: Mapping[str, int]
+) -> tuple[int, ...]:
+    """Return the shape that an array has with these sizes."""
     extents = tuple([evaluate(size, values) for size in shape])
-    total = 1
-    for extent in extents:
-        total *= extent
-    if min(extents) < 1 or total > MOST_ELEMENTS:
-        known = ", ".join(f"{name} = {value}" for name, value in values.items())
+    if min(extents, default=1) < 1 or product(extents) > MOST_ELEMENTS:
+        known = ", ".join(f"{size} = {value}" for size, value in values.items())
         raise KernelError(
-            f"{kernel}: {one.name!r} would have the shape {extents} with {known}; expected "
+            f"{kernel}: {name!r} would have the shape {extents} with {known}; expected "
             f"extents of at least 1, and at most {MOST_ELEMENTS} elements"
         )
-    return replace(one, shape=extents)
+    return extents
 
 
 def _launched(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 # An extent: a number, the name of a size, or an operator and its operands.
 Size = int | str | tuple[str, "Size", "Size"]
+Value = TypeVar("Value")
 
 # Quotients and remainders are of numbers that are not negative.
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -22,14 +23,15 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def evaluate(size: Size, values: Mapping[str, Any]) -> Any:
+def evaluate(size: Size, values: Mapping[str, Value]) -> int | Value:
     """Return the value of an extent: an int, or what stands for one if the values do."""
     if isinstance(size, int):
         return size
     if isinstance(size, str):
         return values[size]
     sign, a, b = size
-    return OPERATORS[sign](evaluate(a, values), evaluate(b, values))
+    value: int | Value = OPERATORS[sign](evaluate(a, values), evaluate(b, values))
+    return value
 
 
 def shown(size: Size) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from autotune.errors import RecordError
 from autotune.measure.evidence_json import to_json
@@ -30,6 +30,7 @@ from autotune.record.row_parts import PartReader, RowParts, read_json
 from autotune.task import Task
 from autotune.task.json_form import plain
 from autotune.utils.check import Check
+from autotune.utils.plain_data import row as row_of_json
 
 AUTOTVM_LOG_VERSION = 0.2
 # The version of TVM whose rows ours equal.
@@ -150,9 +151,9 @@ def _pair(parts: RowParts) -> Pair:
     return MeasureInput(target, task, config), result
 
 
-def _result(numbers: Any, rest: dict[str, Any]) -> MeasureResult:
+def _result(numbers: object, rest: dict[str, object]) -> MeasureResult:
     """Return the result of a record; ``rest`` are the keys of its row that are left."""
-    message = ""
+    message: object = ""
     if rest:
         message = rest.pop("error_msg", "")
         rest.pop("version", None)
@@ -160,10 +161,10 @@ def _result(numbers: Any, rest: dict[str, Any]) -> MeasureResult:
     return result_from_json(numbers, message, rest)
 
 
-def _cost(numbers: Any, result: MeasureResult) -> float:
+def _cost(numbers: object, result: MeasureResult) -> float:
     """Return what AutoTVM calls the cost of a configuration."""
     costs = result.costs
-    return sum(costs) / len(costs) if costs else mean_cost(numbers[0])
+    return sum(costs) / len(costs) if costs else mean_cost(row_of_json(numbers)[0])
 
 
 def _words(error: Exception) -> str:

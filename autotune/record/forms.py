@@ -8,12 +8,13 @@ keys are the same in all rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput
 from autotune.record.fields import target_of
 from autotune.task import ConfigEntity, Task
+from autotune.utils.plain_data import listed
 from autotune.workload import Graph, RecordedGraph, ScheduleSteps
 
 # Most characters of a name or key in a row.
@@ -65,15 +66,18 @@ class GraphForm:
             "steps": inp.config.to_json(),
         }
 
-    def read(self, row: dict[str, Any]) -> MeasureInput:
+    def read(self, row: dict[str, object]) -> MeasureInput:
         """Read what `write` gave."""
-        text, name, key = row.pop("graph")
-        for one in (text, name, key):
-            if not isinstance(one, str) or not one.isprintable() or len(one) > _LONGEST:
-                raise TypeError("target, name and key of a graph are texts of one line")
-        target = target_of(text)
-        steps = ScheduleSteps.from_json(row.pop("steps"))
-        return MeasureInput(target, RecordedGraph(key, target, name), steps)
+        target, name, key = map(_short_line, listed(row.pop("graph")))
+        steps = ScheduleSteps.from_json(map(listed, listed(row.pop("steps"))))
+        known = target_of(target)
+        return MeasureInput(known, RecordedGraph(key, known, name), steps)
+
+
+def _short_line(value: object) -> str:
+    if not isinstance(value, str) or not value.isprintable() or len(value) > _LONGEST:
+        raise TypeError("target, name and key of a graph are texts of one line")
+    return value
 
 
 FORMS: tuple[Form, ...] = (GraphForm(),)

@@ -8,10 +8,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from autotune.errors import RecordError
-from autotune.measure.types import Pair
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import best_of
 from autotune.record.codec import encode, measure_str_key
 from autotune.record.history import ApplyHistoryBest
@@ -36,7 +35,7 @@ def _of_others(line: str) -> bool:
     return _OTHERS.match(line) is not None
 
 
-def _template_line(inp: Any, result: Any) -> str:
+def _template_line(inp: MeasureInput, result: MeasureResult) -> str:
     return encode(inp, result) + "\n"
 
 
@@ -52,7 +51,7 @@ class Lines:
     """
 
     decode: Callable[[bool], Callable[[str], Pair | None]] | None = None
-    encode: Callable[[Any, Any], str] = _template_line
+    encode: Callable[[MeasureInput, MeasureResult], str] = _template_line
     keeps: Callable[[str], bool] = _of_others
 
     def reader(

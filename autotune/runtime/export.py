@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 from autotune.errors import AutotuneError, KernelError
 from autotune.kernel import (
@@ -17,15 +18,21 @@ from autotune.kernel import (
     KernelCall,
     Launch,
     Scalar,
+    ScalarValue,
+    Size,
     Sizes,
     Workspace,
 )
-from autotune.target import Target
+from autotune.kernel.kernel import Role
+from autotune.target import Language, Target
 from autotune.utils.check import Check
+from autotune.utils.plain_data import count, flag, listed, mapping, text
 
 _HEAD = "kernel.json"
 _ARTIFACT = "artifact"
 _VERSION = 2
+_LANGUAGES: Mapping[str, Language] = {one: one for one in get_args(Language)}
+_ROLES: Mapping[str, Role] = {one: one for one in get_args(Role)}
 
 
 def pack(
@@ -59,19 +66,16 @@ def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, di
     Check(KernelError, "load_module").path("path", path)
     try:
         with zipfile.ZipFile(path) as archive:
-            head = json.loads(archive.read(_HEAD))
+            head = mapping(json.loads(archive.read(_HEAD)))
             artifact = archive.read(_ARTIFACT)
         if head["version"] != _VERSION:
             raise KernelError(f"{path}: written by another version of autotune; build it again")
-        if head["suffix"] not in (".cubin", ".so"):  # it ends the name of a file
-            raise ValueError(f"its machine code cannot end in {head['suffix']!r}")
-        return (
-            _kernel(head["kernel"]),
-            Target(head["target"]),
-            artifact,
-            head["suffix"],
-            head["resources"],
-        )
+        suffix = text(head["suffix"])
+        if suffix not in (".cubin", ".so"):  # it ends the name of a file
+            raise ValueError(f"its machine code cannot end in {suffix!r}")
+        resources = {name: count(value) for name, value in mapping(head["resources"]).items()}
+        target = Target(text(head["target"]))
+        return _kernel(mapping(head["kernel"])), target, artifact, suffix, resources
     except AutotuneError:
         raise
     except Exception as error:  # whatever damaged bytes make of the archive and of what is in it
@@ -81,43 +85,80 @@ def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, di
         ) from error
 
 
-def _kernel(facts: dict[str, Any]) -> Kernel:
-    facts["args"] = tuple(map(_argument, facts["args"]))
-    facts["workspace"] = tuple(_workspace(w) for w in facts["workspace"])
-    facts["flags"] = tuple(facts["flags"])
-    facts["calls"] = tuple(_call(c) for c in facts["calls"])
-    facts["sizes"] = _sizes(facts["sizes"]) if facts.get("sizes") else None
-    return Kernel(**facts)
+def _kernel(facts: Mapping[str, object]) -> Kernel:
+    sizes = facts.get("sizes")
+    return Kernel(
+        name=text(facts["name"]),
+        language=_LANGUAGES[text(facts["language"])],
+        source=text(facts["source"]),
+        args=tuple([_argument(mapping(one)) for one in listed(facts["args"])]),
+        calls=tuple([_call(mapping(one)) for one in listed(facts["calls"])]),
+        workspace=tuple([_workspace(mapping(one)) for one in listed(facts["workspace"])]),
+        flags=_texts(facts["flags"]),
+        kernel_hash=text(facts["kernel_hash"]),
+        sizes=None if sizes is None else _sizes(mapping(sizes)),
+    )
 
 
-def _sizes(facts: dict[str, object]) -> Sizes:
-    return Sizes(**{name: _tuples(value) for name, value in facts.items()})
+def _sizes(facts: Mapping[str, object]) -> Sizes:
+    grids = [tuple(map(_size, listed(one))) for one in listed(facts["grids"])]
+    return Sizes(
+        names=_texts(facts["names"]),
+        hidden=_texts(facts["hidden"]),
+        args=_shapes(facts["args"]),
+        workspace=_shapes(facts["workspace"]),
+        grids=tuple([(x, y, z) for x, y, z in grids]),
+    )
 
 
-def _tuples(value: object) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def _shapes(given: object) -> tuple[tuple[Size, ...], ...]:
+    return tuple([tuple(map(_size, listed(one))) for one in listed(given)])
 
 
-def _argument(facts: dict[str, Any]) -> Argument:
-    name, dtype, shape = facts["name"], facts["dtype"], tuple(facts["shape"])
+def _size(given: object) -> Size:
+    if isinstance(given, list):
+        sign, a, b = given
+        return text(sign), _size(a), _size(b)
+    return given if isinstance(given, str) else count(given)
+
+
+def _argument(facts: Mapping[str, object]) -> Argument:
+    name, dtype, shape = text(facts["name"]), text(facts["dtype"]), _extents(facts["shape"])
     match facts["kind"]:
         case "Argument":
-            return Argument(name, shape, dtype, facts["role"])
+            return Argument(name, shape, dtype, _ROLES[text(facts["role"])])
         case "Scalar":
-            return Scalar(name, dtype, facts["value"])
+            return Scalar(name, dtype, _number(facts["value"]))
         case "Constant":
             return Constant(name, shape, dtype)
         case other:
             raise ValueError(f"an argument of kind {other!r}")
 
 
-def _workspace(facts: dict[str, Any]) -> Workspace:
-    return Workspace(**{**facts, "shape": tuple(facts["shape"])})
+def _number(given: object) -> ScalarValue | None:
+    if given is not None and not isinstance(given, (bool, int, float)):
+        raise TypeError(f"expected a number, got {given!r:.100}")
+    return given
 
 
-def _call(facts: dict[str, Any]) -> KernelCall:
-    launch = facts["launch"]
-    grid, block = tuple(launch["grid"]), tuple(launch["block"])
-    return KernelCall(
-        facts["entry"], tuple(facts["args"]), Launch(grid, block, launch["shared_bytes"])
+def _workspace(facts: Mapping[str, object]) -> Workspace:
+    shape, zero = _extents(facts["shape"]), flag(facts["zero"])
+    return Workspace(text(facts["name"]), shape, text(facts["dtype"]), zero)
+
+
+def _call(facts: Mapping[str, object]) -> KernelCall:
+    launch = mapping(facts["launch"])
+    (x, y, z), (threads_x, threads_y, threads_z) = (
+        _extents(launch[name]) for name in ("grid", "block")
     )
+    shared_bytes = count(launch["shared_bytes"])
+    shape = Launch((x, y, z), (threads_x, threads_y, threads_z), shared_bytes)
+    return KernelCall(text(facts["entry"]), _texts(facts["args"]), shape)
+
+
+def _extents(given: object) -> tuple[int, ...]:
+    return tuple(map(count, listed(given)))
+
+
+def _texts(given: object) -> tuple[str, ...]:
+    return tuple(map(text, listed(given)))

@@ -246,10 +246,10 @@ def derived_key(taken: Container[str], key: str, role: str) -> str:
     return next(each for each in keys if each not in taken)
 
 
-def step_from_json(row: Iterable[Plain]) -> Step:
+def step_from_json(row: Iterable[object]) -> Step:
     """Returns the step that `Step.to_json` wrote."""
     tag, *values = row
-    cls = STEPS.get(cast(str, tag))
+    cls = STEPS.get(tag) if isinstance(tag, str) else None
     if cls is None:
         raise ScheduleError(f"step {tag!r} is unknown; expected one of {', '.join(STEPS)}")
     wanted = [each.name for each in fields(cls)]

@@ -25,7 +25,6 @@ from autotune.te import (
     step_from_json,
 )
 from autotune.te.dag import dag_text
-from autotune.te.step import Plain
 from autotune.te.tensor import Operation
 from autotune.workload.candidate import Candidate
 from autotune.workload.realisation import Computed, Realisation
@@ -65,7 +64,7 @@ class ScheduleSteps:
         return [step.to_json() for step in self.steps]
 
     @staticmethod
-    def from_json(rows: Iterable[list[Plain]]) -> ScheduleSteps:
+    def from_json(rows: Iterable[Iterable[object]]) -> ScheduleSteps:
         """Read what `to_json` gave.
 
         Raises:

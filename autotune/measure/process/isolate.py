@@ -22,14 +22,14 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any
 
 from autotune.measure.process.died import Died
 from autotune.utils.child import Port, die_with_parent
 from autotune.utils.children import ChildDied, FrameReader, describe_exit, write_frame
 from autotune.utils.command import end_children
+from autotune.utils.plain_data import mapping
 
 Speak = Callable[[str], None]
 
@@ -45,7 +45,7 @@ class ForkFailed(Exception):
     """The system gave no process for a trial."""
 
 
-def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], Any]) -> Any:
+def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], object]) -> object:
     """Run ``trial`` in a fork and return what it returns, or `Died`.
 
     Nothing that it started is left then. The caller has no other children.
@@ -170,7 +170,7 @@ class _Watch:
         self._died: Died | None = None
         self._waits_since: float | None = None
 
-    def wait(self, timeout_s: float) -> Any:
+    def wait(self, timeout_s: float) -> object:
         deadline = time.monotonic() + timeout_s
         pause_s = _FIRST_LOOK_S
         while True:
@@ -213,7 +213,7 @@ class _Watch:
         was = "was " if code < 0 else ""
         return Died(f"{_PROCESS} {was}{describe_exit(code)}", exit_code=code)
 
-    def _message(self) -> Any:
+    def _message(self) -> Mapping[str, object] | Died | None:
         """Return the next message that has arrived whole, if any; `Died` when it is forged."""
         forged = Died(f"{_PROCESS} wrote to a descriptor that it did not open")
         try:
@@ -221,8 +221,8 @@ class _Watch:
             if payload is None:
                 return None
             told, secret = payload[_SECRET_BYTES:], payload[:_SECRET_BYTES]
-            return json.loads(told) if secret == self._secret else forged
-        except (ChildDied, ValueError):
+            return mapping(json.loads(told)) if secret == self._secret else forged
+        except (ChildDied, TypeError, ValueError):
             return forged
 
     def _pass_on(self, event: str) -> float:
