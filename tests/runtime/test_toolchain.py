@@ -1,17 +1,22 @@
 """Which compiler there is, and whether it is still the one that was there before."""
 
 import json
+import platform
 import stat
 import sys
 
 import pytest
 
-from autotune.errors import CompilerMissing
+from autotune.errors import CompileError, CompilerMissing, TargetError
 from autotune.kernel import SourceKernel, arg
+from autotune.measure import LocalBuilder
 from autotune.runtime import compile_kernel
 from autotune.runtime.compile import toolchain
+from autotune.runtime.compile.cpu_flags import cpu_flags
 from autotune.runtime.compile.toolchain import find_nvcc, host_toolchain, nvcc_toolchain
 from autotune.target import Target
+from autotune.task import create
+from tests.tuner import doubles
 
 
 def another_process():
@@ -141,3 +146,41 @@ def test_a_file_that_is_no_program_is_no_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("CC", str(text))
     with pytest.raises(CompilerMissing, match=r"cannot be run: .*is it a compiler"):
         host_toolchain()
+
+
+# ---- the CPU that a target names
+
+X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="CPUs of another architecture")
+
+
+@X86
+def test_the_cpu_of_a_target_is_the_one_that_is_compiled_for(tmp_path):
+    text = """
+    #ifdef __SSE3__
+    #error compiled for more than was asked
+    #endif
+    void f(const float *x, float *y) { y[0] = x[0]; }
+    """
+    kernel = SourceKernel("f", text, [arg("x", (1,)), arg("y", (1,), role="out")]).kernel("c")
+    assert compile_kernel(kernel, Target("llvm -mcpu=x86-64"), out_dir=tmp_path).artifact
+    for target in ("llvm", "llvm -mcpu=native"):
+        with pytest.raises(CompileError, match="compiled for more than was asked"):
+            compile_kernel(kernel, Target(target), out_dir=tmp_path)
+
+
+@pytest.mark.parametrize("cpu", ["no-such-cpu", "x -o /tmp/x", 5])
+def test_a_cpu_that_the_compiler_does_not_know_is_refused_before_any_trial(cpu):
+    target = Target({"kind": "llvm", "mcpu": cpu})
+    with pytest.raises(TargetError, match=r"-mcpu=.*: .*(knows no|needs the name of a CPU)"):
+        LocalBuilder(n_parallel=1).set_task(create(doubles.loop_task().name, (20,), target))
+
+
+def test_a_cpu_that_can_more_than_this_one_is_refused(tmp_path, monkeypatch):
+    body = (
+        "if '--version' in sys.argv: print('mycc 1'); sys.exit()\n"
+        "print('#define __SSE2__ 1')\n"
+        "if not any('native' in word for word in sys.argv): print('#define __AVX999F__ 1')\n"
+    )
+    monkeypatch.setenv("CC", str(program(tmp_path / "mycc", body)))
+    with pytest.raises(TargetError, match="this machine's CPU has no AVX999F, which future has"):
+        cpu_flags(host_toolchain(), Target("llvm -mcpu=future"))

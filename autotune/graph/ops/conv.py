@@ -22,8 +22,7 @@ from autotune.graph.ops.layout import (
 from autotune.graph.ops.layout import sides as sides_of
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
-from autotune.topi.nn.conv2d_transpose import conv2d_transpose_nchw
-from autotune.topi.nn.conv3d import conv3d
+from autotune.topi.nn import conv2d_transpose_nchw, conv3d
 
 _FILTERS: dict[int, dict[str, tuple[str, ...]]] = {
     1: {"NCW": ("OIW",), "NWC": ("WIO",)},

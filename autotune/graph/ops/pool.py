@@ -21,7 +21,7 @@ from autotune.graph.ops.layout import (
 from autotune.graph.ops.layout import sides as sides_of
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
-from autotune.topi.nn.conv3d import global_pool3d
+from autotune.topi.nn import global_pool3d
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
-from autotune.topi import tag
-from autotune.topi.utils import axis_names
+from autotune.topi import tag, utils
 
 
 def define(
     shape: Sequence[object], body: Callable[..., Expr], name: str, kind: str = tag.INJECTIVE
 ) -> Tensor:
     """Define a tensor whose axes are ax0, ax1, ..."""
-    names = axis_names(len(shape))
+    names = utils.axis_names(len(shape))
     result: Tensor = te.compute(list(shape), body, name, kind, varargs_names=names)
     return result
 

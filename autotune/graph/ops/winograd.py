@@ -12,7 +12,7 @@ from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.conv import Conv2d, Convolution
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
-from autotune.topi.nn.winograd import transform_fractions
+from autotune.topi.nn import transform_fractions
 
 
 def _matrices(tile: int, kernel: int) -> list[Array]:

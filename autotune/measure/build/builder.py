@@ -18,6 +18,7 @@ from autotune.measure.build.job import BuildJob
 from autotune.measure.build.pool import AnyBuildPool, BuildPool
 from autotune.measure.build.realise import Realised, realise
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.runtime.compile.cpu_flags import cpu_flags
 from autotune.runtime.compile.toolchain import host_toolchain, nvcc_toolchain
 from autotune.utils import environment
 from autotune.utils.check import Check
@@ -95,12 +96,13 @@ class LocalBuilder(Builder):
 
         Raises:
             CompilerMissing: nothing here compiles for the task's target.
+            TargetError: it names a CPU whose code does not run here.
         """
         super().set_task(task, {**(build_kwargs or {}), **self.user_build_kwargs})
         if self.cache and (refused := environment.refused_cache()):
             _warn(refused)
         if runs_on_host(target_of(task)):
-            host_toolchain()
+            cpu_flags(host_toolchain(), target_of(task))
         elif self.compiler == "nvcc":
             nvcc_toolchain()
 

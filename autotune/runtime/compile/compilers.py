@@ -17,6 +17,7 @@ from autotune.codegen.packed import packed_calls
 from autotune.emulator.build import emulated
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
 from autotune.kernel.kernel import Kernel
+from autotune.runtime.compile.cpu_flags import cpu_flags
 from autotune.runtime.compile.toolchain import Toolchain, crashed, host_cpu, host_toolchain, killed
 from autotune.target import Target
 from autotune.utils.command import Completed, run
@@ -52,9 +53,10 @@ class Recipe:
 
 
 def c_recipe(kernel: Kernel, target: Target) -> Recipe:
-    """Compile C with the host compiler to a shared object for this very CPU."""
+    """Compile C with the host compiler to a shared object, for the CPU that the target names."""
     toolchain = host_toolchain()
-    flags = ("-x", "c", "-O3", *toolchain.flags, "-shared", "-fPIC", *kernel.flags)
+    for_cpu = cpu_flags(toolchain, target)
+    flags = ("-x", "c", "-O3", *for_cpu, "-shared", "-fPIC", *kernel.flags)
     callable_ = replace(kernel, source=kernel.source + packed_calls(kernel))
     return _host_recipe(callable_, toolchain, flags, "kernel.c")
 

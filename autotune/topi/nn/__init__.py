@@ -7,6 +7,8 @@ from autotune.topi.nn.conv2d import (
     conv2d_nhwc,
     group_conv2d_nchw,
 )
+from autotune.topi.nn.conv2d_transpose import conv2d_transpose_nchw
+from autotune.topi.nn.conv3d import conv3d, global_pool3d
 from autotune.topi.nn.dense import batch_matmul, dense, matmul
 from autotune.topi.nn.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nhwc
 from autotune.topi.nn.elementwise import (
@@ -25,6 +27,7 @@ from autotune.topi.nn.winograd import (
     const_matrix,
     conv2d_winograd_nchw,
     conv2d_winograd_weight_transform,
+    transform_fractions,
     winograd_transform_matrices,
 )
 from autotune.topi.nn.winograd_nhwc import conv2d_winograd_nhwc
@@ -38,15 +41,18 @@ __all__ = [
     "conv2d_hwcn",
     "conv2d_nchw",
     "conv2d_nhwc",
+    "conv2d_transpose_nchw",
     "conv2d_winograd_nchw",
     "conv2d_winograd_nhwc",
     "conv2d_winograd_weight_transform",
+    "conv3d",
     "dense",
     "depthwise_conv2d_nchw",
     "depthwise_conv2d_nhwc",
     "flatten",
     "get_pad_tuple",
     "global_pool",
+    "global_pool3d",
     "group_conv2d_nchw",
     "leaky_relu",
     "log_softmax",
@@ -58,5 +64,6 @@ __all__ = [
     "scale_shift_nchw",
     "scale_shift_nhwc",
     "softmax",
+    "transform_fractions",
     "winograd_transform_matrices",
 ]
