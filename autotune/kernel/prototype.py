@@ -128,12 +128,12 @@ def _meanings(text: str) -> dict[str, str]:
 def _definitions(text: str, entry: str) -> Iterator[str]:
     """Yield the text between the parentheses of each definition: those before a body."""
     for found in re.finditer(rf"(?<![\w.>]){re.escape(entry)}\s*\(", text):
-        end = _closing(text, found.end())
+        end = _find_closing(text, found.end())
         if end and re.match(r"\s*\{", text[end:]):
             yield text[found.end() : end - 1]
 
 
-def _closing(text: str, start: int) -> int:
+def _find_closing(text: str, start: int) -> int:
     """Return the place behind the parenthesis that closes one opened before ``start``, or 0."""
     depth = 1
     for found in re.compile(r"[()]").finditer(text, start):

@@ -26,12 +26,12 @@ def scalar_value(where: str, dtype: str, value: Any) -> ScalarValue:
         KernelError: it is no single number, is not whole where that is needed, or is too large.
     """
     if isinstance(value, (str, bytes)) or tuple(getattr(value, "shape", ())) != ():
-        raise KernelError(f"{where}: expected one number ({dtype}), got {_described(value)}")
+        raise KernelError(f"{where}: expected one number ({dtype}), got {_describe(value)}")
     plain = value.item() if hasattr(value, "item") else value
     try:
         number = float(plain) if "float" in dtype else operator.index(plain)
     except (TypeError, ValueError, OverflowError) as error:
-        raise KernelError(f"{where}: expected {dtype}, got {_described(value)}") from error
+        raise KernelError(f"{where}: expected {dtype}, got {_describe(value)}") from error
     if isinstance(number, float):
         if math.isfinite(number) and abs(number) > _LARGEST.get(dtype, math.inf):
             raise KernelError(f"{where}: expected a number that fits {dtype}, got {number}")
@@ -49,7 +49,7 @@ def _range(dtype: str) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     shape = getattr(value, "shape", None)
     kind = type(value).__name__
     return f"{kind} of shape {tuple(shape)}" if shape else f"{shown(value)} ({kind})"

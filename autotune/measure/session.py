@@ -244,7 +244,7 @@ class Session(Mapping[str, object]):
                 with self.host_work(measure_input.task):
                     built = self.builder.submit(measure_input)
             except BaseException:
-                self._settled()
+                self._settle()
                 raise
         built.add_done_callback(partial(self._on_built, trial))
         trial.builds(built)
@@ -257,15 +257,15 @@ class Session(Mapping[str, object]):
             built = future.result()
             if not (isinstance(built, BuildResult) and built.ok):
                 self._finish(trial, mark_result(as_result(built), built, trial.clock))
-                self._settled()
+                self._settle()
                 return
-            ran = self._handed_over(trial, built)
+            ran = self._hand_over(trial, built)
             ran.add_done_callback(partial(self._on_run, trial, built))
         except BaseException as error:  # an exit or interrupt too: it reaches whoever waits
             trial.fail(error)
-            self._settled()
+            self._settle()
 
-    def _handed_over(self, trial: TrialFuture, built: BuildResult) -> Future[MeasureResult]:
+    def _hand_over(self, trial: TrialFuture, built: BuildResult) -> Future[MeasureResult]:
         """Return what the runner promises; of what was given up, and after `close`, nothing."""
         with self._handing_over:
             if self._closed or trial.cancelled():
@@ -286,7 +286,7 @@ class Session(Mapping[str, object]):
         except BaseException as error:  # an exit or interrupt too: it reaches whoever waits
             trial.fail(error)
         finally:
-            self._settled()
+            self._settle()
 
     def _finish(self, trial: TrialFuture, result: MeasureResult) -> None:
         # What fails while all is being ended did not fail by itself.
@@ -294,7 +294,7 @@ class Session(Mapping[str, object]):
             raise CancelledError
         trial.finish(result)
 
-    def _settled(self) -> None:
+    def _settle(self) -> None:
         """Nothing is at work any more for one trial; of who mixes tasks nobody waits for that."""
         if self._mixes:
             return

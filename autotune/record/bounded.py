@@ -51,10 +51,10 @@ def open_bounded(path: Path | str) -> BoundedLines:
         OSError: it cannot be opened.
         ValueError: no file can have this name.
     """
-    return BoundedLines(open(path, "rb", opener=_opened), encoding="utf-8", errors="replace")
+    return BoundedLines(open(path, "rb", opener=_open), encoding="utf-8", errors="replace")
 
 
-def _opened(path: str, flags: int) -> int:
+def _open(path: str, flags: int) -> int:
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(descriptor, True)
     return descriptor

@@ -29,14 +29,14 @@ def locked(path: Path) -> Iterator[int]:
         OSError: it cannot be opened.
     """
     until = time.monotonic() + PATIENCE_S
-    descriptor = _opened(path)
+    descriptor = _open(path)
     try:
         while not (_lock(descriptor, until) and _is_at(descriptor, path)):
             if time.monotonic() >= until:
                 break
             os.close(descriptor)
             descriptor = -1
-            descriptor = _opened(path)
+            descriptor = _open(path)
         yield descriptor
     finally:
         if descriptor >= 0:
@@ -49,7 +49,7 @@ def unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     try:
         return os.open(path, _APPEND, 0o666)
     except FileNotFoundError:

@@ -150,7 +150,7 @@ def load_from_file(filepath: LogPath | Database, races: bool = False) -> Iterato
     Check(RecordError, "load_from_file").path("filepath", filepath)
     source = log_source(filepath)
     # Opened here, not at the first next(), so that a wrong path shows where it was written.
-    return _closing(open_log(source), source_name(source), races)
+    return _read_and_close(open_log(source), source_name(source), races)
 
 
 def load_from_buffer(buffer: IO[str], races: bool = False) -> Iterator[Pair]:
@@ -211,7 +211,7 @@ class _Lines(io.TextIOBase):
         super().close()
 
 
-def _closing(file: IO[str], name: str, races: bool) -> Iterator[Pair]:
+def _read_and_close(file: IO[str], name: str, races: bool) -> Iterator[Pair]:
     with file:
         yield from LogReader(file, name, races=races, ahead=_AHEAD)
 

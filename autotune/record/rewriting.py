@@ -25,7 +25,7 @@ def rewrite(path: Path, change: Callable[[Iterable[str]], str]) -> None:
         RecordError: it cannot be written; it is unchanged then.
     """
     path = Path(os.path.realpath(path))
-    with _reported(path), locked(path) as descriptor:
+    with _report_errors(path), locked(path) as descriptor:
         content = _read(descriptor, 0)
         write_whole(path, change(io.StringIO(content.decode("utf-8", "replace"))))
         unlock(descriptor)
@@ -48,7 +48,7 @@ def write_whole(path: Path, text: str) -> None:
         RecordError: it cannot be written.
     """
     temporary = None
-    with _reported(path):
+    with _report_errors(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -65,7 +65,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _reported(path: Path) -> Iterator[None]:
+def _report_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

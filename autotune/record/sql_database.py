@@ -66,7 +66,7 @@ class SqlDatabase(Database):
         number, last = self._trials.c.number, -1
         while self._there():
             wanted = self._sa.select(number, self._trials.c.row).where(number > last)
-            with self._reading() as connection:
+            with self._read() as connection:
                 rows = connection.execute(wanted.order_by(number).limit(_PAGE)).all()
             if not rows:
                 return
@@ -90,7 +90,7 @@ class SqlDatabase(Database):
         last = self._sa.func.max(self._trials.c.number)
         if not self._there():
             return 0, None
-        with self._reading() as connection:
+        with self._read() as connection:
             return tuple(connection.execute(self._sa.select(count, last)).one())
 
     def _get(self, key: str) -> list[str]:
@@ -98,7 +98,7 @@ class SqlDatabase(Database):
             return []
         columns = self._trials.c
         wanted = self._sa.select(columns.row).where(columns.digest == digest_of(key))
-        with self._reading() as connection:
+        with self._read() as connection:
             return list(connection.execute(wanted.order_by(columns.number)).scalars())
 
     def _replace(self, key: str, row: str) -> None:
@@ -117,7 +117,7 @@ class SqlDatabase(Database):
     def _there(self) -> bool:
         """Return whether the tables are there; older ones are brought up to date."""
         if not self._made:
-            with self._reading() as connection:
+            with self._read() as connection:
                 found = version_of(connection, self.url)
             if found == LATEST:
                 self._made = True
@@ -136,7 +136,7 @@ class SqlDatabase(Database):
         """Run statements that nobody sees half of, one at a time of those with one lock."""
         if not self._made and lock != SCHEMA_LOCK:
             self._make()
-        with self._reported(), self._engine().connect() as plain:
+        with self._report_errors(), self._engine().connect() as plain:
             connection = plain.execution_options(autotune_writes=True)
             with connection.begin():
                 if lock is not None and connection.dialect.name == "postgresql":
@@ -145,12 +145,12 @@ class SqlDatabase(Database):
                 yield connection
 
     @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
-        with self._reported(), self._engine().connect() as connection:
+    def _read(self) -> Iterator[sa.Connection]:
+        with self._report_errors(), self._engine().connect() as connection:
             yield connection
 
     @contextmanager
-    def _reported(self) -> Iterator[None]:
+    def _report_errors(self) -> Iterator[None]:
         try:
             yield
         except self._sa.exc.SQLAlchemyError as error:
@@ -164,10 +164,10 @@ class SqlDatabase(Database):
         """Return this process's connections: a fork must not use those of its parent."""
         with self._opening:
             if os.getpid() not in self._engines:
-                self._engines[os.getpid()] = self._connected()
+                self._engines[os.getpid()] = self._connect()
             return self._engines[os.getpid()]
 
-    def _connected(self) -> sa.Engine:
+    def _connect(self) -> sa.Engine:
         sa: Any = self._sa
         sqlite = self._parsed.get_backend_name() == "sqlite"
         options = {"timeout": _PATIENCE_S} if sqlite else {"client_encoding": "utf8"}

@@ -90,7 +90,7 @@ class Component:
             weights = _outer_product(self._sizes[self._fixed :])
             if (len(self._slices) + 1) * weights.size > KEPT_CELLS:
                 self._slices.clear()
-            allowed = self._allowed(self._outers[outer])
+            allowed = self._allow(self._outers[outer])
             self._slices[outer] = np.cumsum(np.where(allowed, weights, 0).reshape(-1))
         return self._slices[outer]
 
@@ -105,11 +105,11 @@ class Component:
         times = _outer_product(sizes[: self._fixed]).reshape(-1)
         totals = np.zeros(len(times), dtype=np.int64)
         for outer in np.flatnonzero(times).tolist():
-            allowed = self._allowed(self._outers[outer])
+            allowed = self._allow(self._outers[outer])
             totals[outer] = np.count_nonzero(allowed) if alike else np.sum(weights, where=allowed)
         return np.asarray(totals * times)
 
-    def _allowed(self, outer: tuple[int, ...]) -> BoolArray:
+    def _allow(self, outer: tuple[int, ...]) -> BoolArray:
         """Return which cells of one slice all constraints accept.
 
         The slice grows axis by axis, so that a constraint is applied while it is small.

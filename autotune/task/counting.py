@@ -48,7 +48,7 @@ class Counter:
 
     def __init__(self, constraints: Sequence[Constraint], dims: Sequence[int]) -> None:
         self._dims = list(dims)
-        self._groups = [_Group(group, dims) for group in _connected(constraints)]
+        self._groups = [_Group(group, dims) for group in _connect(constraints)]
         self._tied = frozenset[int]().union(*(group.knobs for group in self._groups))
         self.cells = 0
 
@@ -151,7 +151,7 @@ class _Group:
                 for key, where in needed.items()
             }
         weights = (states.weights[:, None] * times)[alive]
-        return _merged(_States(columns, np.broadcast_to(settled, shape)[alive], weights))
+        return _merge(_States(columns, np.broadcast_to(settled, shape)[alive], weights))
 
     def _needed(
         self, outlook: Outlook, now: Knobs, knob: int, settled: IntArray
@@ -187,7 +187,7 @@ class _Group:
         return order
 
 
-def _merged(states: _States) -> _States:
+def _merge(states: _States) -> _States:
     """Join equal states.
 
     Raises:
@@ -215,7 +215,7 @@ def _merged(states: _States) -> _States:
     )
 
 
-def _connected(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
+def _connect(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
     """Return constraints in groups that share no knobs."""
     groups: list[tuple[set[int], list[Constraint]]] = []
     for constraint in constraints:
@@ -249,10 +249,10 @@ def _fork(tree: Tree | None, builder: Builder) -> Fork | bool:
     if not isinstance(tree, Decision):
         return bool(tree)
     branches = tuple(_fork(branch, builder) for branch in tree.branches)
-    return Fork(_tested(tree.test, builder), branches, type(tree.test) is Symbol)
+    return Fork(_test(tree.test, builder), branches, type(tree.test) is Symbol)
 
 
-def _tested(test: Test, builder: Builder) -> Expression | float:
+def _test(test: Test, builder: Builder) -> Expression | float:
     if type(test) is Symbol:
         if test.partial:
             raise Uncountable

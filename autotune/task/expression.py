@@ -136,12 +136,12 @@ class Builder:
         constant, found = neutral(function), list[Expression]()
         for each in (left, right):
             if isinstance(each, Chain) and each.function is function:
-                constant = _combined(function, constant, each.constant)
+                constant = _combine(function, constant, each.constant)
                 found += each.parts
             elif isinstance(each, Expression):
                 found.append(each)
             else:
-                constant = _combined(function, constant, int(each))
+                constant = _combine(function, constant, int(each))
         parts = self._one_a_knob(function, found)
         if not parts:
             return constant
@@ -150,7 +150,7 @@ class Builder:
         if len(parts) == 1 and isinstance(parts[0], Leaf):
             return self.leaf(parts[0].knob, computed(function, parts[0].table, constant))
         spans = [(constant, constant), *(part.span for part in parts)]
-        span = _joined(function, spans)
+        span = _join(function, spans)
         if prod(max(1.0, -low, high) for low, high in spans) >= EXACT:
             return self._operation(function, left, right, span)
         parts.sort(key=id)
@@ -240,7 +240,7 @@ def _is_followed(function: Function, left: Bounds, right: Bounds) -> bool:
     return function is not operator.mod
 
 
-def _joined(function: Function, spans: list[Bounds]) -> tuple[float, float]:
+def _join(function: Function, spans: list[Bounds]) -> tuple[float, float]:
     bounds = spans[0]
     for span in spans[1:]:
         bounds = bounds_of(function, bounds, span)
@@ -251,7 +251,7 @@ def _static(bounds: Bounds) -> tuple[float, float]:
     return float(bounds[0]), float(bounds[1])
 
 
-def _combined(function: Function, one: int, other: int) -> int:
+def _combine(function: Function, one: int, other: int) -> int:
     return one + other if function is operator.add else one * other
 
 

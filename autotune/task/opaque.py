@@ -52,11 +52,11 @@ class OpaqueConstraint(Constraint):
     def _evaluate(self, digits: IntArray) -> BoolArray:
         while True:
             try:
-                return self._remembered(digits)
+                return self._remember(digits)
             except Unread as more:
                 self._learn(more)
 
-    def _remembered(self, digits: IntArray) -> BoolArray:
+    def _remember(self, digits: IntArray) -> BoolArray:
         columns = [known[digits[:, k]] for k, known in zip(self.knobs, self.classes, strict=True)]
         codes = np.stack(columns, axis=1) if columns else np.zeros((len(digits), 0), np.int64)
         if len(self._memo) > MEMO_LIMIT:

@@ -110,13 +110,13 @@ class Outlook:
             if key in self._columns:
                 self._values[key] = self._columns[key][:, None]
             elif known is None:
-                self._values[key] = self._computed(expression)
+                self._values[key] = self._compute(expression)
             else:
                 assert isinstance(expression, Chain)
                 self._values[key] = self._of_parts(expression, known)
         return self._values[key]
 
-    def _computed(self, value: Expression) -> Number:
+    def _compute(self, value: Expression) -> Number:
         if isinstance(value, Leaf):
             return value.table[self._digits][None, :]
         if isinstance(value, Chain):
@@ -166,14 +166,14 @@ class Outlook:
             key=lambda part: bool(part.knobs & self._now),
         )
         for part in others:
-            bounds = self._joined(chain, bounds, self.bounds(part))
+            bounds = self._join(chain, bounds, self.bounds(part))
         if known:
             exact = self.key_value(_parts_key(chain, known))
-            bounds = self._joined(chain, bounds, (exact, exact))
+            bounds = self._join(chain, bounds, (exact, exact))
         return bounds
 
     @staticmethod
-    def _joined(chain: Chain, one: Bounds, other: Bounds) -> Bounds:
+    def _join(chain: Chain, one: Bounds, other: Bounds) -> Bounds:
         product = chain.function is operator.mul
         if product and chain.constant >= 0 and all(part.span[0] >= 0 for part in chain.parts):
             return one[0] * other[0], one[1] * other[1]

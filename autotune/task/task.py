@@ -109,7 +109,7 @@ class Task:
     @cached_property
     def config_space(self) -> ConfigSpace:
         """The knobs of the template for these arguments."""
-        return self._collected[0]
+        return self._collect[0]
 
     @cached_property
     def flop(self) -> float:
@@ -120,7 +120,7 @@ class Task:
         Raises:
             FlopError: the operations of the schedule cannot be counted.
         """
-        return self._collected[1]
+        return self._collect[1]
 
     @cached_property
     def bytes(self) -> float:
@@ -128,17 +128,17 @@ class Task:
         return self.config_space.bytes
 
     @cached_property
-    def _collected(self) -> tuple[ConfigSpace, float]:
+    def _collect(self) -> tuple[ConfigSpace, float]:
         space = ConfigSpace()
         with self._on_target(), ApplyConfig(space):
-            output = self._called()
+            output = self._call()
         schedule = _schedule(output)
         space.code_hash = getattr(schedule, "code_hash", None)
         if space.flop or not isinstance(schedule, Schedule):
             return space, float(space.flop)
         return space, float(compute_flop(schedule))
 
-    def _called(self) -> object:
+    def _call(self) -> object:
         """Run the template once, on the arguments and into the space that are current."""
         signature = inspect.signature(self.func)
         try:
@@ -261,7 +261,7 @@ class Task:
         module = getattr(function, "__module__", None)
         host = None if self.target_host is None else str(self.target_host)
         target = None if self.target is None else str(self.target)
-        return _restored, (self.name, self.args, target, host, module)
+        return _restore, (self.name, self.args, target, host, module)
 
     def __repr__(self) -> str:
         return (
@@ -333,7 +333,7 @@ def _schedule(output: object) -> object:
     return output[0] if isinstance(output, (tuple, list)) and output else output
 
 
-def _restored(
+def _restore(
     name: str, args: Workload, target: str | None, host: str | None, module: str | None
 ) -> Task:
     """Rebuild a task in another process, importing the module that registers its template."""

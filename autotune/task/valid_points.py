@@ -46,7 +46,7 @@ class ValidPoints:
         self._count: tuple[int, bool] | None = None
         self._joint = Joint(self.constraints, self.radix, QUICK_JOINT)
         if self._joint.share() < FEW:
-            self._joint = self._joined(JOINT_LIMIT)
+            self._joint = self._join(JOINT_LIMIT)
         self._effort = min([c.effort for c in self._joint.checks], default=EFFORT)
         if not self.candidates:
             raise self._nothing()
@@ -59,7 +59,7 @@ class ValidPoints:
     @cached_property
     def settled(self) -> Joint:
         """All constraints that can be joined: counted from where `_counter` cannot be used."""
-        return self._joined(COUNT_LIMIT) if self._joint.checks else self._joint
+        return self._join(COUNT_LIMIT) if self._joint.checks else self._joint
 
     @cached_property
     def _counter(self) -> tuple[Counter, int] | None:
@@ -80,7 +80,7 @@ class ValidPoints:
         """Whether `count_below` is exact."""
         return self._counter is not None or not self.settled.checks
 
-    def _joined(self, limit: int) -> Joint:
+    def _join(self, limit: int) -> Joint:
         for constraint in self.constraints:
             constraint.tabulate()
         return Joint(self.constraints, self.radix, limit)

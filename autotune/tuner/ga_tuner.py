@@ -75,7 +75,7 @@ class GATuner(PointTuner):
     def propose(self, n: int) -> Iterable[int]:
         """Return the next points of the generation."""
         while len(self._queue) < n:
-            bred = self._bred(self.pop_size)
+            bred = self._breed(self.pop_size)
             if not bred:
                 break
             self._queue += bred
@@ -95,7 +95,7 @@ class GATuner(PointTuner):
     def refuse(self, indices: Sequence[int]) -> None:
         """Keep the generation: what cannot run is no parent, and takes no parent's place."""
 
-    def _bred(self, n: int) -> list[int]:
+    def _breed(self, n: int) -> list[int]:
         """Return up to ``n`` new points; random ones before anything ran."""
         taken = self.visited | set(self._queue)
         parents = {**self._generation, **self._elites}

@@ -80,7 +80,7 @@ class GridSearchTuner(IndexBasedTuner):
         found: list[int] = []
         end = self.range_idx[1] + 1
         while len(found) < n:
-            following = self._following(end)
+            following = self._find_next(end)
             if following is None:
                 break
             self._position = following
@@ -88,7 +88,7 @@ class GridSearchTuner(IndexBasedTuner):
                 found.append(following)
         return found
 
-    def _following(self, end: int) -> int | None:
+    def _find_next(self, end: int) -> int | None:
         start = self._position + 1
         if start < end and self.space.is_index_valid(start):
             return start

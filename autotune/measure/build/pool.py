@@ -182,7 +182,7 @@ class BuildPool:
                 return
             self._lost = error
         pending.fail(error)
-        for waiting in self._waiting():
+        for waiting in self._take_waiting():
             waiting.fail(error)
 
     def _built(self, worker: Worker[BuildReply], order: Order) -> BuildResult:
@@ -200,7 +200,7 @@ class BuildPool:
         while True:
             worker.start()
             started = time.perf_counter() - self._paused()
-            reply = self._asked(worker, order)
+            reply = self._ask(worker, order)
             if isinstance(reply, Compiled) or reply.reason != "crashed":
                 break
             if self._is_to_blame(case, reply):
@@ -225,7 +225,7 @@ class BuildPool:
             raise full
         return True  # it alone takes more than there is
 
-    def _asked(self, worker: Worker[BuildReply], order: Order) -> BuildReply:
+    def _ask(self, worker: Worker[BuildReply], order: Order) -> BuildReply:
         try:
             return worker.ask(order.job, order.timeout_s, paused_s=self._paused)
         except ChildTimeout:
@@ -259,7 +259,7 @@ class BuildPool:
         """Kill the workers, cancel what was not done, and remove the folder."""
         threads, self._threads = self._threads, []
         workers, self._workers = self._workers, []
-        for waiting in self._waiting():
+        for waiting in self._take_waiting():
             waiting.drop()
         for _ in threads:
             self._orders.put(None)
@@ -270,7 +270,7 @@ class BuildPool:
             if thread is not threading.current_thread():
                 thread.join(max(0.0, deadline - time.monotonic()))
         # What was put back meanwhile.
-        for waiting in self._waiting():
+        for waiting in self._take_waiting():
             waiting.drop()
         self._orders = queue.SimpleQueue()
         self._serving, self._lost = 0, None
@@ -285,7 +285,7 @@ class BuildPool:
         self.close()
         self._scratch.end()
 
-    def _waiting(self) -> list[Pending[Order]]:
+    def _take_waiting(self) -> list[Pending[Order]]:
         """Take all that nobody works at out of the queue."""
         taken: list[Pending[Order]] = []
         while True:

@@ -42,9 +42,9 @@ def realise(measure_input: MeasureInput) -> Realised | BuildResult:
     except AutotuneError as error:
         refused = f"{type(error).__name__}: {error}"
     except Exception:  # the user's template is a border: its failure is this trial's
-        return _failed(MeasureErrorNo.COMPILE_HOST, _last_lines(), started)
+        return _fail(MeasureErrorNo.COMPILE_HOST, _last_lines(), started)
     if refused:
-        return _failed(MeasureErrorNo.INSTANTIATION_ERROR, refused, started)
+        return _fail(MeasureErrorNo.INSTANTIATION_ERROR, refused, started)
     return Realised(kernel, made.reference)
 
 
@@ -56,7 +56,7 @@ def _open_sizes(kernel: Kernel) -> str:
     return f"{kernel.name}: give {names} values: tuning needs constant shapes"
 
 
-def _failed(number: MeasureErrorNo, message: str, started: float) -> BuildResult:
+def _fail(number: MeasureErrorNo, message: str, started: float) -> BuildResult:
     return BuildResult(
         artifact="",
         kernel=None,

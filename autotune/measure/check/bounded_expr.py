@@ -147,7 +147,7 @@ class BoundedWriter:
         value = self.fresh(C_TYPES[dtype], text)
         return Bounded(value, dtype, self.fresh("double", error) if error else "")
 
-    def _rounded(self, dtype: str, text: str, error: str = "", units: float = 1.0) -> Bounded:
+    def _round(self, dtype: str, text: str, error: str = "", units: float = 1.0) -> Bounded:
         """Write a value that is rounded to a float dtype; ``{z}`` in its error is the value."""
         value = self.fresh("double", text)
         roundoff = f"round_off({value}, {units * unit(dtype)!r}, {FLUSHED[dtype]!r})"
@@ -203,12 +203,12 @@ class BoundedWriter:
         errors = a.error or b.error
         if kind is Div:
             bound = f"bound_div({{z}}, {a.bound}, {b.text}, {b.bound})" if errors else ""
-            return self._rounded(a.dtype, "{} / {}".format(*texts), bound, units=2.0)
+            return self._round(a.dtype, "{} / {}".format(*texts), bound, units=2.0)
         if kind is Mul:
             bound = f"bound_mul({a.text}, {a.bound}, {b.text}, {b.bound})" if errors else ""
-            return self._rounded(a.dtype, "{} * {}".format(*texts), bound)
+            return self._round(a.dtype, "{} * {}".format(*texts), bound)
         bound = f"{a.bound} + {b.bound}" if errors else ""
-        return self._rounded(a.dtype, f"{a.text} {'+' if kind is Add else '-'} {b.text}", bound)
+        return self._round(a.dtype, f"{a.text} {'+' if kind is Add else '-'} {b.text}", bound)
 
     def _integer(self, kind: type[BinaryOp], a: Bounded, b: Bounded) -> Bounded:
         """Compute in the dtype itself; an uncertain operand leaves little to say."""
@@ -302,7 +302,7 @@ class BoundedWriter:
             u, most = unit(dtype), 2.0 ** _MANTISSA[dtype]
             error = f"fabs({value}) <= {most!r} ? 0.0 : {u!r} * fabs({value})"
             return Bounded(value, dtype, self.fresh("double", error))
-        rounded = self._rounded(dtype, text, one.error)
+        rounded = self._round(dtype, text, one.error)
         bound = f"within({rounded.text}, {rounded.error}, {LARGEST[dtype]!r})"
         return replace(rounded, error=self.fresh("double", bound))
 
@@ -324,7 +324,7 @@ class BoundedWriter:
         error = _BOUNDS[name].format(*texts, *bounds, z="{z}") if inexact else ""
         text = f"{'fabs' if name == 'abs' else name}({', '.join(a.text for a in args)})"
         if name in ULPS:
-            return self._rounded(one.dtype, text, error, units=2 * ULPS[name])
+            return self._round(one.dtype, text, error, units=2 * ULPS[name])
         return self._new(one.dtype, text, error)
 
     def _monotone(self, name: str, one: Bounded) -> Bounded:
@@ -334,7 +334,7 @@ class BoundedWriter:
             low, high = (function.format(x) for x in _either_end(one))
             error = f"ends({{z}}, {low}, {high})"
         if name not in _WHOLE:
-            return self._rounded(one.dtype, function.format(one.text), error, units=2 * ULPS[name])
+            return self._round(one.dtype, function.format(one.text), error, units=2 * ULPS[name])
         value = self.fresh("double", function.format(one.text))
         bound = self.fresh("double", error.replace("{z}", value)) if error else ""
         return Bounded(value, one.dtype, bound)

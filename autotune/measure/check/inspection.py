@@ -84,7 +84,7 @@ class Inspection:
         pairs = zip(buffers.guards, buffers.written(), strict=True)
         known = checks or (None,) * len(buffers.guards)
         self._wanted = [
-            self._uploaded(check, guarded, got)
+            self._upload(check, guarded, got)
             for check, (guarded, got) in zip(known, pairs, strict=True)
         ]
         for one in self._wanted:
@@ -109,7 +109,7 @@ class Inspection:
         """Whether it was made for these."""
         return self.buffers is buffers and self.checks == checks
 
-    def _uploaded(self, check: Check | None, guarded: Guarded, got: NDArray) -> _Wanted:
+    def _upload(self, check: Check | None, guarded: Guarded, got: NDArray) -> _Wanted:
         if check is None:
             return _Wanted(guarded, got, got)
         device = self.buffers.device
@@ -167,10 +167,10 @@ class Inspection:
         outside = tuple(one.guarded.name for one, tally in both if tally.trespassed)
         differences: tuple[str, ...] = ()
         if any(_differs(one, tally) for one, tally in both):
-            differences = self._described(executable)
+            differences = self._describe(executable)
         return Findings(differences, tuple(changed), outside)
 
-    def _described(self, executable: Executable) -> tuple[str, ...]:
+    def _describe(self, executable: Executable) -> tuple[str, ...]:
         """Say how the outputs differ; if they no longer do, run again to see."""
         found = self.differences()
         if found:

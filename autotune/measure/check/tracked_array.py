@@ -107,13 +107,13 @@ class Tracked(NDArrayOperatorsMixin):
         self, function: Plain, _: object, args: Sequence[object], options: Mapping[str, object]
     ) -> object:
         if function in self.rules.moves:
-            return self._moved(function, args, options)
+            return self._move(function, args, options)
         rule = self.rules.functions.get(function)
         if rule is None:
             raise NotTracked(function.__name__)
         return rule(*args, **options)
 
-    def _moved(
+    def _move(
         self, function: Plain, args: Sequence[object], options: Mapping[str, object]
     ) -> Tracked:
         """Apply what only moves elements to values and to bounds."""
@@ -210,9 +210,9 @@ class Tracked(NDArrayOperatorsMixin):
 
     def clip(self, low: object, high: object) -> Tracked:
         """As of an array."""
-        return self._combined(np.maximum, low)._combined(np.minimum, high)
+        return self._combine(np.maximum, low)._combine(np.minimum, high)
 
-    def _combined(self, ufunc: np.ufunc, other: object) -> Tracked:
+    def _combine(self, ufunc: np.ufunc, other: object) -> Tracked:
         made = self.rules.elementwise[ufunc](*together((self, other)))
         assert isinstance(made, Tracked)
         return made

@@ -214,7 +214,7 @@ class Oracle:
         if (found := self.known(kernel, expected)) is not None:
             return found
         if reference is None:
-            reference = _asked(measure_input)
+            reference = _ask(measure_input)
         workload, inputs = measure_input.task, self._inputs[args]
         known = self._known[args] = self._expected(workload, reference, kernel, inputs)
         return known
@@ -239,7 +239,7 @@ class Oracle:
                 f"got {len(self._ref_input)} arrays"
             )
         pairs = zip(kernel.args, self._ref_input, strict=True)
-        return [_fitting("ref_input", a, value) for a, value in pairs if a.role != "out"]
+        return [_fit("ref_input", a, value) for a, value in pairs if a.role != "out"]
 
     def _expected(
         self, workload: Workload, reference: Reference, kernel: Kernel, inputs: tuple[str, ...]
@@ -250,7 +250,7 @@ class Oracle:
                 pairs = zip(inputs, kernel.inputs, strict=True)
                 # Indexed by nothing, scalars become numbers; arrays stay as they are.
                 values = [read_values(path, a.dtype)[()] for path, a in pairs]
-                made = self._called(function, values, kernel, workload)
+                made = self._call(function, values, kernel, workload)
                 return self._checked(inputs, kernel, made)
             case Computed(tensors):
                 try:
@@ -263,7 +263,7 @@ class Oracle:
                 reason = "its kernels have no reference"
                 return self._unverified(workload.name, inputs, reason)
 
-    def _called(
+    def _call(
         self,
         reference: Callable[..., object],
         values: Sequence[Array],
@@ -274,7 +274,7 @@ class Oracle:
         sums = self._policy.sums
         with suppress(Exception, SystemExit):  # whatever it is, the reference itself will tell
             return follow_errors(reference, values, kernel, sums)
-        made = _called(reference, [value.copy() for value in values], kernel, workload.name)
+        made = _call(reference, [value.copy() for value in values], kernel, workload.name)
         found = []
         for argument, value in zip(kernel.outputs, made, strict=True):
             length = reduction_length(workload.flop, argument, kernel.inputs)
@@ -334,7 +334,7 @@ class Oracle:
         self.bytes = 0
 
 
-def _asked(measure_input: MeasureInput) -> Reference:
+def _ask(measure_input: MeasureInput) -> Reference:
     """Return what a candidate says of the right answer, for builders that do not pass it on.
 
     Raises:
@@ -346,7 +346,7 @@ def _asked(measure_input: MeasureInput) -> Reference:
     return made.reference
 
 
-def _called(
+def _call(
     reference: Callable[..., object], inputs: Sequence[Array], kernel: Kernel, name: str
 ) -> list[Array]:
     """Call a reference and check what it gives."""
@@ -363,10 +363,10 @@ def _called(
             f"the kernel writes {len(kernel.outputs)}"
         )
     pairs = zip(kernel.outputs, made, strict=True)
-    return [_fitting("reference", a, value, cast=False) for a, value in pairs]
+    return [_fit("reference", a, value, cast=False) for a, value in pairs]
 
 
-def _fitting(what: str, argument: Argument, value: object, cast: bool = True) -> Array:
+def _fit(what: str, argument: Argument, value: object, cast: bool = True) -> Array:
     array = np.asarray(value)
     if array.shape != argument.shape:
         raise MeasureError(

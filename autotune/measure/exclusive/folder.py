@@ -39,7 +39,7 @@ def lock_folder() -> Path:
     deadline = time.monotonic() + _MOST_S
     while True:
         try:
-            return _checked(folder)
+            return _check(folder)
         except FileNotFoundError:
             _make(folder)
         except NoLocks:
@@ -58,7 +58,7 @@ def _make(folder: Path) -> None:
         raise NoLocks(f"{folder} cannot be made: {error.strerror}") from error
 
 
-def _checked(folder: Path) -> Path:
+def _check(folder: Path) -> Path:
     try:
         found = folder.lstat()
     except FileNotFoundError:

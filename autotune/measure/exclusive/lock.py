@@ -109,7 +109,7 @@ def _held(folder: str, claim: Claim, wait: Callable[[], None]) -> Iterator[None]
     while True:
         file = open_lock(folder, claim.name)
         try:
-            mine = _locked(folder, claim, file, wait)
+            mine = _lock(folder, claim, file, wait)
             if still_there(folder, claim.name, file):
                 break
         except BaseException:
@@ -127,7 +127,7 @@ def _held(folder: str, claim: Claim, wait: Callable[[], None]) -> Iterator[None]
             os.close(file)
 
 
-def _locked(folder: str, claim: Claim, file: int, wait: Callable[[], None]) -> bool:
+def _lock(folder: str, claim: Claim, file: int, wait: Callable[[], None]) -> bool:
     """Wait for a lock; return False where an ancestor has it, who has it for us."""
     how = fcntl.LOCK_SH if claim.shared else fcntl.LOCK_EX
     queue = open_lock(folder, claim.name + _QUEUE)

@@ -57,7 +57,7 @@ def is_decided(
         seed: of the drawing.
     """
     rng = np.random.default_rng(seed)
-    drawn = [_scaled(_drawn(heats, look.apart, rng)) for heats in look.devices]
+    drawn = [_scale(_drawn(heats, look.apart, rng)) for heats in look.devices]
     seconds, low, high = np.exp(np.mean(np.log(np.maximum(drawn, 1e-300)), axis=0))
     winner, others, most = choose(rows, incumbent).key, 0, int(risk * DRAWS)
     for one in zip(seconds.T.tolist(), low.T.tolist(), high.T.tolist(), strict=True):
@@ -97,7 +97,7 @@ def _resample(
     return np.stack([np.median(taken, axis=1), taken[:, rank], taken[:, -1 - rank]])
 
 
-def _scaled(times: Floats) -> Floats:
+def _scale(times: Floats) -> Floats:
     """Return times relative to the fastest of their draw: devices differ, ratios are joined."""
     scaled: Floats = times / np.maximum(times[0].min(axis=0), 1e-300)
     return scaled

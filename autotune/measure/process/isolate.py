@@ -174,7 +174,7 @@ class _Watch:
         deadline = time.monotonic() + timeout_s
         pause_s = _FIRST_LOOK_S
         while True:
-            while (message := self._message()) is not None:
+            while (message := self._take_message()) is not None:
                 if isinstance(message, Died):
                     return message
                 if "result" in message:
@@ -195,7 +195,7 @@ class _Watch:
                 )
             else:
                 pause_s *= 2
-                self._died = self._ended()
+                self._died = self._look_for_end()
 
     def _read(self) -> bool:
         """Take what has arrived; False when no more will come."""
@@ -204,7 +204,7 @@ class _Watch:
             self._poll.unregister(self._up)
         return more
 
-    def _ended(self) -> Died | None:
+    def _look_for_end(self) -> Died | None:
         """Say how the fork ended; None while it lives. Its answer may still be in the pipe."""
         pid, status = os.waitpid(self._pid, os.WNOHANG)
         if not pid:
@@ -213,7 +213,7 @@ class _Watch:
         was = "was " if code < 0 else ""
         return Died(f"{_PROCESS} {was}{describe_exit(code)}", exit_code=code)
 
-    def _message(self) -> Mapping[str, object] | Died | None:
+    def _take_message(self) -> Mapping[str, object] | Died | None:
         """Return the next message that has arrived whole, if any; `Died` when it is forged."""
         forged = Died(f"{_PROCESS} wrote to a descriptor that it did not open")
         try:

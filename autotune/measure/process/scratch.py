@@ -54,7 +54,7 @@ class Scratch:
             if self._over:
                 raise MeasureError(f"temporary files of {self._purpose!r}: their owner was ended")
             if self._path is None:
-                self._path = self._made()
+                self._path = self._make()
             return self._path
 
     def folder(self, name: str) -> Path:
@@ -80,7 +80,7 @@ class Scratch:
             return _no_room(str(self.path), error)
         return None
 
-    def _made(self) -> Path:
+    def _make(self) -> Path:
         try:
             path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{self._purpose}-", dir=self._parent))
             self._held = _locked(path)

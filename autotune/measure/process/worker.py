@@ -99,11 +99,11 @@ class Worker(Generic[Reply]):
             WorkerEnded: `end` was called; there is no child and will be none.
         """
         try:
-            child = self._sent(job)
+            child = self._send(job)
             while "event" in (message := _receive(child, timeout_s, paused_s)):
                 if event is not None:
                     event(str(message["event"]))
-            reply = self._understood(message)
+            reply = self._understand(message)
         except BaseException as error:
             self.close()
             if self._over.is_set() and isinstance(error, (ChildDied, ChildTimeout)):
@@ -112,7 +112,7 @@ class Worker(Generic[Reply]):
         self.answered += 1
         return reply
 
-    def _understood(self, message: dict[str, object]) -> Reply:
+    def _understand(self, message: dict[str, object]) -> Reply:
         try:
             return self._read(message)
         except ValueError as error:
@@ -123,7 +123,7 @@ class Worker(Generic[Reply]):
         if self._child is not None:
             self._child.send(message)
 
-    def _sent(self, job: object) -> Child:
+    def _send(self, job: object) -> Child:
         """Return a living child that has the job; one that died idle costs nobody a trial."""
         child = self.start()
         try:
@@ -150,7 +150,7 @@ class Worker(Generic[Reply]):
         while True:
             self.rest(case.pause_s)
             try:
-                return self._begun()
+                return self._begin()
             except _NotReady as error:
                 if case.lacked() if error.passing else case.struck():
                     raise self._failure(f"{error} ({case.tries} attempts)") from error
@@ -164,7 +164,7 @@ class Worker(Generic[Reply]):
         if self._over.wait(seconds):
             raise WorkerEnded(f"{self._module} was ended")
 
-    def _begun(self) -> Child:
+    def _begin(self) -> Child:
         """Start a child and wait until it is ready."""
         self.starts += 1
         self.answered = 0

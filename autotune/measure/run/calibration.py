@@ -113,16 +113,16 @@ class Calibration:
                 if kept is None:
                     return 1.0
                 self._anchor = _Anchor(replace(kept, best_s=None, check="never"), seconds)
-                self._clocks[device] = self._started(seconds)
+                self._clocks[device] = self._start(seconds)
             clock, anchor = self._clocks.get(device), self._anchor
         if clock is None:
             here = time(anchor.job) or anchor.seconds
-            clock = self._clocks[device] = self._started(here)
+            clock = self._clocks[device] = self._start(here)
         else:
             self._look_again(device, clock, anchor.job, time)
         return anchor.seconds / clock.now_s
 
-    def _started(self, seconds: float) -> _Clock:
+    def _start(self, seconds: float) -> _Clock:
         return _Clock(seconds, seconds, seconds, 0, self._now())
 
     def _look_again(self, device: int, clock: _Clock, anchor: RunJob, time: Time) -> None:

@@ -94,16 +94,16 @@ def run_trial(
     standing.host.wait(waited_s)
     seconds = built.time_cost + time.perf_counter() - started - waited_s - queued_s
     if not isinstance(reply, Ran):
-        return _failed(reply, built, seconds)
+        return _fail(reply, built, seconds)
     standing.host.add(reply.host, [reply.timing])
 
-    def anchored(anchor: RunJob) -> float | None:
+    def run_anchor(anchor: RunJob) -> float | None:
         # The files of its inputs may have been made anew since.
         known = replace(built, artifact=anchor.artifact, kernel=anchor.kernel)
         inputs = standing.data(inp, known, False).inputs
         return _median(station.run(replace(anchor, inputs=inputs, checks=())))
 
-    factor = standing.calibration.factor(station.device, job, reply.timing.median, anchored)
+    factor = standing.calibration.factor(station.device, job, reply.timing.median, run_anchor)
     reached = standing.roofline.compare(station, job, reply.timing)
     timing = scale_timing(reply.timing, factor)
     if not timing.cut_short:
@@ -124,7 +124,7 @@ def run_trial(
     return MeasureResult(costs_of(timing), no_error, seconds, time.time(), "", evidence)
 
 
-def _failed(reply: Done | Failed | Died, built: BuildResult, seconds: float) -> MeasureResult:
+def _fail(reply: Done | Failed | Died, built: BuildResult, seconds: float) -> MeasureResult:
     """Return the result of a trial that did not run to its end."""
     unknown = MeasureErrorNo.UNKNOWN_ERROR
     number = reply.error_no if isinstance(reply, (Failed, Died)) else unknown

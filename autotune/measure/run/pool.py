@@ -157,7 +157,7 @@ class RunPool:
         """Queue one candidate for the next device that is free."""
         with self._lock:
             if self._closing:
-                return _given_up()
+                return _give_up()
             standing, _ = self._ready(inp.task, plan)
         return standing.sharing.submit(inp, built)
 
@@ -179,7 +179,7 @@ class RunPool:
         def queued() -> Future[MeasureResult]:
             future: Future[MeasureResult] = devices.queue.put(work)
             # Also of what was given up while it ran.
-            future.add_done_callback(lambda _: self._ended(standing))
+            future.add_done_callback(lambda _: self._end_trial(standing))
             return future
 
         if standing.ready.done():
@@ -188,7 +188,7 @@ class RunPool:
         standing.ready.add_done_callback(lambda _: forward(queued(), promised))
         return promised
 
-    def _ended(self, standing: Standing) -> None:
+    def _end_trial(self, standing: Standing) -> None:
         with self._lock:
             standing.under_way -= 1
             self._make_room()
@@ -225,7 +225,7 @@ class RunPool:
             job = RaceJob(runs, rounds, least_s, timeout_s, seed=len(runs))
             reply = devices.queue.put(lambda station: station.run(job), device).result()
         finally:
-            self._ended(standing)
+            self._end_trial(standing)
         if not isinstance(reply, Raced):
             raise MeasureError(f"the race of {len(runs)} candidates failed: {why_not(reply)}")
         standing.host.add(reply.host, reply.timings)
@@ -312,7 +312,7 @@ def _refuse_mixed(target: Target, devices: Sequence[int]) -> None:
         )
 
 
-def _given_up() -> Future[MeasureResult]:
+def _give_up() -> Future[MeasureResult]:
     future: Future[MeasureResult] = Future()
     future.cancel()
     return future

@@ -107,7 +107,7 @@ def reply_of(data: object) -> Reply:
         raise ValueError(f"no reply of a process that runs kernels: {data!r}") from error
 
 
-def _timing(data: Mapping[str, object]) -> Timing:
+def _read_timing(data: Mapping[str, object]) -> Timing:
     low, high = map(real, listed(data["ci95"]))
     floor, clocks = data["noise_floor"], data["clocks"]
     return Timing(
@@ -120,12 +120,12 @@ def _timing(data: Mapping[str, object]) -> Timing:
         dropped=count(data["dropped"]),
         throttled=flag(data["throttled"]),
         cut_short=flag(data["cut_short"]),
-        clocks=None if clocks is None else _clocks(mapping(clocks)),
+        clocks=None if clocks is None else _read_clocks(mapping(clocks)),
         input_sets=count(data["input_sets"]),
     )
 
 
-def _clocks(data: Mapping[str, object]) -> Clocks:
+def _read_clocks(data: Mapping[str, object]) -> Clocks:
     return Clocks(
         sm_mhz=int(real(data["sm_mhz"])),
         memory_mhz=int(real(data["memory_mhz"])),
@@ -135,42 +135,44 @@ def _clocks(data: Mapping[str, object]) -> Clocks:
     )
 
 
-def _host(data: Mapping[str, object]) -> HostUse:
+def _read_host(data: Mapping[str, object]) -> HostUse:
     seconds = {name: real(value) for name, value in data.items() if name != "cores"}
     return HostUse(cores=count(data["cores"]), **seconds)
 
 
-def _ran(data: Mapping[str, object]) -> Ran:
-    host = _host(mapping(data["host"]))
-    return Ran(_timing(mapping(data["timing"])), flag(data["verified"]), host, _phases(data))
+def _read_ran(data: Mapping[str, object]) -> Ran:
+    host = _read_host(mapping(data["host"]))
+    return Ran(
+        _read_timing(mapping(data["timing"])), flag(data["verified"]), host, _read_phases(data)
+    )
 
 
-def _raced(data: Mapping[str, object]) -> Raced:
-    timings = [_timing(mapping(one)) for one in listed(data["timings"])]
-    return Raced(tuple(timings), _host(mapping(data["host"])))
+def _read_raced(data: Mapping[str, object]) -> Raced:
+    timings = [_read_timing(mapping(one)) for one in listed(data["timings"])]
+    return Raced(tuple(timings), _read_host(mapping(data["host"])))
 
 
-def _failed(data: Mapping[str, object]) -> Failed:
+def _read_failed(data: Mapping[str, object]) -> Failed:
     kind = MeasureErrorNo(count(data["error_no"]))
-    return Failed(kind, text(data["message"]), flag(data["leaving"]), _phases(data))
+    return Failed(kind, text(data["message"]), flag(data["leaving"]), _read_phases(data))
 
 
-def _died(data: Mapping[str, object]) -> Died:
+def _read_died(data: Mapping[str, object]) -> Died:
     code = data["exit_code"]
     exit_code = None if code is None else int(real(code))
     return Died(text(data["message"]), flag(data["timed_out"]), exit_code)
 
 
-def _phases(data: Mapping[str, object]) -> dict[str, float]:
+def _read_phases(data: Mapping[str, object]) -> dict[str, float]:
     return {name: real(seconds) for name, seconds in mapping(data["phases"]).items()}
 
 
 _READERS: dict[str, Callable[[Mapping[str, object]], Reply]] = {
-    "Ran": _ran,
-    "Raced": _raced,
+    "Ran": _read_ran,
+    "Raced": _read_raced,
     "Computed": lambda data: Computed(),
     "Rated": lambda data: Rated(Ceilings.from_json(data["ceilings"])),
-    "Failed": _failed,
-    "Died": _died,
+    "Failed": _read_failed,
+    "Died": _read_died,
     "Unable": lambda data: Unable(text(data["message"])),
 }

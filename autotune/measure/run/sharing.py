@@ -46,7 +46,7 @@ class Sharing:
                 future = self._run(measure_input, build_result)
                 self._first[key] = (measure_input, future)
         if known is not None:
-            return self._shared(known, measure_input, build_result)
+            return self._share(known, measure_input, build_result)
         future.add_done_callback(lambda ended: self._keep(key, ended))
         return future
 
@@ -62,7 +62,7 @@ class Sharing:
                 kept.set_result(ended.result())
                 self._first[key] = (known[0], kept)
 
-    def _shared(
+    def _share(
         self,
         known: tuple[MeasureInput, Future[MeasureResult]],
         measure_input: MeasureInput,

@@ -137,7 +137,7 @@ class Station:
             finally:
                 self._turns.end()
             all_s = time.perf_counter() - started - (self.waited_s - waited_s)
-            self.busy_s += _timed_s(reply, all_s)
+            self.busy_s += _time_s(reply, all_s)
             if isinstance(reply, Unable):
                 if case.lacked():
                     raise StartFailed(f"{reply.message} ({case.tries} attempts)")
@@ -192,7 +192,7 @@ class Station:
             self._turns.take_note(event)
 
 
-def _timed_s(reply: Reply, all_s: float) -> float:
+def _time_s(reply: Reply, all_s: float) -> float:
     """Return how long a device was at work, of the seconds that a job took in all.
 
     What loads, compares and fails leaves a device cool; a race is timing throughout.

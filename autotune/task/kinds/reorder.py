@@ -99,7 +99,7 @@ class ReorderSpace(TransformSpace):
             return [(*positions[:begin], *order, *positions[end:]) for order in inner]
         if self.policy == "candidate":
             return self._positions("candidate", self._candidate)
-        return [self._interleaved()]
+        return [self._interleave()]
 
     def _bounds(self, interval: tuple[int, int] | None) -> tuple[int, int]:
         expected = f"first and past-the-end position within 0 and {self.num_output}"
@@ -109,7 +109,7 @@ class ReorderSpace(TransformSpace):
         begin = _CHECK.whole("interval", ends[0], least=0, most=self.num_output)
         return begin, _CHECK.whole("interval", ends[1], least=begin, most=self.num_output)
 
-    def _interleaved(self) -> list[int]:
+    def _interleave(self) -> list[int]:
         """Return the outer spatial loops, then reduction and innermost spatial loops."""
         spatial = self._positions("spatial", self._spatial)
         reduce = self._positions("reduce", self._reduce)
