@@ -175,7 +175,9 @@ def test_two_programs_take_turns(lock, tmp_path):
         min(text.rindex("a"), text.rindex("b")),
     )
     runs = [len(list(same)) for _, same in groupby(text[first:last])]
-    assert sum(runs) / len(runs) < 1.3
+    # Only a system that is slow to wake one up lets the other go first twice; unfair ones give
+    # runs of dozens.
+    assert sum(runs) / len(runs) < 2
 
 
 @pytest.mark.parametrize("queue", [False, True], ids=["has it", "waits for it"])
@@ -309,6 +311,8 @@ def test_a_wait_is_said_once_and_counts_for_no_trial(own_folder, caplog, monkeyp
         made = pool._greeting
         monkeypatch.setattr(pool, "_greeting", greeting)
     monkeypatch.setattr(devices, "NOTABLE_S", 0.3)
+    # A busy system may spend most of the time below on the build.
+    monkeypatch.setattr("autotune.measure.run.host._LEAST_WAIT_S", 0.1)
     task = at.create("measure_test.turn", (), target="c")
     used = runner(timeout=1)
     candidates = [task.config_space.get(i) for i in range(3)]
