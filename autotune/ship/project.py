@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping
 from functools import cache
@@ -40,8 +39,7 @@ def write_project(shipment: Shipment, folder: str | os.PathLike[str]) -> Path:
         CompileError: there is no C compiler, or it does not take what was generated.
     """
     path = Path(folder)
-    if path.is_dir() and any(path.iterdir()) and not (path / _MARK).is_file():
-        raise KernelError(f"export: {path} is there and no earlier export; give another folder")
+    _check_free(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".autotune-ship-", dir=path.parent) as temporary:
@@ -52,12 +50,26 @@ def write_project(shipment: Shipment, folder: str | os.PathLike[str]) -> Path:
                 file.write_bytes(content)
             _build(shipment, whole)
             whole.chmod(0o755)
-            if path.exists():
-                shutil.rmtree(path)
+            if path.exists():  # goes when the temporary folder does
+                path.replace(Path(temporary, "before"))
             whole.replace(path)
     except OSError as error:
         raise KernelError(f"export: cannot write {path}: {error.strerror}") from error
     return path
+
+
+def _check_free(path: Path) -> None:
+    """Raise if something stands there that is neither an empty folder nor an earlier export."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise KernelError(f"export: {path} is there and no folder; give another name")
+    if not path.is_dir() or not any(path.iterdir()):
+        return
+    try:  # others call a file manifest.json too
+        known = set(json.loads((path / _MARK).read_text("utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError):
+        known = set()
+    if not {"library", "functions", "files"} <= known:
+        raise KernelError(f"export: {path} is there and no earlier export; give another folder")
 
 
 def project_files(shipment: Shipment) -> dict[str, bytes]:

@@ -270,12 +270,16 @@ def test_the_package_becomes_a_wheel_that_works_without_autotune(project, tmp_pa
     assert done.stdout == "24.0\n", done.stderr
 
 
-def test_a_folder_of_somebody_else_is_left_alone(log, tmp_path):
+@pytest.mark.parametrize("name", ["notes.txt", "manifest.json"])
+def test_a_folder_of_somebody_else_is_left_alone(log, tmp_path, name):
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "notes.txt").write_text("mine")
-    with pytest.raises(KernelError, match="no earlier export"):
-        write_project(gather(load_from_file(log), "tuned"), tmp_path / "mine")
-    assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
+    (tmp_path / "mine" / name).write_text('{"name": "mine"}')
+    (tmp_path / "link").symlink_to(tmp_path / "mine", target_is_directory=True)
+    shipment = gather(load_from_file(log), "tuned")
+    for place in ("mine", "link", f"mine/{name}"):
+        with pytest.raises(KernelError, match=r"is there and no (earlier export|folder)"):
+            write_project(shipment, tmp_path / place)
+    assert (tmp_path / "mine" / name).read_text() == '{"name": "mine"}'
 
 
 def test_a_name_that_c_or_python_does_not_take_is_refused():
