@@ -131,9 +131,9 @@ def counted(names: Sequence[str], with_torch: bool) -> dict[str, float]:
     """
     with tempfile.TemporaryDirectory() as folder:
         argv = [
-            "valgrind", "--tool=callgrind", "--dump-before=autotune_mark",
-            f"--callgrind-out-file={folder}/out", sys.executable, "-m", "benchmarks.call_share",
-            "--marked", *(["--torch"] if with_torch else []),
+            "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out",
+            sys.executable, "-m", "benchmarks.call_share", "--marked",
+            *(["--torch"] if with_torch else []),
         ]  # fmt: skip
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode:

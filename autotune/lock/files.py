@@ -15,6 +15,7 @@ from autotune.measure.types import Pair
 from autotune.record.codec import decode
 from autotune.record.database import RACE_NOTE
 from autotune.task import Task
+from autotune.utils.check import Check
 from autotune.utils.files import write_atomically
 
 if sys.version_info >= (3, 11):
@@ -47,6 +48,7 @@ def write_lock(
     Raises:
         LockError: it cannot be written, or ``tomli-w`` is not installed.
     """
+    Check(LockError, "write_lock").path("path", path)
     try:
         import tomli_w  # who only reads a lock does not need it
     except ImportError as error:
@@ -58,7 +60,8 @@ def write_lock(
     text = tomli_w.dumps({"version": _VERSION, **{key: row for key, row in rows.items() if row}})
     try:
         write_atomically(Path(path), (_HEAD + text).encode())
-        Path(path).chmod(0o644)  # others who have the program use it too
+        if Path(path).is_file():
+            Path(path).chmod(0o644)  # others who have the program use it too
     except OSError as error:
         raise LockError(f"cannot write the lock {os.fspath(path)}: {error.strerror}") from error
 
@@ -86,9 +89,10 @@ def read_functions(path: str | os.PathLike[str]) -> list[LockedFunction]:
 
 
 def _rows(path: str | os.PathLike[str], key: str) -> list[Any]:
+    Check(LockError, "lock").path("path", path)
     name = os.fspath(path)
     try:
-        content = tomllib.loads(Path(path).read_text("utf-8"))
+        content = tomllib.loads(Path(path).read_text("utf-8-sig"))
     except OSError as error:
         raise LockError(
             f"cannot read the lock {name}: {error.strerror}; `autotune lock write LOG` makes one"

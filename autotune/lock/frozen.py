@@ -49,10 +49,15 @@ def pinned(target: Target | None, workload: Workload, attempt: Attempt | None) -
     if not same:
         raise FrozenError(_near(path, workload, entries))
     wanted = None if asked is None else device_class_of(asked)
+    if wanted is None:
+        raise FrozenError(
+            f"{workload[0]}{workload[1:]} was asked for without a target, and {path} has it for "
+            f"{_classes(same)}: call the template within `with autotune.Target(...):`"
+        )
     here = [each for each in same if each.device_class == wanted]
     if not here:
         raise FrozenError(
-            f"{workload[0]}{workload[1:]} is not locked for {wanted or 'no target'}: {path} has "
+            f"{workload[0]}{workload[1:]} is not locked for {wanted}: {path} has "
             f"it for {_classes(same)}, where times and machine code are others; tune on this kind "
             "of device, and lock again"
         )

@@ -13,6 +13,8 @@ from autotune.utils.environment import private
 def write_atomically(path: Path, content: bytes, missing_ok: bool = False) -> None:
     """Write ``content`` to ``path`` so that no reader ever sees half of it.
 
+    Links are followed; what is no regular file (``/dev/stdout``, a pipe) is written as it is.
+
     Args:
         path: where to; folders on the way that are missing are made, for this user alone.
         content: all of the file.
@@ -46,6 +48,10 @@ def read_own(path: Path) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
+    path = path.resolve()  # a link stays, and leads to what is new
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)  # a device or a pipe must stay what it is
+        return
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

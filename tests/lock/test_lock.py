@@ -110,6 +110,19 @@ def test_what_is_locked_for_another_class_of_devices_does_not_count(locked):
         called(8, target="cuda -arch=sm_80")
 
 
+def test_asked_without_a_target_it_says_so(locked):
+    locked(pair(8))
+    with pytest.raises(FrozenError, match=r"without a target, .* within `with autotune.Target"):
+        triple(8)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, ""])
+def test_a_path_that_is_none_is_refused(wrong):
+    for function in (read_lock, lambda path: write_lock(path, [])):
+        with pytest.raises(LockError, match="path must be a path"):
+            function(wrong)
+
+
 CPUS = ("c", "llvm", "llvm -mcpu=x86-64")
 
 
@@ -233,6 +246,7 @@ def test_a_lock_comes_back_as_it_was_written_whatever_the_order(tmp_path):
         write_lock(tmp_path / name, entries)
         assert read_lock(tmp_path / name) == entries
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "a").read_bytes())  # by an editor
     first, second = read_lock(tmp_path / "a")
     assert (first.title, second.title) == ("tests.lock.triple(16,)", "tests.lock.triple(8,)")
     assert second.config["step"].val == 1

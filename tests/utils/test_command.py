@@ -100,6 +100,24 @@ def test_a_command_stays_in_the_process_group_of_its_caller():
     assert int(completed.output) == os.getpgrp()
 
 
+def test_a_link_stays_and_what_is_no_file_is_written_as_it_is(tmp_path):
+    (tmp_path / "folder").mkdir()
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "folder" / "file")
+    for content in (b"one", b"two"):
+        write_atomically(link, content)
+        assert (tmp_path / "folder" / "file").read_bytes() == content
+    assert link.is_symlink()
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(pipe, b"three")
+    assert os.read(reader, 100) == b"three"
+    os.close(reader)
+    assert pipe.is_fifo()
+    with pytest.raises(IsADirectoryError):
+        write_atomically(tmp_path / "folder", b"four")
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "deep" / "file"
     write_atomically(path, b"one")
