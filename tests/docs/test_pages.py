@@ -31,17 +31,17 @@ SMALLER = {
         "resnet.get_workload(num_layers=18)": "mlp.get_workload(1, image_shape=(1, 4, 4))",
     },
     "docs/auto_scheduler.md": {"1024": "8", "300": "2", '"cuda"': '"llvm"'},
-    "docs/start.md": {"N = 256": "N = 32", "    40,": "    3,"},
+    "docs/start.md": {"N = 256": "N = 32", "    40,": "    2,"},
     "docs/first_cuda_template.md": {
-        "        6,": "        2,", "(60, 100)": "(20, 36)", "(100, 60)": "(36, 20)",
+        "        6,": "        1,", "(60, 100)": "(20, 36)", "(100, 60)": "(36, 20)",
     },
-    "docs/first_te_template.md": {"        24,": "        3,", "(128,)": "(16,)"},
+    "docs/first_te_template.md": {"        24,": "        2,", "(128,)": "(16,)"},
     "docs/results.md": {"64, 128]": "64]", "4, 8, 16, 32, 64": "4, 32"},
     "docs/search.md": {"            200,": "            2,"},
     "docs/networks.md": {
         "num_measure_trials=6": "num_measure_trials=4", "budget_s=300": "budget_s=1",
     },
-    "docs/stencil.md": {"    4,\n": "    2,\n"},
+    "docs/stencil.md": {"    4,\n": "    1,\n"},
 }  # fmt: skip
 MARKS = re.compile(r"|fragment|output|[\w-]+\.(py|cu|c|h|cpp)")
 _COMMAND = re.compile(r"^ {4}((?:python -m benchmarks|autotune |make )[^#\n]*)", re.MULTILINE)
