@@ -13,7 +13,7 @@ def pytest_addoption(parser):
 def seeds(request):
     # The options exist only where this folder is named on the command line.
     first = request.config.getoption("--first-seed", None) or 0
-    return range(first, first + (request.config.getoption("--schedules", None) or 150))
+    return range(first, first + (request.config.getoption("--schedules", None) or 100))
 
 
 @pytest.fixture(scope="session")
