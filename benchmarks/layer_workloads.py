@@ -20,8 +20,15 @@ PRODUCTS = {
     "scores 12x197x197x64": (197, 197, 64, "float32", 12, False, True, False),
     "scores 96x512x512x64 fp16": (512, 512, 64, "float16", 96, False, True, False),
     "gradient 1024 fp16": (1024, 1024, 1024, "float16", 1, True, False, False),
+    "tf32 2048": (2048, 2048, 2048, "tf32", 1, False, False, False),
+    "linear 197x3072x768 gelu tf32": (197, 3072, 768, "tf32", 1, False, True, True),
     "int8 1024": (1024, 1024, 1024, "int8", 1, False, True, False),
     "int8 4096": (4096, 4096, 4096, "int8", 1, False, True, False),
+    "odd 3x 257x1023x511 bf16": (257, 1023, 511, "bfloat16", 3, True, False, True),
+    "odd 131x67x4099 fp16": (131, 67, 4099, "float16", 1, False, True, True),
+    "odd 2x 33x77x1027 tf32": (33, 77, 1027, "tf32", 2, True, True, True),
+    "odd 1x1x1 tf32": (1, 1, 1, "tf32", 1, False, False, False),
+    "odd 70000x 5x3x4 int8": (5, 3, 4, "int8", 70000, False, True, False),
 }
 # n, k, m, dtype; with a bias.
 MATVECS = {
@@ -29,15 +36,20 @@ MATVECS = {
     "dense 1x4096x4096": (4096, 4096, 1, "float32"),
     "dense 1x4096x4096 fp16": (4096, 4096, 1, "float16"),
     "dense 4x4096x4096 fp16": (4096, 4096, 4, "float16"),
+    "odd dense 3x1001x517 fp16": (1001, 517, 3, "float16"),
 }
 # images, extent, co, ci, filter, stride, padding, dtype
 NHWC = {
     "nhwc 64->64 k3 56": (1, 56, 64, 64, 3, 1, 1, "float32"),
     "nhwc 512->512 k3 7": (1, 7, 512, 512, 3, 1, 1, "float32"),
     "nhwc 256->64 k1 56": (1, 56, 64, 256, 1, 1, 0, "float32"),
+    "nhwc 64->64 k3 56 tf32": (1, 56, 64, 64, 3, 1, 1, "tf32"),
+    "nhwc 3->64 k7 s2 224 tf32": (1, 224, 64, 3, 7, 2, 3, "tf32"),
     "nhwc 64->64 k3 56 fp16": (1, 56, 64, 64, 3, 1, 1, "float16"),
     "nhwc 16x 128->128 k3 28 fp16": (16, 28, 128, 128, 3, 1, 1, "float16"),
     "nhwc 16x 512->2048 k1 7 fp16": (16, 7, 2048, 512, 1, 1, 0, "float16"),
+    "odd nhwc 2x 5->7 k3 s2 13 tf32": (2, 13, 7, 5, 3, 2, 1, "tf32"),
+    "odd nhwc 2x 6->10 k5 13 bf16": (2, 13, 10, 6, 5, 1, 2, "bfloat16"),
 }
 # images, extent, channels, tile
 WINOGRAD = {
@@ -45,6 +57,7 @@ WINOGRAD = {
     "winograd 2 64x56": (1, 56, 64, 2),
     "winograd 4 16x 128x28": (16, 28, 128, 4),
     "winograd 4 16x 256x14": (16, 14, 256, 4),
+    "odd winograd 4 3x 5x13": (3, 13, 5, 4),
 }
 # batch, heads, queries, keys, size, kv_heads, causal
 ATTENTION = {
@@ -54,8 +67,10 @@ ATTENTION = {
     "attention 32/8x2048 d128 causal": (1, 32, 2048, 2048, 128, 8, True),
     "decode 8x32/8x4096 d128": (8, 32, 1, 4096, 128, 8, False),
     "decode 1x32/8x8192 d128": (1, 32, 1, 8192, 128, 8, False),
+    "odd attention 2x6/3x37x131 d80 causal": (2, 6, 37, 131, 80, 3, True),
+    "odd attention 2x50x9 d64 causal": (1, 2, 50, 9, 64, 2, True),
 }
-Make = Callable[[str, Any, Any, Callable[[list[Any]], Named]], Any]
+Make = Callable[..., Any]
 
 
 def layers(workload: Make) -> Iterator[Any]:
@@ -67,16 +82,16 @@ def layers(workload: Make) -> Iterator[Any]:
 def _products(workload: Make) -> Iterator[Any]:
     from autotune.templates import gemm_cuda, gemm_mma, gemm_padded
     from autotune.templates.epilogue import Epilogue
-    from autotune.templates.gemm_shape import Gemm
+    from autotune.templates.gemm_shape import HALVES, Gemm
 
     for name, (*sizes, follows) in PRODUCTS.items():
         rest = Epilogue(bias=follows, activation="gelu" if follows else "none")
         shape, family = Gemm(*sizes, rest=rest), gemm_cuda
         if shape.dtype != "float32":
-            odd = shape.dtype != "int8" and gemm_padded.is_needed(shape)
+            odd = shape.dtype in HALVES and gemm_padded.is_needed(shape)
             family = gemm_padded.Padded(gemm_mma) if odd else gemm_mma
         turned = (shape.transpose_a, shape.transpose_b)
-        rivals = partial(linear_rivals, turned=turned, gelu=follows)
+        rivals = partial(linear_rivals, turned=turned, gelu=follows, tf32=shape.dtype == "tf32")
         yield workload(f"layer {name}", family, shape, rivals)
 
 
@@ -99,7 +114,7 @@ def _convolutions(workload: Make) -> Iterator[Any]:
     for name, (images, extent, co, ci, size, stride, padding, dtype) in NHWC.items():
         window = Window((size, size), (stride, stride), (padding,) * 4)
         shape = Conv2dNhwc(images, extent, extent, co, ci, window, dtype)
-        rivals = partial(nhwc_rivals, stride=stride, padding=padding)
+        rivals = partial(nhwc_rivals, stride=stride, padding=padding, tf32=dtype == "tf32")
         family = gemm_cuda if dtype == "float32" else gemm_mma
         yield workload(f"layer {name}", family, shape, rivals)
 
@@ -119,32 +134,39 @@ def _attentions(workload: Make) -> Iterator[Any]:
         batch, heads, queries, keys, size = sizes
         shape = attention_cuda.Attention(batch, heads, kv_heads, queries, keys, size, causal)
         rivals = partial(attention_rivals, causal=causal)
-        yield workload(f"layer {name}", attention_cuda, shape, rivals)
+        wanted = partial(attention_wanted, causal=causal)
+        yield workload(f"layer {name}", attention_cuda, shape, rivals, wanted)
 
 
-def linear_rivals(tensors: list[Any], turned: tuple[bool, bool], gelu: bool) -> Named:
+def linear_rivals(
+    tensors: list[Any], turned: tuple[bool, bool], gelu: bool, tf32: bool = False
+) -> Named:
     """Yield cuBLAS through PyTorch, with what follows as PyTorch does it."""
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = tf32
     a, b, *bias = tensors[:-1]
     a = a.transpose(-1, -2) if turned[0] else a
     right = b.transpose(-1, -2) if turned[1] else b
     if a.dtype == torch.int8:
         yield "cuBLAS", lambda: torch._int_mm(a, right)
+        yield "cuBLAS of floats", lambda: torch.matmul(a.half(), right.half())
         return
     if not bias:
         yield "cuBLAS", lambda: torch.matmul(a, right)
         return
-    sums: Callable[[], Any] = lambda: torch.addmm(bias[0], a, right)  # noqa: E731
+
+    def sums() -> Any:
+        return torch.addmm(bias[0], a, right) if a.dim() == 2 else torch.matmul(a, right) + bias[0]
+
     after = torch.nn.functional.gelu
     yield "cuBLAS, then GELU" if gelu else "cuBLAS", (lambda: after(sums())) if gelu else sums
 
 
-def nhwc_rivals(tensors: list[Any], stride: int, padding: int) -> Named:
+def nhwc_rivals(tensors: list[Any], stride: int, padding: int, tf32: bool = False) -> Named:
     """Yield what cuDNN offers for NHWC images, in both layouts."""
     data, weight = tensors[0].permute(0, 3, 1, 2), tensors[1].permute(3, 2, 0, 1)
-    yield from conv_rivals([data, weight], stride, padding)
+    yield from conv_rivals([data, weight], stride, padding, tf32=tf32)
 
 
 def winograd_rivals(tensors: list[Any]) -> Named:
@@ -152,8 +174,25 @@ def winograd_rivals(tensors: list[Any]) -> Named:
     import torch
 
     channels = tensors[0].shape[1]
-    weight = torch.randn(channels, channels, 3, 3, device="cuda")
+    weight = torch.randn(channels, channels, 3, 3).to(tensors[0].device)
     yield from conv_rivals([tensors[0], weight], 1, 1)
+
+
+def attention_wanted(tensors: list[Any], causal: bool) -> Any:
+    """Return attention in float32, an image at a time: in numpy it would take half a minute."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    q, k, v = (each.float() for each in tensors[:3])
+    group, after = q.shape[1] // k.shape[1], k.shape[2] - q.shape[2]
+    unseen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).triu(after + 1).to(q.device)
+    out = torch.empty_like(q)
+    for image in range(len(q)):
+        keys, values = (x[image].repeat_interleave(group, 0) for x in (k, v))
+        scores = q[image] @ keys.transpose(1, 2) * q.shape[3] ** -0.5
+        scores = scores.masked_fill(unseen, float("-inf")) if causal else scores
+        out[image] = torch.softmax(scores, 2).nan_to_num() @ values
+    return out
 
 
 def attention_rivals(tensors: list[Any], causal: bool) -> Named:

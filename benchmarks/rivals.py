@@ -15,14 +15,16 @@ PICKS = 3
 Named = Iterator[tuple[str, Callable[[], Any]]]
 
 
-def conv_rivals(tensors: list[Any], stride: int, padding: int, groups: int = 1) -> Named:
+def conv_rivals(
+    tensors: list[Any], stride: int, padding: int, groups: int = 1, tf32: bool = False
+) -> Named:
     """Yield a convolution in each layout, several times as benchmark mode picks it.
 
     Each is to be captured before the next is asked for.
     """
     import torch
 
-    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.benchmark_limit = 0  # try all that cuDNN offers, not the first ten
     for name, (a, b) in _in_both_layouts(*tensors[:2]):

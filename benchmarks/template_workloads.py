@@ -36,6 +36,10 @@ class Workload:
     rivals: Callable[[list[Any]], Named]
     flop: int
     bytes: int
+    # What is right, of all arguments on the device; None: the kernel's reference says so.
+    wanted: Callable[[list[Any]], Any] | None = None
+    # Largest error, relative to the largest result.
+    tolerance: float = 1e-4
 
 
 CONVS = {
@@ -73,6 +77,8 @@ GEMMS = {
 }
 HALF_GEMMS = {
     "fp16 gemm 1024": (1024, 1024, 1024, "float16"),
+    "fp16 gemm 1536": (1536, 1536, 1536, "float16"),
+    "fp16 gemm 197x3072x768": (197, 3072, 768, "float16"),
     "fp16 gemm 2048": (2048, 2048, 2048, "float16"),
     "fp16 gemm 4096": (4096, 4096, 4096, "float16"),
     "fp16 gemm 16x4096x4096": (16, 4096, 4096, "float16"),
@@ -99,14 +105,18 @@ SCANS = [(4096, 4096), (64, 1000)]
 TRANSPOSES = [((4096, 4096), (1, 0)), ((12, 197, 64), (1, 0, 2)), ((1, 256, 56, 56), (0, 2, 3, 1))]
 
 
-def _workload(name: str, of: Any, shape: Any, rival: Callable[[list[Any]], Named]) -> Workload:
+def _workload(
+    name: str, of: Any, shape: Any, rival: Callable[[list[Any]], Named],
+    wanted: Callable[[list[Any]], Any] | None = None,
+) -> Workload:  # fmt: skip
     from autotune.target import Target
 
     target, estimate = Target("cuda"), getattr(of, "estimate", lambda *_: 0.0)
     return Workload(
         name, of.candidates(shape), lambda c: of.violation(shape, c, target),
         lambda c: estimate(shape, c, target), partial(of.kernel, shape),
-        partial(of.default_choice, shape, target), rival, shape.flop, shape.bytes,
+        partial(of.default_choice, shape, target), rival, shape.flop, shape.bytes, wanted,
+        1e-4 if getattr(shape, "dtype", "float32") in ("float32", "int8") else 2e-3,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -74,25 +74,25 @@ class Bench:
         values = np.random.default_rng(seed)
         plain = {key: options[0] for key, options in workload.candidates.items()}
         source = workload.kernel(plain | {"split": 1, "cluster": 0, "taps": 0})
-        self.inputs = [
-            values.standard_normal(a.shape).astype(a.dtype)
-            for a in source.args if a.role == "in"
-        ]  # fmt: skip
-        wanted = source.reference(*(i.astype(np.float64) for i in self.inputs))
-        self.tolerance = 1e-4 if self.inputs[0].dtype == np.float32 else 2e-3
-        self.wanted = torch.from_numpy(np.asarray(wanted)).cuda()
+        self.arrays = {a.name: self.array(a, values) for a in source.args}
+        inputs = [self.arrays[a.name] for a in source.args if a.role == "in"]
+        if workload.wanted:
+            self.wanted = workload.wanted(list(self.arrays.values()))
+        else:
+            wanted = source.reference(*(each.double().cpu().numpy() for each in inputs))
+            self.wanted = torch.from_numpy(np.asarray(wanted)).cuda()
         self.scale = float(self.wanted.abs().max())
-        given = iter(self.inputs)
-        self.arrays = {a.name: self.array(a, given) for a in source.args}
         self.output = next(a.name for a in source.args if a.role == "out")
 
-    def array(self, argument: Any, given: Iterator[Any]) -> Any:
-        """Return an array on the device: the next input, or room for an output."""
+    def array(self, argument: Any, values: np.random.Generator) -> Any:
+        """Return an array on the device: a drawn input, or room for an output."""
         import torch
 
+        dtype = getattr(torch, argument.dtype)
         if argument.role == "in":
-            return torch.from_numpy(next(given)).cuda()
-        return torch.empty(argument.shape, dtype=getattr(torch, argument.dtype), device="cuda")
+            drawn = torch.from_numpy(values.standard_normal(argument.shape, np.float32))
+            return drawn.to(dtype).cuda()
+        return torch.empty(argument.shape, dtype=dtype, device="cuda")
 
     def draw(self, count: int) -> list[Choice]:
         """Draw valid choices: half the best by estimate of many, half plain random."""
@@ -157,7 +157,7 @@ class Bench:
         loaded.run()
         torch.cuda.synchronize()
         error = float((self.arrays[self.output].double() - self.wanted).abs().max())
-        if not error <= self.tolerance * self.scale:
+        if not error <= self.workload.tolerance * self.scale:
             raise ArithmeticError(f"wrong answer, error {error:.2e} of {self.scale:.2e}")
         microseconds = graph_microseconds(loaded.run)
         loaded.unload()

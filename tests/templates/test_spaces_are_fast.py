@@ -1,0 +1,77 @@
+"""Spaces of all templates for the layers that networks have: made and counted without a wait."""
+
+import time
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+
+from autotune.task import create
+from autotune.task.template import TASK_TABLE
+
+CONV = (1, 56, 56, 64, 64, 3, 3, 1, 1, True)
+ROWS = (4096, 4096)
+# The largest spaces that layers of ResNet, MobileNet, BERT and GPT-2 have, for each template.
+STANDARD = {
+    "attention.cuda": [(4, 16, 2048, 2048, 128, 4, True), (8, 32, 1, 4096, 128, 8)],
+    "conv2d_nchw.cpu": [CONV],
+    "conv2d_nchw.cuda": [
+        CONV, (1, 224, 224, 64, 3, 7, 7, 2, 3), (16, 28, 28, 128, 128, 3, 3, 1, 1)
+    ],
+    "conv2d_nhwc.cuda": [CONV, (*CONV, "relu", True, False, 1, "float16")],
+    "cumsum.cuda": [ROWS],
+    "depthwise_conv2d.cpu": [(1, 112, 112, 96, 1, 3, 3, 2, 1)],
+    "depthwise_conv2d.cuda": [(1, 112, 112, 96, 1, 3, 3, 2, 1)],
+    "elementwise.cuda": [("relu(a * s) + b", [(n, (64, 56, 56)) for n in "asb"])],
+    "gemm.cuda": [
+        (197, 3072, 768, "float32", 1, False, True, True, "gelu"), (4096, 4096, 4096, "tf32"),
+        (2048, 50257, 768, "float16", 1, False, True), (1024, 1024, 1024, "int8", 1, False, True),
+    ],
+    "gemm_nn.cpu": [(1024, 1024, 1024)],
+    "gemm_nn.cuda": [(4096, 4096, 4096), (4096, 4096, 4096, "float16"), (16, 4096, 4096)],
+    "group_norm.cuda": [(1, 64, 3136, 8)],
+    "layer_norm.cuda": [ROWS],
+    "log_softmax.cuda": [ROWS],
+    "matvec.cuda": [(4096, 4096, 4, "float16")],
+    "pool2d.cpu": [("max", 1, 112, 112, 64, 3, 2, 1)],
+    "pool2d.cuda": [("max", 32, 112, 112, 64, 3, 2, 1)],
+    "reduce.cuda": [("sum", 4096, 4096), ("argmax", 1, 16777216)],
+    "rms_norm.cuda": [ROWS],
+    "softmax.cpu": [ROWS],
+    "softmax.cuda": [ROWS],
+    "take_rows.cuda": [(50257, 768, 1024)],
+    "te/conv2d_nchw.cpu": [(1, 56, 56, 64, 64, 3, 3, 1, 1)],
+    "te/conv2d_nchw.cuda": [(1, 56, 56, 64, 64, 3, 3, 1, 1)],
+    "te/dense.cpu": [(16, 1000, 4096)],
+    "te/dense.cuda": [(16, 1000, 4096)],
+    "te/depthwise_conv2d_nchw.cpu": [(1, 112, 112, 96, 1, 3, 3, 2, 1)],
+    "te/depthwise_conv2d_nchw.cuda": [(1, 112, 112, 96, 1, 3, 3, 2, 1)],
+    "te/gemm.cpu": [(1024, 1024, 1024)],
+    "te/gemm.cuda": [(4096, 4096, 4096)],
+    "te/softmax.cpu": [ROWS],
+    "te/softmax.cuda": [ROWS],
+    "transpose.cuda": [((64, 128, 56, 56), (0, 2, 3, 1))],
+    "winograd_conv2d.cpu": [CONV[:5]],
+    "winograd_conv2d.cuda": [CONV[:5]],
+}  # fmt: skip
+WORKLOADS = [(name, args) for name, every in STANDARD.items() for args in every]
+
+
+def test_every_template_that_ships_is_here():
+    shipped = {
+        name
+        for name, entry in TASK_TABLE.items()
+        if (entry.fcustomized.__module__ if entry.fcustomized else "").startswith(
+            "autotune.templates."
+        )
+    }
+    assert shipped == STANDARD.keys()
+
+
+@pytest.mark.parametrize(("name", "args"), WORKLOADS)
+def test_a_space_is_made_and_counted_in_a_second(name, args):
+    begun = time.process_time()
+    task = create(name, args, "llvm" if name.endswith("cpu") else "cuda -arch=sm_90")
+    assert len(task.config_space) >= 10
+    task.config_space.sample(64, np.random.default_rng(0))
+    assert time.process_time() - begun < 1.0
