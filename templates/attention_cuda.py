@@ -63,8 +63,9 @@ class Attention:
             raise TemplateError(f"{OWNER}: dtype must be float16 or bfloat16, got {self.dtype!r}")
         if not 0 <= self.scale < math.inf:
             raise TemplateError(f"{OWNER}: scale must be a number from 0 on, got {self.scale!r}")
-        if max(self.rows, self.keys + self.rows) > 2**30:
-            raise TemplateError(f"{OWNER}: kernels index rows by 32 bits, got {self}")
+        most = common.ceil_div(self.rows, 16) * self.matrices
+        if self.keys + self.rows > 2**30 or most > 2**31 - 1:
+            raise TemplateError(f"{OWNER}: kernels index rows and blocks by 32 bits, got {self}")
 
     @property
     def group(self) -> int:
@@ -161,7 +162,6 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
     tiling, c = AttentionTiling(shape, choice), choice
     rules = [
         *common.limit_rules(tiling, target.limits),
-        (tiling.blocks > target.limits.grid_dim[0], "too many blocks"),
         ((c["warps"] > 1) & (tiling.tile_q >= 2 * shape.rows), "rows beyond the queries"),
         ((c["keys"] > 16) & (c["keys"] >= 2 * shape.keys), "keys beyond the last"),
         ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= tiling.chunks), "empty range"),

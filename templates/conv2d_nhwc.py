@@ -20,8 +20,8 @@ from autotune.kernel import Argument
 
 from .common import Array, defines
 from .epilogue import Epilogue
-from .gemm_shape import HALVES, TF32, as_tf32, stored
-from .window_shape import INT32_MAX, Window
+from .gemm_shape import HALVES, LARGEST, TF32, as_tf32, stored
+from .window_shape import Window
 
 OWNER = "conv2d_nhwc"
 
@@ -53,7 +53,7 @@ class Conv2dNhwc:
             raise TemplateError(
                 f"{OWNER} of {self.dtype}: channels must be even, got {self.ci} and {self.co}"
             )
-        if max(self.m, self.n, self.k) > INT32_MAX:
+        if max(self.m, self.n, self.k) > LARGEST:
             raise TemplateError(f"{OWNER}: kernels index by 32 bits, got {self}")
 
     @property

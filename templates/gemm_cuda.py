@@ -15,6 +15,8 @@ from .gemm_shape import Product, first_names, result_name
 # Multiply-adds written out in a row. Against no limit the median of 40 configurations of products
 # of 1024, 2048 and 4096 took 0.999 of the time with this one, and 1.03 with half of it (one H200).
 STRAIGHT = 1024
+# Tiles that a grid has along its second extent.
+MOST_DOWN = 65535
 
 
 class GemmTiling:
@@ -38,11 +40,14 @@ class GemmTiling:
         summed = c["slices"] * self.tile_m * self.tile_n
         joined = (c["slices"] > 1) | (c["cluster"] > 0)
         self.shared_bytes = 4 * common.larger(staged, joined * summed)
-        self.grid = (
-            shape.batch * common.ceil_div(shape.n, self.tile_n),
-            common.ceil_div(shape.m, self.tile_m),
-            c["split"],
+        down, across = (
+            common.ceil_div(extent, tile)
+            for extent, tile in ((shape.m, self.tile_m), (shape.n, self.tile_n))
         )
+        # The first extent of a grid may be larger than the second.
+        self.tall = shape.m > max(shape.n, MOST_DOWN)
+        first, second = (down, across) if self.tall else (across, down)
+        self.grid = (shape.batch * first, second, c["split"])
 
     @property
     def registers(self) -> int:
@@ -79,7 +84,7 @@ class GemmTiling:
             cluster=c["cluster"] and c["split"] > 1, a_pitch=self.a_pitch, b_pitch=self.b_pitch,
             a_copy=self.a_copy,
             transposed=c["transposed"], row_vec=common.widest(c["rows"]),
-            b_copy=1 if s.transpose_b else common.widest(s.n, self.tile_n),
+            tall=self.tall, b_copy=1 if s.transpose_b else common.widest(s.n, self.tile_n),
             k_vec=common.widest(c["step"]), n_vec=common.widest(c["cols"]),
             r_vec=common.widest(together),
         )  # fmt: skip

@@ -81,6 +81,7 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
     tiling, c = MmaTiling(shape, choice), choice
     rules = [
         *common.limit_rules(tiling, target.limits),
+        (shape.batch * tiling.blocks[0] * tiling.blocks[1] > 2**31 - 1, "too many blocks"),
         (tiling.tile_m >= 2 * max(shape.m, 16), "rows beyond the output"),
         (tiling.tile_n >= 2 * max(shape.n, 16), "columns beyond the output"),
         (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),

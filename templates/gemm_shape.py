@@ -17,6 +17,8 @@ from .common import Array, defines
 from .epilogue import Epilogue
 
 OWNER = "gemm"
+# Kernels have places of rows and columns, and of tiles beyond the last, in 32 bits.
+LARGEST = 2**30
 # What a kernel gets as 16-bit floats.
 HALVES = ("float16", "bfloat16")
 # Arrays of float32, multiplied on tensor cores after rounding to 11 bits: only where asked for.
@@ -130,6 +132,8 @@ class Gemm:
     def __post_init__(self) -> None:
         if min(self.m, self.n, self.k, self.batch) < 1:
             raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
+        if max(self.m, self.n, self.k, self.batch) > LARGEST:
+            raise TemplateError(f"{OWNER}: kernels take extents up to {LARGEST}, got {self}")
         if self.shared not in ("", "a", "b"):
             raise TemplateError(f"{OWNER}: shared must be '', 'a' or 'b', got {self.shared!r}")
         if self.dtype == "int8" and self.rest != Epilogue():

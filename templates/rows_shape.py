@@ -32,12 +32,25 @@ REDUCERS = {
 }
 
 
+# Kernels have numbers of rows and of elements along them in 32 bits.
+MOST_ROWS, LONGEST = 2**31 - 1024, 2**30
+
+
 def check_extents(owner: str, dtype: str, *extents: int) -> None:
-    """Raise `TemplateError` for extents less than 1, too many elements, and unknown types."""
+    """Raise `TemplateError` for extents less than 1, and unknown types."""
     if min(extents) < 1:
         raise TemplateError(f"{owner}: extents must be at least 1, got {extents}")
     if dtype not in DTYPES:
         raise TemplateError(f"{owner}: dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+
+
+def check_rows(owner: str, rows: int, columns: int) -> None:
+    """Raise `TemplateError` for more rows, or longer ones, than kernels count."""
+    if rows > MOST_ROWS or columns > LONGEST:
+        raise TemplateError(
+            f"{owner}: kernels take up to {MOST_ROWS} rows of {LONGEST} elements, "
+            f"got {rows} of {columns}"
+        )
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,7 @@ class Rows:
 
     def __post_init__(self) -> None:
         check_extents(self.operation, self.dtype, self.rows, self.columns)
+        check_rows(self.operation, self.rows, self.columns)
         if self.columns % self.row_channels or self.rows % self.groups:
             raise TemplateError(f"{self.operation}: channels and groups must divide, got {self}")
         if not self.epsilon >= 0:
@@ -150,7 +164,7 @@ class Reduction:
                 f"reduce: operation must be one of {', '.join(REDUCERS)}, got {self.operation!r}"
             )
         check_extents("reduce", self.dtype, self.outer, self.depth, self.inner)
-        if self.outer * self.inner > 2**31 - 1 or self.depth > 2**30:
+        if self.outer * self.inner > MOST_ROWS or self.depth > LONGEST:
             raise TemplateError(f"reduce: kernels index outputs by 32 bits, got {self}")
 
     @property

@@ -12,7 +12,7 @@ from autotune.kernel import Argument
 
 from . import common
 from .common import Array
-from .rows_shape import DTYPES, check_extents
+from .rows_shape import DTYPES, check_extents, check_rows
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Scan:
 
     def __post_init__(self) -> None:
         check_extents("cumsum", self.dtype, self.rows, self.columns)
+        check_rows("cumsum", self.rows, self.columns)
 
     @property
     def element_bytes(self) -> int:

@@ -57,8 +57,9 @@ def kernel(shape: Transpose, choice: Mapping[str, int]) -> SourceKernel:
     planes, threads = Planes(shape), choice["lanes_x"] * choice["lanes_y"]
     knobs: dict[str, int | str] = {name.upper(): value for name, value in choice.items()}
     knobs |= common.defines(
-        bytes=shape.element_bytes, moved=shape.moved, rows=planes.rows, columns=planes.columns,
-        batch=planes.batch, in_pitch=planes.in_pitch, out_pitch=planes.out_pitch, threads=threads,
+        bytes=shape.element_bytes, elements=shape.elements, moved=shape.moved, rows=planes.rows,
+        columns=planes.columns, batch=planes.batch, in_pitch=planes.in_pitch,
+        out_pitch=planes.out_pitch, threads=threads,
     )  # fmt: skip
     knobs |= {"IN_OFFSET": planes.in_offset, "OUT_OFFSET": planes.out_offset}
     calls = [call("transpose", ["data", "out"], _blocks(shape, choice), threads)]

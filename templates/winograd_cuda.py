@@ -22,8 +22,8 @@ from autotune.topi.nn.winograd import transform_fractions
 from . import common, gemm_cuda
 from .common import Array
 from .epilogue import Epilogue
-from .gemm_shape import Gemm
-from .window_shape import INT32_MAX, LAYOUTS, Window
+from .gemm_shape import LARGEST, Gemm
+from .window_shape import LAYOUTS, Window
 
 OWNER = "winograd_conv2d"
 FILTER = 3
@@ -79,7 +79,7 @@ class Winograd:
                 f"got {self.tile!r} and {self.layout!r}"
             )
         self.window.check(OWNER, self.h, self.w)
-        if self.tiles > INT32_MAX:
+        if self.tiles > LARGEST:
             raise TemplateError(f"{OWNER}: kernels index tiles by 32 bits, got {self}")
 
     @property

@@ -59,7 +59,9 @@ class Joint:
 
     def share(self) -> float:
         """Estimate which share of the candidates passes the checks."""
-        return len(self.draw(SAMPLE, np.random.default_rng(0))) / SAMPLE if self.checks else 1.0
+        if not self.checks or not self.candidates:
+            return 1.0
+        return len(self.draw(SAMPLE, np.random.default_rng(0))) / SAMPLE
 
     def estimate(self, most: int) -> int:
         """Estimate the number of valid points, from at most ``most`` candidates; at least 1."""

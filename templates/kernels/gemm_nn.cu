@@ -136,16 +136,21 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
   const int tid = threadIdx.x;
   const int tx = tid % THREADS_N, ty = tid / THREADS_N % THREADS_M;
   const int slice = tid / (THREADS_N * THREADS_M);
-#if BATCH > 1
+#if TALL
+  constexpr int TILES_M = (M + TILE_M - 1) / TILE_M;
+  const int m0 = blockIdx.x % TILES_M * TILE_M, n0 = blockIdx.y * TILE_N;
+#elif BATCH > 1
   constexpr int TILES_N = (N + TILE_N - 1) / TILE_N;
-  const int which = blockIdx.x / TILES_N, n0 = blockIdx.x % TILES_N * TILE_N;
+  const int m0 = blockIdx.y * TILE_M, n0 = blockIdx.x % TILES_N * TILE_N;
+#else
+  const int m0 = blockIdx.y * TILE_M, n0 = blockIdx.x * TILE_N;
+#endif
+#if BATCH > 1
+  const int which = blockIdx.x / (TALL ? (M + TILE_M - 1) / TILE_M : (N + TILE_N - 1) / TILE_N);
   a += static_cast<size_t>(which) * A_STRIDE;
   b += static_cast<size_t>(which) * B_STRIDE;
   out += static_cast<size_t>(which) * M * N;
-#else
-  const int n0 = blockIdx.x * TILE_N;
 #endif
-  const int m0 = blockIdx.y * TILE_M;
 #if FINISHED
   Rest rest = {bias, residual, scale, shift};
 #if BATCH > 1 && RESIDUAL

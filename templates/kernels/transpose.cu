@@ -19,6 +19,13 @@ struct alignas(BYTES* V) Vector {
   Element at[V];
 };
 
+// Places in arrays of more than 2^30 elements have 64 bits.
+#if ELEMENTS < 1073741824
+typedef int Place;
+#else
+typedef long long Place;
+#endif
+
 #if MOVED
 constexpr int TILE_X = LANES_X * V, TILE_Y = LANES_Y * V;
 constexpr int TILES_X = (COLUMNS + TILE_X - 1) / TILE_X, TILES_Y = (ROWS + TILE_Y - 1) / TILE_Y;
@@ -27,11 +34,11 @@ constexpr int BANKS = 128 / (BYTES * V), MASK = (LANES_Y < BANKS ? LANES_Y : BAN
 extern "C" __global__ void __launch_bounds__(THREADS) transpose(
     const Element* __restrict__ data, Element* __restrict__ out) {
   const int plane = blockIdx.x / (TILES_X * TILES_Y);
-  const int tile_x = blockIdx.x % TILES_X, tile_y = blockIdx.x / TILES_X % TILES_Y;
+  const Place tile_x = blockIdx.x % TILES_X, tile_y = blockIdx.x / TILES_X % TILES_Y;
   const int tid = threadIdx.x, x = tid % LANES_X, y = tid / LANES_X;
   const Element* const from = data + static_cast<size_t>(IN_OFFSET);
   Element* const to = out + static_cast<size_t>(OUT_OFFSET);
-  const int column = tile_x * TILE_X + x * V, row = tile_y * TILE_Y + y * V;
+  const Place column = tile_x * TILE_X + x * V, row = tile_y * TILE_Y + y * V;
   const bool inside = column < COLUMNS && row < ROWS;
   Vector read[V], turned[V];
   if (inside) {
@@ -54,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose(
 #pragma unroll
   for (int i = 0; i < V; ++i) {
     const int c = (i * THREADS + tid) / LANES_Y, r = tid % LANES_Y;
-    const int at_column = tile_x * TILE_X + c, at_row = tile_y * TILE_Y + r * V;
+    const Place at_column = tile_x * TILE_X + c, at_row = tile_y * TILE_Y + r * V;
     if (at_column < COLUMNS && at_row < ROWS)
       *reinterpret_cast<Vector*>(to + static_cast<size_t>(at_column) * OUT_PITCH + at_row) =
           tile[c][r ^ (c / V & MASK)];
@@ -72,9 +79,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose(
 // The last axis stays: a thread copies vectors of it.
 extern "C" __global__ void __launch_bounds__(THREADS) transpose(
     const Element* __restrict__ data, Element* __restrict__ out) {
-  constexpr int VECTORS = COLUMNS / V;
-  const size_t at = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
-  const int plane = static_cast<int>(at / VECTORS), column = static_cast<int>(at % VECTORS) * V;
+  constexpr Place VECTORS = COLUMNS / V;
+  const Place at = static_cast<Place>(blockIdx.x) * THREADS + threadIdx.x;
+  const Place plane = at / VECTORS, column = at % VECTORS * V;
   if (plane >= BATCH) return;
   *reinterpret_cast<Vector*>(out + static_cast<size_t>(OUT_OFFSET) + column) =
       *reinterpret_cast<const Vector*>(data + static_cast<size_t>(IN_OFFSET) + column);

@@ -97,6 +97,15 @@ def test_filters_too_large_for_any_table_still_give_points():
     assert "len=~" in repr(space)
 
 
+def test_a_filter_that_one_knob_breaks_says_so_beside_others_that_have_no_table():
+    def seventh(c):
+        return hash(str(c["tile_m"]) + str(c["tile_n"])) % 7 == 0
+
+    space = gemm_space(seventh, lambda c: c["vec"].val > 8)
+    with pytest.raises(SpaceError, match=r"leaves no point"):
+        _ = space.rough_count
+
+
 def test_a_filter_that_finds_nothing_gives_up():
     never = Counted(lambda c: sum(hash(str(e)) for e in c.values()) == 1)
     space = gemm_space(never)
