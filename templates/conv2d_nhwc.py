@@ -20,7 +20,7 @@ from autotune.kernel import Argument
 
 from .common import Array, defines
 from .epilogue import Epilogue
-from .gemm_shape import HALVES, LARGEST, TF32, as_tf32, stored
+from .gemm_shape import LARGEST, TF32, as_tf32, stored
 from .window_shape import Window
 
 OWNER = "conv2d_nhwc"
@@ -49,10 +49,6 @@ class Conv2dNhwc:
         if min(self.images, self.h, self.w, self.co, self.ci) < 1:
             raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
         self.window.check(OWNER, self.h, self.w)
-        if self.dtype in HALVES and (self.ci % 2 or self.co % 2):
-            raise TemplateError(
-                f"{OWNER} of {self.dtype}: channels must be even, got {self.ci} and {self.co}"
-            )
         if max(self.m, self.n, self.k) > LARGEST:
             raise TemplateError(f"{OWNER}: kernels index by 32 bits, got {self}")
 

@@ -41,8 +41,7 @@ def conv2d_nhwc(layer: Layer) -> Offer | None:
             return None
         prepared[weight] = ops.Transpose(tuple(map(op.kernel_layout.index, "HWIO")))
     kh, kw, ci, co = (weight.shape[op.kernel_layout.index(letter)] for letter in "HWIO")
-    halves = layer.result.dtype != "float32"
-    if follows is None or op.groups != 1 or (halves and (ci % 2 or co % 2)):
+    if follows is None or op.groups != 1:
         return None
     n, h, w, _ = images(op.data_layout, data.shape)
     args: tuple[Any, ...] = (n, h, w, co, ci, kh, kw, op.steps, padding_of(op.sides), *follows)

@@ -9,6 +9,7 @@ from autotune.errors import TemplateError
 
 from . import (
     conv2d_nhwc,
+    conv2d_padded,
     gemm_cuda,
     gemm_mma,
     window_cpu,
@@ -118,8 +119,9 @@ def conv2d_nhwc_cuda(
     """Convolve ``n`` NHWC images of ``ci`` channels, h x w, by ``co`` filters (kh, kw, ci, co).
 
     The function takes data, weight, those of bias, residual, scale and shift that are asked for
-    (`Epilogue`), and out, all of one type: ``"float32"``, or ``"float16"`` or ``"bfloat16"`` with
-    even numbers of channels, which run on tensor cores (sm_80 and later) with sums in float32.
+    (`Epilogue`), and out, all of one type: ``"float32"``, or ``"float16"`` or ``"bfloat16"``,
+    which run on tensor cores (sm_80 and later) with sums in float32, odd numbers of channels on
+    copies.
     With ``"tf32"`` arrays are float32, and tensor cores multiply them after rounding to 11 bits.
 
     Args:
@@ -134,7 +136,10 @@ def conv2d_nhwc_cuda(
     window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
     rest = Epilogue(bias, residual, affine, activation)
     shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, rest)
-    return tunable(gemm_cuda if dtype == "float32" else gemm_mma, shape, "cuda")
+    if dtype == "float32":
+        return tunable(gemm_cuda, shape, "cuda")
+    odd = dtype in HALVES and conv2d_padded.is_needed(shape)
+    return tunable(conv2d_padded if odd else gemm_mma, shape, "cuda")
 
 
 @template("winograd_conv2d.cuda")

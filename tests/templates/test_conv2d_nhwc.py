@@ -21,6 +21,8 @@ CASES = {
         1, 7, 6, 12, 8, 3, 3, 2, 1, True, "relu", True, False, 1, "float16",
     ),
     "bfloat16": (1, 5, 4, 6, 6, 2, 3, 1, (1, 0, 0, 1), False, "gelu", False, True, 2, "bfloat16"),
+    "float16, odd": (2, 7, 6, 13, 3, 3, 3, 2, 1, True, "relu", True, False, 1, "float16"),
+    "bfloat16, odd": (1, 4, 3, 5, 4, 2, 1, 1, 0, False, "none", False, False, 1, "bfloat16"),
     "tf32": (1, 7, 6, 12, 3, 3, 3, 2, 1, True, "relu", True, False, 1, "tf32"),
 }  # fmt: skip
 
@@ -58,7 +60,6 @@ def test_configurations_of_resnets_layers_fit_the_device(dtype):
     [
         ((1, 4, 4, 8, 8, 7, 7), "7x7 filter does not fit into the 4x4 image"),
         ((1, 4, 4, 8, 3, 3, 3, 1, 1, *[False] * 4, 1, "float16"), "activation must be one"),
-        ((1, 4, 4, 8, 3, 3, 3, 1, 1, False, "none", False, False, 1, "float16"), "must be even"),
         ((1, 4, 4, 8, 8, 3, 3, 1, 1, False, "none", False, False, 1, "int8"), "dtype must be"),
     ],
 )

@@ -42,6 +42,7 @@ STANDARD = {
     "take_rows.cuda": [(50257, 768, 1024)],
     "te/conv2d_nchw.cpu": [(1, 56, 56, 64, 64, 3, 3, 1, 1)],
     "te/conv2d_nchw.cuda": [(1, 56, 56, 64, 64, 3, 3, 1, 1)],
+    "te/conv2d_nchw_winograd.cuda": [(1, 56, 56, 64, 64, 3, 1)],
     "te/dense.cpu": [(16, 1000, 4096)],
     "te/dense.cuda": [(16, 1000, 4096)],
     "te/depthwise_conv2d_nchw.cpu": [(1, 112, 112, 96, 1, 3, 3, 2, 1)],
