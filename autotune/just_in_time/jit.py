@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NoReturn, overload
 
@@ -56,6 +55,7 @@ class Jit:
         self._target = target
         self._at_exit = at_exit
         self._choices: dict[tuple[object, ...], Choice] = {}
+        self._tried: set[tuple[object, ...]] = set()
         self._lock = threading.RLock()
         self.__doc__ = key.__doc__
         self.__name__ = getattr(key, "__name__", "jit")
@@ -124,10 +124,10 @@ class Jit:
         with self._lock:
             asked, target = self._asked(args), self._target_of(args)
             found = exact(asked, target, self.store)
-            if found is None and self._tune == "first":
+            if found is None and self._tune == "first" and facts not in self._tried:
+                self._tried.add(facts)  # if nothing that runs is found, it is not tried again
                 self._tune_now(asked, wait=True)
-                # If nothing that runs was found, do not try again.
-                found = replace(self._best(asked, target, self._is_right), origin="exact")
+                found = self._best(asked, target, self._is_right)
             elif found is None and self._tune == "background" and asked.ways:
                 found = self._best(asked, target, is_known_right)
                 work = partial(self._tune_later, asked, target, facts)

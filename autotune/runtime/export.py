@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import zipfile
@@ -26,6 +28,7 @@ from autotune.kernel import (
 from autotune.kernel.kernel import Role
 from autotune.target import Language, Target
 from autotune.utils.check import Check
+from autotune.utils.files import write_atomically
 from autotune.utils.plain_data import count, flag, listed, mapping, text
 
 _HEAD = "kernel.json"
@@ -43,7 +46,11 @@ def pack(
     suffix: str,
     resources: dict[str, int],
 ) -> None:
-    """Write a built function to ``path``."""
+    """Write a built function to ``path``, or leave what is there as it was.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     args = [{"kind": type(a).__name__, **asdict(a)} for a in kernel.args]
     head = {
         "version": _VERSION,
@@ -52,9 +59,17 @@ def pack(
         "suffix": suffix,
         "resources": resources,
     }
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_HEAD, json.dumps(head))
         archive.writestr(_ARTIFACT, artifact)
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    mode = place.stat().st_mode & 0o777 if place.is_file() else 0o644
+    write_atomically(place, content.getvalue())
+    if place.is_file():
+        place.chmod(mode)  # others may load it, as any file that a program writes
 
 
 def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, dict[str, int]]:

@@ -328,6 +328,16 @@ def test_a_template_that_is_wrong_is_never_taken(log, here):
     assert run(function, 64).origin == "exact"
 
 
+def test_where_tuning_finds_nothing_the_default_is_not_called_tuned(log, here, monkeypatch):
+    asked = []
+    monkeypatch.setattr(autotune.just_in_time.Jit, "_tune_now", lambda *a, **o: asked.append(1))
+    function = autotune.jit(scale, key=length, tune="first", store=log, target="llvm")
+    for _ in range(2):
+        assert run(function, 48).origin == "default"
+        function.store.version += 1
+    assert asked == [1]
+
+
 def test_a_frozen_program_runs_nothing_that_is_not_pinned(log, here, monkeypatch):
     put(log, scale, (100,), 2, 1e-6)
     function = autotune.jit(scale, key=length, tune="first", store=log, target="llvm")

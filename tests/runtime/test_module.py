@@ -1,5 +1,7 @@
 import contextlib
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -172,6 +174,31 @@ def test_a_module_is_written_to_a_file_and_read_back(axpy, x, tmp_path):
     np.testing.assert_array_equal(y, 2 * x)
 
 
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(axpy, tmp_path):
+    (tmp_path / "out").mkdir()
+    path = tmp_path / "out" / "axpy.atm"
+    axpy.export_library(path)
+    before = path.read_bytes()
+    path.chmod(0o640)
+    text = (
+        "import resource, sys, autotune\n"
+        "from autotune.errors import KernelError\n"
+        "module = autotune.load_module(sys.argv[1])\n"
+        "module.artifact += bytes(range(256)) * 4\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+        "try: module.export_library(sys.argv[1])\n"
+        "except KernelError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text, path], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "cannot write" in done.stdout, done.stderr
+    assert path.read_bytes() == before
+    axpy.export_library(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [each.name for each in path.parent.iterdir()] == ["axpy.atm"]
+
+
 def test_a_file_that_is_no_module_is_refused(tmp_path):
     with pytest.raises(KernelError, match="not a file of export_library"):
         load_module(tmp_path / "missing")
@@ -187,7 +214,7 @@ def test_a_damaged_file_is_refused_or_loads_what_was_written(axpy, tmp_path):
     cut = [whole[:n] for n in range(0, len(whole), 97)]
     flipped = [
         whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :]
-        for at in range(0, len(whole), 3)
+        for at in range(0, len(whole), 11)
         for bit in (0x01, 0x80)
     ]
     for content in cut + flipped:
