@@ -48,6 +48,8 @@ NHWC = {
     "nhwc 64->64 k3 56 fp16": (1, 56, 64, 64, 3, 1, 1, "float16"),
     "nhwc 16x 128->128 k3 28 fp16": (16, 28, 128, 128, 3, 1, 1, "float16"),
     "nhwc 16x 512->2048 k1 7 fp16": (16, 7, 2048, 512, 1, 1, 0, "float16"),
+    "nhwc 3->64 k7 s2 224 fp16": (1, 224, 64, 3, 7, 2, 3, "float16"),
+    "odd nhwc 2x 3->7 k3 s2 13 fp16": (2, 13, 7, 3, 3, 2, 1, "float16"),
     "odd nhwc 2x 5->7 k3 s2 13 tf32": (2, 13, 7, 5, 3, 2, 1, "tf32"),
     "odd nhwc 2x 6->10 k5 13 bf16": (2, 13, 10, 6, 5, 1, 2, "bfloat16"),
 }
@@ -107,8 +109,9 @@ def _matvecs(workload: Make) -> Iterator[Any]:
 
 
 def _convolutions(workload: Make) -> Iterator[Any]:
-    from autotune.templates import gemm_cuda, gemm_mma
+    from autotune.templates import conv2d_padded, gemm_cuda, gemm_mma
     from autotune.templates.conv2d_nhwc import Conv2dNhwc
+    from autotune.templates.gemm_shape import HALVES
     from autotune.templates.window_shape import Window
 
     for name, (images, extent, co, ci, size, stride, padding, dtype) in NHWC.items():
@@ -116,6 +119,8 @@ def _convolutions(workload: Make) -> Iterator[Any]:
         shape = Conv2dNhwc(images, extent, extent, co, ci, window, dtype)
         rivals = partial(nhwc_rivals, stride=stride, padding=padding, tf32=dtype == "tf32")
         family = gemm_cuda if dtype == "float32" else gemm_mma
+        if dtype in HALVES and conv2d_padded.is_needed(shape):
+            family = conv2d_padded
         yield workload(f"layer {name}", family, shape, rivals)
 
 

@@ -21,6 +21,8 @@ from benchmarks.rivals import (
 )
 
 Choice = dict[str, int]
+# Largest errors, relative to the largest result, by types of products; of others 2e-3.
+TOLERANCES = {"float32": 1e-4, "int8": 1e-4, "bfloat16": 1e-2}
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def _workload(
         name, of.candidates(shape), lambda c: of.violation(shape, c, target),
         lambda c: estimate(shape, c, target), partial(of.kernel, shape),
         partial(of.default_choice, shape, target), rival, shape.flop, shape.bytes, wanted,
-        1e-4 if getattr(shape, "dtype", "float32") in ("float32", "int8") else 2e-3,
+        TOLERANCES.get(getattr(shape, "dtype", "float32"), 2e-3),
     )  # fmt: skip
 
 
