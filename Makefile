@@ -14,7 +14,8 @@ EXTRAS := $(if $(HAS_CUDA),dev$(comma)cuda,dev)
 .PHONY: help setup tune quick test cover check format golden fuzz docs docs-record package lowest \
   bench clean
 # The folders whose tests take seconds: what is computed, how it is scheduled, printed, and chosen.
-QUICK := tests/test_layers.py tests/test_facade.py tests/golden/test_golden.py \
+LAYERS := tests/test_layers.py
+QUICK := $(LAYERS) tests/test_facade.py tests/golden/test_golden.py \
   $(addprefix tests/,ir te topi lowering/test_structure.py codegen kernel target task features \
   cost_model utils)
 # Each process takes the tests of whole folders, and what their modules share is made once.
