@@ -140,7 +140,7 @@ def workers_of(link):
     return told["workers"]
 
 
-def test_the_live_page_shows_who_measures(troop, scheduler, tmp_path):  # noqa: F811
+def test_the_live_page_shows_who_measures(troop, scheduler, tmp_path, caplog):  # noqa: F811
     troop("left")
     troop("right")
     page = LivePage(tmp_path / "a.log")
@@ -158,3 +158,5 @@ def test_the_live_page_shows_who_measures(troop, scheduler, tmp_path):  # noqa: 
     assert sorted(row["worker"] for row in devices) == ["left", "right"]
     assert sum(row["done"] for row in devices) >= 14
     assert any(row["clock"] == 1 for row in devices)
+    # What waits for another of its own program waits for no other program.
+    assert "the device was shared" not in caplog.text
