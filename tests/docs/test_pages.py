@@ -26,7 +26,7 @@ PAGES = [
 # Smaller shapes and networks, fewer trials, and a target that every machine has.
 SMALLER = {
     "README.md": {
-        "1024": "16", "300": "3",
+        "1024": "16", "300": "1",
         '"cuda"': '"cuda -emulate"',
         "resnet.get_workload(num_layers=18)": "mlp.get_workload(1, image_shape=(1, 4, 4))",
     },
