@@ -254,5 +254,6 @@ def _end(process: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    finally:  # also of an interrupt
+        if process.stdout is not None:
+            process.stdout.close()

@@ -16,6 +16,7 @@ from autotune.errors import TunerError
 from autotune.measure import Session
 from autotune.measure.run.gate import HostGate
 from autotune.tuner import callback
+from autotune.tuner import page as page_module
 from autotune.tuner.page import LivePage
 from tests.dashboard.serving import Socket, asked
 from tests.tuner.doubles import loop_task, option
@@ -37,6 +38,14 @@ def total_of(link):
     found = reader.view()
     reader.close()
     return found and found["total"]
+
+
+@pytest.fixture(autouse=True)
+def no_page_stays():
+    """End the pages of a test: their pipes would stay open until the program ends."""
+    yield
+    while page_module._PAGES:
+        page_module._PAGES.popitem()[1].close()
 
 
 @pytest.mark.parametrize("logged", [True, False])
