@@ -116,6 +116,7 @@ def networks_of(
         found["tuned"] = compile_network(
             graph,
             target,
+            History(log).pipeline(graph, target),
             choose=History(log).choose,
             branches=History(log).branches(graph, target),
         )

@@ -14,11 +14,13 @@ from autotune.auto_scheduler import (
 from autotune.errors import AutotuneError
 from autotune.graph import Graph, digest
 from autotune.graph.fuse import Function
+from autotune.graph.passes import OWN, Pipeline
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.network.choice import RULE, Choice, choose_untuned, same_for
 from autotune.network.choice_json import choice_from_json, search_task, text_hash
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
+from autotune.network.layouts import pipeline_in
 from autotune.network.tuning_log import NetworkLog
 from autotune.record.best import best_of
 from autotune.record.origin import from_here
@@ -91,7 +93,17 @@ class History:
             graph: the network, its parameters bound.
             target: what it was tuned for.
         """
-        return self.branches_of(digest(simplify_graph(graph)), Target(target))
+        simpler = simplify_graph(graph, self.pipeline(graph, target))
+        return self.branches_of(digest(simpler), Target(target))
+
+    def pipeline(self, graph: Graph, target: Target | str) -> Pipeline:
+        """Return the passes by which a network is to be compiled: they choose its layout.
+
+        Args:
+            graph: the network, its parameters bound.
+            target: what it was tuned for.
+        """
+        return pipeline_in(self.log.notes, graph, Target(target)) or OWN
 
     def branches_of(self, network: str, target: Target) -> bool:
         """Return the same of a network that is known by its digest after its passes."""

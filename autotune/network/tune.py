@@ -16,13 +16,15 @@ from typing import Any
 from autotune.errors import AutotuneError, GraphError, RecordError
 from autotune.graph import Graph, digest
 from autotune.graph.fuse import Function
+from autotune.graph.passes import OWN
 from autotune.measure import Session, measure_option
 from autotune.network.arms import Arm, Tuned, tuned_functions
 from autotune.network.budget import Budget
 from autotune.network.choice import RULE, Choice, same_for
-from autotune.network.compile import compile_network, simplify_graph
+from autotune.network.compile import compile_network
 from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.history_choice import History
+from autotune.network.layouts import pipeline_in, race_layouts
 from autotune.network.program_race import LEAST_ROUNDS, Raced, race, seconds_of_functions
 from autotune.network.rounds import Rounds
 from autotune.network.tuning_log import NetworkLog, write_note
@@ -94,7 +96,8 @@ def tune_network(
     Time goes where the network gains most for it: over all functions, and over all ways to
     compute each, by templates and by the auto-scheduler. At the end the best of each function
     race inside the whole network, and the log says who won, so that
-    ``compile_network(..., choose=History(log).choose)`` gives the same kernels ever after.
+    ``compile_network(..., choose=History(log).choose)`` gives the same kernels ever after. The
+    layout of NHWC images is raced first, on a GPU; `History.pipeline` says which it is.
 
     The log takes each trial as it ends. Stopped in any way, the same call goes on: what was spent
     counts, and where nothing is left it only compiles. An interrupt ends the tuning early, and the
@@ -124,9 +127,11 @@ def tune_network(
     chosen, budget = Target(target), Budget(float(budget_s))
     bound = graph_of(network).bind({} if params is None else params)
     if environment.frozen():
-        return compile_network(bound, chosen)
-    graph = simplify_graph(bound)
-    tuning = _Tuning(graph, chosen, NetworkLog.read(log), budget, on_round)
+        told = pipeline_in(NetworkLog.read(log).notes, bound, chosen)
+        return compile_network(bound, chosen, told or OWN)
+    known = NetworkLog.read(log)
+    graph = race_layouts(bound, chosen, known)
+    tuning = _Tuning(graph, chosen, known, budget, on_round)
     if budget.left_s() <= 0 or not tuning.tune(option, seed):
         return tuning.compiled(History(log))
     return tuning.raced(History(log))

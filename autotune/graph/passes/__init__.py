@@ -14,6 +14,7 @@ from autotune.graph.passes.fold_scale import (
 )
 from autotune.graph.passes.pipeline import (
     OWN,
+    OWN_AS_WRITTEN,
     RELAY_CPU,
     RELAY_CUDA,
     RELAY_TEMPLATES,
@@ -23,6 +24,7 @@ from autotune.graph.passes.simplify_inference import simplify_inference
 
 __all__ = [
     "OWN",
+    "OWN_AS_WRITTEN",
     "RELAY_CPU",
     "RELAY_CUDA",
     "RELAY_TEMPLATES",

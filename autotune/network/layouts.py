@@ -1,0 +1,68 @@
+"""The layout of images as a choice: a network as it is written, or with its channels first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from autotune.graph import Graph, digest, ops
+from autotune.graph.passes import OWN, OWN_AS_WRITTEN, Pipeline
+from autotune.network.compile import simplify_graph
+from autotune.network.tuning_log import NetworkLog, write_note
+from autotune.network.variants import Variants
+from autotune.network.whole_race import compare
+from autotune.runtime.device import device
+from autotune.target import Target
+
+_PIPELINES = {each.name: each for each in (OWN, OWN_AS_WRITTEN)}
+
+
+def pipeline_in(
+    notes: Iterable[Mapping[str, object]], graph: Graph, target: Target
+) -> Pipeline | None:
+    """Return the passes with which a network was faster by the notes of a log; None if untold.
+
+    Args:
+        notes: of `NetworkLog`.
+        graph: the network, its parameters bound.
+        target: what it was tuned for.
+    """
+    wanted = (digest(graph), str(target))
+    told = [n["passes"] for n in notes if (n.get("layout_of"), n.get("target")) == wanted]
+    return _PIPELINES.get(str(told[-1])) if told else None
+
+
+def race_layouts(graph: Graph, target: Target, log: NetworkLog) -> Graph:
+    """Return a network after its passes, in the layout in which it runs faster untuned.
+
+    Where a log says so already, or has trials of the network, nothing is run; else it is told who
+    won. Only layouts are raced in which templates compute every convolution; others are slow.
+    """
+    known = pipeline_in(log.notes, graph, target)
+    if known is not None:
+        return simplify_graph(graph, known)
+    first = simplify_graph(graph)
+    begun = log.spent_s(digest(first)) > 0
+    if begun or not target.backend.on_gpu or not _has_another(graph):
+        return first
+    written = simplify_graph(graph, OWN_AS_WRITTEN)
+    fields = [Variants(each, target) for each in (first, written)]
+    if digest(first) == digest(written) or not all(map(_by_templates, fields)):
+        return first
+    instances = [each.of({}).instance(device(target)) for each in fields]
+    first_s, written_s = compare(*instances)
+    winner = OWN_AS_WRITTEN if written_s < first_s else OWN
+    note = {"layout_of": digest(graph), "target": str(target), "passes": winner.name}
+    write_note(log.path, note | {"in_whole": [written_s, first_s]})
+    return written if winner is OWN_AS_WRITTEN else first
+
+
+def _has_another(graph: Graph) -> bool:
+    return any(isinstance(n.op, ops.Conv2d) and n.op.data_layout == "NHWC" for n in graph.nodes)
+
+
+def _by_templates(variants: Variants) -> bool:
+    return all(
+        variants.untuned[function.signature].kind == "template"
+        for function in variants.functions
+        if any(isinstance(node.op, ops.Conv2d) for node in function.nodes)
+    )
