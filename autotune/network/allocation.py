@@ -60,7 +60,9 @@ def _habits(functions: Sequence[Tuned]) -> dict[str, tuple[float, float]]:
     for tuned in functions:
         for arm in tuned.arms:
             if arm.best_by_round:
-                ratio = arm.seconds / tuned.seconds if math.isfinite(arm.seconds) else _HOPELESS
+                ratio = _HOPELESS
+                if math.isfinite(arm.seconds) and tuned.seconds > 0:  # clocks are coarse
+                    ratio = arm.seconds / tuned.seconds
                 ratios.setdefault(arm.name, []).append(math.log(min(ratio, _HOPELESS)))
                 rounds.setdefault(arm.name, []).append(_round_s(arm))
     return {

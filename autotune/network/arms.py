@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,8 @@ from autotune.tuner.auto_tuner import AutoTuner
 from autotune.tuner.run import Run
 from autotune.tuner.stop import Stop
 from autotune.workload import Workload
+
+logger = logging.getLogger("autotune")
 
 # The budget is in seconds: this many trials are never made.
 _NO_END = 1 << 30
@@ -195,7 +198,11 @@ def _arms(function: Function, target: Target, log: NetworkLog, seed: int | None)
         arms.append(Arm(offer.task.name, run, offer))
     if function.parts:  # no schedule is searched for two results
         return arms
-    task = search_task(function, target)
+    try:
+        task = search_task(function, target)
+    except AutotuneError as error:
+        logger.warning("%s is not searched for by the auto-scheduler: %s", function.name, error)
+        return arms
     sketch = SketchTuner(SketchPolicy(task, seed=seed, verbose=0))
     run = sketch.new_run(Stop(_NO_END), [RecordToFile(log.path)])
     states: list[Any] = [

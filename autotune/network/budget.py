@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 # Part of the time that is kept for compiling finalists and for their race: at least, and at most
 # where compiling takes long.
@@ -14,20 +15,22 @@ class Budget:
 
     Args:
         seconds: in all.
+        clock: tells seconds.
 
     Attributes:
         before_s: seconds that earlier calls took.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = seconds
         self.before_s = 0.0
         self._kept_s = FOR_THE_RACE * seconds
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = clock()
 
     def elapsed_s(self) -> float:
         """Return the seconds spent, those of earlier calls included."""
-        return self.before_s + time.monotonic() - self._began
+        return self.before_s + self._clock() - self._began
 
     def left_s(self) -> float:
         """Return the seconds that are left; below 0 where too many were spent."""

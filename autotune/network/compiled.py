@@ -102,6 +102,9 @@ class NetworkInstance:
         self.constants = [_weight(each, where) for each in plan.constants]
         self.arena = empty((max(plan.memory.bytes, 1),), "uint8", where)
         self._converted: set[int] = set()
+        # Of a run that was begun: whether outputs that no kernel writes are still to be copied,
+        # and whether it is on a stream that copies to inputs do not wait for.
+        self._uncopied = self._elsewhere = False
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
         executables = [module.executable for module in network.modules]
         self._workspaces = [each.new_workspaces() for each in executables]
@@ -137,7 +140,7 @@ class NetworkInstance:
                 tensor of any library that has DLPack, such as torch.
 
         Raises:
-            GraphError: it is something else.
+            GraphError: it is something else, or memory of an output that is written too early.
         """
         check = Check(GraphError, "bind_input")
         check.whole("index", index, least=0, most=len(self.inputs) - 1)
@@ -155,19 +158,42 @@ class NetworkInstance:
                 f"bind_input: expected memory aligned to {_ALIGNMENT} bytes, got the address "
                 f"{given.pointer:#x}; copy it into an array of autotune.runtime"
             )
+        self._check_apart(index, given)
         self._read(index, given)
+
+    def _check_apart(self, index: int, given: NDArray) -> None:
+        """Refuse memory of an output that a run writes while it still reads the input there."""
+        plan = self.network.plan
+        returned = any((p.home, p.at) == (Home.INPUT, index) for p, _ in plan.copies)
+        last = len(plan.steps) if returned else max(self._steps_on(Home.INPUT, index), default=-1)
+        for number, output in enumerate(self.outputs):
+            writes = self._steps_on(Home.OUTPUT, number)
+            apart = given.pointer + given.nbytes <= output.pointer
+            if apart or output.pointer + output.nbytes <= given.pointer or not writes:
+                continue
+            same = last == min(writes) and given.pointer == output.pointer
+            in_place = same and plan.steps[last].in_place(Home.INPUT, index)
+            if (last < min(writes) or in_place) and not self.network.branches:
+                continue
+            raise GraphError(
+                f"bind_input: the array lies in output {number}, which a run writes while it "
+                f"still reads input {plan.input_names[index]!r}; give an array of its own"
+            )
+
+    def _steps_on(self, home: Home, at: int) -> list[int]:
+        """Return the steps that read or write an input or an output."""
+        steps = enumerate(self.network.plan.steps)
+        return [i for i, s in steps if any((p.home, p.at) == (home, at) for p in s.places)]
 
     def _read(self, index: int, given: NDArray) -> None:
         """Let runs read an input from an array."""
+        if self._uncopied:
+            self.wait()
         plan = self.network.plan
         self.inputs[index] = given
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
-        readers = {
-            number: self._step(step)
-            for number, step in enumerate(plan.steps)
-            if any((each.home, each.at) == (Home.INPUT, index) for each in step.places)
-        }
-        self.program.rebind(readers)
+        readers = self._steps_on(Home.INPUT, index)
+        self.program.rebind({number: self._step(plan.steps[number]) for number in readers})
 
     def set_input(self, index: int, values: object) -> None:
         """Copy values to an input; those of another dtype are converted, which is logged once.
@@ -181,6 +207,8 @@ class NetworkInstance:
         Check(GraphError, "set_input").whole("index", index, least=0, most=len(self.inputs) - 1)
         name = self.network.plan.input_names[index]
         said, own = index in self._converted, self._own_inputs[index]
+        if self._uncopied or self._elsewhere:
+            self.wait()
         if set_input(name, own, values, said):
             self._converted.add(index)
         if self.inputs[index] is not own:
@@ -199,10 +227,21 @@ class NetworkInstance:
                 instance's own. What is queued there before has ended when the network begins.
         """
         self.program.start(stream)
+        self._uncopied, self._elsewhere = bool(self._copies), stream is not None
+        if self.device.kind == "cpu":  # it has ended
+            self._copy()
 
     def wait(self) -> None:
         """Wait for the outputs of what was begun."""
         self.program.wait()
+        self._elsewhere = False
+        self._copy()
+
+    def _copy(self) -> None:
+        """Copy the outputs that no kernel writes, once a run."""
+        if not self._uncopied:
+            return
+        self._uncopied = False
         for source, target in self._copies:
             target.copyfrom(source)
 

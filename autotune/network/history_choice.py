@@ -16,7 +16,7 @@ from autotune.graph import Graph, digest
 from autotune.graph.fuse import Function
 from autotune.graph.passes import OWN, Pipeline
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.network.choice import RULE, Choice, choose_untuned, same_for
+from autotune.network.choice import RULE, Choice, choose_untuned, is_one, same_for
 from autotune.network.choice_json import choice_from_json, search_task, text_hash
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
@@ -61,6 +61,8 @@ class History:
 
     def choose(self, function: Function, target: Target) -> Choice:
         """Return how a function is computed; as before any tuning if the log says nothing."""
+        if function.parts and not is_one(function, choose_untuned(function, target)):
+            return RULE  # nobody raced it: `Variants.joint` are those that are one kernel untuned
         raced = self._race_of(function, target)
         if raced is not None:
             return raced

@@ -48,7 +48,7 @@ class Epilogue:
             value: that result.
             channel: the axis of its channels; None where there is none.
         """
-        if self.activation != "none":
+        if self.activation != "none" or value not in node.inputs:
             return None
         match node.op:
             case ops.Relu():
@@ -65,7 +65,8 @@ class Epilogue:
         if channel is None or along != channel:
             return None
         if not adds:
-            return replace(self, scale=other) if self._free("scale") else None
+            # (x + shift) * scale is not x * scale + shift.
+            return replace(self, scale=other) if self._free("scale", "shift") else None
         if self.scale is not None:
             return replace(self, shift=other) if self._free("shift") else None
         if self.kept:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
+from autotune.errors import AutotuneError
 from autotune.graph import Graph, digest, ops
 from autotune.graph.passes import OWN, OWN_AS_WRITTEN, Pipeline
 from autotune.network.compile import simplify_graph
@@ -12,6 +14,8 @@ from autotune.network.variants import Variants
 from autotune.network.whole_race import compare
 from autotune.runtime.device import device
 from autotune.target import Target
+
+logger = logging.getLogger("autotune")
 
 _PIPELINES = {each.name: each for each in (OWN, OWN_AS_WRITTEN)}
 
@@ -27,29 +31,39 @@ def pipeline_in(
         target: what it was tuned for.
     """
     wanted = (digest(graph), str(target))
-    told = [n["passes"] for n in notes if (n.get("layout_of"), n.get("target")) == wanted]
+    told = [n.get("passes") for n in notes if (n.get("layout_of"), n.get("target")) == wanted]
     return _PIPELINES.get(str(told[-1])) if told else None
 
 
-def race_layouts(graph: Graph, target: Target, log: NetworkLog) -> Graph:
+def race_layouts(graph: Graph, target: Target, log: NetworkLog, in_time: bool = True) -> Graph:
     """Return a network after its passes, in the layout in which it runs faster untuned.
 
     Where a log says so already, or has trials of the network, nothing is run; else it is told who
     won. Only layouts are raced in which templates compute every convolution; others are slow.
+    Where one of the two cannot be compiled or run, channels are first.
+
+    Args:
+        graph: the network, its parameters bound.
+        target: what for.
+        log: of earlier tuning.
+        in_time: whether there is time for a race.
     """
     known = pipeline_in(log.notes, graph, target)
     if known is not None:
         return simplify_graph(graph, known)
     first = simplify_graph(graph)
-    begun = log.spent_s(digest(first)) > 0
-    if begun or not target.backend.on_gpu or not _has_another(graph):
+    begun = log.spent_s(digest(first), target) > 0
+    if begun or not in_time or not target.backend.on_gpu or not _has_another(graph):
         return first
     written = simplify_graph(graph, OWN_AS_WRITTEN)
     fields = [Variants(each, target) for each in (first, written)]
     if digest(first) == digest(written) or not all(map(_by_templates, fields)):
         return first
-    instances = [each.of({}).instance(device(target)) for each in fields]
-    first_s, written_s = compare(*instances)
+    try:
+        first_s, written_s = compare(*[each.of({}).instance(device(target)) for each in fields])
+    except AutotuneError as error:
+        logger.warning("layouts were not raced: %s; images have their channels first", error)
+        return first
     winner = OWN_AS_WRITTEN if written_s < first_s else OWN
     note = {"layout_of": digest(graph), "target": str(target), "passes": winner.name}
     write_note(log.path, note | {"in_whole": [written_s, first_s]})

@@ -92,10 +92,18 @@ def lock_network(
     made = [_locked(each, target, timed) for each in parts.values()]
     kept = read_functions(path) if Path(path).exists() else []
     new = {each.key: each for each in made}
-    functions = [each for each in kept if each.key not in new] + made
+    functions = [e for e in kept if e.key not in new and not _is_apart(e, network)] + made
     kernels = read_lock(path) if Path(path).exists() else []
     write_lock(path, kernels, sorted(functions, key=lambda each: (each.function, each.key)))
     return len(made)
+
+
+def _is_apart(entry: LockedFunction, network: CompiledNetwork) -> bool:
+    """Return whether an entry is of a joint function whose parts the network runs instead."""
+    here = (str(network.target), device_class_of(network.target))
+    units = [step.unit for step in network.plan.steps if step.unit is not None]
+    apart = {unit.within.signature for unit in units if unit.within is not None}
+    return (entry.target, entry.device_class) == here and entry.signature in apart
 
 
 def _here(way: Way) -> Mapping[str, object]:

@@ -78,6 +78,14 @@ class Step:
         """The operators that it computes; None where the plan comes from a file."""
         return self.unit.function if self.unit is not None else None
 
+    def in_place(self, home: Home, at: int) -> bool:
+        """Returns whether the result may be written over an input or output that is read."""
+        unit = self.unit
+        return unit is not None and any(
+            value in unit.in_place and (place.home, place.at) == (home, at)
+            for value, place in zip(unit.arguments, self.places, strict=True)
+        )
+
 
 @dataclass(frozen=True)
 class ExecutionPlan:

@@ -8,7 +8,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -130,7 +130,11 @@ def tune_network(
         told = pipeline_in(NetworkLog.read(log).notes, bound, chosen)
         return compile_network(bound, chosen, told or OWN)
     known = NetworkLog.read(log)
-    graph = race_layouts(bound, chosen, known)
+    try:
+        graph = race_layouts(bound, chosen, known, budget.left_s() > 0)
+    except KeyboardInterrupt:
+        logger.warning("interrupted in the race of layouts; the network is compiled untuned")
+        return compile_network(bound, chosen, choose=History(known).choose)
     tuning = _Tuning(graph, chosen, known, budget, on_round)
     if budget.left_s() <= 0 or not tuning.tune(option, seed):
         return tuning.compiled(History(log))
@@ -170,8 +174,10 @@ class _Tuning:
         self.budget = budget
         self.on_round = on_round
         self._untuned_run_s = 0.0
-        self._apart: dict[str, tuple[Function, Choice]] = {}
-        budget.before_s = log.spent_s(self.name)
+        # First parts by the signatures of joint functions, and how they are computed by their own.
+        self._firsts: dict[str, Function] = {}
+        self._apart: dict[str, Choice] = {}
+        budget.before_s = log.spent_s(self.name, target)
 
     # ---- trials
 
@@ -223,7 +229,8 @@ class _Tuning:
 
     def _note_time(self) -> None:
         spent = round(self.budget.elapsed_s(), 3)
-        write_note(self.log.path, {"network": self.name, "spent_s": spent})
+        note = {"network": self.name, "target": str(self.target), "spent_s": spent}
+        write_note(self.log.path, note)
 
     # ---- the end
 
@@ -269,16 +276,19 @@ class _Tuning:
         return found
 
     def _choose_parts(self, joint: Function, best: Choice) -> None:
-        """Say how the first part of a joint function is computed where that is not."""
+        """Say how the first part of a joint function is computed where that is not.
+
+        Joint functions that share a first part share its kernel.
+        """
         first = joint.parts[0]
         choice = same_for(first, best, self.target)
         if choice is not None:
-            self._apart[joint.signature] = first, choice
+            self._firsts[joint.signature] = first
+            self._apart.setdefault(first.signature, choice)
 
     def _network(self, choices: Mapping[str, Choice], branches: bool = False) -> CompiledNetwork:
         """Return the network with some functions computed as said."""
-        apart = {first.signature: choice for first, choice in self._apart.values()}
-        return self.variants.of({**apart, **choices}, branches)
+        return self.variants.of({**self._apart, **choices}, branches)
 
     def _race(self, finalists: Mapping[str, Sequence[Choice]]) -> None:
         """Race, and log who won."""
@@ -303,20 +313,24 @@ class _Tuning:
                 if one.signature == each.signature
             ]
             self._log(each, {"in_whole": mine} if mine else {})
-            if each.signature in self._apart and each.winner.key == RULE.key:
-                first, choice = self._apart[each.signature]
-                self._log(
-                    replace(
-                        each,
-                        signature=first.signature,
-                        name=first.name,
-                        winner=choice,
-                        finalists=(),
-                        seconds=(),
-                    ),
-                    {},
-                )
+        for each in self._first_parts(raced, finalists):
+            self._log(each, {})
         self._note_time()
+
+    def _first_parts(
+        self, raced: Sequence[Raced], finalists: Mapping[str, object]
+    ) -> Iterable[Raced]:
+        """Return how first parts of joint functions are computed where two kernels won.
+
+        What stands by itself elsewhere in the network had a race of its own: that counts.
+        """
+        found: dict[str, Raced] = {}
+        for each in raced:
+            first = self._firsts.get(each.signature)
+            if first is not None and each.winner.key == RULE.key:
+                key = first.signature
+                found[key] = Raced(key, first.name, self._apart[key], (), (), each.rounds)
+        return [each for key, each in found.items() if key not in finalists]
 
     def _entrants(
         self, finalists: Mapping[str, Sequence[Choice]], where: Device

@@ -20,6 +20,7 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.record.paths import LogPath, log_path
 from autotune.record.reader import NETWORK_NOTE, RACE_NOTE, LogReader, open_log
 from autotune.record.writer import LogWriter
+from autotune.target import Target
 from autotune.utils.check import Check
 
 logger = logging.getLogger("autotune")
@@ -96,12 +97,22 @@ class NetworkLog:
         if isinstance(note, dict):
             self.notes.append(note)
 
-    def spent_s(self, network: str) -> float:
-        """Return the seconds that were spent on tuning a network, by its digest.
+    def spent_s(self, network: str, target: Target | None = None) -> float:
+        """Return the seconds that were spent on tuning a network.
 
         What nobody can have spent, such as an infinite time, is passed over.
+
+        Args:
+            network: its digest.
+            target: what it was tuned for, by default anything; seconds that were told without one
+                count for all.
         """
-        told = [note.get("spent_s") for note in self.notes if note.get("network") == network]
+        counts = (None, str(target))
+        told = [
+            note.get("spent_s")
+            for note in self.notes
+            if note.get("network") == network and (target is None or note.get("target") in counts)
+        ]
         return max(map(_spent_s, told), default=0.0)
 
 

@@ -1,19 +1,37 @@
 """A value that is read twice and what is made of it, by one kernel with two results."""
 
+import json
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
-from autotune.graph.fuse import joint_functions, partition
+from autotune.graph.fuse import function_of, joint_functions, partition
+from autotune.graph.graph import run_values
+from autotune.lock import read_functions
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.network import History, check, compile_network, lock_network, tune_network
+from autotune.network import (
+    History,
+    check,
+    check_functions,
+    compile_network,
+    lock_network,
+    tune,
+)
+from autotune.network.budget import Budget
 from autotune.network.choice import RULE, by_dispatch, choose_untuned
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
+from autotune.network.layer import layers_of
+from autotune.network.program_race import Raced
 from autotune.network.tuning_log import NetworkLog
+from autotune.network.variants import Variants
 from autotune.target import Target
 from autotune.task import ApplyHistoryBest
 from tests.graph.networks import inputs_of
+from tests.network.rounds import tune_rounds
 
 CPU, EMULATED = Target("c"), Target("cuda -emulate")
 RNG = np.random.default_rng(0)
@@ -24,8 +42,8 @@ def constant(*shape):
     return Constant.of(RNG.normal(size=shape).astype("float32"))
 
 
-def conv(data):
-    return apply(ops.Conv2d(padding=(1,)), data, constant(4, 4, 3, 3))
+def conv(data, channels=4):
+    return apply(ops.Conv2d(padding=(1,)), data, constant(channels, channels, 3, 3))
 
 
 def activated(x):
@@ -141,7 +159,7 @@ def test_a_record_of_another_template_for_the_sum_alone_counts_before_what_is_un
 
 def test_one_kernel_or_two_is_raced_and_the_log_says_which_ever_after(tmp_path, monkeypatch):
     graph, log = block(), tmp_path / "net.log"
-    network = tune_network(graph, None, CPU, budget_s=3, log=log, on_round=None, seed=1)
+    network = tune_rounds(1, graph, CPU, log, seed=1)
     (joint,) = joint_of(simplify_graph(graph))
     (note,) = [n for n in NetworkLog.read(log).notes if n.get("function") == joint.signature]
     assert "rule" in dict(note["race"])
@@ -153,3 +171,114 @@ def test_one_kernel_or_two_is_raced_and_the_log_says_which_ever_after(tmp_path, 
     monkeypatch.setenv("AUTOTUNE_FROZEN", "1")
     frozen = compile_network(block(), CPU)
     assert [u.key for u in frozen.plan.kernels] == [u.key for u in network.plan.kernels]
+
+
+# ---- what follows a sum, and in which order
+
+
+STEPS = {
+    "relu": lambda x: apply(ops.Relu(), x),
+    "relu6": lambda x: apply(ops.Clip(0.0, 6.0), x),
+    "add": lambda x: apply(ops.Add(), x, constant(4, 1, 1)),
+    "multiply": lambda x: apply(ops.Multiply(), constant(4, 1, 1), x),
+    "residual": lambda x: apply(ops.Add(), constant(*x.shape), x),
+}
+ACTIVATIONS = {
+    "none": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(sorted(STEPS)), max_size=5), st.integers(0, 5))
+def test_an_epilogue_computes_what_its_operators_do_in_their_order(names, read_twice):
+    values = [conv(Variable(TensorType((2, 4, 3, 2)), "data"))]
+    for name in names:
+        values.append(STEPS[name](values[-1]))
+    kept = values[min(read_twice, len(names))]
+    function = function_of(Graph.of(*dict.fromkeys([kept, values[-1]])))
+    graph = function.graph
+    arrays = {each: RNG.normal(size=each.shape) for each in graph.inputs}
+    arrays |= {None: np.float64(0)}
+    for count, layer in layers_of(function, CPU):
+        wanted = (graph.nodes[0].output, graph.nodes[count - 1].output, graph.outputs[0])
+        sums, want, first = run_values(wanted, {k: v for k, v in arrays.items() if k}, "float64")
+        rest = layer.epilogue
+        before = sums + arrays[rest.bias] + arrays[rest.residual]
+        scaled = before if rest.scale is None else before * arrays[rest.scale]
+        got = ACTIVATIONS[rest.activation](scaled + arrays[rest.shift])
+        np.testing.assert_allclose(got, want, atol=1e-12)
+        if rest.kept:
+            np.testing.assert_allclose(before, first, atol=1e-12)
+
+
+def test_a_sum_that_is_shifted_before_it_is_scaled_is_right():
+    x = conv(Variable(DATA, "data"))
+    graph = Graph.of(x, STEPS["relu"](STEPS["multiply"](STEPS["add"](x))))
+    arrays = inputs_of(graph)
+    wants, gots = graph.run(*arrays), compile_network(graph, CPU).instance()(*arrays)
+    for got, want in zip(gots, wants, strict=True):
+        assert np.linalg.norm(got.numpy() - want) < 1e-5 * np.linalg.norm(want)
+
+
+# ---- one kernel or two, where networks, logs and locks meet
+
+
+def test_one_kernel_is_chosen_by_a_log_only_where_one_was_raced(tmp_path):
+    x = conv(Variable(TensorType((1, 16, 16, 16)), "data"), 16)
+    graph = Graph.of(x, STEPS["relu"](x))
+    (joint,) = joint_of(graph)
+    assert choose_untuned(joint.parts[0], CPU).workload.name == "winograd_conv2d.cpu"
+    assert Variants(graph, CPU).joint == []  # it keeps no sum
+    first = joint.parts[0]
+    (offer,) = [each for each in offers_of(first, CPU) if each.task.name == "conv2d_nchw.cpu"]
+    number = next(iter(offer.task.config_space.sample(1, RNG)))
+    log = NetworkLog(tmp_path / "net.log", [trial(first, "conv2d_nchw.cpu", number, 1e-6)])
+    log.path.touch()
+    assert History(log).choose(joint, CPU) is RULE
+    assert History(log).choose(first, CPU).workload.name == "conv2d_nchw.cpu"
+
+
+def test_a_part_that_stands_elsewhere_too_keeps_what_won_its_own_race(tmp_path, monkeypatch):
+    x = conv(Variable(DATA, "data"))
+    other = conv(x)
+    graph = Graph.of(other, STEPS["relu"](other))
+    (joint,) = joint_of(graph)
+    first = joint.parts[0]
+    log = NetworkLog(tmp_path / "net.log", [trial(first, "te/conv2d_nchw.cpu", 3, 1e-6)])
+    log.path.touch()
+    tuning = tune._Tuning(graph, CPU, log, Budget(100.0), None)
+    monkeypatch.setattr(tuning, "_entrants", lambda finalists, where: [None] * 9)
+
+    def race(finalists, instances, left_s):
+        return [
+            Raced(key, "", field[-1], (1.0,) * len(field), tuple(field), 4)
+            for key, field in finalists.items()
+        ]
+
+    monkeypatch.setattr(tune, "race", race)
+    tuning._race(tuning._finalists(History(log)))
+    notes = [n for n in NetworkLog.read(log.path).notes if n.get("function") == first.signature]
+    assert [json.loads(n["choice"]["task"])[0] for n in notes] == ["te/conv2d_nchw.cpu"]
+
+
+def test_a_network_that_is_locked_again_with_two_kernels_gets_two(tmp_path, monkeypatch):
+    def apart(function, target):
+        return RULE if function.parts else choose_untuned(function, target)
+
+    graph, path = block(), tmp_path / "autotune.lock"
+    one, two = compile_network(graph, CPU), compile_network(graph, CPU, choose=apart)
+    assert (sizes(one), sizes(two)) == ([2, 1], [1, 1, 1])
+    monkeypatch.setenv("AUTOTUNE_LOCK", str(path))
+    for network in (one, two, one):
+        lock_network(network, path, time=False)
+        with monkeypatch.context() as patched:
+            patched.setenv("AUTOTUNE_FROZEN", "1")
+            assert sizes(compile_network(block(), CPU)) == sizes(network)
+
+
+def test_what_is_locked_of_two_results_still_holds(tmp_path):
+    path = tmp_path / "autotune.lock"
+    lock_network(compile_network(block(), CPU), path, time=False)
+    assert [each.outcome for each in check_functions(read_functions(path), None)] == ["holds"] * 2

@@ -5,14 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from autotune.errors import DeviceError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, digest, ops
 from autotune.graph.passes import OWN
-from autotune.network import History, layouts
+from autotune.network import History, layouts, tune, tune_network
 from autotune.network.layouts import race_layouts
 from autotune.network.plan import plan_network
 from autotune.network.tuning_log import NetworkLog, write_note
 from autotune.target import Target
-from tests.network.test_tune import CPU, small
+from tests.network.test_tune import CPU, is_right, small
 
 
 def nhwc():
@@ -70,3 +71,35 @@ def test_layouts_are_not_raced_where_templates_know_one_only(tmp_path):
     for graph, target in ((nhwc(), CPU), (small(), Target("cuda -emulate"))):
         race_layouts(graph, target, log)
     assert not log.path.exists()
+
+
+def test_a_layout_that_does_not_run_ends_no_tuning_and_an_interrupt_leaves_a_network(
+    tmp_path, monkeypatch, caplog
+):
+    target, log = Target("cuda -emulate"), tmp_path / "net.log"
+
+    def broken(*instances):
+        raise DeviceError("out of memory")
+
+    monkeypatch.setattr(layouts, "compare", broken)
+    monkeypatch.setattr(layouts.Variants, "of", lambda self, choices: planned(self))
+    graph = race_layouts(nhwc(), target, NetworkLog.read(log))
+    assert digest(graph) == digest(OWN(nhwc()))
+    assert "layouts were not raced: out of memory" in caplog.text
+    # Without time nothing is run at all.
+    monkeypatch.setattr(layouts, "compare", None)
+    race_layouts(nhwc(), target, NetworkLog.read(log), in_time=False)
+    assert not log.exists()
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tune, "race_layouts", interrupted)
+    network = tune_network(small(), None, CPU, budget_s=1000, log=log, on_round=None)
+    assert is_right(network, small())
+
+
+def test_a_note_of_a_layout_without_its_passes_says_nothing(tmp_path):
+    log = tmp_path / "net.log"
+    write_note(log, {"layout_of": digest(nhwc()), "target": str(Target("cuda"))})
+    assert History(log).pipeline(nhwc(), "cuda") is OWN

@@ -16,7 +16,8 @@ from autotune.network import (
     save_param_dict,
     tune_network,
 )
-from autotune.network.tuning_log import NetworkLog
+from autotune.network.tuning_log import NetworkLog, write_note
+from autotune.target import Target
 
 SHAPE = (2, 3)
 
@@ -83,6 +84,15 @@ def test_a_time_that_nobody_spent_takes_nothing_from_the_budget(tmp_path, spent)
     lines = [f'# network {{"network": "n", "spent_s": {each}}}\n' for each in ("2.5", spent)]
     path.write_text("".join(lines))
     assert NetworkLog.read(path).spent_s("n") == 2.5
+
+
+def test_seconds_spent_for_one_target_are_there_for_another(tmp_path):
+    path = tmp_path / "x.log"
+    for note in ({"spent_s": 2.0}, {"target": str(Target("c")), "spent_s": 9.0}):
+        write_note(path, {"network": "n", **note})
+    log = NetworkLog.read(path)
+    found = [log.spent_s("n", each) for each in (Target("c"), Target("cuda"), None)]
+    assert found == [9.0, 2.0, 9.0]
 
 
 def test_a_log_that_is_missing_is_said(tmp_path, caplog):

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from autotune.errors import DeviceError, GraphError
-from autotune.graph import Graph, TensorType, Variable, apply, ops
+from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.network import check, compile_network, export_network, load_network, report
 from autotune.network.choice import by_rule
 from autotune.network.compile import fallback_kernel
 from autotune.runtime import cpu
 from autotune.runtime.arrays.array import array
+from autotune.runtime.device import Device
 from tests.graph.networks import bound, inputs_of
 
 
@@ -154,6 +155,35 @@ def test_a_returned_input_is_the_one_that_is_bound():
     instance.start()
     instance.wait()
     np.testing.assert_array_equal(instance.outputs[0].numpy(), given.numpy())
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_a_returned_input_is_the_one_that_the_run_was_given(kind):
+    data = Variable(TensorType((4, 4)), "data")
+    instance = compile_network(Graph((data,), (data, apply(ops.Relu(), data))), "c").instance()
+    instance.device = Device(kind)  # a GPU runs by itself: outputs are copied later
+    one, other = (np.full((4, 4), value, "float32") for value in (1, 2))
+    instance.set_input(0, one)
+    instance.start()
+    instance.set_input(0, other)
+    for _ in range(2):
+        instance.wait()
+        np.testing.assert_array_equal(instance.outputs[0].numpy(), one)
+
+
+def test_an_output_is_read_in_place_only_where_it_is_written_later():
+    def fed(op, number):
+        data = Variable(TensorType((4, 4)), "data")
+        weights = [Constant.of(np.eye(4, dtype="float32"))] * isinstance(op, ops.Dense)
+        first = apply(op, data, *weights)
+        graph = Graph((data,), (first, apply(ops.Softmax(), first)))
+        instance = compile_network(graph, "c").instance()
+        instance.bind_input(0, instance.outputs[number])
+
+    fed(ops.Relu(), 0)  # each element over itself
+    fed(ops.Dense(), 1)  # written after the input was read
+    with pytest.raises(GraphError, match="lies in output 0, which a run writes while it"):
+        fed(ops.Dense(), 0)
 
 
 def test_instances_share_weights_and_run_at_once(mlp):
