@@ -14,34 +14,28 @@ _DEFINE = (bool, int, float, str)
 _JOINS_LINES = ("\\", "??/", "\n", "\r")
 
 
-def check_name(owner: str, name: object, such_as: str) -> None:
-    """Refuse a name that is no text."""
-    Check(KernelError, owner).text("name", name, such_as)
-
-
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     """Return a shape as a tuple of ints.
 
     Raises:
         KernelError: it is none.
     """
-    check = Check(KernelError, f"argument {name!r}")
     expected = "a sequence of ints such as (1024,)"
     try:
         if isinstance(shape, Mapping):
-            check.refuse("shape", expected, shape)
+            Check(KernelError, f"argument {name!r}").refuse("shape", expected, shape)
         return tuple([operator.index(n) for n in shape])
     except TypeError as error:
         raise KernelError(f"argument {name!r}: shape must be {expected}, got {shape!r}") from error
 
 
-def extent3(owner: str, name: str, extent: object, least: int = 0) -> tuple[int, int, int]:
+def extent3(check: Check, name: str, extent: object, least: int = 0) -> tuple[int, int, int]:
     """Pad a launch extent to three dimensions.
 
     Raises:
-        KernelError: it is none, or smaller than ``least``; the message names the owner.
+        KernelError: it is none, or smaller than ``least``; the message names the owner of
+            ``check``.
     """
-    check = Check(KernelError, owner)
     expected = "a launch extent: an int or up to three"
     extents: tuple[Any, ...]
     if isinstance(extent, (str, bytes, Mapping)):
@@ -78,13 +72,12 @@ def define_line(check: Check, name: object, value: object) -> str:
     return f"#define {name} {text}\n"
 
 
-def check_items(owner: str, name: str, items: Any, kind: type, expected: str) -> Sequence[Any]:
+def check_items(check: Check, name: str, items: Any, kind: type, expected: str) -> Sequence[Any]:
     """Return a list of things of one kind.
 
     Raises:
         KernelError: it is no list, or something in it is of another kind.
     """
-    check = Check(KernelError, owner)
     for one in check.sequence(name, items, expected):
         if not isinstance(one, kind):
             check.refuse(name, expected, one)

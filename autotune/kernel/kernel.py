@@ -6,7 +6,6 @@ is, hashes, and prints. Nothing after this point knows whether it was written by
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -193,8 +192,8 @@ class Kernel:
 
     def hashed(self, kernel_hash: str) -> Kernel:
         """Return this kernel, known to be whole, with the hash of what it was made from."""
-        known = copy.copy(self)
-        object.__setattr__(known, "kernel_hash", kernel_hash)
+        known = object.__new__(type(self))
+        known.__dict__.update(self.__dict__, kernel_hash=kernel_hash)
         return known
 
     def __post_init__(self) -> None:

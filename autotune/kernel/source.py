@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 
 import jinja2
 
 from autotune.errors import KernelError
-from autotune.kernel.checks import check_items, check_name, define_line, extent3, shape_of
+from autotune.kernel.checks import check_items, define_line, extent3, shape_of
 from autotune.kernel.kernel import (
     Argument,
     Constant,
@@ -32,6 +33,9 @@ from autotune.utils.check import Check
 Define = bool | int | float | str
 Reference = Callable[..., object]
 Extent = int | Sequence[int]
+
+_ARG, _CONSTANT = Check(KernelError, "arg"), Check(KernelError, "constant")
+_WORKSPACE = Check(KernelError, "workspace")
 
 
 def arg(
@@ -55,7 +59,7 @@ def arg(
         value: of a number, what it is while the kernel is tuned and verified; drawn at random if
             it is left out, 1 to 9 for integers.
     """
-    check_name("arg", name, "a")
+    _ARG.text("name", name, "a")
     extents = shape_of(name, shape)
     if extents or role != "in":
         if value is not None:
@@ -63,8 +67,17 @@ def arg(
                 f"argument {name!r}: only numbers (shape (), role 'in') take value=; arrays get "
                 "theirs from ref_input of the runner"
             )
-        return Argument(name, extents, dtype, role)
+        try:
+            return _argument(name, extents, dtype, role)
+        except TypeError:  # not even hashable, so it is no dtype or no role: this says which
+            return Argument(name, extents, dtype, role)
     return Scalar(name, dtype, value)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _argument(name: str, shape: tuple[int, ...], dtype: str, role: Role) -> Argument:
+    """Return an argument, one for all trials of a workload: it is checked and hashed often."""
+    return Argument(name, shape, dtype, role)
 
 
 def constant(name: str, shape: Sequence[int], dtype: str = "float32") -> Constant:
@@ -79,7 +92,7 @@ def constant(name: str, shape: Sequence[int], dtype: str = "float32") -> Constan
         shape: positive extents; together as many elements as the variable has.
         dtype: of its elements.
     """
-    check_name("constant", name, "mask")
+    _CONSTANT.text("name", name, "mask")
     return Constant(name, shape_of(name, shape), dtype)
 
 
@@ -87,7 +100,7 @@ def workspace(
     name: str, shape: Sequence[int], dtype: str = "float32", zero: bool = False
 ) -> Workspace:
     """Describe a buffer between kernels of one function; ``zero`` clears it before each run."""
-    check_name("workspace", name, "partial")
+    _WORKSPACE.text("name", name, "partial")
     return Workspace(name, shape_of(name, shape), dtype, zero)
 
 
@@ -101,11 +114,9 @@ def call(
     """Describe one kernel of a function that has several, run in the order given."""
     check = Check(KernelError, f"call({entry!r})")
     check.text("entry", entry, "gemm")
-    names = check_items(check.owner, "args", args, str, "a list of names of arguments")
+    names = check_items(check, "args", args, str, "a list of names of arguments")
     shared = check.whole("shared_bytes", shared_bytes, least=0)
-    launch = Launch(
-        extent3(check.owner, "grid", grid), extent3(check.owner, "block", block), shared
-    )
+    launch = Launch(extent3(check, "grid", grid), extent3(check, "block", block), shared)
     return KernelCall(entry, tuple(names), launch)
 
 
@@ -147,16 +158,16 @@ class SourceKernel:
         check = Check(KernelError, f"kernel {self.name!r}")
         check.text("name", self.name, "gemm")
         args = "a list of autotune.arg(name, shape, dtype)"
-        check_items(check.owner, "args", self.args, Argument, args)
+        check_items(check, "args", self.args, Argument, args)
         check.kind("defines", self.defines, Mapping, "a dict such as {'TILE': 8}")
         sources = (str, PathLike, jinja2.Template)
         check.kind("source", self.source, sources, "text, a path or a jinja2.Template")
         if self.reference is not None:
             check.function("reference", self.reference, "arrays")
-        check_items(check.owner, "calls", self.calls, KernelCall, "a list of autotune.call(...)")
+        check_items(check, "calls", self.calls, KernelCall, "a list of autotune.call(...)")
         buffers = "a list of autotune.workspace(...)"
-        check_items(check.owner, "workspace", self.workspace, Workspace, buffers)
-        check_items(check.owner, "flags", self.flags, str, "a list of texts such as ['-O3']")
+        check_items(check, "workspace", self.workspace, Workspace, buffers)
+        check_items(check, "flags", self.flags, str, "a list of texts such as ['-O3']")
         if self.language is not None:
             check.one_of("language", self.language, LANGUAGES)
 
@@ -222,9 +233,9 @@ class SourceKernel:
 
     def _call(self, names: Sequence[str]) -> KernelCall:
         """Return the only call of a function that has one kernel."""
-        owner = f"kernel {self.name!r}"
-        shared = Check(KernelError, owner).whole("shared_bytes", self.shared_bytes, least=0)
-        grid, block = extent3(owner, "grid", self.grid, 1), extent3(owner, "block", self.block, 1)
+        check = Check(KernelError, f"kernel {self.name!r}")
+        shared = check.whole("shared_bytes", self.shared_bytes, least=0)
+        grid, block = extent3(check, "grid", self.grid, 1), extent3(check, "block", self.block, 1)
         return KernelCall(self.name, tuple(names), Launch(grid, block, shared))
 
 

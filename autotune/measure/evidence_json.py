@@ -36,8 +36,8 @@ def to_json(evidence: Evidence) -> dict[str, object]:
     """Return the keys of a record: what is known, and what others noted."""
     if evidence is NOTHING:
         return {}
-    known = {name: value for name, value in evidence.__dict__.items() if value is not None}
-    row = {name: _plain(name, known[name]) for name in NAMES if name in known}
+    own = evidence.__dict__
+    row = {name: _plain(name, own[name]) for name in NAMES if own.get(name) is not None}
     if "samples" in row and "noise_floor" not in row:
         row["noise_floor"] = None  # of one sample no spread is known; records say so
     return {**row, **evidence.others}

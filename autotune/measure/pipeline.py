@@ -62,15 +62,17 @@ class Pipeline:
     ) -> None:
         self.session = Session.of(measure_option)
         self._owned = self.session is not measure_option
-        self._task = task
         self._reproducible = reproducible
         self.session.prepare(task)
+        self._host_work = self.session.host_work(task)
         ahead = self.session.capacity
         self.capacity = batch_size or (_REPRODUCIBLE_BATCH if reproducible else ahead)
-        self._trials: deque[_Trial] = deque()
+        self._trials: deque[TrialFuture] = deque()
         self._on_end = on_end
-        # Each trial that ended, in whatever way, until this thread took note of it: `_look`.
-        self._ends: SimpleQueue[_Trial] = SimpleQueue()
+        # Each trial that ended, until this thread took note of it in `_look`; also one that was
+        # cancelled, which wakes no `wait`.
+        self._ends: SimpleQueue[Future[MeasureResult]] = SimpleQueue()
+        self._ended: set[Future[MeasureResult]] = set()
         # How many are under way, and how many ended since somebody last waited for room.
         self._under_way = self._fresh = 0
 
@@ -91,13 +93,13 @@ class Pipeline:
 
     def host_work(self) -> AbstractContextManager[object]:
         """Return a context for heavy work in this process; see `Session.host_work`."""
-        return self.session.host_work(self._task)
+        return self._host_work
 
     @property
     def ready(self) -> bool:
         """Whether the oldest trial ended, so that `in_turn` has something to give."""
         self._look()
-        return bool(self._trials) and self._trials[0].ended
+        return bool(self._trials) and self._trials[0] in self._ended
 
     def refusal(self, measure_input: MeasureInput) -> MeasureResult | None:
         """Return how a trial would fail of which it is known that it cannot run, else None.
@@ -115,10 +117,10 @@ class Pipeline:
         """
         for inp in measure_inputs:
             with interrupts_deferred():
-                trial = _Trial(inp, self.session.start(inp, self._on_end))
+                trial = self.session.start(inp, self._on_end)
                 self._trials.append(trial)
                 self._under_way += 1
-                trial.future.add_done_callback(trial.tells(self._ends))
+                trial.add_done_callback(self._ends.put)
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the oldest trial, if any is outstanding, or until the time is over."""
@@ -148,8 +150,8 @@ class Pipeline:
         while not self._ends.empty():
             self._note(self._ends.get())
 
-    def _note(self, trial: _Trial) -> None:
-        trial.ended = True
+    def _note(self, trial: Future[MeasureResult]) -> None:
+        self._ended.add(trial)
         self._under_way -= 1
         self._fresh += 1
 
@@ -162,9 +164,9 @@ class Pipeline:
         trials = self._trials
         ready: list[Pair] = []
         # What was measured before an error is given first, the error by the next call.
-        while self.ready and (not ready or trials[0].good):
-            ready.append(wait_for(trials[0].measure_input, trials[0].future))
-            trials.popleft()
+        while self.ready and (not ready or _is_good(trials[0])):
+            ready.append(wait_for(trials[0].measure_input, trials[0]))
+            self._ended.discard(trials.popleft())
         return ready
 
     def next_results(self) -> list[Pair]:
@@ -177,16 +179,17 @@ class Pipeline:
 
     def cut_off(self) -> list[MeasureInput]:
         """Return what was submitted and has no result; after `close`, that will have none."""
-        return [trial.measure_input for trial in self._trials if not trial.good]
+        return [trial.measure_input for trial in self._trials if not _is_good(trial)]
 
     def leave(self) -> list[Pair]:
         """Return all that ended, in order of submission; what is under way is waited for no more.
 
         Also after `close`, for what ended until then.
         """
-        left = [trial for trial in self._trials if trial.good]
+        left = [trial for trial in self._trials if _is_good(trial)]
         self._trials = deque(trial for trial in self._trials if trial not in left)
-        return [wait_for(trial.measure_input, trial.future) for trial in left]
+        self._ended.difference_update(left)
+        return [wait_for(trial.measure_input, trial) for trial in left]
 
     def settle(self, grace_s: float, timeout_s: float) -> None:
         """Wait for trials that are built, and give up all others.
@@ -196,19 +199,17 @@ class Pipeline:
             timeout_s: for so long what a device is at work on then, which it ends anyway before it
                 does anything else.
         """
-        self._wait_for_those(lambda trial: trial.future.built, grace_s)
-        self._wait_for_those(lambda trial: trial.future.on_device, timeout_s)
+        self._wait_for_those(lambda trial: trial.built, grace_s)
+        self._wait_for_those(lambda trial: trial.on_device, timeout_s)
         self._wait_for_those(lambda trial: False, 0.0)
 
-    def _wait_for_those(self, worth: Callable[[_Trial], bool], timeout_s: float) -> None:
+    def _wait_for_those(self, worth: Callable[[TrialFuture], bool], timeout_s: float) -> None:
         """Give up what is not worth waiting for, and wait for the rest or the end of time."""
         for trial in self._trials:
             if not worth(trial):
-                trial.future.cancel()
+                trial.cancel()
         until = time.monotonic() + timeout_s
-        awaited: set[Future[MeasureResult]] = {
-            trial.future for trial in self._trials if not trial.future.done()
-        }
+        awaited: set[Future[MeasureResult]] = {one for one in self._trials if not one.done()}
         while awaited and (left_s := until - time.monotonic()) > 0:
             awaited = wait(awaited, min(left_s, _SLICE_S)).not_done
 
@@ -221,7 +222,7 @@ class Pipeline:
             self.session.close()
             return
         # One whose result is being told of cannot be given up any more; it ends at once.
-        wait([trial.future for trial in self._trials if not trial.future.cancel()])
+        wait([trial for trial in self._trials if not trial.cancel()])
 
     def __enter__(self) -> Pipeline:
         return self
@@ -235,28 +236,9 @@ class Pipeline:
         self.close()
 
 
-class _Trial:
-    """One trial on its way.
-
-    Attributes:
-        ended: whether the thread of the pipeline knows that it has, in whatever way.
-    """
-
-    __slots__ = ("ended", "future", "measure_input")
-
-    def __init__(self, measure_input: MeasureInput, future: TrialFuture) -> None:
-        self.measure_input = measure_input
-        self.future = future
-        self.ended = False
-
-    def tells(self, ends: SimpleQueue[_Trial]) -> Callable[[object], None]:
-        """Return what is called when it ends: also when it is cancelled, which wakes no `wait`."""
-        return lambda _: ends.put(self)
-
-    @property
-    def good(self) -> bool:
-        """Whether it ended with a result, if only that of a failure."""
-        try:
-            return self.future.exception(timeout=0) is None
-        except (CancelledError, FutureTimeout):
-            return False
+def _is_good(trial: TrialFuture) -> bool:
+    """Whether a trial ended with a result, if only that of a failure."""
+    try:
+        return trial.exception(timeout=0) is None
+    except (CancelledError, FutureTimeout):
+        return False

@@ -25,6 +25,7 @@ from autotune.workload import Candidate, Workload
 _DEPTH = 2
 # Workloads remembered as met; builder and runner may be told of one again.
 _MOST_MET = 512
+_NOTHING = nullcontext()
 
 
 class Session(Mapping[str, object]):
@@ -207,7 +208,7 @@ class Session(Mapping[str, object]):
 
         Nothing is timed on this host inside it.
         """
-        return self._gate.work() if runs_on_host(target_of(workload)) else nullcontext()
+        return self._gate.work() if runs_on_host(target_of(workload)) else _NOTHING
 
     def keep_still(self, bystander: Pausable) -> None:
         """Pause a process of the caller's too while kernels are timed on this host."""
@@ -236,7 +237,7 @@ class Session(Mapping[str, object]):
         if self._closed:
             raise self._was_closed(measure_input.task)
         trial = TrialFuture(measure_input, on_end)
-        with self._lock if not self._mixes else nullcontext():
+        with self._lock if not self._mixes else _NOTHING:
             if measure_input.task is not self._task:
                 self.prepare(measure_input.task)
             self._under_way += not self._mixes
@@ -246,8 +247,8 @@ class Session(Mapping[str, object]):
             except BaseException:
                 self._settle()
                 raise
-        built.add_done_callback(partial(self._on_built, trial))
         trial.builds(built)
+        built.add_done_callback(partial(self._on_built, trial))
         return trial
 
     def _on_built(self, trial: TrialFuture, future: Future[Outcome]) -> None:

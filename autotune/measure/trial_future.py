@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from typing import TypeVar
+from typing import Any
 
 from autotune.measure.outcome import TrialClock
 from autotune.measure.types import MeasureInput, MeasureResult
 
 Ended = Callable[[MeasureInput, MeasureResult], None]
-Work = TypeVar("Work")
+_Work = Future[Any]
 
 
 def nobody(measure_input: MeasureInput, result: MeasureResult) -> None:
@@ -34,30 +34,39 @@ class TrialFuture(Future[MeasureResult]):
         self.measure_input = measure_input
         self.clock = TrialClock()
         self._on_end = on_end
-        self._run: Future[MeasureResult] | None = None
+        # What is under way for it, and tells it of its end: its build, then its run.
+        self._work: _Work | None = None
+        self._built = False
 
     @property
     def built(self) -> bool:
         """Whether there is something to run; also when that was done."""
-        return self._run is not None
+        return self._built
 
     @property
     def on_device(self) -> bool:
         """Whether a device is at work on it now, which ends it before it does anything else."""
-        run = self._run
-        return run is not None and run.running() and not self.done()
+        work = self._work if self._built else None
+        return work is not None and work.running() and not self.done()
 
-    def builds(self, build: Future[Work]) -> None:
+    def builds(self, build: _Work) -> None:
         """Take note of its build, which is cancelled with it if it was not begun."""
-        self._cancel_with_it(build)
+        self._work = build
 
     def runs(self, run: Future[MeasureResult]) -> None:
         """Take note of its run, which is cancelled with it if it was not begun."""
-        self._run = run
-        self._cancel_with_it(run)
+        self._work = run
+        self._built = True
+        if self.cancelled():
+            run.cancel()
 
-    def _cancel_with_it(self, work: Future[Work]) -> None:
-        self.add_done_callback(lambda ended: work.cancel() if ended.cancelled() else None)
+    def cancel(self) -> bool:
+        """Give it up, and what was not begun of its work; False where it has ended."""
+        if not super().cancel():
+            return False
+        if (work := self._work) is not None:
+            work.cancel()
+        return True
 
     def finish(self, result: MeasureResult) -> None:
         """Tell whoever wants to know at once, then whoever waits."""
@@ -67,8 +76,9 @@ class TrialFuture(Future[MeasureResult]):
             self._on_end(self.measure_input, result)
         except BaseException as error:  # a log that cannot be written ends the run
             self.set_exception(error)
-            return
-        self.set_result(result)
+        else:
+            self.set_result(result)
+        self._work = None  # else the two would hold each other
 
     def fail(self, error: BaseException) -> None:
         """Let whoever waits get an error, or nothing where the trial was cut off."""
@@ -76,3 +86,4 @@ class TrialFuture(Future[MeasureResult]):
             self.cancel()
         elif not self.done() and self.set_running_or_notify_cancel():
             self.set_exception(error)
+            self._work = None

@@ -42,6 +42,7 @@ Protocol = Literal["json", "pickle"]
 
 _KEYS = frozenset(("input", "config", "result", "version", "tvm_version", "error_msg"))
 _ENCODE = json.JSONEncoder(default=plain).encode
+_CHECK = Check(RecordError, "encode")
 # Most characters of a reason for which a line is no record.
 WORDS = 300
 
@@ -54,9 +55,8 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
     """
     if protocol != "json":
         raise RecordError(f"records are written as 'json', not as {protocol!r}")
-    check = Check(RecordError, "encode")
-    check.kind("inp", inp, MeasureInput, "a MeasureInput")
-    check.kind("result", result, MeasureResult, "a MeasureResult")
+    _CHECK.kind("inp", inp, MeasureInput, "a MeasureInput")
+    _CHECK.kind("result", result, MeasureResult, "a MeasureResult")
     if taken := _KEYS.intersection(result.evidence.others):
         names = ", ".join(sorted(taken))
         raise RecordError(f"extra keys {names} would hide those of the record itself")

@@ -141,13 +141,14 @@ class ConfigSpace(Knobs):
         """
         if type(index) is bool or not isinstance(index, (int, np.integer)):
             raise SpaceIndexError(f"index must be a whole number, got {shown(index)}")
-        if not 0 <= index < self.range_length:
+        points = self._points
+        if not 0 <= index < points.radix.total:
             raise SpaceIndexError(
-                f"Index out of range: size {self.range_length}, got index {index}"
+                f"Index out of range: size {points.radix.total}, got index {index}"
             )
-        if not self.is_index_valid(index):
+        if not points.accepts_index(index):
             raise SpaceIndexError(f"Index does not correspond to a valid config: {index}")
-        return self._made(int(index), self._chosen(self.point2knob(index)))
+        return self._made(int(index), self._chosen(points.radix.digits_of(int(index))))
 
     def own(self, config: ConfigEntity) -> ConfigEntity:
         """Return the point that a configuration from elsewhere, such as a log, stands for.

@@ -261,9 +261,9 @@ class FallbackContext(DispatchContext):
 
 def check_config(owner: str, name: str, config: object) -> None:
     """Refuse what is no configuration, before a template is given it."""
-    check = Check(TemplateError, owner)
-    kinds = (ConfigSpace, ConfigEntity, PointRun, FallbackConfigEntity)
-    check.kind(name, config, kinds, "a configuration, such as config_space.get(0) gives")
+    if not isinstance(config, (ConfigSpace, ConfigEntity, PointRun, FallbackConfigEntity)):
+        expected = "a configuration, such as config_space.get(0) gives"
+        Check(TemplateError, owner).refuse(name, expected, config)
 
 
 def _begun(config: Config) -> Config:

@@ -59,7 +59,7 @@ class Knobs(ABC):
         """
 
     @abstractmethod
-    def _entities(self) -> dict[str, Entity]:
+    def _entities(self) -> Mapping[str, Entity]:
         """Return the chosen entity of every knob, in order of definition."""
 
     @abstractmethod

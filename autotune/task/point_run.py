@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from autotune.task.axes import Axis
@@ -44,8 +44,8 @@ class PointRun(Knobs):
         """What the record of the point says that it takes."""
         return self.point.cost
 
-    def _entities(self) -> dict[str, Entity]:
-        return {**self.point.recorded, **self._found}
+    def _entities(self) -> Mapping[str, Entity]:
+        return {**self.point.recorded, **self._found} if self._found else self.point.recorded
 
     def define(self, name: str, knob: TransformSpace) -> list[Axis]:
         """Look up what was chosen for a knob, and return its output axes.

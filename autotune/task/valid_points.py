@@ -91,8 +91,10 @@ class ValidPoints:
 
     def accepts_index(self, index: int) -> bool:
         """Return whether all constraints accept the point at one index within the range."""
+        if not self.constraints:
+            return True
         digits = self.radix.digits_of(int(index))
-        return not self.constraints or bool(self.accepts(np.array([digits]))[0])
+        return bool(self.accepts(np.array([digits]))[0])
 
     def count(self) -> tuple[int, bool]:
         """Return the number of valid points, and whether it is exact or an estimate."""

@@ -1,6 +1,7 @@
 import pickle
 
 import jinja2
+import numpy as np
 import pytest
 
 from autotune.errors import KernelError
@@ -72,6 +73,11 @@ def test_a_missing_file_is_named():
         source(source="nowhere.cu").text()
 
 
+def test_arguments_alike_are_one_object():
+    assert arg("A", (4,)) is arg("A", [np.int64(4)])
+    assert len({arg("A", (4,)), arg("A", (4,), role="out"), arg("A", (4,), "int8")}) == 3
+
+
 def test_several_kernels_form_one_function_with_a_workspace():
     calls = [call("first", ["A", "W"], grid=8, block=(32, 2)), call("second", ["W", "B"])]
     one = source(calls=calls, workspace=[workspace("W", (64,), zero=True)]).kernel("cuda")
@@ -88,6 +94,8 @@ def test_several_kernels_form_one_function_with_a_workspace():
         (lambda: arg("A", 64), r"argument 'A': shape must be .* such as \(1024,\), got 64"),
         (lambda: arg("A", "ab"), "argument 'A': shape must be .* got 'ab'"),
         (lambda: arg("A", (1,), role="maybe"), "role must be 'in', 'out' or 'inout', got 'maybe'"),
+        (lambda: arg("A", (1,), ["int8"]), r"argument 'A': dtype \['int8'\] is unknown"),
+        (lambda: arg("A", (1,), role=["in"]), "role must be 'in', 'out' or 'inout', got"),
         (lambda: arg("A", (2.5,)), r"shape must be .* got \(2.5,\)"),
         (lambda: call("f", [], grid=(1, 1, 1, 1)), "1 to 3 dimensions"),
         (lambda: call("f", [], grid=(64 / 16, 1)), r"got \(4.0, 1\); divide with //"),

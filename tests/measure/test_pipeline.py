@@ -168,9 +168,9 @@ def woken(pipeline, act):
 def test_a_trial_that_is_cancelled_wakes_who_waits_for_room(held):
     pipeline, *_ = held
     oldest, *_, youngest = pipeline._trials
-    assert woken(pipeline, youngest.future.cancel)
+    assert woken(pipeline, youngest.cancel)
     assert not pipeline.ready
-    assert woken(pipeline, oldest.future.cancel)
+    assert woken(pipeline, oldest.cancel)
     assert pipeline.ready
     with pytest.raises(MeasureError, match="a trial was cancelled"):
         pipeline.in_turn()

@@ -1,5 +1,6 @@
 """Equal code is measured once, unless what came of it may have had another cause."""
 
+import weakref
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -67,3 +68,34 @@ def test_what_ends_the_run_reaches_all_who_wait(trials):
     for future in futures:
         with pytest.raises(MeasureError, match="no device is left"):
             future.result(timeout=1)
+
+
+def test_who_waited_for_the_first_is_let_go_and_its_result_is_shared(trials):
+    runs = Runs()
+    sharing = Sharing(runs)
+    first = weakref.ref(sharing.submit(*trials[0]))
+    runs.futures.pop().set_result(result(0))
+    assert first() is None
+    assert sharing.submit(*trials[1]).result(timeout=1).extra["same_code_as"] == 0
+    assert not runs.futures
+
+
+def test_a_candidate_that_was_measured_is_measured_again(trials):
+    runs = Runs()
+    sharing = Sharing(runs)
+    for _ in range(2):
+        sharing.submit(*trials[0])
+        runs.futures[-1].set_result(result(0))
+    assert len(runs.futures) == 2
+
+
+@pytest.mark.parametrize("lose", [Future.cancel, lambda one: one.set_exception(OSError("lost"))])
+def test_after_one_that_has_no_result_the_next_runs(trials, lose):
+    runs = Runs()
+    sharing = Sharing(runs)
+    sharing.submit(*trials[0])
+    lose(runs.futures[0])
+    second = sharing.submit(*trials[1])
+    runs.futures[1].set_result(result(0))
+    assert second.result(timeout=1).ok
+    assert "same_code_as" not in second.result().extra

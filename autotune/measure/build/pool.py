@@ -208,7 +208,7 @@ class BuildPool:
                 break
             worker.rest(case.pause_s)
         seconds = time.perf_counter() - self._paused() - started
-        return replace(_result(order.job, reply, seconds), reference=order.reference)
+        return _result(order, reply, seconds)
 
     def _is_to_blame(self, case: Case, crash: NotCompiled) -> bool:
         """Take note of a crash; return whether the job is to blame for it.
@@ -297,18 +297,20 @@ class BuildPool:
                 taken.append(pending)
 
 
-def _result(job: BuildJob, reply: BuildReply, seconds: float) -> BuildResult:
+def _result(order: Order, reply: BuildReply, seconds: float) -> BuildResult:
+    kernel = order.job.kernel
     if isinstance(reply, Compiled):
         return BuildResult(
             artifact=reply.artifact,
-            kernel=job.kernel,
+            kernel=kernel,
             resources=dict(reply.resources),
             time_cost=seconds,
             code_hash=reply.code_hash,
+            reference=order.reference,
         )
     if reply.reason == "missing":
         raise CompilerMissing(reply.message)
-    on_gpu = of_language(job.kernel.language).on_gpu
+    on_gpu = of_language(kernel.language).on_gpu
     refused = MeasureErrorNo.COMPILE_DEVICE if on_gpu else MeasureErrorNo.COMPILE_HOST
     numbers = {
         "timeout": MeasureErrorNo.BUILD_TIMEOUT,
@@ -317,8 +319,9 @@ def _result(job: BuildJob, reply: BuildReply, seconds: float) -> BuildResult:
     }
     return BuildResult(
         artifact="",
-        kernel=job.kernel,
+        kernel=kernel,
         error_no=numbers.get(reply.reason, MeasureErrorNo.UNKNOWN_ERROR),
         error_msg=reply.message,
         time_cost=seconds,
+        reference=order.reference,
     )

@@ -84,15 +84,15 @@ class VerifyPolicy:
         text = f"{measure_input.task.name} {measure_input.key}"
         return zlib.crc32(text.encode()) < share * 2**32
 
-    def check(self, measure_input: MeasureInput, kernel: Kernel) -> When:
+    def check(self, measure_input: MeasureInput, output_bytes: int) -> When:
         """Return when a trial is checked."""
-        if self.sampled(measure_input, _output_bytes(kernel)):
+        if self.sampled(measure_input, output_bytes):
             return "always"
         return "best" if self.best else "never"
 
-    def told(self, kernel: Kernel) -> str | None:
+    def told(self, output_bytes: int) -> str | None:
         """Return what a record keeps of which trials were checked: None where all were."""
-        if self.share(_output_bytes(kernel)) >= 1:
+        if self.share(output_bytes) >= 1:
             return None
         return "sample" if self.best or self.sample else "none"
 
@@ -108,7 +108,8 @@ class VerifyPolicy:
         return replace(found, bounds=np.ascontiguousarray(more))
 
 
-def _output_bytes(kernel: Kernel) -> int:
+def output_bytes(kernel: Kernel) -> int:
+    """Return the bytes of all outputs of a kernel, by which a policy may leave some unchecked."""
     return sum(a.bytes for a in kernel.outputs)
 
 

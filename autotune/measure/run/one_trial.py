@@ -6,9 +6,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict
 
-from autotune.measure.check.verify import VerifyPolicy
+from autotune.measure.check.verify import VerifyPolicy, output_bytes
 from autotune.measure.evidence import Evidence
 from autotune.measure.process.died import Died
+from autotune.measure.run.calibration import Time
 from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.replies import Done, Failed, Ran, why_not
 from autotune.measure.run.standing import Standing
@@ -85,7 +86,8 @@ def run_trial(
     built: BuildResult,
 ) -> MeasureResult:
     """Measure one candidate on a device, in the thread of that device."""
-    check: Check = "never" if built.kernel is None else options.verify.check(inp, built.kernel)
+    written = 0 if built.kernel is None else output_bytes(built.kernel)
+    check: Check = "never" if built.kernel is None else options.verify.check(inp, written)
     job = run_job(standing, options, inp, built, check, standing.best_on(station.device))
     station.start()
     started, waited_s, queued_s = time.perf_counter(), station.waited_s, station.queued_s
@@ -96,13 +98,7 @@ def run_trial(
     if not isinstance(reply, Ran):
         return _fail(reply, built, seconds)
     standing.host.add(reply.host, [reply.timing])
-
-    def run_anchor(anchor: RunJob) -> float | None:
-        # The files of its inputs may have been made anew since.
-        known = replace(built, artifact=anchor.artifact, kernel=anchor.kernel)
-        inputs = standing.data(inp, known, False).inputs
-        return _median(station.run(replace(anchor, inputs=inputs, checks=())))
-
+    run_anchor = _anchor_timer(station, standing, inp, built)
     factor = standing.calibration.factor(station.device, job, reply.timing.median, run_anchor)
     reached = standing.roofline.compare(station, job, reply.timing)
     timing = scale_timing(reply.timing, factor)
@@ -113,7 +109,7 @@ def run_trial(
         **options.recorded(),
         verified=reply.verified,
         resources=built.resources or None,
-        verify=options.verify.told(job.kernel),
+        verify=options.verify.told(written),
         roofline=reached.roofline,
         roof=reached.roof,
         device=station.device if several else None,
@@ -122,6 +118,20 @@ def run_trial(
     )
     no_error = MeasureErrorNo.NO_ERROR
     return MeasureResult(costs_of(timing), no_error, seconds, time.time(), "", evidence)
+
+
+def _anchor_timer(
+    station: DeviceProcess, standing: Standing, inp: MeasureInput, built: BuildResult
+) -> Time:
+    """Return what times the kernel that all devices have in common on this one."""
+
+    def run(anchor: RunJob) -> float | None:
+        # The files of its inputs may have been made anew since.
+        known = replace(built, artifact=anchor.artifact, kernel=anchor.kernel)
+        inputs = standing.data(inp, known, False).inputs
+        return _median(station.run(replace(anchor, inputs=inputs, checks=())))
+
+    return run
 
 
 def _fail(reply: Done | Failed | Died, built: BuildResult, seconds: float) -> MeasureResult:

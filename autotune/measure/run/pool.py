@@ -196,6 +196,8 @@ class RunPool:
     def _make_room(self) -> None:
         """Let go of what was not used for the longest, where it is too much."""
         idle = [one for one in self._standing.values() if not one.under_way]
+        if not idle:
+            return
         left = sum(one.bytes for one in self._standing.values())
         for one in idle:
             if left <= self._most_bytes:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from autotune.measure.process.pending import forward
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
@@ -16,6 +17,46 @@ from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, Me
 _SHAREABLE = (MeasureErrorNo.NO_ERROR, MeasureErrorNo.WRONG_ANSWER)
 
 Run = Callable[[MeasureInput, BuildResult], "Future[MeasureResult]"]
+
+
+class _First:
+    """The first trial with some code.
+
+    Its future is let go when it has ended: on who waited for that a session may hang.
+
+    Args:
+        key: of the candidate.
+        future: of the trial.
+    """
+
+    __slots__ = ("_future", "_result", "key")
+
+    def __init__(self, key: str, future: Future[MeasureResult]) -> None:
+        self.key = key
+        self._future: Future[MeasureResult] | None = future
+        self._result: MeasureResult | None = None
+
+    def end(self) -> None:
+        """Keep what came of it, if anything did, in place of its future."""
+        ended, self._future = self._future, None
+        if ended is not None and not ended.cancelled() and ended.exception() is None:
+            self._result = ended.result()
+
+    def future_for(self, asked: str) -> Future[MeasureResult] | None:
+        """Return what gives its result to a candidate; None where that must run itself.
+
+        A candidate that was measured, and is asked for again, does, and so does the next one when
+        this one was given up.
+        """
+        if self._future is not None and not self._future.done():
+            return self._future
+        if self._future is not None:
+            self.end()
+        if self._result is None or self.key == asked:
+            return None
+        kept: Future[MeasureResult] = Future()
+        kept.set_result(self._result)
+        return kept
 
 
 class Sharing:
@@ -30,7 +71,7 @@ class Sharing:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._lock = threading.Lock()
-        self._first: dict[object, tuple[MeasureInput, Future[MeasureResult]]] = {}
+        self._first: dict[object, _First] = {}
 
     def submit(
         self, measure_input: MeasureInput, build_result: BuildResult
@@ -40,36 +81,28 @@ class Sharing:
             return self._run(measure_input, build_result)
         key = (build_result.code_hash, build_result.kernel.args)
         with self._lock:
-            known = self._first.get(key)
-            if known is None or known[1].cancelled() or _again(known, measure_input):
-                known = None
+            first = self._first.get(key)
+            known = None if first is None else first.future_for(measure_input.key)
+            if first is None or known is None:
                 future = self._run(measure_input, build_result)
-                self._first[key] = (measure_input, future)
+                first = self._first[key] = _First(measure_input.key, future)
         if known is not None:
-            return self._share(known, measure_input, build_result)
-        future.add_done_callback(lambda ended: self._keep(key, ended))
+            return self._share(first.key, known, measure_input, build_result)
+        future.add_done_callback(partial(self._end, first))
         return future
 
-    def _keep(self, key: object, ended: Future[MeasureResult]) -> None:
-        """Keep what came of a trial, and not who waited for it, on whom a session may hang."""
+    def _end(self, first: _First, _: Future[MeasureResult]) -> None:
         with self._lock:
-            known = self._first.get(key)
-            if known is None or known[1] is not ended:  # it was given up, and is measured again
-                return
-            del self._first[key]
-            if not ended.cancelled() and ended.exception() is None:
-                kept: Future[MeasureResult] = Future()
-                kept.set_result(ended.result())
-                self._first[key] = (known[0], kept)
+            first.end()
 
     def _share(
         self,
-        known: tuple[MeasureInput, Future[MeasureResult]],
+        original: str,
+        first: Future[MeasureResult],
         measure_input: MeasureInput,
         build_result: BuildResult,
     ) -> Future[MeasureResult]:
         mine: Future[MeasureResult] = Future()
-        original, first = known
 
         def settle(done: Future[MeasureResult]) -> None:
             # Whoever waited for `mine` may have given it up.
@@ -87,16 +120,8 @@ class Sharing:
         return mine
 
 
-def _again(known: tuple[MeasureInput, Future[MeasureResult]], asked: MeasureInput) -> bool:
-    """Whether a candidate is asked for that has its result."""
-    original, first = known
-    return first.done() and original.key == asked.key
-
-
-def _copy(
-    result: MeasureResult, original: MeasureInput, build_result: BuildResult
-) -> MeasureResult:
-    evidence = replace(result.evidence, same_code_as=original.key)
+def _copy(result: MeasureResult, original: str, build_result: BuildResult) -> MeasureResult:
+    evidence = replace(result.evidence, same_code_as=original)
     return result._replace(
         all_cost=build_result.time_cost, timestamp=time.time(), evidence=evidence
     )

@@ -46,6 +46,8 @@ class Turns:
             say_unlocked(event.removeprefix(OPEN))
 
     def end(self) -> None:
-        """A wait is over: it was the device's turn, or its process is gone."""
+        """A wait is over, if there was one: it was the device's turn, or its process is gone."""
+        if self._since is None:
+            return
         self._before_s, self._since = self.waited_s(), None
         self._notice.end()

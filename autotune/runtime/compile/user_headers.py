@@ -85,6 +85,8 @@ def header_contents(source: str, flags: tuple[str, ...]) -> tuple[list[str], lis
 
     Nothing of it depends on where the headers are, nor on variables of this machine.
     """
+    if not flags:  # as of most kernels
+        return sorted(set(_find(source, [], []).values())), []
     flags = anchor_paths(flags)
     named = (*HEADER_FOLDERS, *HEADER_FILES)
     parts = parse_flags(flags, named)

@@ -30,7 +30,7 @@ class OtherOptionEntity(Entity):
 
     def to_json(self) -> object:
         """Return the value that stands in logs."""
-        return self.value
+        return self.val
 
     @classmethod
     def from_json(cls, value: object) -> OtherOptionEntity:
