@@ -88,6 +88,16 @@ def worker(
             "code here. Use TLS (tls://..., --tls-ca-file, --tls-cert, --tls-key), or say "
             "--insecure where the network itself keeps others out"
         )
+    alone = not insecure and not scheduler.startswith("tls://")
+    if alone:
+        # By default Dask's workers listen to all the network.
+        host = host or _loopback(scheduler)
+        if not is_loopback(f"{host}:{port}"):
+            raise FleetError(
+                f"--host {host}: others could reach this worker there without TLS, and run code "
+                "here. Use TLS, leave --host out, or say --insecure where the network itself "
+                "keeps others out"
+            )
     security = security_of(ca, cert, key)
     chosen = None if not devices else [] if devices == ("none",) else list(devices)
     agent = Agent(name or f"{socket.gethostname()}-{os.getpid()}", chosen, builders)
@@ -101,7 +111,18 @@ def worker(
         host=host,
         port=port,
         ready=lambda address: say(f"{facts.name}: joined {scheduler} as {address}"),
+        allows=_is_closed if alone else lambda address: True,
     )
+
+
+def _loopback(address: str) -> str:
+    """Return the address of this host by which only it is reached: of version 6 as another is."""
+    return "::1" if "[" in address else "127.0.0.1"
+
+
+def _is_closed(address: str) -> bool:
+    """Return whether a scheduler at an address keeps strangers out."""
+    return address.startswith("tls://") or is_loopback(address)
 
 
 def is_loopback(address: str) -> bool:

@@ -10,8 +10,8 @@ import logging
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from concurrent.futures import CancelledError, Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from autotune.fleet.messages import (
     Unable,
     answer_to_plain,
     ask_of,
+    file_name,
 )
 from autotune.fleet.parcels import Store, digest_of
 from autotune.fleet.relocate import files_of, relocate, runs_of
@@ -41,6 +42,7 @@ from autotune.measure.base import usable_cores
 from autotune.measure.process.pending import forward
 from autotune.measure.run.gate import HostGate
 from autotune.runtime import random_inputs
+from autotune.utils.child import error_text
 
 logger = logging.getLogger("autotvm")
 
@@ -79,16 +81,17 @@ class Agent:
         told: Future[dict[str, Any]] = Future()
 
         def tell(done: Future[Answer]) -> None:
-            if done.cancelled():
-                told.set_result(answer_to_plain(Unable("its client wanted no more of it")))
-            else:
-                told.set_result(answer_to_plain(done.result()))
+            answer: Answer = Unable("its client wanted no more of it")
+            if not done.cancelled():
+                answer = done.result()
+            with suppress(InvalidStateError):  # who asked is gone
+                told.set_result(answer_to_plain(answer))
 
         try:
             ask = ask_of(message)
             promised = self._done(ask)
-        except (AutotuneError, OSError, MemoryError) as error:
-            promised = _now(Unable(f"{type(error).__name__}: {error}"))
+        except Exception as error:  # a border between hosts: the client sees what happened
+            promised = _now(_unable(error))
         promised.add_done_callback(tell)
         return told
 
@@ -113,7 +116,8 @@ class Agent:
         if not self.facts.builders:
             return _now(Unable("this worker has no builders", for_good=True))
         promised = self._builders.put(ask)
-        promised.add_done_callback(self._keep)
+        if self._devices:
+            promised.add_done_callback(self._keep)
         return promised
 
     def _keep(self, ended: Future[Answer]) -> None:
@@ -133,7 +137,7 @@ class Agent:
             known = ", ".join(self._devices) or "none"
             reason = f"there is no device {ask.device} here; devices: {known}"
             return _now(Unable(reason, for_good=True))
-        wanted = files_of(ask.job)
+        wanted = [file_name(name) for name in files_of(ask.job)]
         self._store.hold(wanted)
         try:
             for name, data in ask.files.items():
@@ -168,8 +172,8 @@ class Agent:
                     forward(self._queued(ask, desk, wanted), promised)
                     return
                 answer: Answer = Missing(missing)
-            except (AutotuneError, OSError, MemoryError, CancelledError) as error:
-                answer = Unable(f"{type(error).__name__}: {error}")
+            except (Exception, CancelledError) as error:  # else nobody would ever be answered
+                answer = _unable(error)
             self._store.release(wanted)
             promised.set_result(answer)
 
@@ -200,7 +204,8 @@ class Agent:
             ):
                 if name in absent:
                     made = self._store.place(f"made-{secrets.token_hex(4)}.npy")
-                    np.save(made, values, allow_pickle=False)
+                    with self._store.written(made):
+                        np.save(made, values, allow_pickle=False)
                     try:
                         self._store.adopt(name, made)
                     except FleetError:  # another numpy, other numbers: the client sends its own
@@ -235,6 +240,13 @@ class Agent:
             desk.close()
         self._intake.shutdown(wait=False, cancel_futures=True)
         self._store.close()
+
+
+def _unable(error: BaseException) -> Unable:
+    """Return what is answered where something went wrong that is not the trial's fault."""
+    if isinstance(error, (AutotuneError, OSError, MemoryError, CancelledError)):
+        return Unable(f"{type(error).__name__}: {error}")
+    return Unable(error_text(error))
 
 
 def _now(answer: Answer) -> Future[Answer]:

@@ -55,6 +55,7 @@ class Desk(ABC):
         self.done = self.failed = 0
         self._ends: deque[float] = deque(maxlen=10_000)
         self._at_work = 0
+        self._counting = threading.Lock()
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
@@ -81,12 +82,14 @@ class Desk(ABC):
             if not future.set_running_or_notify_cancel():
                 continue
             started = time.monotonic()
-            self._at_work += 1
+            with self._counting:
+                self._at_work += 1
             answer = _guarded(work)
-            self._at_work -= 1
             charge(time.monotonic() - started)
-            self.done += 1
-            self.failed += not _good(answer)
+            with self._counting:
+                self._at_work -= 1
+                self.done += 1
+                self.failed += not _good(answer)
             self._ends.append(time.monotonic())
             with suppress(InvalidStateError):  # the desk was closed meanwhile
                 future.set_result(answer)

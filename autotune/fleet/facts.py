@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 import re
+import reprlib
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 from autotune.errors import AutotuneError, DeviceError, FleetError
 from autotune.fleet.messages import PROTOCOL
 from autotune.runtime import Descriptor, Device, describe
 from autotune.runtime.compile.toolchain import host_cpu, host_toolchain, nvcc_toolchain
 from autotune.target import cuda_device, cuda_device_count, cuda_driver_release
+from autotune.utils import plain_data as plain
+from autotune.utils.visible import visible
 from autotune.version import __version__
 
 CPU = "cpu:0"
+_KEY = re.compile(r"(cuda|cpu):\d{1,3}")
+# What a worker says of itself is believed up to here.
+_MOST_DEVICES, _MOST_BUILDERS, _LETTERS = 1000, 4096, 200
 
 
 @dataclass(frozen=True)
@@ -97,20 +102,51 @@ class AgentFacts:
         return asdict(self)
 
 
-def facts_of(data: Mapping[str, Any]) -> AgentFacts:
+def facts_of(data: object) -> AgentFacts:
     """Read what `AgentFacts.to_json` wrote.
 
     Raises:
         FleetError: it is something else.
     """
     try:
-        devices = tuple(
-            DeviceFacts(**{**one, "descriptor": Descriptor.from_json(one["descriptor"])})
-            for one in data["devices"]
+        row = plain.mapping(data)
+        devices = tuple(_device_of(plain.mapping(one)) for one in plain.row(row["devices"]))
+        if len({one.key for one in devices}) < len(devices) or len(devices) > _MOST_DEVICES:
+            raise ValueError(f"{len(devices)} devices")
+        return AgentFacts(
+            agent=_word(row["agent"]),
+            name=_word(row["name"]),
+            host=_word(row["host"]),
+            pid=plain.count(row["pid"]),
+            version=_word(row["version"]),
+            cpu=_word(row["cpu"]),
+            toolkit=_word(row["toolkit"]),
+            compiler=_word(row["compiler"]),
+            devices=devices,
+            builders=min(plain.count(row["builders"]), _MOST_BUILDERS),
+            protocol=plain.count(row["protocol"]),
         )
-        return AgentFacts(**{**data, "devices": devices})
     except (KeyError, TypeError, ValueError, DeviceError) as error:
-        raise FleetError(f"no facts of a worker: {str(data)[:200]!r}") from error
+        told = visible(reprlib.repr(data))
+        raise FleetError(f"no facts of a worker: {type(error).__name__}: {error}: {told}") from error
+
+
+def _device_of(row: Mapping[str, object]) -> DeviceFacts:
+    key = plain.text(row["key"])
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"{key!r:.100} is no device")
+    found = Descriptor.from_json(plain.mapping(row["descriptor"]))
+    found = replace(
+        found, kind=_word(found.kind), name=_word(found.name), arch=_word(found.arch)
+    )
+    return DeviceFacts(
+        key, _word(row["arch"]), found, _word(row.get("uuid", "")), _word(row.get("release", ""))
+    )
+
+
+def _word(value: object) -> str:
+    """Return a text as it may stand in logs and tables: visible, and of no great length."""
+    return visible(plain.text(value)[:_LETTERS])
 
 
 def major(release: str) -> int:

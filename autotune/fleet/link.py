@@ -31,6 +31,8 @@ _CLOSE_S = 2.0
 _INSTALL_S = 60.0
 # How long is waited for what bounds its own time, and for a loop to end.
 _MORE_S = 5.0
+# Each message that is under way has a connection of its own.
+_MOST_CALLS = 8192
 _NO_ANSWER = (OSError, ValueError, TypeError, RuntimeError, asyncio.TimeoutError, FutureTimeout)
 
 T = TypeVar("T")
@@ -151,6 +153,7 @@ class Link:
             set_as_default=False,
             security=self._security,
             asynchronous=True,
+            connection_limit=_MOST_CALLS,
         )
         try:
             return await client

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from autotune.errors import FleetError
 from autotune.fleet.facts import AgentFacts
 from autotune.fleet.link import Link
-from autotune.fleet.messages import Answer, Ask, Parcel, Unable, answer_of, ask_to_plain
+from autotune.fleet.messages import Answer, Ask, Parcel, Unable, answer_of, ask_to_plain, told
 from autotune.fleet.parcels import Digests, chunks_of
 from autotune.fleet.queue import PlaceLost, PlaceUnable
+
+# Files that a client remembers to have sent to one worker; it is told when one is missing.
+_MOST_SENT = 4096
+
+
+class _Turn:
+    """Held by whoever sends a file; goes with the last who waits for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
 
 
 class Member:
@@ -44,8 +56,8 @@ class Member:
         self._lock = threading.Lock()
         self._calls: set[Future[Any]] = set()
         self._lost = ""
-        self._sent: set[str] = set()
-        self._sending: dict[str, threading.Lock] = {}
+        self._sent: OrderedDict[str, None] = OrderedDict()
+        self._sending: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
 
     def ask(self, ask: Ask) -> Answer:
         """Send a message and wait for what comes of it.
@@ -75,9 +87,10 @@ class Member:
                 return call
             self._calls.add(call)
         call.add_done_callback(self._over)
-        self._link.ask(self.address, ask_to_plain(ask)).add_done_callback(
-            lambda done: _settle(call, done)
-        )
+        asked = self._link.ask(self.address, ask_to_plain(ask))
+        asked.add_done_callback(lambda done: _settle(call, done))
+        # Given up meanwhile, it need not hold a connection.
+        call.add_done_callback(lambda _: asked.cancel())
         return call
 
     def _over(self, call: Future[Any]) -> None:
@@ -92,14 +105,16 @@ class Member:
     def note_sent(self, *names: str) -> None:
         """Take note that it has files."""
         with self._lock:
-            self._sent.update(names)
+            self._sent.update(dict.fromkeys(names))
+            while len(self._sent) > _MOST_SENT:
+                self._sent.popitem(last=False)
 
     def deliver(self, name: str, path: str) -> None:
         """Send a file in parts; several who want the same wait for one."""
         with self._lock:
-            self._sent.discard(name)
-            turn = self._sending.setdefault(name, threading.Lock())
-        with turn:
+            self._sent.pop(name, None)
+            turn = self._sending.setdefault(name, _Turn())
+        with turn.lock:
             if self.has(name):
                 return
             transfer = secrets.token_hex(8)
@@ -126,6 +141,6 @@ def _settle(call: Future[Any], done: Future[Any]) -> None:
         if done.cancelled():
             call.set_exception(PlaceLost("the connection to it was closed"))
         elif (error := done.exception()) is not None:
-            call.set_exception(PlaceLost(f"{type(error).__name__}: {error}"))
+            call.set_exception(PlaceLost(told(f"{type(error).__name__}: {error}")))
         else:
             call.set_result(done.result())

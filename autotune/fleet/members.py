@@ -24,6 +24,7 @@ from autotune.fleet.messages import (
     Told,
     answer_of,
     ask_to_plain,
+    told,
 )
 from autotune.fleet.parcels import Digests
 from autotune.fleet.policy import Place
@@ -77,8 +78,10 @@ class Members:
         # Of each address: when its last word changed, by our clock, and that word.
         self._heard: dict[str, tuple[float, float]] = {}
         self._asked: dict[str, Future[Any]] = {}
-        # Why workers are not used, by their addresses.
-        self._refused: dict[str, str] = {}
+        # Why workers are not used, by their addresses: which agent, and what is wrong with it.
+        self._refused: dict[str, tuple[str, str]] = {}
+        # Those that do not say who they are, and why.
+        self._mute: dict[str, str] = {}
         self._bare: tuple[str, ...] = ()
         self._silent_since: float | None = None
         self._looking: Future[Any] = Future()
@@ -124,7 +127,8 @@ class Members:
     def unused(self) -> dict[str, str]:
         """Return why workers are not used that the scheduler knows, by their addresses."""
         bare = dict.fromkeys(self._bare, "it has no agent: it was not started by autotune worker")
-        return bare | self._refused
+        refused = {address: why for address, (_, why) in self._refused.copy().items()}
+        return bare | self._mute | refused
 
     def wait_for_first_look(self, timeout_s: float) -> bool:
         """Wait until it is known who is there now; return whether it is."""
@@ -149,13 +153,14 @@ class Members:
             self._looking = self._link.seen()
             seen = self._looking.result(min(_ANSWER_S, max(_POLL_S, self._patience_s / 2)))
         except (Exception, CancelledError) as error:  # whatever it is, there is no answer
+            self._looking.cancel()
             self._no_scheduler(error, now)
             return
         if self._silent_since is not None:
             self._silent_since = None
             self._queue.revive()
         self._note(seen, time.monotonic())
-        self._meet()
+        self._meet(seen)
         if not self._asked:
             self._first_look.set()
 
@@ -186,19 +191,41 @@ class Members:
         for address in list(self._heard):
             if address not in seen:
                 del self._heard[address]
-                self._refused.pop(address, None)
+                self._forget(address)
                 self._gone(address, "the scheduler has lost it")
-            elif now - self._heard[address][0] > self._lease_s:
+                continue
+            agent = seen[address].agent
+            if now - self._heard[address][0] > self._lease_s:
+                self._forget(address)
                 self._gone(address, f"nothing was heard of it for {self._lease_s:g} s")
-            elif seen[address].agent and not self._known(address):
+                continue
+            if self._replaced(address, agent):
+                self._forget(address)
+                self._gone(address, "another was started in its place")
+            if agent and not self._known(address):
                 self._asked[address] = self._link.ask(address, ask_to_plain(Facts()))
+
+    def _forget(self, address: str) -> None:
+        """Forget what is known of a worker that is not here."""
+        self._refused.pop(address, None)
+        self._mute.pop(address, None)
+        asked = self._asked.pop(address, None)
+        if asked is not None:
+            asked.cancel()
+
+    def _replaced(self, address: str, agent: str) -> bool:
+        """Whether the agent at an address is another than the one that is known of."""
+        with self._lock:
+            member = self._members.get(address)
+        known = self._refused.get(address, ("", ""))[0] if member is None else member.facts.agent
+        return bool(agent and known) and agent != known
 
     def _known(self, address: str) -> bool:
         with self._lock:
             here = address in self._members
         return here or address in self._asked or address in self._refused
 
-    def _meet(self) -> None:
+    def _meet(self, seen: Mapping[str, Seen]) -> None:
         """Let those join that have said who they are."""
         waiting = list(self._asked.items())
         deadline = time.monotonic() + _POLL_S
@@ -207,20 +234,31 @@ class Members:
                 asked.exception(max(0.0, deadline - time.monotonic()))
             if asked.done():
                 del self._asked[address]
-                self._met(address, asked)
+                self._met(address, asked, seen[address].agent)
 
-    def _met(self, address: str, asked: Future[Any]) -> None:
-        if asked.cancelled() or asked.exception() is not None:
-            return  # asked again with the next look
+    def _met(self, address: str, asked: Future[Any], agent: str) -> None:
+        if asked.cancelled():
+            return
+        if (error := asked.exception()) is not None:  # asked again with the next look
+            why = told(f"{type(error).__name__}: {error}")
+            if address not in self._mute:
+                logger.warning("the worker at %s does not answer this client: %s", address, why)
+            self._mute[address] = (
+                f"it does not answer this client ({why}): "
+                "clients talk to workers directly, so firewalls must let them"
+            )
+            return
+        self._mute.pop(address, None)
         try:
-            told = answer_of(asked.result())
-            if not isinstance(told, Told):
-                raise FleetError(getattr(told, "reason", f"it says {told!r}"))
-            facts = facts_of(told.data["facts"])
+            answer = answer_of(asked.result())
+            if not isinstance(answer, Told):
+                said = f"it says {type(answer).__name__}"
+                raise FleetError(getattr(answer, "reason", said))
+            facts = facts_of(answer.data.get("facts"))
             if facts.protocol != PROTOCOL:
                 raise FleetError(f"it speaks protocol {facts.protocol}, this client {PROTOCOL}")
         except FleetError as error:
-            self._refused[address] = str(error)
+            self._refused[address] = agent, str(error)
             logger.warning("the worker at %s is not used: %s", address, error)
             return
         self._join(Member(self._link, address, facts, self._digests, self._broken))
@@ -279,10 +317,10 @@ class Members:
         self._looking.cancel()
         if self._thread is not threading.current_thread():
             self._thread.join(_ANSWER_S)
-        told = [
+        heard = [
             self._link.ask(member.address, ask_to_plain(Forget(self._sender.client)))
             for member in self.all()
         ]
-        wait(told, _FAREWELL_S)
+        wait(heard, _FAREWELL_S)
         for member in self.all():
             member.lose("the fleet was closed")

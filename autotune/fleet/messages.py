@@ -7,6 +7,7 @@ is; nothing in it is code of a user's Python.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,12 +17,19 @@ from autotune.fleet.plain import from_plain, to_plain, with_lists
 from autotune.measure.build.job import BuildJob
 from autotune.measure.run.jobs import CeilingJob, RaceJob, RunJob
 from autotune.measure.types import MeasureErrorNo
+from autotune.utils.plain_data import flag, mapping, number, text
+from autotune.utils.visible import visible
 
 # Changed whenever the two ends would misunderstand each other.
 PROTOCOL = 1
 AnyJob = RunJob | RaceJob | CeilingJob
-# They become names of files.
-_NAME, _TRANSFER = re.compile(r"[0-9a-f]{64}(\.[a-z]{1,8})?"), re.compile("[0-9a-f-]{1,80}")
+# They become names of files, and ends of such.
+_SUFFIX = re.compile(r"(\.[a-z]{1,8})?")
+_NAME, _TRANSFER = re.compile(rf"[0-9a-f]{{64}}{_SUFFIX.pattern}"), re.compile("[0-9a-f-]{1,80}")
+# What is wrong with a message shows as one of these when it is read.
+_WRONG = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+# Of a reason so much is told.
+_LETTERS = 2000
 
 
 @dataclass(frozen=True)
@@ -203,7 +211,7 @@ def ask_of(message: Mapping[str, Any]) -> Ask:
                 f"worker {PROTOCOL}: install the same autotune on both"
             )
         return _ASKS[message["ask"]](with_lists(message))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _WRONG as error:
         raise FleetError(f"no message to a worker: {type(error).__name__}: {error}") from error
 
 
@@ -233,11 +241,23 @@ def _run(message: Mapping[str, Any]) -> Run:
         seed=None if seed is None else int(seed),
         cooldown_s=float(message["cooldown_s"]),
         memory_bytes=int(message["memory_bytes"]),
-        files={_name(name): bytes(data) for name, data in message["files"].items()},
+        files={file_name(name): _bytes(data) for name, data in message["files"].items()},
     )
 
 
-def _name(name: str) -> str:
+def _bytes(data: object) -> bytes:
+    """Return bytes; a number is none, though Python would make as many zeros of it."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"bytes are expected, got {data!r:.100}")
+    return bytes(data)
+
+
+def file_name(name: str) -> str:
+    """Return the name of a file.
+
+    Raises:
+        ValueError: it is no hash with an end of a name.
+    """
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no hash")
     return name
@@ -248,10 +268,10 @@ def _parcel(message: Mapping[str, Any]) -> Parcel:
         raise ValueError(f"{message['transfer']!r} is no name of a transfer")
     return Parcel(
         message["transfer"],
-        _name(message["name"]),
+        file_name(message["name"]),
         int(message["start"]),
         int(message["total"]),
-        bytes(message["data"]),
+        _bytes(message["data"]),
     )
 
 
@@ -278,27 +298,45 @@ def answer_of(message: Any) -> Answer:
     """
     try:
         return _ANSWERS[message["answer"]](with_lists(message))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FleetError(f"no answer of a worker: {str(message)[:200]!r}") from error
+    except _WRONG as error:
+        raise FleetError(f"no answer of a worker: {_begin_of(message)}") from error
+
+
+def _begin_of(message: object) -> str:
+    return visible(reprlib.repr(message))
 
 
 def _built(message: Mapping[str, Any]) -> Built:
+    suffix = text(message["suffix"])
+    if not _SUFFIX.fullmatch(suffix):
+        raise ValueError(f"{suffix!r:.100} is no end of a file's name")
+    resources = mapping(message["resources"])
     return Built(
-        artifact=bytes(message["artifact"]),
-        suffix=str(message["suffix"]),
-        resources={str(name): int(value) for name, value in message["resources"].items()},
+        artifact=_bytes(message["artifact"]),
+        suffix=suffix,
+        resources={name: int(number(value)) for name, value in resources.items()},
         error_no=MeasureErrorNo(message["error_no"]),
-        error_msg=str(message["error_msg"]),
-        time_cost=float(message["time_cost"]),
-        code_hash=str(message["code_hash"]),
+        error_msg=text(message["error_msg"]),
+        time_cost=max(0.0, number(message["time_cost"])),
+        code_hash=text(message["code_hash"]),
     )
+
+
+def _done(message: Mapping[str, Any]) -> Done:
+    waited_s, queued_s = (max(0.0, number(message[name])) for name in ("waited_s", "queued_s"))
+    return Done(mapping(message["reply"]), waited_s, queued_s)
 
 
 _ANSWERS: dict[str, Callable[[Mapping[str, Any]], Answer]] = {
     "Built": _built,
-    "Done": lambda one: Done(dict(one["reply"]), float(one["waited_s"]), float(one["queued_s"])),
-    "Missing": lambda one: Missing(tuple(map(str, one["names"]))),
+    "Done": _done,
+    "Missing": lambda one: Missing(tuple(map(text, one["names"]))),
     "Taken": lambda one: Taken(),
-    "Unable": lambda one: Unable(str(one["reason"]), bool(one["for_good"])),
-    "Told": lambda one: Told(dict(one["data"])),
+    "Unable": lambda one: Unable(told(one["reason"]), flag(one["for_good"])),
+    "Told": lambda one: Told(mapping(one["data"])),
 }
+
+
+def told(reason: object) -> str:
+    """Return what somebody else says, as it may stand in a log: of no great length, visible."""
+    return visible(text(reason)[:_LETTERS], lines=True)

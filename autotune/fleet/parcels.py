@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from autotune.errors import FleetError
 from autotune.measure.process.scratch import Scratch
@@ -22,6 +24,8 @@ CHUNK_BYTES = 4 << 20
 _MOST_KNOWN = 4096
 # The part of the host's memory that a worker's files may take: they lie in memory on many hosts.
 _MEMORY_PART = 8
+# A transfer of which nothing came for so long will not go on.
+_LATE_S = 600.0
 
 
 def digest_of(data: bytes) -> str:
@@ -90,17 +94,21 @@ class _Arriving:
     Attributes:
         path: where it grows.
         size: how much of it is here.
+        word: when something of it came last.
+        hash: of what is here.
     """
 
     path: Path
     size: int = 0
+    word: float = field(default_factory=time.monotonic)
+    hash: Any = field(default_factory=hashlib.sha256)
 
 
 class Store:
     """The files that a worker has, by their names, in a folder that goes with it.
 
-    Those that were not asked for the longest go when they take too much room; whoever wants them
-    is asked for them again. From any thread.
+    Those that were not asked for the longest go when they take too much room, and all that can go
+    when the disk is full; whoever wants them is asked for them again. From any thread.
 
     Args:
         most_bytes: what they may take; by default an eighth of the host's memory.
@@ -112,6 +120,7 @@ class Store:
         self._scratch = Scratch("fleet")
         self._lock = threading.Lock()
         self._files: OrderedDict[str, tuple[Path, int]] = OrderedDict()
+        self._taken = 0
         self._arriving: dict[str, _Arriving] = {}
         self._held: Counter[str] = Counter()
 
@@ -123,8 +132,10 @@ class Store:
     def release(self, names: Iterable[str]) -> None:
         """End what `hold` began."""
         with self._lock:
-            self._held.subtract(names)
-            self._held += Counter()
+            for name in names:
+                self._held[name] -= 1
+                if self._held[name] <= 0:
+                    del self._held[name]
 
     def path(self, name: str) -> str | None:
         """Return where a file lies, or None where it is not here."""
@@ -150,7 +161,8 @@ class Store:
         if digest_of(data) != name[:DIGITS]:
             raise _damaged(name)
         made = self.place(f"{threading.get_ident()}-{name}")
-        made.write_bytes(data)
+        with self.written(made):
+            made.write_bytes(data)
         self._keep(name, made, len(data))
 
     def adopt(self, name: str, made: Path) -> None:
@@ -171,46 +183,86 @@ class Store:
             FleetError: a part is missing, or the whole is not what its name says.
             OSError: there is no room for it.
         """
+        self._give_up_late()
         with self._lock:
+            # Back among them when this part is written.
+            arriving = self._arriving.pop(transfer, None)
             if start == 0:
-                self._arriving[transfer] = _Arriving(self.place(f"{transfer}-{name}"))
-            arriving = self._arriving.get(transfer)
+                arriving = _Arriving(self.place(f"{transfer}-{name}"))
         if arriving is None or arriving.size != start:
+            if arriving is not None:
+                arriving.path.unlink(missing_ok=True)
             raise FleetError(f"a part of file {name[:16]} is missing: send it again")
-        with open(arriving.path, "ab" if start else "wb") as file:
-            file.write(data)
-        arriving.size += len(data)
+        with self.written(arriving.path):
+            with open(arriving.path, "ab" if start else "wb") as file:
+                file.write(data)
+            arriving.hash.update(data)
+            arriving.size += len(data)
+            if arriving.size >= total and arriving.hash.hexdigest() != name[:DIGITS]:
+                raise _damaged(name)
         if arriving.size >= total:
-            with self._lock:
-                del self._arriving[transfer]
-            self.adopt(name, arriving.path)
+            self._keep(name, arriving.path, arriving.size)
+            return
+        arriving.word = time.monotonic()
+        with self._lock:
+            self._arriving[transfer] = arriving
+
+    @contextmanager
+    def written(self, made: Path) -> Iterator[None]:
+        """Remove a file whose writing fails here; where there is no room for it, make some."""
+        try:
+            yield
+        except BaseException as error:
+            with suppress(OSError):
+                made.unlink()
+            if isinstance(error, OSError):
+                with self._lock:
+                    self._free(0, "")
+            raise
+
+    def _give_up_late(self) -> None:
+        """Remove what will not be sent any more: its client was killed."""
+        now = time.monotonic()
+        with self._lock:
+            late = [t for t, one in self._arriving.items() if now - one.word > _LATE_S]
+            given_up = [self._arriving.pop(transfer) for transfer in late]
+        for one in given_up:
+            one.path.unlink(missing_ok=True)
 
     def _keep(self, name: str, made: Path, size: int) -> None:
-        made.rename(self.place(name))
         with self._lock:
+            made.rename(self.place(name))
+            _, before = self._files.pop(name, (made, 0))
             self._files[name] = self.place(name), size
-            taken = sum(each for _, each in self._files.values())
-            for old in list(self._files):
-                if taken <= self._most_bytes:
-                    return
-                if old == name or self._held[old]:
-                    continue
-                path, freed = self._files.pop(old)
-                taken -= freed
-                with suppress(OSError):
-                    path.unlink()
+            self._taken += size - before
+            self._free(self._most_bytes, name)
+
+    def _free(self, most_bytes: int, but: str) -> None:
+        """Remove files that nobody holds, the oldest first, until the rest takes no more."""
+        gone, left = [], self._taken
+        for name, (_, size) in self._files.items():
+            if left <= most_bytes:
+                break
+            if name != but and name not in self._held:
+                gone.append(name)
+                left -= size
+        self._taken = left
+        for name in gone:
+            with suppress(OSError):
+                self._files.pop(name)[0].unlink()
 
     @property
     def bytes(self) -> int:
-        """What the files take."""
+        """What the files take, those included that are not whole."""
         with self._lock:
-            return sum(size for _, size in self._files.values())
+            return self._taken + sum(one.size for one in self._arriving.values())
 
     def close(self) -> None:
         """Remove all files."""
         with self._lock:
             self._files.clear()
             self._arriving.clear()
+            self._taken = 0
         self._scratch.remove()
 
 

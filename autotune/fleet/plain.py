@@ -25,18 +25,24 @@ _KINDS: dict[str, type] = {
     )
 }  # fmt: skip
 _KIND = "is"
-# Deeper than any message of ours.
-_DEEPEST = 12
+# Deeper than any job of ours, and than any message.
+_DEEPEST, _DEEPEST_MESSAGE = 12, 24
 
 Made = TypeVar("Made")
 
 
-def with_lists(data: Any) -> Any:
-    """Return plain data as JSON has it: msgpack makes tuples of lists."""
+def with_lists(data: Any, depth: int = _DEEPEST_MESSAGE) -> Any:
+    """Return plain data as JSON has it: msgpack makes tuples of lists.
+
+    Raises:
+        ValueError: it is nested too deeply.
+    """
+    if not depth:
+        raise ValueError("it is nested too deeply")
     if isinstance(data, Mapping):
-        return {name: with_lists(one) for name, one in data.items()}
+        return {name: with_lists(one, depth - 1) for name, one in data.items()}
     if isinstance(data, (list, tuple)):
-        return [with_lists(one) for one in data]
+        return [with_lists(one, depth - 1) for one in data]
     return data
 
 

@@ -99,6 +99,7 @@ class FleetQueue:
         self._threads = ThreadPoolExecutor(_MOST_THREADS, "autotune-fleet")
         self._entries: set[_Ordered] = set()
         self._over: FleetError | None = None
+        self._closed = False
 
     def put(self, needs: Needs, work: Work) -> Future[Any]:
         """Queue work for whoever can do it."""
@@ -122,7 +123,7 @@ class FleetQueue:
     def _begin(self) -> None:
         """Hand out whatever can be begun."""
         with self._lock:
-            while (found := self._policy.next(self._clock())) is not None:
+            while not self._closed and (found := self._policy.next(self._clock())) is not None:
                 number, entry = found
                 assert isinstance(entry, _Ordered)
                 self._threads.submit(self._do, number, entry, entry.attempt)
@@ -274,14 +275,15 @@ class FleetQueue:
         return self._over
 
     def revive(self) -> None:
-        """Take work again after `fail`."""
+        """Take work again after `fail`; not after `close`."""
         with self._lock:
-            self._over = None
+            if not self._closed:
+                self._over = None
 
     def close(self) -> None:
         """Drop all work."""
         with self._lock:
-            self._over = FleetError("the fleet was closed")
+            self._over, self._closed = FleetError("the fleet was closed"), True
             left = list(self._entries)
         for entry in left:
             entry.drop()

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from autotune.errors import FleetError
 from autotune.fleet.facts import major
@@ -68,14 +69,16 @@ class Routes:
         places = self._waited_for(lambda: self._queue.able(wanted), wanted, target)
         counted = Counter(place.device_class for place in places).most_common()
         chosen = counted[0][0]
-        if len(counted) > 1:
-            others = ", ".join(f"{number} x {name}" for name, number in counted[1:])
+        _say_others(target, counted)
+        # Of C, what is compiled for one CPU need not run on another of its name.
+        archs = Counter(p.arch for p in places if p.device_class == chosen).most_common()
+        if len(archs) > 1:
             logger.warning(
-                "measuring for %s on %d x %s; %s would do as well and are not used, as times are "
-                "compared within one class of devices: see Fleet.of_class",
-                target, counted[0][1], chosen, others,
+                "measuring for %s on %d of %d x %s: C is compiled for one kind of CPU, and the "
+                "others have other instructions",
+                target, archs[0][1], counted[0][1], chosen,
             )  # fmt: skip
-        return Needs(**{**vars(wanted), "device_class": chosen})
+        return replace(wanted, device_class=chosen, arch=archs[0][0])
 
     def _compiling(self, target: Target, run: Needs) -> Needs:
         if run.device == "cpu":
@@ -88,7 +91,12 @@ class Routes:
         places = self._waited_for(
             lambda: [p for p in self._queue.able(anybody) if p.toolkit], anybody, target
         )
-        return Needs("build", toolkit=self._release(places, self._queue.able(run)))
+        devices = self._queue.able(run)
+        release = self._release(places, devices)
+        if all(place.cuda >= major(release) for place in devices):
+            # Whoever joins later with an older driver could not load what this release makes.
+            self._run[str(target)] = replace(run, cuda=major(release))
+        return Needs("build", toolkit=release)
 
     def _release(self, builders: list[Place], devices: list[Place]) -> str:
         """Return the release of the toolkit that all artifacts are made by."""
@@ -132,6 +140,18 @@ class Routes:
             f"no worker of the fleet {what} for target {target}; waited "
             f"{self._queue.patience_s:.0f} s, there is {known}{hint}"
         )
+
+
+def _say_others(target: Target, counted: list[tuple[str, int]]) -> None:
+    """Say which classes of devices are left."""
+    (chosen, most), *left = counted
+    if left:
+        others = ", ".join(f"{number} x {name}" for name, number in left)
+        logger.warning(
+            "measuring for %s on %d x %s; %s would do as well and are not used, as times are "
+            "compared within one class of devices: see Fleet.of_class",
+            target, most, chosen, others,
+        )  # fmt: skip
 
 
 def _wanted(target: Target, device_class: str | None) -> Needs:

@@ -37,6 +37,8 @@ class AgentPlugin(WorkerPlugin):
     """
 
     name = PLUGIN
+    # Dask would end the agents that others use, and make new ones.
+    idempotent = True
 
     def __init__(self, devices: Sequence[str] | None = None, builders: int | None = None) -> None:
         self._devices = None if devices is None else list(devices)
@@ -104,6 +106,9 @@ def security_of(ca: str | None, cert: str | None, key: str | None) -> Security |
         return None
     if not all(given):
         raise FleetError("TLS needs three files: --tls-ca-file, --tls-cert and --tls-key")
+    for path in given:
+        if not os.path.isfile(str(path)):
+            raise FleetError(f"TLS: there is no file {path}")
     files = {f"tls_{role}_{what}": path for role in ("scheduler", "worker", "client")
              for what, path in (("cert", cert), ("key", key))}  # fmt: skip
     made: Security = Security(  # type: ignore[no-untyped-call]
@@ -120,6 +125,7 @@ def serve(
     host: str | None = None,
     port: int = 0,
     ready: Callable[[str], object] = lambda address: None,
+    allows: Callable[[str], bool] = lambda address: True,
 ) -> None:
     """Let an agent work for a scheduler until the process is told to end (SIGTERM, SIGINT).
 
@@ -133,9 +139,15 @@ def serve(
         host: name or address by which others reach this host; by default found out.
         port: where the worker listens; any by default.
         ready: called with the worker's address each time it has joined.
+        allows: called with the address at which a scheduler listens; whether it may be joined.
+
+    Raises:
+        FleetError: it may not, or there are no certificates for TLS.
     """
     try:
-        asyncio.run(_serve(scheduler, agent, security, host, port, ready))
+        if scheduler.startswith("tls://"):
+            _require_certificates(security)
+        asyncio.run(_serve(scheduler, agent, security, host, port, ready, allows))
     finally:
         agent.close()
 
@@ -147,6 +159,7 @@ async def _serve(
     host: str | None,
     port: int,
     ready: Callable[[str], object],
+    allows: Callable[[str], bool],
 ) -> None:
     # Dask tries ever more seldom while one attempt lasts: a new scheduler is found soon by many.
     dask.config.set({"distributed.comm.timeouts.connect": _CONNECT_S})
@@ -170,13 +183,42 @@ async def _serve(
                 silence_logs=logging.WARNING,
             ) as worker:
                 pause_s = _FIRST_S
+                await _require_allowed(worker, scheduler, allows)
                 ready(worker.address)
                 await _first(worker.finished(), over.wait())
+        except FleetError:
+            raise
         except (OSError, asyncio.TimeoutError, RuntimeError) as error:
-            logger.warning("no scheduler at %s: %s; trying again", scheduler, error)
+            why = error if error.__cause__ is None else f"{error} ({error.__cause__})"
+            logger.warning("no scheduler at %s: %s; trying again", scheduler, why)
         if not over.is_set():
             await _first(asyncio.sleep(pause_s), over.wait())
             pause_s = min(2 * pause_s, _MOST_S)
+
+
+def _require_certificates(security: Security | None) -> None:
+    """Look for certificates of a worker, which Dask would miss without a clear word."""
+    found = security or Security()  # type: ignore[no-untyped-call]
+    try:
+        context = found.get_connection_args("worker").get("ssl_context")
+    except (OSError, ValueError) as error:
+        raise FleetError(f"TLS: the certificates cannot be used: {error}") from error
+    if context is None:
+        raise FleetError(
+            "TLS without certificates: give --tls-ca-file, --tls-cert and --tls-key, or name them "
+            "in Dask's configuration (distributed.comm.tls)"
+        )
+
+
+async def _require_allowed(worker: Worker, scheduler: str, allows: Callable[[str], bool]) -> None:
+    """Leave a scheduler that listens where it may not: who reaches it has its workers."""
+    told = await worker.scheduler.identity()
+    if not allows(str(told["address"])):
+        raise FleetError(
+            f"the scheduler at {scheduler} listens at {told['address']} without TLS: whoever can "
+            "reach it there could run code here. Start it with --host 127.0.0.1 or use TLS, or say "
+            "--insecure where the network itself keeps others out"
+        )
 
 
 async def _first(*works: Any) -> None:

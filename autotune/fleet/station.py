@@ -8,14 +8,16 @@ from dataclasses import replace
 from autotune.errors import FleetError
 from autotune.fleet.member import Member
 from autotune.fleet.members import Members
-from autotune.fleet.messages import Answer, AnyJob, Done, Missing, Run, Sender
+from autotune.fleet.messages import Answer, AnyJob, Done, Missing, Run, Sender, told
 from autotune.fleet.queue import PlaceUnable
 from autotune.fleet.relocate import files_of, relocate, runs_of
 from autotune.measure.process.died import Died
 from autotune.measure.run.jobs import CeilingJob, Job, ReferenceJob
 from autotune.measure.run.replies import Done as DoneReply
-from autotune.measure.run.replies import Failed, Unable, reply_of
+from autotune.measure.run.replies import Failed, Raced, Ran, Unable, reply_of
+from autotune.runtime import Timing
 from autotune.target.backends import HOST
+from autotune.utils.plain_data import is_number
 
 # Files up to this size go with the message that names them: artifacts do, references do not.
 _SMALL_BYTES = 1 << 20
@@ -88,6 +90,8 @@ class RemoteStation:
                     self.queued_s += answer.queued_s
                     return _understood(reply)
                 case Missing(wanted):
+                    if strange := set(wanted) - paths.keys():
+                        raise PlaceUnable(f"it asks for files of no job: {sorted(strange)[0]:.100}")
                     for name in wanted:
                         member.deliver(name, paths[name])
                 case _:
@@ -111,8 +115,21 @@ class RemoteStation:
 def _understood(reply: object) -> DoneReply | Failed | Died:
     try:
         found = reply_of(reply)
-    except ValueError as error:
-        raise PlaceUnable(str(error)) from error
+    except (ValueError, OverflowError) as error:
+        raise PlaceUnable(told(str(error))) from error
     if isinstance(found, Unable):
-        raise PlaceUnable(found.message)
+        raise PlaceUnable(told(found.message))
+    seconds = [one for timing in _timings(found) for one in (timing.median, *timing.samples_s)]
+    if not all(is_number(one) and one >= 0 for one in seconds):
+        raise PlaceUnable("it tells times that are none")
     return found
+
+
+def _timings(reply: DoneReply | Failed | Died) -> tuple[Timing, ...]:
+    match reply:
+        case Ran(timing=timing):
+            return (timing,)
+        case Raced(timings=timings):
+            return timings
+        case _:
+            return ()

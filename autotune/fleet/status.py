@@ -12,6 +12,7 @@ from autotune.fleet.member import Member
 from autotune.fleet.members import Members
 from autotune.fleet.messages import Facts, Told, answer_of
 from autotune.fleet.queue import FleetQueue
+from autotune.utils.plain_data import count, mapping, share
 
 # For so long the first look at who is there is waited for, and answers of those who are.
 _FIRST_S, _ANSWER_S = 10.0, 3.0
@@ -47,18 +48,24 @@ def rows_of(
     return rows + [_unused(address, why) for address, why in members.unused().items()]
 
 
-def _places(told: Future[Any]) -> Mapping[str, Any]:
+def _places(told: Future[Any]) -> Mapping[str, Mapping[str, float]]:
     """Return the state of each place of a worker; nothing where it did not answer in time."""
     if not told.done() or told.cancelled() or told.exception() is not None:
         return {}
     try:
         answer = answer_of(told.result())
-        return answer.data["places"] if isinstance(answer, Told) else {}
-    except (FleetError, KeyError):
+        places = mapping(answer.data["places"]) if isinstance(answer, Told) else {}
+        return {key: _state(mapping(one)) for key, one in places.items()}
+    except (FleetError, KeyError, TypeError, ValueError):
         return {}
 
 
-def _rows(member: Member, states: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+def _state(row: Mapping[str, object]) -> dict[str, float]:
+    counts = {name: count(row[name]) for name in ("waiting", "done", "failed")}
+    return {**counts, "rate": share(row["rate"])}
+
+
+def _rows(member: Member, states: Mapping[str, Mapping[str, float]]) -> Iterator[dict[str, object]]:
     facts = member.facts
     nothing = {"waiting": 0, "done": 0, "failed": 0, "rate": 0.0}
     for key in facts.places:

@@ -8,11 +8,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from autotune.fleet.facts import AgentFacts, DeviceFacts
 from autotune.measure.run.replies import Failed, Ran
 from autotune.measure.types import BuildResult, MeasureErrorNo
-from autotune.runtime import summarize
+from autotune.runtime import Descriptor, summarize
 
 _numbers = itertools.count()
+CPU = DeviceFacts("cpu:0", "0123", Descriptor("cpu", "Some CPU", "x86_64_x2", 2))
+FACTS = AgentFacts("a1", "one", "host", 1, "1.0", "0123", "", "gcc", (CPU,), 1)
 
 
 def define_of(source, name):

@@ -109,6 +109,8 @@ CLUSTER = """
     import json
     from distributed import Client, LocalCluster
     from autotune.fleet import Fleet
+    from autotune.fleet.link import Link
+    from autotune.fleet.serve import AgentPlugin
 
     cluster = LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
@@ -120,13 +122,19 @@ CLUSTER = """
             with Fleet(where) as fleet:
                 fleet.wait(2)
                 told.append(fleet.status())
-    print(json.dumps(told), flush=True)
+        Link(client).install(AgentPlugin())
+        agents = [client.run(lambda dask_worker: dask_worker.metrics["autotune_fleet"](None))]
+        Link(client).install(AgentPlugin())
+        agents += [client.run(lambda dask_worker: dask_worker.metrics["autotune_fleet"](None))]
+    print(json.dumps([agents, *told]), flush=True)
 """
 
 
 def test_workers_of_dask_are_given_agents_unless_nobody_wants_it(scheduler):
     with Script(CLUSTER) as script:
-        before, *after = json.loads(script.stdout.readline())
+        (first, again), before, *after = json.loads(script.stdout.readline())
+    assert first == again
+    assert len(set(first.values())) == 2
     assert ["it has no agent" in row["aside"] for row in before] == [True, True]
     for rows in after:
         assert sorted(row["place"] for row in rows) == ["builders"] * 2 + ["cpu:0"] * 2

@@ -1,0 +1,208 @@
+"""Who is taken into a fleet, and that no worker keeps another out."""
+
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+
+import pytest
+
+from autotune.errors import FleetError
+from autotune.fleet import members
+from autotune.fleet.facts import facts_of
+from autotune.fleet.link import Seen
+from autotune.fleet.members import Members
+from autotune.fleet.messages import Sender, Told, answer_to_plain
+from autotune.fleet.policy import Needs, Place
+from autotune.fleet.queue import FleetQueue, Work
+from autotune.fleet.routes import Routes
+from autotune.fleet.status import rows_of
+from autotune.target import Target
+from tests.fleet.doubles import FACTS
+
+MAD = [
+    None,
+    [],
+    {},
+    {"builders": "x"},
+    {"agent": []},
+    {"devices": [{**FACTS.to_json()["devices"][0], "key": "cuda:x"}]},
+    {"devices": FACTS.to_json()["devices"] * 2},
+    {"devices": [{"key": "cpu:0"}]},
+    {"protocol": "new"},
+]
+
+
+@pytest.mark.parametrize("changed", MAD)
+def test_what_is_no_description_of_a_worker_is_refused_in_words(changed):
+    data = {**FACTS.to_json(), **changed} if changed else changed
+    with pytest.raises(FleetError, match="no facts of a worker"):
+        facts_of(data)
+
+
+def test_facts_arrive_as_they_were_and_have_no_power_over_a_terminal():
+    assert facts_of(FACTS.to_json()) == FACTS
+    odd = facts_of(replace(FACTS, name="\x1b[2Jx", builders=10**9).to_json())
+    assert odd.name == r"\x1b[2Jx"
+    assert odd.builders < 10**5
+
+
+class Door:
+    """In place of a `Link`: the scheduler knows these workers, and these answer.
+
+    Attributes:
+        workers: what each answers by its address, and the agent in its heartbeats; an exception
+            where it is not reached, None where it never answers.
+    """
+
+    address = "tcp://scheduler"
+
+    def __init__(self):
+        self.workers = {}
+        self.words = 0
+
+    def revive(self):
+        pass
+
+    def seen(self):
+        self.words += 1
+        return done({a: Seen(self.words, agent) for a, (_, agent) in self.workers.items()})
+
+    def ask(self, address, message):
+        told = self.workers[address][0] if address in self.workers else OSError("gone")
+        return Future() if told is None else done(told)
+
+
+def done(outcome):
+    future = Future()
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+    return future
+
+
+def told(facts, **state):
+    return answer_to_plain(Told({"facts": facts.to_json(), **state}))
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """A door, and the members and the queue behind it."""
+    monkeypatch.setattr(members, "_POLL_S", 0.01)
+    door, queue = Door(), FleetQueue(5)
+    here = Members(door, queue, Sender("me"), 5, 5, None)
+    yield door, here, queue
+    queue.close()
+    here.close()
+
+
+def until(holds):
+    deadline = time.monotonic() + 5
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def names(here):
+    return sorted(member.facts.name for member in here.all())
+
+
+@pytest.mark.parametrize("mad", [{"answer": "Told", "data": {}}, {"answer": 5}, [[]], b"x"])
+def test_a_mad_worker_keeps_no_other_from_joining(watched, mad):
+    door, here, _ = watched
+    door.workers = {"tcp://mad": (mad, "m"), "tcp://one": (told(FACTS), "a1")}
+    until(lambda: names(here) == ["one"])
+    until(lambda: "tcp://mad" in here.unused())
+    assert here.wait_for_first_look(5)
+
+
+def test_a_worker_that_cannot_be_reached_is_said(watched, caplog):
+    door, here, _ = watched
+    door.workers = {"tcp://far": (OSError("timed out"), "f")}
+    until(lambda: here.unused())
+    assert "firewalls must let them" in here.unused()["tcp://far"]
+    until(lambda: "tcp://far does not answer this client" in caplog.text)
+    assert caplog.text.count("tcp://far") == 1
+    door.workers = {"tcp://far": (told(FACTS), "a1")}
+    until(lambda: names(here) == ["one"])
+    assert not here.unused()
+
+
+def test_a_worker_that_left_before_it_answered_is_nobody(watched):
+    door, here, _ = watched
+    door.workers = {"tcp://one": (None, "a1")}
+    until(lambda: here._asked)
+    asked = here._asked["tcp://one"]
+    door.workers = {}
+    until(lambda: not here._asked)
+    assert asked.cancelled()
+    assert not here.all()
+    assert here.wait_for_first_look(5)
+
+
+def test_a_worker_in_the_place_of_another_is_asked_who_it_is(watched):
+    door, here, _ = watched
+    door.workers = {"tcp://one": ({"answer": "Unable", "reason": "old", "for_good": False}, "a0")}
+    until(lambda: here.unused())
+    for name, agent in (("one", "a1"), ("two", "a2")):
+        facts = replace(FACTS, name=name, agent=agent)
+        door.workers = {"tcp://one": (told(facts), agent)}
+        until(lambda name=name: names(here) == [name])
+    assert not here.unused()
+
+
+@pytest.mark.parametrize("places", [[], {"cpu:0": 5}, {"cpu:0": {"waiting": "x"}}])
+def test_a_state_that_is_none_breaks_no_table(watched, places):
+    door, here, queue = watched
+    door.workers = {"tcp://one": (told(FACTS, places=places), "a1")}
+    until(lambda: names(here) == ["one"])
+    rows = rows_of(here, queue, {})
+    assert {row["aside"] for row in rows} == {"it does not answer"}
+
+
+def test_a_queue_that_was_closed_begins_nothing():
+    queue = FleetQueue(5)
+    work = Work(lambda number: number, lambda outcome: False, str)
+    future = queue.put(Needs("run"), work)
+    queue.close()
+    queue.join(Place(0, "a", "a/cpu:0", "run", 2))
+    queue.tick()
+    queue.revive()
+    assert future.cancelled()
+    assert queue.over is not None
+
+
+def test_a_kernel_in_c_runs_only_where_the_cpu_is_that_it_was_compiled_for(caplog):
+    queue = FleetQueue(1)
+    for number, cpu in enumerate(("new", "old", "old")):
+        name = f"host{number}"
+        queue.join(
+            Place(2 * number, name, f"{name}/cpu:0", "run", 2, "cpu", cpu, "Some CPU", cpu=cpu)
+        )
+        queue.join(Place(2 * number + 1, name, f"{name}/builders", "build", 2, cpu=cpu))
+    routes, target = Routes(queue), Target("c")
+    for needs in (routes.run_needs(target), routes.build_needs(target)):
+        assert {place.cpu for place in queue.able(needs)} == {"old"}
+    assert "2 of 3 x Some CPU" in caplog.text
+    queue.close()
+
+
+
+
+def test_who_joins_late_with_an_older_driver_is_not_given_what_it_cannot_load():
+    queue = FleetQueue(1)
+
+    def join(number, driver):
+        name = f"host{number}"
+        queue.join(
+            Place(number, name, name, "run", 2, "cuda", "sm_90", "H200", "", "13.0", driver)
+        )
+
+    join(0, 13)
+    queue.join(Place(1, "host0", "host0/builders", "build", 2, toolkit="13.0"))
+    routes, target = Routes(queue), Target("cuda -arch=sm_90")
+    assert routes.build_needs(target).toolkit == "13.0"
+    join(2, 12)
+    join(3, 13)
+    assert {place.number for place in queue.able(routes.run_needs(target))} == {0, 3}
+    queue.close()
