@@ -128,7 +128,9 @@ def facts_of(data: object) -> AgentFacts:
         )
     except (KeyError, TypeError, ValueError, DeviceError) as error:
         told = visible(reprlib.repr(data))
-        raise FleetError(f"no facts of a worker: {type(error).__name__}: {error}: {told}") from error
+        raise FleetError(
+            f"no facts of a worker: {type(error).__name__}: {error}: {told}"
+        ) from error
 
 
 def _device_of(row: Mapping[str, object]) -> DeviceFacts:
@@ -136,9 +138,7 @@ def _device_of(row: Mapping[str, object]) -> DeviceFacts:
     if not _KEY.fullmatch(key):
         raise ValueError(f"{key!r:.100} is no device")
     found = Descriptor.from_json(plain.mapping(row["descriptor"]))
-    found = replace(
-        found, kind=_word(found.kind), name=_word(found.name), arch=_word(found.arch)
-    )
+    found = replace(found, kind=_word(found.kind), name=_word(found.name), arch=_word(found.arch))
     return DeviceFacts(
         key, _word(row["arch"]), found, _word(row.get("uuid", "")), _word(row.get("release", ""))
     )

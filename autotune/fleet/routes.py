@@ -93,7 +93,7 @@ class Routes:
         )
         devices = self._queue.able(run)
         release = self._release(places, devices)
-        if all(place.cuda >= major(release) for place in devices):
+        if devices and all(place.cuda >= major(release) for place in devices):
             # Whoever joins later with an older driver could not load what this release makes.
             self._run[str(target)] = replace(run, cuda=major(release))
         return Needs("build", toolkit=release)

@@ -200,10 +200,10 @@ def _require_certificates(security: Security | None) -> None:
     """Look for certificates of a worker, which Dask would miss without a clear word."""
     found = security or Security()  # type: ignore[no-untyped-call]
     try:
-        context = found.get_connection_args("worker").get("ssl_context")
+        args = found.get_connection_args("worker")  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise FleetError(f"TLS: the certificates cannot be used: {error}") from error
-    if context is None:
+    if args.get("ssl_context") is None:
         raise FleetError(
             "TLS without certificates: give --tls-ca-file, --tls-cert and --tls-key, or name them "
             "in Dask's configuration (distributed.comm.tls)"
@@ -216,8 +216,8 @@ async def _require_allowed(worker: Worker, scheduler: str, allows: Callable[[str
     if not allows(str(told["address"])):
         raise FleetError(
             f"the scheduler at {scheduler} listens at {told['address']} without TLS: whoever can "
-            "reach it there could run code here. Start it with --host 127.0.0.1 or use TLS, or say "
-            "--insecure where the network itself keeps others out"
+            "reach it there could run code here. Start it with --host 127.0.0.1, or use TLS, or "
+            "say --insecure where the network itself keeps others out"
         )
 
 

@@ -91,7 +91,9 @@ class RemoteStation:
                     return _understood(reply)
                 case Missing(wanted):
                     if strange := set(wanted) - paths.keys():
-                        raise PlaceUnable(f"it asks for files of no job: {sorted(strange)[0]:.100}")
+                        raise PlaceUnable(
+                            f"it asks for files of no job: {sorted(strange)[0]:.100}"
+                        )
                     for name in wanted:
                         member.deliver(name, paths[name])
                 case _:

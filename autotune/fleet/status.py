@@ -65,7 +65,9 @@ def _state(row: Mapping[str, object]) -> dict[str, float]:
     return {**counts, "rate": share(row["rate"])}
 
 
-def _rows(member: Member, states: Mapping[str, Mapping[str, float]]) -> Iterator[dict[str, object]]:
+def _rows(
+    member: Member, states: Mapping[str, Mapping[str, float]]
+) -> Iterator[dict[str, object]]:
     facts = member.facts
     nothing = {"waiting": 0, "done": 0, "failed": 0, "rate": 0.0}
     for key in facts.places:

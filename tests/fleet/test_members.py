@@ -187,8 +187,6 @@ def test_a_kernel_in_c_runs_only_where_the_cpu_is_that_it_was_compiled_for(caplo
     queue.close()
 
 
-
-
 def test_who_joins_late_with_an_older_driver_is_not_given_what_it_cannot_load():
     queue = FleetQueue(1)
 
