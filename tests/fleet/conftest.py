@@ -32,9 +32,12 @@ def connections():
     found = set()
     for fd in os.listdir("/proc/self/fd"):
         try:
+            name = os.readlink(f"/proc/self/fd/{fd}")
+            if not name.startswith("socket:"):
+                continue  # a copy of it would stay open
             with socket.socket(fileno=os.dup(int(fd))) as one:
                 if one.family in (socket.AF_INET, socket.AF_INET6):
-                    found.add(os.readlink(f"/proc/self/fd/{fd}"))
+                    found.add(name)
         except OSError:
-            pass  # no socket, or closed meanwhile
+            pass  # closed meanwhile
     return found

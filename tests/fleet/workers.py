@@ -47,6 +47,8 @@ SCRIPT = """
     def cut(*_):
         for fd in os.listdir("/proc/self/fd"):
             try:
+                if not os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
+                    continue
                 with socket.socket(fileno=os.dup(int(fd))) as one:
                     if one.family in (socket.AF_INET, socket.AF_INET6):
                         one.getpeername()
