@@ -5,11 +5,12 @@
         python -m benchmarks.templates_cpu --busy            # any machine: least CPU time
     python -m benchmarks.templates_cpu --only "conv 512" --tune 40
 
-Convolutions are those of ResNet-18 with bias and ReLU, in NCHW with weights as they are trained:
-nothing is laid out ahead of time for the template; `winograd` is the template for filters that
-were transformed ahead, untuned, which networks take. PyTorch computes them as a script would call
-it in both layouts, its weights in that layout already; and traced, frozen and optimised for
-inference, which packs weights ahead. ``peak`` is what cores do with multiply-adds alone.
+Convolutions are those of ResNet-18, depthwise ones those of MobileNet, with bias and ReLU, in NCHW
+with weights as they are trained: nothing is laid out ahead of time for the template; `winograd` is
+the template for filters that were transformed ahead, untuned, which networks take. PyTorch does
+them as a script would call it in both layouts, its weights in that layout already; and traced,
+frozen and optimised for inference, which packs weights ahead. ``peak`` is what cores do with
+multiply-adds alone.
 """
 
 from __future__ import annotations
@@ -44,9 +45,16 @@ Call = Callable[[], Any]
 LLVM = Target("llvm")
 PRODUCTS = (
     (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (768, 3072, 768), (197, 768, 768),
-    (1000, 1000, 1000), (16, 4096, 4096),
+    (1000, 1000, 1000), (16, 4096, 4096), (1, 4096, 4096), (8, 1000, 2048), (32, 4096, 1024),
 )  # fmt: skip
 LAYERS = (*RESNET18, (256, 56, 64, 1, 1), (64, 56, 256, 1, 1))
+# Channels, size and stride of depthwise layers of MobileNet.
+DEPTHWISE = ((32, 112, 1), (64, 112, 2), (128, 56, 1), (128, 56, 2), (512, 14, 1), (512, 14, 2))
+TEMPLATES: dict[str, Callable[..., Any]] = {
+    "conv2d_nchw": source.conv2d_nchw_cpu,
+    "depthwise_conv2d": source_windows.depthwise_conv2d_cpu,
+    "gemm_nn": source.gemm_nn_cpu,
+}
 
 
 def cases() -> dict[str, tuple[str, tuple[Any, ...]]]:
@@ -56,6 +64,9 @@ def cases() -> dict[str, tuple[str, tuple[Any, ...]]]:
         name = f"conv {channels}->{filters} {taps}x{taps} on {size}, stride {stride}"
         shape = (1, size, size, filters, channels, taps, taps, stride, taps // 2, True, True)
         found[name] = "conv2d_nchw", shape
+    for channels, size, stride in DEPTHWISE:
+        each = (1, size, size, channels, 1, 3, 3, stride, 1, True, "relu")
+        found[f"depthwise {channels} 3x3 on {size}, stride {stride}"] = "depthwise_conv2d", each
     for m, n, k in PRODUCTS:
         found[f"gemm {m}x{n}x{k}"] = "gemm_nn", (m, n, k)
     return found
@@ -78,7 +89,7 @@ def built(template: str, args: tuple[Any, ...], trials: int) -> Module:
 
 def _built(template: str, args: tuple[Any, ...], context: AbstractContextManager[Any]) -> Module:
     with context, LLVM:
-        return build(getattr(source, f"{template}_cpu")(*args), name="ours")
+        return build(TEMPLATES[template](*args), name="ours")
 
 
 def rivals(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[str, Call]:
@@ -102,7 +113,7 @@ def rivals(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[
         )
         for name, f in layouts.items()
     }
-    module = torch.nn.Conv2d(x.shape[1], w.shape[0], taps, stride, padding)
+    module = torch.nn.Conv2d(x.shape[1], w.shape[0], taps, stride, padding, groups=_groups(x, w))
     with torch.no_grad():
         module.weight.copy_(w)
         module.bias.copy_(bias.reshape(-1))
@@ -111,11 +122,18 @@ def rivals(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[
     return found | {"frozen": lambda: _without_grad(torch, frozen, x)}
 
 
+def _groups(x: Any, w: Any) -> int:
+    return int(x.shape[1] // w.shape[1])
+
+
 def _layer(torch: Any, x: Any, w: Any, bias: Any, args: tuple[Any, ...]) -> Call:
     def layer() -> Any:
         conv = torch.nn.functional.conv2d
         return _without_grad(
-            torch, lambda: torch.relu_(conv(x, w, bias.reshape(-1), args[7], args[8]))
+            torch,
+            lambda: torch.relu_(
+                conv(x, w, bias.reshape(-1), args[7], args[8], groups=_groups(x, w))
+            ),
         )
 
     return layer

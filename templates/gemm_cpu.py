@@ -1,4 +1,9 @@
-"""Matrix multiplication for a CPU: packed panels in cache, a tile of sums in vector registers."""
+"""Matrix multiplication for a CPU: a tile of sums in vector registers, over panels of b in cache.
+
+Panels are packed (`kernels/gemm_nn.c`), which pays where many rows use them. For few rows they may
+be read where they lie instead, a few rows of b at a time (`kernels/gemm_few.c`): then b comes from
+memory once, while sums of what came before are made.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,25 @@ from autotune import SourceKernel, Target
 from . import common, cpu_tiles
 from .gemm_shape import Gemm
 
+# Rows up to which panels may be read where they lie, and up to which they are, untuned.
+FEW, _UNPACKED = 64, 32
+# Bytes of sums, and of the rows of b beside them, of a task that packs nothing.
+_MOST_SUMS, _MOST_READ = 1 << 18, 1 << 19
+
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
+    few = shape.m <= FEW
     return {
         "rows": common.up_to(shape.m, cpu_tiles.ROWS),
         "vectors": list(cpu_tiles.VECTORS),
         "lanes": list(cpu_tiles.LANES),
         "block_m": common.up_to(2 * shape.m, (4, 16, 32, 64, 128, 256, 512, 1024)),
         "panels": [1, 2, 4, 8, 16, 32],
-        "depth": common.up_to(2 * shape.k, (32, 64, 128, 256, 384, 512, 1024, 2048)),
+        "depth": common.up_to(
+            2 * shape.k, (*((8, 16) if few else ()), 32, 64, 128, 256, 384, 512, 1024, 2048)
+        ),
+        **({"pack": [1, 0]} if few else {}),
     }
 
 
@@ -26,12 +40,17 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     """Return why a choice is sure to be slow, or None."""
     c = choice
     width = c["vectors"] * c["lanes"]
+    task = c["panels"] * width
+    lies = c.get("pack", 1) < 1
     rules = [
         (cpu_tiles.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         (c["block_m"] < c["rows"], "a tile beyond its block"),
         (width >= shape.n + c["lanes"], "columns beyond the output"),
-        (c["panels"] > 1 and c["panels"] * width >= 2 * shape.n, "panels beyond the output"),
-        (4 * c["panels"] * width * c["depth"] > 1 << 21, "panels beyond the cache"),
+        (c["panels"] > 1 and task >= 2 * shape.n, "panels beyond the output"),
+        (4 * task * c["depth"] > 1 << 21, "panels beyond the cache"),
+        (lies & (width > shape.n), "panels of too few columns, not packed"),
+        (lies & (4 * task * c["block_m"] > _MOST_SUMS), "sums beyond the cache"),
+        (lies & (8 * task * c["depth"] > _MOST_READ), "rows of b beyond the cache"),
     ]
     return common.first_broken(rules)
 
@@ -43,29 +62,38 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     panels = [p for p in options["panels"] if p <= common.ceil_div(shape.n, width)]
+    choice = {"rows": rows, "vectors": vectors, "lanes": lanes}
+    if shape.m <= _UNPACKED and width <= shape.n:
+        # Long runs of a row of b come faster, and sums go to the nearer cache and back.
+        covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
+        block_m, together = cpu_tiles.tasks(
+            target, [covering], panels, (shape.m, shape.n), width,
+            lambda high, wide: 32 / wide + high * wide / (1 << 18),
+        )  # fmt: skip
+        # Of one row memory is all that matters: fewer places to read from are better.
+        deep = 16 if rows > 1 else 8
+        depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
+        return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": 0}
     # A panel is packed for each block anew, and rows come from far away for each group of panels.
     block_m, together = cpu_tiles.tasks(
         target, blocks, panels, (shape.m, shape.n), width,
         lambda high, wide: 8 / high + 4 / wide + 1e-4 * wide,
     )  # fmt: skip
-    return {
-        "rows": rows,
-        "vectors": vectors,
-        "lanes": lanes,
-        "block_m": block_m,
-        "panels": together,
-        "depth": max(d for d in options["depth"] if d <= max(384, min(options["depth"]))),
-    }
+    depth = max(d for d in options["depth"] if d <= max(384, min(options["depth"])))
+    choice |= {"block_m": block_m, "panels": together, "depth": depth}
+    return choice | ({"pack": 1} if "pack" in options else {})
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
+    knobs = dict(choice)
+    parts = ("panel.h", "strip.h", "gemm_nn.c") if knobs.pop("pack", 1) else ("gemm_few.c",)
     extents = {"m": shape.m, "n": shape.n, "k": shape.k, "lda": shape.k, "ldc": shape.n}
     nothing_follows = {"bias": 0, "residual": 0, "affine": 0, "relu": 0, "most_runs": 1}
     return SourceKernel(
         "gemm_nn",
-        common.text("tile.h", "panel.h", "strip.h", "gemm_nn.c"),
-        defines=common.defines(**extents, **nothing_follows, **choice),
+        common.text("tile.h", *parts),
+        defines=common.defines(**extents, **nothing_follows, **knobs),
         args=shape.arguments(),
         reference=shape.reference(),
         language="c",

@@ -25,25 +25,40 @@ typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 // Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
 static _Thread_local float planes[SY * SX * PLANE] __attribute__((aligned(64)));
 
-// Copies every SX-th element of a line from `from` on.
-static inline void cut(float* restrict to, const float* restrict line, int from) {
-  const int first = SMALLER(PITCH, LARGER(0, (SX - 1 - from) / SX));
-  const int end = LARGER(first, SMALLER(PITCH, (IW - from + SX - 1) / SX));
-  for (int x = 0; x < first; ++x) to[x] = NOTHING;
-  for (int x = first; x < end; ++x) to[x] = line[from + x * SX];
-  for (int x = end; x < PITCH; ++x) to[x] = NOTHING;
+// Where all places in the stride lie within a line of the image: with numbers that the compiler knows
+// it reads each part of the line once, for all of them.
+#define INNER SMALLER(PITCH, (PX + SX - 1) / SX)
+#define BEYOND LARGER(INNER, SMALLER(PITCH, (IW + PX) / SX))
+
+// Writes elements `from` to `end` of the lines that a line of the image is parted in, which lie a
+// PLANE apart.
+static inline void edge(float* restrict to, const float* restrict line, int from, int end) {
+  for (int x = from; x < end; ++x)
+    for (int j = 0; j < SX; ++j) {
+      const int at = x * SX + j - PX;
+      to[j * PLANE + x] = at >= 0 && at < IW ? line[at] : NOTHING;
+    }
+}
+
+static void part(float* restrict to, const float* restrict line) {
+  edge(to, line, 0, INNER);
+  for (int x = INNER; x < BEYOND; ++x)
+    for (int j = 0; j < SX; ++j) to[j * PLANE + x] = line[x * SX + j - PX];
+  edge(to, line, BEYOND, PITCH);
 }
 
 static void fill(const float* restrict image, int line) {
-  float* to = planes;
   for (int i = 0; i < SY; ++i)
-    for (int j = 0; j < SX; ++j)
-      for (int r = 0; r < HELD; ++r, to += PITCH) {
-        const int y = (line + r) * SY + i - PY;
-        cut(to, image + (size_t)LARGER(0, SMALLER(y, IH - 1)) * IW, j - PX);
-        if (y < 0 || y >= IH)
-          for (int x = 0; x < PITCH; ++x) to[x] = NOTHING;
+    for (int r = 0; r < HELD; ++r) {
+      const int y = (line + r) * SY + i - PY;
+      float* to = planes + i * SX * PLANE + r * PITCH;
+      if (y >= 0 && y < IH) {
+        part(to, image + (size_t)y * IW);
+        continue;
       }
+      for (int j = 0; j < SX; ++j)
+        for (int x = 0; x < PITCH; ++x) to[j * PLANE + x] = NOTHING;
+    }
 }
 
 static inline vec larger(vec a, vec b) {

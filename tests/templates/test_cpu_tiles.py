@@ -1,5 +1,7 @@
 """The C templates: lines that are not unfolded, tiles that fit registers, tasks for all cores."""
 
+import ctypes
+import mmap
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,6 +57,64 @@ def test_blocks_that_whole_tiles_do_not_fill_are_covered_once():
         run_over_nan(Gemm(37, 29, 50), gemm_cpu, {**choice, "depth": 32})
 
 
+FEW = {"rows": 4, "vectors": 2, "lanes": 4, "block_m": 16, "panels": 4, "depth": 16, "pack": 0}
+# Panels and rows that nothing fills, one panel, blocks that share columns of b, one row.
+FEW_ROWS = [
+    (Gemm(16, 48, 64), {}),
+    (Gemm(7, 29, 50), {"block_m": 4}),
+    (Gemm(13, 9, 17), {"rows": 3, "depth": 8, "panels": 1}),
+    (Gemm(37, 70, 33), {"rows": 6, "panels": 2}),
+    (Gemm(1, 100, 9), {"rows": 1, "vectors": 4, "block_m": 1, "depth": 32}),
+    (Gemm(5, 16, 1), {"vectors": 1, "lanes": 16, "rows": 1, "panels": 1, "depth": 1}),
+]
+
+
+@pytest.mark.parametrize(("shape", "knobs"), FEW_ROWS)
+def test_products_of_few_rows_read_b_where_it_lies(shape, knobs):
+    choice = FEW | knobs
+    assert gemm_cpu.violation(shape, choice, Target("llvm")) is None
+    run_over_nan(shape, gemm_cpu, choice)
+
+
+def test_nothing_beyond_the_end_of_b_is_read():
+    shape, page = Gemm(3, 29, 19), mmap.PAGESIZE
+    memory = mmap.mmap(-1, 2 * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    assert protect(start + page, page, 0) == 0
+    b = np.frombuffer(memory, "float32", 29 * 19, page - 4 * 29 * 19).reshape(19, 29)
+    rng = np.random.default_rng(0)
+    b[:], a = rng.standard_normal((19, 29)), rng.standard_normal((3, 19)).astype("float32")
+    for pack in (0, 1):
+        c = np.full((3, 29), np.nan, "float32")
+        with Target("llvm"):
+            module = build(gemm_cpu.kernel(shape, FEW | {"rows": 3, "pack": pack}), name="f")
+        module(a, b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 16])
+def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
+    target = SimpleNamespace(limits=Limits(sm_count=cores))
+    packs = {}
+    for m in (1, 3, 16, 20, 64, 512):
+        for n, k in ((4096, 4096), (1000, 512), (3, 70), (17, 1)):
+            shape = Gemm(m, n, k)
+            choice = gemm_cpu.default_choice(shape, target)
+            assert gemm_cpu.violation(shape, choice, target) is None
+            options = gemm_cpu.candidates(shape)
+            assert options.keys() == choice.keys()
+            assert all(choice[name] in options[name] for name in options)
+            packs[m, n] = choice.get("pack")
+            tasks = -(-n // (choice["panels"] * choice["vectors"] * choice["lanes"]))
+            assert n < 4096 or tasks * -(-m // choice["block_m"]) >= cores
+    assert packs[1, 4096] == packs[16, 4096] == packs[20, 1000] == 0
+    # Of three columns none is a whole panel; records of many rows know of no other way.
+    assert packs[16, 3] == packs[64, 4096] == 1
+    assert packs[512, 4096] is None
+
+
 def test_a_tile_fits_the_registers_of_the_machine(monkeypatch):
     for floats, registers in ((8, 16), (16, 32), (4, 32)):
         monkeypatch.setattr(cpu_tiles, "vector_floats", lambda n=floats: n)
@@ -90,6 +150,9 @@ SHAPES = {
         1, 9, 8, 4, Window((3, 5), (2, 1), (1, 2, 0, 1), (1, 2)), "NCHW", 2,
         Epilogue(True, True, True, "relu6"),
     ),
+    "stride-3": Depthwise(1, 14, 20, 2, Window((5, 4), (3, 3), (2, 4, 1, 2))),
+    "wide-padding": Depthwise(2, 3, 4, 2, Window((3, 5), (2, 3), (2, 4, 2, 5))),
+    "one-column": Depthwise(1, 5, 1, 3, Window((3, 3), (2, 2), (1, 1, 1, 1))),
     "max": Pool(2, 13, 12, 3, Window((3, 3), (2, 2), (1, 1, 1, 1)), "NCHW", "max"),
     "uneven-average": Pool(1, 9, 12, 2, Window((3, 2), (2, 1), (0, 1, 2, 1)), "NCHW", "avg"),
     "average-of-all": Pool(1, 9, 20, 2, SQUARE, "NCHW", "avg", True),

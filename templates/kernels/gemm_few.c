@@ -1,0 +1,82 @@
+// C[M, N] = A[M, K] B[K, N], row-major float32, of few rows: b is read where it lies. A task owns
+// BLOCK rows and PANELS panels of WIDTH columns, whose sums stay in cache. It adds to them what
+// DEPTH rows of b give, while the DEPTH rows below come from memory; of each panel the first tile
+// leaves the others a copy that is near. A panel that would not end within the row begins as much
+// earlier; of columns that two panels have, one is written.
+#if N < WIDTH
+#error "a panel is wider than the matrix"
+#endif
+#define HELD SMALLER(BLOCK, M)
+#define FIRST(column) SMALLER(column, N - WIDTH)
+// Floats in a line of cache.
+#define LINE 16
+
+// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+static _Thread_local float sums[PANELS][HELD][WIDTH] __attribute__((aligned(64)));
+static _Thread_local float copy[DEPTH][WIDTH] __attribute__((aligned(64)));
+
+// Adds to a tile of sums what `depth` rows of b give, which lie `pitch` apart. Where `keep` is set
+// they are copied; where `ahead` is set, the rows that come after these are fetched.
+INLINED void add(
+    const int rows, const size_t pitch, const int keep, int depth, const float* restrict a,
+    const float* b, float* restrict to, int ahead) {
+  vec sum[ROWS][VECTORS];
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) sum[i][v] = *(const vec*)(to + i * WIDTH + v * LANES);
+  float* near = copy[0];
+  for (int k = 0; k < depth; ++k, b += pitch, near += WIDTH) {
+    if (ahead)
+      for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(b + DEPTH * pitch + j);
+    step(sum, rows, a + k, b);
+    if (keep)
+#pragma GCC unroll 8
+      for (int v = 0; v < VECTORS; ++v) *(vec*)(near + v * LANES) = *(const vec*)(b + v * LANES);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) *(vec*)(to + i * WIDTH + v * LANES) = sum[i][v];
+}
+
+// Adds to `rows` rows of a panel: whole tiles first, then what is left in ever smaller ones.
+static inline void add_all(
+    int rows, int depth, const float* restrict a, const float* b, float* restrict to, int ahead) {
+  int i = 0;
+  if (rows < ROWS)
+    for (int k = 0; k < depth; ++k) memcpy(copy[k], b + (size_t)k * N, sizeof copy[k]);
+  else
+    add(ROWS, N, M > ROWS, depth, a, b, to, ahead), i = ROWS;
+#define TILES(height)                                       \
+  for (; height <= ROWS && i + height <= rows; i += height) \
+    add(height, WIDTH, 0, depth, a + (size_t)i * K, copy[0], to + i * WIDTH, 0)
+  TILES(ROWS);
+  TILES(4);
+  TILES(2);
+  TILES(1);
+#undef TILES
+}
+
+static void task(
+    int rows, int first, int end, const float* restrict a, const float* b, float* restrict c) {
+  memset(sums, 0, sizeof sums);
+  for (int k = 0; k < K; k += DEPTH)
+    for (int n = first, p = 0; n < end; n += WIDTH, ++p)
+      add_all(
+          rows, SMALLER(DEPTH, K - k), a + k, b + (size_t)k * N + FIRST(n), sums[p][0],
+          k + DEPTH < K);
+  for (int i = 0; i < rows; ++i)
+    for (int n = first, p = 0; n < end; n += WIDTH, ++p)
+      memcpy(
+          c + (size_t)i * N + n, sums[p][i] + (n - FIRST(n)), SMALLER(WIDTH, N - n) * sizeof *c);
+}
+
+void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
+#pragma omp parallel for collapse(2) schedule(dynamic)
+  for (int m = 0; m < M; m += BLOCK)
+    for (int n = 0; n < N; n += PANELS * WIDTH)
+      task(
+          SMALLER(BLOCK, M - m), n, SMALLER(n + PANELS * WIDTH, N), a + (size_t)m * K, b,
+          c + (size_t)m * N);
+}
