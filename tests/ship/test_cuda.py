@@ -23,6 +23,7 @@ pointers = [ctypes.c_void_p(i) for i in (11, 12, 13, 14)]
 for _ in range(2):
     status = library.tuned_tests_ship_steps_100_cuda(
         ctypes.c_float(1.0), *pointers, ctypes.c_void_p(5))
+    ctypes.CDLL(None).fflush(None)  # what the driver printed, where Python has a buffer of its own
     print(status, library.tuned_message(status).decode(), flush=True)
 """
 
