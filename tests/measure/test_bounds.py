@@ -61,6 +61,7 @@ GRAPHS = {
     "winograd": (winograd, (1, 8, 8, 8), (4, 8, 3, 3)),
     "pooling": (lambda x: topi.nn.pool2d(x, 3, 2, 1, 1, "avg"), (1, 4, 9, 9)),
     "mean": (lambda x: topi.mean(x, 1), (64, 5000)),
+    "deviation": (lambda x: x - topi.mean(x), (12, 40)),
     "product": (lambda x: topi.prod(x, 1), (9, 20)),
     "chain": (lambda x: topi.exp(topi.nn.relu(topi.tanh(x) * 3) - x * x), (40, 50)),
 }

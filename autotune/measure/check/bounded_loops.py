@@ -254,6 +254,7 @@ class _Loops:
             offset = (
                 f"({offset} * {node.tensor.shape[n]} + {indices[n]})" if offset else indices[n]
             )
+        offset = offset or "0"  # of a tensor without dimensions
         return f"{at.value}[{offset}]", f"{at.error}[{offset}]" if at.error else ""
 
     # -- the whole ---------------------------------------------------------------------------
