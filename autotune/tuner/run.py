@@ -246,9 +246,8 @@ class Run:
         while self.measured < most and self._may_go_on():
             self._fill(line, most, whole_batches)
             if not line.outstanding:
-                if time.monotonic() < self._until:  # nothing proposed that can run
-                    ended = self._proposals.screening.end(self.measured)
-                    self._why = self._why or ended or _EXHAUSTED
+                if not self._why and time.monotonic() < self._until:  # nothing that can run
+                    self._why = self._proposals.screening.end(self.measured) or _EXHAUSTED
                 break
             pairs = self._take(line)
             while whole_batches and line.outstanding and self._left_s() != 0:
