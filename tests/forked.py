@@ -64,8 +64,8 @@ class Script:
         os.kill(self._process.pid, signal.SIGTERM)
 
     def kill(self):
-        """Sends SIGKILL to it alone."""
-        os.kill(self._process.pid, signal.SIGKILL)
+        """Sends SIGKILL to it alone, unless it has ended."""
+        self._process.kill()
 
 
 def _run(output, text, arguments, environment):

@@ -177,10 +177,7 @@ REFUSED = [
     ("from autotune.tvm import te, relax", "autotune.create(name"),
     ("import autotune.tvm.relax.testing", "autotune.create(name"),
     ("from autotune.tvm.relax import testing", "autotune.create(name"),
-    (
-        "from autotune.tvm.autotvm.graph_tuner import DPTuner",
-        "autotune.create(name",
-    ),
+    ("from autotune.tvm.autotvm.graph_tuner import DPTuner", "leave it out"),
     ("from autotune.tvm.autotvm.measure import RPCRunner", "LocalRunner"),
     ("from autotune.tvm.autotvm.measure.measure_methods import request_remote", "LocalRunner"),
     (
@@ -191,10 +188,7 @@ REFUSED = [
         "from autotune.tvm.autotvm.measure.local_executor import LocalExecutor",
         "concurrent.futures",
     ),
-    (
-        "import autotune.tvm.autotvm.graph_tuner as runtime",
-        "autotune.create(name",
-    ),
+    ("import autotune.tvm.autotvm.graph_tuner as runtime", "leave it out"),
     ("from autotune.tvm.contrib import nvcc", "tvm.build"),
     ("from autotune.tvm.contrib.nvcc import compile_cuda", "tvm.build"),
     ("from autotune.tvm.autotvm.database import RedisDatabase", "SqliteDatabase"),

@@ -7,8 +7,10 @@ stands still, as builders do.
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,9 +60,10 @@ class LivePage(Callback):
     def __init__(self, log: Path | None = None, port: int | None = None) -> None:
         self._writer: LogWriter | None = None
         if log is None:
-            folder = tempfile.TemporaryDirectory(prefix="autotune-page-")
-            weakref.finalize(self, folder.cleanup)
-            log = Path(folder.name) / "run.log"
+            folder = tempfile.mkdtemp(prefix="autotune-page-")
+            # Not with this callback: the page goes on to read what the run wrote last.
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            log = Path(folder) / "run.log"
             self._writer = LogWriter(log)
         self._log, self._port = log.resolve(), port
         self._looking: _Looking | None = None

@@ -314,6 +314,15 @@ def test_a_task_that_was_never_tried_comes_first_and_one_without_weight_last():
     assert ignores.worth([tried, progress(b, [1.0])], 1) == 0.0
 
 
+def test_a_task_whose_log_has_less_than_a_round_is_worth_as_much_as_a_new_one():
+    a, b = products(8, 16)
+    recalled, tried = progress(a, []), progress(b, [1e-3])
+    recalled.recall([1e-3, math.inf], per_round=10)
+    assert recalled.rounds == 0
+    assert Gradient(total).worth([recalled, tried], 0) == math.inf
+    assert Gradient(total).choose([tried, recalled], [0, 1]) == 1
+
+
 def test_similar_tasks_show_what_is_possible():
     a, b = products(64, 65)
     assert group_of(a) == group_of(b) != group_of(products(8)[0])

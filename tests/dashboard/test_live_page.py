@@ -1,5 +1,6 @@
 """`tune(..., dashboard=True)`: a page of the run, served by a process that is no part of it."""
 
+import gc
 import signal
 import socket
 import subprocess
@@ -56,6 +57,15 @@ def test_the_page_of_a_run_shows_its_trials(tmp_path, logged):
     link = until(lambda: page.link, "there is no link")
     assert asked(link)[0] == 200
     until(lambda: total_of(link) == 6, "the trials are not there")
+
+
+def test_what_a_run_wrote_last_stays_for_the_page_to_read():
+    page = LivePage()
+    tuners.RandomTuner(loop_task()).tune(6, option(), callbacks=[page], finalists=0)
+    log = page._log
+    del page
+    gc.collect()
+    assert log.read_text().count('"result"') == 6
 
 
 def test_a_page_that_cannot_be_served_stops_no_run(tmp_path, caplog):

@@ -10,7 +10,7 @@ import pytest
 from tests.forked import Script, forkserver_with
 
 KILLS = {"in turn": 10, "in batches": 6}
-SPACE = 50
+SPACE = 80
 # New records after which a run is killed; 0 kills while the workers start.
 MOMENTS = (0, 1, 1, 2, 3, 5)
 # What ended so shortly before a kill may not have reached the log on a busy machine.

@@ -27,4 +27,6 @@ def test_a_kernel_is_told_of_the_aligned_range_and_copies_no_more_than_it(k, spl
     defines = {name.lower(): value for name, value in kernel.defines.items()}
     per_split = defines["k_per_split"]
     assert per_split % 8 == 0
-    assert per_split % (2 * defines["a_pairs"]) == 0
+    # Words are of two 16-bit elements.
+    assert defines["a_words"] > 1
+    assert per_split % (2 * defines["a_words"]) == 0

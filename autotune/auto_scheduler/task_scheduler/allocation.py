@@ -77,9 +77,10 @@ class Gradient:
     def worth(self, tasks: Sequence[Progress], index: int) -> float:
         """Return the gain of the objective per second of measuring that a task promises.
 
-        As long as a task has no kernel, nothing is worth more.
+        As long as a task has no kernel, or no round of its own (a log may know fewer trials than
+        one has), nothing is worth more.
         """
-        if math.isinf(tasks[index].seconds):
+        if math.isinf(tasks[index].seconds) or not tasks[index].rounds:
             return math.inf
         known = [task.seconds if math.isfinite(task.seconds) else 1.0 for task in tasks]
         slope = derivative(self.objective, known, index)
