@@ -54,6 +54,13 @@ def test_number_grows_until_a_sample_is_long_enough():
     assert sampler.numbers[-2:] == [timing.number] * 2
 
 
+def test_a_long_sample_is_taken_once_though_single_runs_are_slower():
+    sampler = Clockwork(10e-6, 10e-6, 4e-6)
+    timing = take_samples(sampler, TimingPolicy(number=1, repeat=1, min_repeat_ms=300), None)
+    assert 0.3 <= timing.number * 4e-6 < 0.32
+    assert sampler.numbers == [1, 1, 3000, timing.number]
+
+
 def test_a_hopeless_candidate_is_run_once_after_warming_up():
     sampler = Clockwork(30e-3, 20e-3)
     timing = take_samples(sampler, TimingPolicy(hopeless=4), best_s=4e-3)

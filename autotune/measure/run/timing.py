@@ -21,6 +21,8 @@ _COLD_S = 0.1
 # repeated before it is called hopeless.
 _HOPELESS_S = 10e-3
 _LEAST_GROWTH = 1.2
+# So many runs of a sample are reckoned from a shorter one, with this much to spare.
+_MANY, _SPARE = 100, 1.03
 
 # Trials up to this much slower than the fastest may be the fastest in truth.
 CLOSE = 1.1
@@ -123,9 +125,9 @@ def take_samples(
     second = _single_run(sampler, hopeless_s, made[1:])
     if second > hopeless_s:
         return _cut_short(sampler, second)
-    number = max(policy.number, math.ceil(policy.min_repeat_ms * 1e-3 / max(second, 1e-9)))
-    taker = _Taker(sampler, policy, number)
     begun.get_ready()
+    number = max(policy.number, _runs_lasting(sampler, policy.min_repeat_ms * 1e-3, second))
+    taker = _Taker(sampler, policy, number)
     while taker.trusted < max(1, policy.repeat):
         taker.take()
     taker.refine(best_s)
@@ -143,6 +145,20 @@ def _single_run(sampler: Sampler, hopeless_s: float, begun: Sequence[float]) -> 
         seconds = sampler.sample(1)
         least, spent = min(least, seconds), spent + seconds
     return least
+
+
+def _runs_lasting(sampler: Sampler, least_s: float, single_s: float) -> int:
+    """Return how many runs in a row take so long.
+
+    A run by itself takes longer than one of many, so a sample that is reckoned from it comes out
+    too short and is taken again. Where that is dear, a tenth of the runs are made first.
+    """
+    runs = math.ceil(least_s / max(single_s, 1e-9))
+    if runs < _MANY:
+        return runs
+    some = runs // 10
+    seconds = sampler.sample(some)
+    return math.ceil(_SPARE * least_s * some / seconds) if seconds > 0 else runs
 
 
 def _cut_short(sampler: Sampler, seconds: float) -> Timing:
