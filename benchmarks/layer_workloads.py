@@ -82,7 +82,7 @@ def layers(workload: Make) -> Iterator[Any]:
 
 
 def _products(workload: Make) -> Iterator[Any]:
-    from autotune.templates import gemm_cuda, gemm_mma, gemm_padded
+    from autotune.templates import gemm_cuda, gemm_padded
     from autotune.templates.epilogue import Epilogue
     from autotune.templates.gemm_shape import HALVES, Gemm
 
@@ -91,10 +91,18 @@ def _products(workload: Make) -> Iterator[Any]:
         shape, family = Gemm(*sizes, rest=rest), gemm_cuda
         if shape.dtype != "float32":
             odd = shape.dtype in HALVES and gemm_padded.is_needed(shape)
-            family = gemm_padded.Padded(gemm_mma) if odd else gemm_mma
+            family = _on_tensor_cores(gemm_padded.padded(shape) if odd else shape)
+            family = gemm_padded.Padded(family) if odd else family
         turned = (shape.transpose_a, shape.transpose_b)
         rivals = partial(linear_rivals, turned=turned, gelu=follows, tf32=shape.dtype == "tf32")
         yield workload(f"layer {name}", family, shape, rivals)
+
+
+def _on_tensor_cores(shape: Any) -> Any:
+    """Return the kernels that a Hopper GPU has for a product."""
+    from autotune.templates import gemm_half, gemm_mma, gemm_wgmma
+
+    return gemm_mma if gemm_wgmma.refusal(shape) else gemm_half
 
 
 def _matvecs(workload: Make) -> Iterator[Any]:
@@ -109,7 +117,7 @@ def _matvecs(workload: Make) -> Iterator[Any]:
 
 
 def _convolutions(workload: Make) -> Iterator[Any]:
-    from autotune.templates import conv2d_padded, gemm_cuda, gemm_mma
+    from autotune.templates import conv2d_padded, gemm_cuda
     from autotune.templates.conv2d_nhwc import Conv2dNhwc
     from autotune.templates.gemm_shape import HALVES
     from autotune.templates.window_shape import Window
@@ -118,7 +126,7 @@ def _convolutions(workload: Make) -> Iterator[Any]:
         window = Window((size, size), (stride, stride), (padding,) * 4)
         shape = Conv2dNhwc(images, extent, extent, co, ci, window, dtype)
         rivals = partial(nhwc_rivals, stride=stride, padding=padding, tf32=dtype == "tf32")
-        family = gemm_cuda if dtype == "float32" else gemm_mma
+        family = gemm_cuda if dtype == "float32" else _on_tensor_cores(shape)
         if dtype in HALVES and conv2d_padded.is_needed(shape):
             family = conv2d_padded
         yield workload(f"layer {name}", family, shape, rivals)

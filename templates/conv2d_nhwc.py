@@ -4,7 +4,8 @@ Row m of the left operand is what the window of output pixel m covers; it is nev
 but gathered while tiles are staged (Chetlur et al., cuDNN, 2014). Filters (kh, kw, ci, co) are the
 right operand and NHWC results the product as they are, so the kernels of products compute
 convolutions, with all that may follow: in float32 those of `gemm_cuda`, of 16-bit floats, and of
-floats as TF32, those of `gemm_mma`.
+floats as TF32, those of `gemm_mma`, and on Hopper, of 16-bit floats with a multiple of 8 channels
+on either side, those of `gemm_wgmma`.
 """
 
 from __future__ import annotations
@@ -72,6 +73,11 @@ class Conv2dNhwc:
     def is_plain(self) -> bool:
         """It is no product of matrices."""
         return False
+
+    @property
+    def gathers(self) -> bool:
+        """Rows of the left operand are windows."""
+        return True
 
     @property
     def a_run(self) -> int:

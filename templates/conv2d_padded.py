@@ -59,7 +59,7 @@ def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     calls = [replace(one, args=tuple(_copied(n) if n in sizes else n for n in one.args))
              for one in source.calls]  # fmt: skip
     sides = common.defines(
-        pad_a="data" in sizes, pad_b=True, cut_c=False, a_count=1, a_rows=pixels, a_all=pixels,
+        pad_a="data" in sizes, pad_b=True, a_count=1, a_rows=pixels, a_all=pixels,
         a_row=shape.ci, a_long=whole.ci, b_count=shape.window.taps, b_rows=shape.ci,
         b_all=whole.ci, b_row=shape.co, b_long=whole.co,
     )  # fmt: skip

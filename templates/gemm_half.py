@@ -1,4 +1,4 @@
-"""Matrix multiplication of 16-bit floats where a device has both kinds of tensor core instruction.
+"""Products on tensor cores where a device has both kinds of instruction.
 
 One space holds both: the knob ``wgmma`` says which of the two reads the others, which both share.
 Where there is only ``mma.sync``, that family's own space is used, without this knob.
@@ -11,11 +11,24 @@ from collections.abc import Container, Mapping
 from autotune import SourceKernel, Target
 
 from . import common, gemm_mma, gemm_wgmma
-from .gemm_shape import Gemm
+from .gemm_shape import TF32, Product
 
 KNOB = "wgmma"
 # From as many rows on, wgmma's smallest tile is full, and ``mma.sync`` is not worth trying.
 FULL_ROWS = 64
+# Which products run by wgmma where nothing was tuned: those whose kernels were seen right and fast
+# on a device. The others have it in their spaces, and run by ``mma.sync`` until a tuner finds it
+# faster.
+UNTUNED = {"plain": True, "followed": False, "windows": False, TF32: False}
+
+
+def kind(shape: Product) -> str:
+    """Return which of `UNTUNED` a shape is."""
+    if shape.dtype == TF32:
+        return TF32
+    if shape.gathers:
+        return "windows"
+    return "plain" if shape.is_plain else "followed"
 
 
 def chosen_before(knobs: Container[str]) -> bool:
@@ -23,14 +36,14 @@ def chosen_before(knobs: Container[str]) -> bool:
     return "warps_m" in knobs and KNOB not in knobs
 
 
-def candidates(shape: Gemm) -> dict[str, list[int]]:
+def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape, with either instruction."""
     mma, wgmma = gemm_mma.candidates(shape), gemm_wgmma.candidates(shape)
     shared = {name: sorted({*mma[name], *wgmma[name]}) for name in mma}
     return {KNOB: [0, 1], **shared}
 
 
-def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
     family = gemm_wgmma if choice[KNOB] else gemm_mma
     own = family.candidates(shape)
@@ -38,23 +51,31 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (common.is_none_of(choice[name], values), f"{name} of the other")
         for name, values in own.items()
     ]
-    slow = [(family is gemm_mma and shape.m >= FULL_ROWS, "mma.sync where wgmma has full tiles")]
+    beaten = UNTUNED[kind(shape)] and shape.m >= FULL_ROWS
+    slow = [(family is gemm_mma and beaten, "mma.sync where wgmma has full tiles")]
     return common.first_broken(slow + strange) or family.violation(shape, choice, target)
 
 
-def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles."""
     if choice[KNOB]:
         return gemm_wgmma.estimate(shape, choice, target)
     return gemm_mma.estimate(shape, choice, target)
 
 
-def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
-    """Return a good guess for a shape that was never tuned: by wgmma, also for few rows."""
-    return {KNOB: 1, **gemm_wgmma.default_choice(shape, target)}
+def default_choice(shape: Product, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: by wgmma, also for few rows, where
+    that is known to be good."""
+    if UNTUNED[kind(shape)]:
+        return {KNOB: 1, **gemm_wgmma.default_choice(shape, target)}
+    return {KNOB: 0, **gemm_mma.default_choice(shape, target)}
 
 
-def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
-    """Return the kernel of a choice of knobs."""
+def kernel(
+    shape: Product, choice: Mapping[str, int], plain: Product | None = None
+) -> SourceKernel:
+    """Return the kernel of a choice of knobs; ``plain`` is as in the families."""
     own = {name: value for name, value in choice.items() if name != KNOB}
-    return gemm_wgmma.kernel(shape, own) if choice[KNOB] else gemm_mma.kernel(shape, own)
+    if choice.get(KNOB):
+        return gemm_wgmma.kernel(shape, own, plain)
+    return gemm_mma.kernel(shape, own, plain)

@@ -152,7 +152,7 @@ def kernel(
         calls.append(call("gemm_mma_reduce", ["partial", *names[2:], out], blocks, 128))
     result = "float" if split or floats else "int" if integers else "unsigned short"
     halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
-    texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h"]
+    texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
     return common.cuda_kernel(
         asked,
         [*texts, "gemm_mma.cu"],

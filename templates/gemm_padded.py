@@ -1,10 +1,10 @@
 """Products of 16-bit floats whose n or k is odd: on copies with rows that vectors can read.
 
 Tensor cores are fed by copies of 4 or 16 bytes, for which rows must begin at multiples of that.
-Where they do not, a kernel before copies what is in the way to rows of a multiple of 8 elements,
-and one behind cuts the result, unless the product can write it as it is. That reads and writes b
-once more, which counts where m is small: who multiplies by the same b again and again does better
-to store it with an even n.
+Where they do not, a kernel before copies what is in the way to rows of a multiple of 8 elements;
+the product writes its result as it is asked for. That reads and writes b once more, which counts
+where m is small: who multiplies by the same b again and again does better to store it with an
+even n.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 from autotune import SourceKernel, Target, call, workspace
 from autotune.kernel import KernelCall
 
-from . import common, gemm_half, gemm_mma
+from . import common, gemm_half
 from .gemm_shape import Gemm
 
 
@@ -69,19 +69,13 @@ class Padded:
         return self.family.default_choice(padded(shape), target)
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
-        """Return the kernels of a choice: copies, product, and, where that is needed, a cut."""
+        """Return the kernels of a choice: copies, and the product."""
         whole = padded(shape)
-        cuts = bool(choice.get(gemm_half.KNOB)) and whole.n > shape.n
-        if choice.get(gemm_half.KNOB):
-            source = self.family.kernel(whole, choice)
-        else:
-            own = {name: value for name, value in choice.items() if name != gemm_half.KNOB}
-            source = gemm_mma.kernel(whole, own, shape)
-        sizes = {name: math.prod(stored) for name, stored in zip("abc", whole.shapes, strict=True)}
+        source = gemm_half.kernel(whole, choice, shape)
+        sizes = {name: math.prod(stored) for name, stored in zip("ab", whole.shapes, strict=False)}
         places = {
             "a": (whole.m, whole.k) != (shape.m, shape.k),
             "b": (whole.k, whole.n) != (shape.k, shape.n),
-            "c": cuts,
         }
         names = {name: f"padded_{name}" if there else name for name, there in places.items()}
         calls = [
@@ -91,7 +85,6 @@ class Padded:
                 replace(one, args=tuple(names.get(name, name) for name in one.args))
                 for one in source.calls
             ),
-            *([_copy("cut_c", ["padded_c", "c"], sizes["c"])] if cuts else []),
         ]
         rooms = [
             workspace(names[name], (size,), shape.dtype)
@@ -118,9 +111,9 @@ def _pads(shape: Gemm, whole: Gemm, places: Mapping[str, bool]) -> Mapping[str, 
     )
     (a_all, a_long), (b_all, b_long) = whole.shapes[0][-2:], whole.shapes[1][-2:]
     return common.defines(
-        pad_a=places["a"], pad_b=places["b"], cut_c=places["c"], a_count=of_a, b_count=of_b,
+        pad_a=places["a"], pad_b=places["b"], a_count=of_a, b_count=of_b,
         a_rows=a_rows, a_row=a_row, a_all=a_all, a_long=a_long,
-        b_rows=b_rows, b_row=b_row, b_all=b_all, b_long=b_long, plain_n=shape.n,
+        b_rows=b_rows, b_row=b_row, b_all=b_all, b_long=b_long,
     )  # fmt: skip
 
 

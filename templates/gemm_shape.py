@@ -81,6 +81,10 @@ class Product(Protocol):
         """Whether it is one product of matrices as they are, with nothing behind it."""
 
     @property
+    def gathers(self) -> bool:
+        """Whether rows of a are windows of images, which are gathered as they are copied."""
+
+    @property
     def a_run(self) -> int:
         """Elements of a that stand side by side, from a multiple of which on copies begin."""
 
@@ -144,6 +148,11 @@ class Gemm:
         """Whether it is one product of matrices as they are, with nothing behind it."""
         kind = Gemm(self.m, self.n, self.k, self.dtype)
         return type(self) is Gemm and self == kind
+
+    @property
+    def gathers(self) -> bool:
+        """Both operands are matrices."""
+        return False
 
     @property
     def flop(self) -> int:

@@ -1,4 +1,4 @@
-"""Matrix multiplication of 16-bit floats on Hopper's asynchronous tensor cores (``wgmma``).
+"""Matrix multiplication on Hopper's asynchronous tensor cores (``wgmma``).
 
 A warpgroup of four warps multiplies 64 rows by up to 256 columns with one instruction, which reads
 both operands from shared memory while the warps go on; ``mma.sync``, which fetches its operands
@@ -8,7 +8,10 @@ through registers, reaches about half that rate. What follows from it:
   the instruction wants them (see ``kernels/wgmma.h``), up to ``stages`` chunks of K ahead, and
   barriers in shared memory hand a chunk over and back. Kernels get plain pointers and no tensor
   maps, so the copies are ``cp.async`` of 16 bytes, not those of the bulk copy engine: rows of a
-  and b must begin at multiples of 16 bytes.
+  and b must begin at multiples of 16 bytes. They also gather the windows of a convolution.
+- 16-bit floats may stand along K or across it, in either operand. Floats, which are multiplied as
+  TF32, must stand along K: a as [m, k] and b as [n, k]. Of them the hardware ignores what is
+  beyond 11 bits, so they are not rounded, but cut.
 - The sums stay in registers, to which the copying warps give up most of theirs (``setmaxnreg``).
 - Where a shape has too few tiles to fill the device, ``split`` blocks form a cluster, take a range
   of K each, and add up through each other's shared memory.
@@ -27,7 +30,9 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from . import common
-from .gemm_shape import HALVES, Gemm
+from .epilogue import Epilogue
+from .gemm_mma import item_bytes
+from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 
 # Architecture-specific code: it runs on compute capability 9.0 and nowhere else.
 ARCH = "sm_90a"
@@ -42,7 +47,7 @@ PRODUCT_REGISTERS = 26
 class WgmmaTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
-    def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
+    def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
         c = choice
         self.choice, self.groups = choice, common.larger(c["warps_m"] // 4, 1)
         self.threads = 128 * (self.groups + 1)
@@ -50,10 +55,12 @@ class WgmmaTiling:
         chunks = common.ceil_div(shape.k, c["chunk"])
         self.chunks = common.ceil_div(chunks, c["split"])
         self.per_split = c["chunk"] * self.chunks
-        self.slot_bytes = 2 * c["chunk"] * (self.tile_m + self.tile_n)
+        self.slot_bytes = item_bytes(shape) * c["chunk"] * (self.tile_m + self.tile_n)
         self.ring_bytes = c["stages"] * self.slot_bytes
-        # Two barriers a slot, and room to begin the ring at a multiple of 1024.
+        # Two barriers a slot, and room to begin the ring at a multiple of 1024. Of a convolution,
+        # also where the window of each row begins.
         self.shared_bytes = self.ring_bytes + 16 * c["stages"] + 1024
+        self.shared_bytes += 16 * self.tile_m * shape.gathers
         self.part_bytes = 4 * self.tile_m * (self.tile_n + 8)
         self.blocks = (
             common.ceil_div(shape.m, self.tile_m),
@@ -73,28 +80,45 @@ class WgmmaTiling:
         )
 
 
-def offered(shape: Gemm, target: Target) -> bool:
-    """Return whether a target has these instructions, and the rows of a shape can be copied."""
+def refusal(shape: Product) -> str | None:
+    """Return why these instructions cannot multiply a shape, or None."""
+    along_k = shape.transpose_b and not shape.transpose_a
+    whole = 16 // item_bytes(shape)
+    rules = [
+        (shape.dtype not in (*HALVES, TF32), "operands must be 16-bit floats, or floats as TF32"),
+        (
+            shape.dtype == TF32 and not along_k,
+            "floats must stand along K: a as [m, k] and b as [n, k] (transpose_b=True)",
+        ),
+        (
+            shape.a_run % whole > 0 or shape.b_run % whole > 0,
+            f"rows of both operands in memory must be multiples of {whole} elements",
+        ),
+    ]
+    return common.first_broken(rules)
+
+
+def offered(shape: Product, target: Target) -> bool:
+    """Return whether a target has these instructions, and they can multiply a shape."""
     hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
-    matrices = shape.is_plain and shape.dtype in HALVES and (shape.n | shape.k) % 8 == 0
-    return hopper and not target.emulate and matrices
+    return hopper and not target.emulate and refusal(shape) is None
 
 
-def candidates(shape: Gemm) -> dict[str, list[int]]:
+def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
         "warps_m": [4, 8, 12, 16],
         "warps_n": [1],
         "frags_m": [1, 2],
         "frags_n": [8, 16, 24, 32],
-        "chunk": [64, 128],
+        "chunk": [32, 64] if shape.dtype == TF32 else [64, 128],
         "stages": [2, 3, 4, 5, 6, 8],
         "split": common.up_to(max(1, shape.k // 64), (1, 2, 4, 8)),
         "band": [1, 4, 8, 16],
     }
 
 
-def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
     tiling, limits, c = WgmmaTiling(shape, choice), target.limits, choice
     rules = [
@@ -108,22 +132,25 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= shape.k), "an empty range"),
         ((c["split"] > 1) & (tiling.part_bytes > tiling.ring_bytes), "parts beyond the ring"),
         ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
+        (shape.batch * tiling.blocks[0] * tiling.blocks[1] > 2**31 - 1, "too many blocks"),
     ]
     return common.first_broken(rules)
 
 
-def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: the slower of products and copies, and adding up."""
     tiling, c = WgmmaTiling(shape, choice), choice
     multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else 132
     # A cluster stays within one of the groups that multiprocessors come in, and leaves gaps there.
     multiprocessors -= 4 * c["split"] if c["split"] > 2 else 0
-    blocks = tiling.blocks[0] * tiling.blocks[1] * c["split"]
+    blocks = shape.batch * tiling.blocks[0] * tiling.blocks[1] * c["split"]
     resident = 2 if tiling.fits(2, target) else 1
     waves = common.ceil_div(blocks, multiprocessors * resident)
     together = min(resident, common.ceil_div(blocks, multiprocessors))
-    # 64 x 8 x 16 products take 4 cycles. Of the L2 cache, 42 bytes a cycle reach a multiprocessor.
-    products = tiling.groups * c["frags_m"] * c["frags_n"] * 4 * (c["chunk"] // 16)
+    # Products of 64 x 8 x 32 bytes take 4 cycles. Of the L2 cache, 42 bytes a cycle reach a
+    # multiprocessor.
+    deep = 32 // item_bytes(shape)
+    products = tiling.groups * c["frags_m"] * c["frags_n"] * 4 * (c["chunk"] // deep)
     copies = tiling.slot_bytes / 42
     # What the ring does not cover of the way to the cache and back: of its slots, one is being
     # multiplied, and the one before is free only when that has begun.
@@ -131,10 +158,15 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     waiting = max(0.0, 1200 - covered) / max(c["stages"] - 1, 1)
     work = tiling.chunks * (max(products, copies) * together + waiting)
     adding = 2000 + tiling.part_bytes * c["split"] / 20 if c["split"] > 1 else 0.0
-    return waves * (work + 3000 + adding)
+    # What follows a sum takes some instructions, of which a scheduler begins one a cycle.
+    following = 0.0
+    if shape.rest != Epilogue():
+        instructions = 8 + 24 * (shape.rest.activation in ("gelu", "silu"))
+        following = tiling.tile_m * tiling.tile_n * instructions / 128 * together
+    return waves * (work + 3000 + adding + following)
 
 
-def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
     return common.best_drawn(
         candidates(shape),
@@ -144,24 +176,37 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     )
 
 
-def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+def kernel(
+    shape: Product, choice: Mapping[str, int], plain: Product | None = None
+) -> SourceKernel:
     """Return the kernel of a choice of knobs.
 
+    Args:
+        plain: what is asked for, where ``shape`` is that of padded copies of a and b: the kernel
+            takes its arguments and writes its result.
+
     Raises:
-        TemplateError: rows of the matrices do not begin at a multiple of 16 bytes.
+        TemplateError: these instructions cannot multiply the shape; the message says why.
     """
-    if shape.n % 8 or shape.k % 8:
-        raise TemplateError(
-            f"gemm_nn of {shape.dtype} by wgmma: n and k must be multiples of 8, got {shape}"
-        )
-    tiling, c = WgmmaTiling(shape, choice), choice
+    if reason := refusal(shape):
+        raise TemplateError(f"gemm of {shape.dtype} by wgmma: {reason}, got {shape}")
+    tiling, c, asked = WgmmaTiling(shape, choice), choice, plain or shape
     hopper = Target(f"cuda -arch={ARCH}")
     defines = common.defines(
-        m=shape.m, n=shape.n, k=shape.k, threads=tiling.threads, k_per_split=tiling.per_split,
+        m=shape.m, n=shape.n, k=shape.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
+        k_per_split=tiling.per_split,
         resident=2 if tiling.fits(2, hopper) else 1, cluster=c["split"] > 1,
-        bfloat16=shape.dtype == "bfloat16", **choice,
+        tf32=shape.dtype == TF32, bfloat16=shape.dtype == "bfloat16", **choice,
     )  # fmt: skip
-    grid = (tiling.blocks[0] * tiling.blocks[1], 1, c["split"])
-    run = call("gemm_wgmma", ["a", "b", "c"], grid, tiling.threads, tiling.shared_bytes)
-    texts = ["mma.h", "wgmma.h", "gemm_wgmma.cu"]
-    return common.cuda_kernel(shape, texts, defines, [run], flags=[f"-arch={ARCH}"])
+    halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
+    grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], 1, c["split"])
+    names = [*first_names(asked), result_name(asked)]
+    run = call("gemm_wgmma", names, grid, tiling.threads, tiling.shared_bytes)
+    texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
+    return common.cuda_kernel(
+        asked,
+        [*texts, "barriers.h", "wgmma.h", "gemm_wgmma.cu"],
+        {**defines, **shape.operands(), **halves},
+        [run],
+        flags=[f"-arch={ARCH}"],
+    )

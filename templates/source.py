@@ -29,7 +29,7 @@ from . import (
 )
 from .conv2d_shape import OWNER, Conv2d
 from .epilogue import Epilogue
-from .gemm_shape import HALVES, Gemm
+from .gemm_shape import HALVES, Gemm, Product
 from .rows_shape import Rows
 from .softmax_shape import Softmax
 from .window_shape import four, two
@@ -165,7 +165,7 @@ def gemm_cuda_any(
 
     Args:
         dtype: of all arrays: ``"float32"``; ``"float16"`` and ``"bfloat16"``, which run as in
-            ``gemm_nn.cuda`` (``wgmma`` only where that template would do as well); ``"tf32"``, of
+            ``gemm_nn.cuda`` (there with rows in memory that 8 divides); ``"tf32"``, of
             float32 arrays that tensor cores (sm_80 and later) multiply after rounding to 11 bits;
             ``"int8"``, with c int32, ``transpose_b`` and a k that 4 divides, of which nothing
             follows.
@@ -208,12 +208,13 @@ def _product(name: str, shape: Gemm, dtypes: Sequence[str]) -> SourceKernel:
     if shape.dtype == "float32":
         return tunable(gemm_cuda, shape, "cuda")
     if shape.dtype in HALVES and gemm_padded.is_needed(shape):
-        family = gemm_padded.Padded(_half_family(gemm_padded.padded(shape)))
+        family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
         return tunable(family, shape, "cuda")
-    return tunable(_half_family(shape), shape, "cuda")
+    return tunable(tensor_core_family(shape), shape, "cuda")
 
 
-def _half_family(shape: Gemm) -> Family[Gemm]:
+def tensor_core_family(shape: Product) -> Family[Any]:
+    """Return the kernels of products on tensor cores that a target and a configuration ask for."""
     if gemm_half.chosen_before(get_config()):
         return gemm_mma
     offered = gemm_wgmma.offered(shape, Target.current() or Target("cuda"))

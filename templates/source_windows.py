@@ -11,7 +11,6 @@ from . import (
     conv2d_nhwc,
     conv2d_padded,
     gemm_cuda,
-    gemm_mma,
     window_cpu,
     window_cuda,
     winograd_cpu,
@@ -19,7 +18,7 @@ from . import (
 )
 from .epilogue import Epilogue
 from .gemm_shape import HALVES, TF32
-from .source import tunable
+from .source import tensor_core_family, tunable
 from .window_shape import Depthwise, Pool, Window, four, two
 
 Extents = int | Sequence[int]
@@ -139,7 +138,7 @@ def conv2d_nhwc_cuda(
     if dtype == "float32":
         return tunable(gemm_cuda, shape, "cuda")
     odd = dtype in HALVES and conv2d_padded.is_needed(shape)
-    return tunable(conv2d_padded if odd else gemm_mma, shape, "cuda")
+    return tunable(conv2d_padded if odd else tensor_core_family(shape), shape, "cuda")
 
 
 @template("winograd_conv2d.cuda")

@@ -104,40 +104,6 @@ __device__ __forceinline__ void accumulate(
   }
 }
 
-// Writes two neighbours of a row of C, of which those before C_N exist.
-__device__ __forceinline__ void write_pair(RESULT* out, size_t at, int n, Sum low, Sum high) {
-#if (SPLIT > 1 || TF32) && C_N % 2 == 0
-  *reinterpret_cast<float2*>(out + at) = make_float2(low, high);
-#elif INT8 && C_N % 2 == 0
-  *reinterpret_cast<int2*>(out + at) = make_int2(low, high);
-#elif INT8 || TF32 || SPLIT > 1
-  out[at] = low;
-  if (n + 1 < C_N) out[at + 1] = high;
-#elif C_N % 2 == 0
-  *reinterpret_cast<unsigned*>(out + at) = pack_pair(low, high);
-#else
-  const unsigned pair = pack_pair(low, high);
-  out[at] = static_cast<half_bits>(pair);
-  if (n + 1 < C_N) out[at + 1] = static_cast<half_bits>(pair >> 16);
-#endif
-}
-
-#if FOLLOWS
-// Finishes two neighbours of a row of C, of which those before C_N exist.
-__device__ __forceinline__ void finish_pair(float& low, float& high, const Rest& rest, int n, size_t at) {
-#if C_N % 2 == 0
-  float pair[2] = {low, high};
-  finish<1>(pair, rest, n, at);
-  low = pair[0], high = pair[1];
-#else
-  float one[1] = {low}, other[1] = {high};
-  finish<1>(one, rest, n, at);
-  if (n + 1 < C_N) finish<1>(other, rest, n + 1, at + 1);
-  low = one[0], high = other[0];
-#endif
-}
-#endif
-
 extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
     const Item* __restrict__ a, const Item* __restrict__ b,
     REST_PARAMETERS RESULT* __restrict__ out) {

@@ -1,30 +1,22 @@
 
-// Copies of COUNT matrices of 16-bit numbers between rows of FROM and of TO elements, one of which is a
-// multiple of 8; what is beyond the shorter becomes 0, and ROWS_FROM rows are followed by rows of 0.
+// Copies of COUNT matrices of 16-bit numbers with rows of FROM elements to rows of TO, a multiple of 8; what
+// is beyond becomes 0, and ROWS_FROM rows are followed by rows of 0.
 template <int FROM, int TO, int ROWS_FROM, int ROWS_TO, int COUNT>
 __device__ __forceinline__ void copy_rows(
     const unsigned short* __restrict__ from, unsigned short* __restrict__ to) {
   struct alignas(16) Vector {
     unsigned short at[8];
   };
-  constexpr int VECTORS = (FROM > TO ? FROM : TO) / 8;
+  constexpr int VECTORS = TO / 8;
   const size_t i = static_cast<size_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= static_cast<size_t>(COUNT) * ROWS_TO * VECTORS) return;
   const size_t row = i / VECTORS, inside = row % ROWS_TO, source = row / ROWS_TO * ROWS_FROM + inside;
   const int column = static_cast<int>(i % VECTORS) * 8;
   Vector vector;
-  if (FROM > TO) {
-    vector = *reinterpret_cast<const Vector*>(from + source * FROM + column);
 #pragma unroll
-    for (int j = 0; j < 8; ++j)
-      if (column + j < TO) to[row * TO + column + j] = vector.at[j];
-  } else {
-#pragma unroll
-    for (int j = 0; j < 8; ++j)
-      vector.at[j] =
-          inside < ROWS_FROM && column + j < FROM ? from[source * FROM + column + j] : 0;
-    *reinterpret_cast<Vector*>(to + row * TO + column) = vector;
-  }
+  for (int j = 0; j < 8; ++j)
+    vector.at[j] = inside < ROWS_FROM && column + j < FROM ? from[source * FROM + column + j] : 0;
+  *reinterpret_cast<Vector*>(to + row * TO + column) = vector;
 }
 
 #if PAD_A
@@ -38,12 +30,5 @@ extern "C" __global__ void __launch_bounds__(256) pad_a(
 extern "C" __global__ void __launch_bounds__(256) pad_b(
     const unsigned short* __restrict__ b, unsigned short* __restrict__ padded) {
   copy_rows<B_ROW, B_LONG, B_ROWS, B_ALL, B_COUNT>(b, padded);
-}
-#endif
-
-#if CUT_C
-extern "C" __global__ void __launch_bounds__(256) cut_c(
-    const unsigned short* __restrict__ padded, unsigned short* __restrict__ c) {
-  copy_rows<N, PLAIN_N, M, M, 1>(padded, c);
 }
 #endif

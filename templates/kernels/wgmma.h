@@ -1,16 +1,13 @@
-// Hopper's asynchronous tensor core products (wgmma, sm_90a) of 16-bit floats with sums in float32,
-// what tells the hardware where their operands stand, and barriers in shared memory.
+// Hopper's asynchronous tensor core products (wgmma, sm_90a) with sums in float32, of 16-bit floats or of
+// floats as TF32, and what tells the hardware where their operands stand.
 //
-// Both operands stand in panels: rows of 64 elements, 128 bytes, in which the eight 16-byte vectors of
-// a row are exchanged by the row's last three bits ("128-byte swizzle"), so that neither copies nor
-// products meet a bank twice. A panel begins at a multiple of 1024 bytes.
+// Both operands stand in panels: rows of 128 bytes, PANEL items, in which the eight 16-byte vectors of a row
+// are exchanged by the row's last three bits ("128-byte swizzle"), so that neither copies nor products meet
+// a bank twice. A panel begins at a multiple of 1024 bytes. Along a row items are neighbours along K, or, of
+// 16-bit floats, across it: rows of the left operand, columns of the right.
 typedef unsigned short half_bits;
 typedef unsigned long long descriptor;
-constexpr int PANEL = 64;
-
-__device__ __forceinline__ unsigned shared_address(const void* at) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(at));
-}
+constexpr int PANEL = 128 / sizeof(Item);
 
 // Describes an operand that begins at `at`. Eight rows of a panel are 1024 bytes apart from the next
 // eight; `panel_bytes` lie between neighbouring panels, where a product reaches into several.
@@ -23,7 +20,9 @@ __device__ __forceinline__ descriptor describe(unsigned at, unsigned panel_bytes
 // What a descriptor grows by when its operand begins `bytes` later.
 __device__ __forceinline__ constexpr descriptor further(int bytes) { return bytes >> 4; }
 
-#if BFLOAT16
+#if TF32
+#define WGMMA_TYPES "k8.f32.tf32.tf32 "
+#elif BFLOAT16
 #define WGMMA_TYPES "k16.f32.bf16.bf16 "
 #else
 #define WGMMA_TYPES "k16.f32.f16.f16 "
@@ -42,27 +41,77 @@ __device__ __forceinline__ constexpr descriptor further(int bytes) { return byte
 #define SUMS_96(i) SUMS_64(i), SUMS_32(i + 64)
 #define SUMS_128(i) SUMS_64(i), SUMS_64(i + 64)
 
-// sum = left * right, plus sum if `add`: 64 rows, `COLUMNS` columns, 16 deep; begins only. Left is
-// row-major in K, right row-major in columns. A thread holds, for each 8 columns, those of lane % 4 * 2
-// and the next in rows lane / 4 (words 0 and 1) and lane / 4 + 8 (2 and 3) of its warp's 16.
-#define DEFINE_PRODUCT(COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
-  __device__ __forceinline__ void begin_product( \
+// sum = left * right, plus sum if `add`: 64 rows, `COLUMNS` columns, 32 bytes deep; begins only. A thread
+// holds, for each 8 columns, those of lane % 4 * 2 and the next in rows lane / 4 (words 0 and 1) and
+// lane / 4 + 8 (2 and 3) of its warp's 16. TURNS is ", 0, 0" where rows of panels run along K; a 1 in the
+// first or second place says that those of the left or right operand run across it. TF32 has none.
+#ifdef AUTOTUNE_EMULATE
+#define DEFINE_PRODUCT(NAME, TURNS, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+  static inline void NAME(float (&sum)[WORDS], descriptor left, descriptor right, bool add) { \
+    emulate_product(sum, left, right, add, "" TURNS); \
+  }
+#else
+#define DEFINE_PRODUCT(NAME, TURNS, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+  __device__ __forceinline__ void NAME( \
       float (&sum)[WORDS], descriptor left, descriptor right, bool add) { \
     asm volatile( \
         "{ .reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\n" \
         "wgmma.mma_async.sync.aligned.m64n" COLUMNS WGMMA_TYPES "{" NAMES "}, " LEFT ", " RIGHT \
-        ", add, 1, 1, 0, 1; }" \
+        ", add, 1, 1" TURNS "; }" \
         : SUMS \
         : "l"(left), "l"(right), "r"(static_cast<int>(add))); \
   }
-DEFINE_PRODUCT("64", 32, NAMES_30 "%30, %31", SUMS_32(0), "%32", "%33", "%34")
-DEFINE_PRODUCT("128", 64, NAMES_60 "%60, %61, %62, %63", SUMS_64(0), "%64", "%65", "%66")
-DEFINE_PRODUCT("192", 96, NAMES_90 "%90, %91, %92, %93, %94, %95",
-               SUMS_96(0), "%96", "%97", "%98")
-DEFINE_PRODUCT("256", 128,
-               NAMES_120 "%120, %121, %122, %123, %124, %125, %126, %127",
-               SUMS_128(0), "%128", "%129", "%130")
+#endif
+#define DEFINE_PRODUCTS(NAME, TURNS) \
+  DEFINE_PRODUCT(NAME, TURNS, "64", 32, NAMES_30 "%30, %31", SUMS_32(0), "%32", "%33", "%34") \
+  DEFINE_PRODUCT(NAME, TURNS, "128", 64, NAMES_60 "%60, %61, %62, %63", SUMS_64(0), "%64", "%65", \
+                 "%66") \
+  DEFINE_PRODUCT(NAME, TURNS, "192", 96, NAMES_90 "%90, %91, %92, %93, %94, %95", SUMS_96(0), "%96", \
+                 "%97", "%98") \
+  DEFINE_PRODUCT(NAME, TURNS, "256", 128, \
+                 NAMES_120 "%120, %121, %122, %123, %124, %125, %126, %127", SUMS_128(0), "%128", \
+                 "%129", "%130")
 
+#ifdef AUTOTUNE_EMULATE
+// Where an item of an operand stands: of the row or column `across`, the one `k` along K.
+static inline Item* operand_item(descriptor d, bool turned, int across, int k) {
+  const unsigned begin = (d & 0x3fff) << 4, eight_rows = (d >> 32 & 0x3fff) << 4;
+  const unsigned panels = (d >> 16 & 0x3fff) << 4, size = sizeof(Item);
+  const int row = turned ? k : across, column = turned ? across : k;
+  const unsigned plain = begin + row / 8 * eight_rows + row % 8 * 128 + column * size +
+                         (turned ? column / PANEL * (panels - 128) : 0);
+  return static_cast<Item*>(__cvta_shared_to_generic(plain ^ (plain >> 7 & 7) << 4));
+}
+
+static inline float value_of(const Item* item) {
+#if TF32
+  return __uint_as_float(__float_as_uint(*item) & ~0x1fffu);
+#else
+  return float_of(*item);
+#endif
+}
+
+template <int WORDS>
+static inline void emulate_product(
+    float (&sum)[WORDS], descriptor left, descriptor right, bool add, const char* turns) {
+  const bool left_turned = turns[0] && turns[2] == '1', right_turned = turns[0] && turns[5] == '1';
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+  for (int word = 0; word < WORDS; ++word) {
+    const int row = warp * 16 + lane / 4 + word / 2 % 2 * 8, column = word / 4 * 8 + lane % 4 * 2 + word % 2;
+    float total = add ? sum[word] : 0.0f;
+    for (int k = 0; k < DEPTH; ++k)
+      total += value_of(operand_item(left, left_turned, row, k)) *
+               value_of(operand_item(right, right_turned, column, k));
+    sum[word] = total;
+  }
+}
+
+static inline void products_fence() {}
+static inline void products_commit() {}
+template <int PENDING> static inline void products_wait() {}
+template <int WORDS> static inline void sums_are_new(float (&sum)[WORDS]) {}
+static inline void show_to_products() {}
+#else
 // Orders this thread's uses of the sums before products that follow.
 __device__ __forceinline__ void products_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -89,56 +138,5 @@ __device__ __forceinline__ void sums_are_new(float (&sum)[WORDS]) {
 // read by another way than loads do.
 __device__ __forceinline__ void show_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-__device__ __forceinline__ void barrier_init(unsigned barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-
-__device__ __forceinline__ void barrier_arrive(unsigned barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-// Arrives once all copies that this thread has begun are in place.
-__device__ __forceinline__ void copy_arrive(unsigned barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
-}
-
-// Waits for the end of a phase of the given parity; of a new barrier, the phase before the first, of
-// parity 1, has ended.
-__device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
-  unsigned ended;
-  do {
-    asm volatile(
-        "{ .reg .pred ended;\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, ended; }"
-        : "=r"(ended)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-  } while (!ended);
-}
-
-#if CLUSTER
-// Adds up the 8 floats at one shared address in the first BLOCKS blocks of a cluster.
-template <int BLOCKS>
-__device__ __forceinline__ void cluster_sum8(float (&total)[8], const float* own) {
-#pragma unroll
-  for (int i = 0; i < 8; ++i) total[i] = 0.0f;
-#pragma unroll
-  for (int rank = 0; rank < BLOCKS; ++rank) {
-    float part[8];
-    asm volatile(
-        "{ .reg .u32 remote;\n"
-        "mapa.shared::cluster.u32 remote, %8, %9;\n"
-        "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [remote];\n"
-        "ld.shared::cluster.v4.f32 {%4, %5, %6, %7}, [remote + 16]; }"
-        : "=f"(part[0]), "=f"(part[1]), "=f"(part[2]), "=f"(part[3]), "=f"(part[4]), "=f"(part[5]),
-          "=f"(part[6]), "=f"(part[7])
-        : "r"(shared_address(own)), "r"(rank)
-        : "memory");
-#pragma unroll
-    for (int i = 0; i < 8; ++i) total[i] += part[i];
-  }
 }
 #endif

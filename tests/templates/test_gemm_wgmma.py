@@ -6,17 +6,46 @@ import subprocess
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import gemm_half, gemm_mma, gemm_wgmma
+from autotune.templates import gemm_half, gemm_mma, gemm_padded, gemm_wgmma
+from autotune.templates.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.epilogue import Epilogue
 from autotune.templates.gemm_shape import Gemm
+from autotune.templates.window_shape import Window
 
+from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import ConfigEntity, create
 from autotune.task.kinds import OtherOptionEntity
+from tests.templates.emulated import arrays_of
 
 HOPPER = Target("cuda -arch=sm_90")
+REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
+CHOICE = {
+    "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2, "split": 1,
+    "band": 1,
+}  # fmt: skip
+# Shapes with edges everywhere, and how their choices differ from that above.
+PRODUCTS = {
+    "nn": (Gemm(66, 72, 72, "float16"), {"chunk": 128}),
+    "nt": (Gemm(66, 72, 72, "float16", 1, False, True), {"stages": 3}),
+    "tn": (Gemm(72, 80, 67, "float16", 2, True, False, "a", REST), {}),
+    "tt": (Gemm(136, 72, 72, "bfloat16", 1, True, True), {"warps_m": 8}),
+    "two-fragments": (Gemm(72, 72, 136, "float16", 1, True, True), {"frags_m": 2, "frags_n": 16}),
+    "even-columns": (Gemm(65, 58, 72, "float16", 2, False, True, "b", REST), {}),
+    "odd-on-copies": (Gemm(65, 77, 71, "bfloat16", 1, False, False, "", REST), {}),
+    "tf32": (Gemm(66, 71, 76, "tf32", 1, False, True, "", REST), {"chunk": 32}),
+    "windows": (
+        Conv2dNhwc(2, 9, 7, 72, 24, Window((3, 3), (2, 1), (1, 2, 0, 1), (1, 2)), "float16", REST),
+        {"frags_m": 2},
+    ),
+}
 SHAPES = [
+    Gemm(197, 3072, 768, "float16", 1, False, True, "", REST),
+    Gemm(256, 304, 264, "bfloat16", 3, True, True, "b", REST),
+    Gemm(512, 512, 256, "tf32", 1, False, True),
+    Conv2dNhwc(16, 28, 28, 128, 128, Window((3, 3), (1, 1), (1, 1, 1, 1), (1, 1)), "float16"),
     Gemm(4096, 4096, 4096, "float16"),
     Gemm(1000, 1048, 1016, "bfloat16"),
     Gemm(16, 4096, 4096, "float16"),
@@ -72,11 +101,35 @@ def test_a_configuration_from_before_wgmma_still_builds_its_kernel():
     assert source.text() == gemm_mma.kernel(shape, choice).text()
 
 
+def test_floats_that_do_not_stand_along_k_are_refused_in_words_and_left_to_mma_sync():
+    shape = Gemm(64, 64, 64, "tf32")
+    with pytest.raises(TemplateError, match=r"stand along K.*transpose_b=True"):
+        gemm_wgmma.kernel(shape, CHOICE)
+    task = create("gemm.cuda", (64, 64, 64, "tf32"), HOPPER)
+    assert "wgmma" not in task.config_space.space_map
+
+
 def test_rows_that_cannot_be_copied_are_an_error_that_says_so():
     shape = Gemm(64, 100, 64, "float16")
     choice = {name: values[0] for name, values in gemm_wgmma.candidates(shape).items()}
-    with pytest.raises(TemplateError, match="n and k must be multiples of 8"):
+    with pytest.raises(TemplateError, match="must be multiples of 8 elements"):
         gemm_wgmma.kernel(shape, choice)
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
+    """The emulator reads shared memory where the descriptors of operands say that they are."""
+    shape, change = PRODUCTS[name]
+    odd = isinstance(shape, Gemm) and shape.dtype != "tf32" and gemm_padded.is_needed(shape)
+    family = gemm_padded.Padded(gemm_half) if odd else gemm_half
+    source = family.kernel(shape, {"wgmma": 1, **CHOICE, **change})
+    assert source.calls[-1].entry == "gemm_wgmma"
+    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -88,10 +141,14 @@ def test_the_untuned_choice_is_valid(shape):
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-@pytest.mark.parametrize("split", [False, True], ids=["whole", "split"])
-@pytest.mark.parametrize("shape", SHAPES[:2], ids=str)
-def test_products_are_not_serialized_and_sums_stay_in_registers(shape, split, tmp_path):
-    for choice in drawn(shape, 3, lambda choice: (choice["split"] > 1) == split):
+@pytest.mark.parametrize(
+    ("number", "split"),
+    [(0, False), (1, True), (4, False), (4, True)],
+    ids=["followed", "followed-split", "whole", "split"],
+)
+def test_products_are_not_serialized_and_sums_stay_in_registers(number, split, tmp_path):
+    shape = SHAPES[number]
+    for choice in drawn(shape, 2, lambda choice: (choice["split"] > 1) == split):
         kernel, text = gemm_wgmma.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
         text.write_text(kernel.source)
         command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]

@@ -69,8 +69,12 @@ static inline void __threadfence_block() {}
 static inline void __threadfence_system() { emulator::fenced = true; }
 static inline void __nanosleep(unsigned) {}
 static inline long long clock64() { return 0; }
+// Addresses of shared memory count from where its dynamic part begins, which is aligned as it is.
 static inline size_t __cvta_generic_to_shared(const void* p) {
-  return reinterpret_cast<size_t>(p);
+  return reinterpret_cast<size_t>(p) - reinterpret_cast<size_t>(emulator::dynamic_shared);
+}
+static inline void* __cvta_shared_to_generic(size_t address) {
+  return reinterpret_cast<void*>(reinterpret_cast<size_t>(emulator::dynamic_shared) + address);
 }
 #define __builtin_assume(condition) static_cast<void>(0)
 #define CUDART_INF_F __builtin_inff()
