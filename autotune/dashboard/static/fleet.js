@@ -13,7 +13,7 @@ export function drawWorkers(state) {
   const rate = devices.reduce((sum, row) => sum + (row.rate ?? 0), 0), aside = workers.filter((row) => row.aside).length;
   const heads = ["worker", "place", "device", "driver", "toolkit", "queue", "done", "failed", "per second", "clock", "state"];
   fill(byId("fleet-panel"),
-    note(`${count(devices.length)} devices on ${count(hosts.size)} hosts, ${digits(rate, 3)} trials a second${aside ? `; ${count(aside)} set aside` : ""}`),
+    note(`${count(devices.length)} ${devices.length === 1 ? "device" : "devices"} on ${count(hosts.size)} ${hosts.size === 1 ? "host" : "hosts"}, ${digits(rate, 3)} trials a second${aside ? `; ${count(aside)} set aside` : ""}`),
     el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Workers" }, el("table", {},
       el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
       el("tbody", {}, workers.map(workerRow)))));
