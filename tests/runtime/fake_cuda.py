@@ -12,7 +12,7 @@ from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device
 
 U64, PTR, INT = ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int
-CAPTURING, REFUSED_WHILE_CAPTURING = 900, 901
+CAPTURING, REFUSED_WHILE_CAPTURING, IMPLICITLY_CAPTURING = 900, 901, 906
 # Those of which the launcher is given the address, in its order, with their prototypes.
 FUNCTIONS = {
     "cuCtxGetCurrent": [PTR],
@@ -40,17 +40,29 @@ def plain(value):
 
 
 class FakeCuda:
-    """Attributes: what was launched, cleared and copied, in order; memory and modules in use."""
+    """A driver, and what became of what it was asked.
+
+    Attributes:
+        log: what was launched, cleared and copied, in order.
+        memory, modules, graphs, streams: those in use.
+        captures: the numbers of captures, by their streams. What a test puts there is in the
+            strictest mode; those of streams that the default stream waits for are in ``blocking``.
+        ended: captures that something ended before their time.
+    """
 
     def __init__(self):
         self.log = []
         self.memory, self.modules, self.stack = {}, {}, []
-        self.captures = {}
+        self.graphs, self.streams = set(), set()
+        self.captures, self.ended = {}, set()
+        self.allowing, self.blocking = set(), set()
         self.graph_ends = {}
         self.broken = None
         self.numbers = itertools.count(0x1000, 0x100)
         self.params = {}
         self.relaxed = False
+        # Whether it takes nothing back during any capture, however relaxed the thread is.
+        self.keeps_while_capturing = False
         self.kept = {
             name: ctypes.CFUNCTYPE(INT, *kinds)(getattr(self, name))
             for name, kinds in FUNCTIONS.items()
@@ -98,6 +110,42 @@ class FakeCuda:
             put(graph, found + 1)
         return 0
 
+    def cuStreamIsCapturing(self, stream, status):
+        if not plain(stream) and self.blocking & self.captures.keys():
+            return IMPLICITLY_CAPTURING
+        put(status, 1 if plain(stream) in self.captures else 0, INT)
+        return 0
+
+    def cuStreamBeginCapture_v2(self, stream, mode):
+        self.captures[plain(stream)] = next(self.numbers)
+        if plain(mode) == 2:
+            self.allowing.add(plain(stream))
+        return 0
+
+    def cuStreamEndCapture(self, stream, out):
+        number = self.captures.pop(plain(stream))
+        self.allowing.discard(plain(stream))
+        if number in self.ended:
+            return REFUSED_WHILE_CAPTURING
+        self.graphs.add(number + 1)
+        put(out, number + 1)
+        return 0
+
+    def cuGraphInstantiateWithFlags(self, out, graph, flags):
+        self.graphs.add(plain(graph) + 1)
+        put(out, plain(graph) + 1)
+        return 0
+
+    def cuGraphLaunch(self, graph, stream):
+        self.log.append(("graph", plain(graph), plain(stream)))
+        return 0
+
+    def cuGraphExecDestroy(self, graph):
+        return self._gone(self.graphs, graph)
+
+    def cuGraphDestroy(self, graph):
+        return self._gone(self.graphs, graph)
+
     def cuStreamGetId(self, stream, out):
         if plain(stream) in self.captures:
             return CAPTURING
@@ -123,7 +171,18 @@ class FakeCuda:
 
     # ---- memory and modules
     def _unsafe(self):
-        return REFUSED_WHILE_CAPTURING if self.captures and not self.relaxed else 0
+        strict = self.captures.keys() - self.allowing
+        if self.relaxed or not strict:
+            return 0
+        self.ended |= {self.captures[stream] for stream in strict}
+        return REFUSED_WHILE_CAPTURING
+
+    def _gone(self, kind, handle):
+        """Take something out of what is in use."""
+        refused = self._unsafe() or (self.keeps_while_capturing and self.captures and CAPTURING)
+        if not refused:
+            kind.remove(plain(handle)) if isinstance(kind, set) else kind.pop(plain(handle))
+        return refused or 0
 
     def cuMemAlloc_v2(self, out, size):
         if self._unsafe():
@@ -134,8 +193,7 @@ class FakeCuda:
         return 0
 
     def cuMemFree_v2(self, where):
-        del self.memory[plain(where)]
-        return 0
+        return self._gone(self.memory, where)
 
     def cuModuleLoadData(self, out, image):
         if self._unsafe():
@@ -146,8 +204,7 @@ class FakeCuda:
         return 0
 
     def cuModuleUnload(self, handle):
-        del self.modules[plain(handle)]
-        return 0
+        return self._gone(self.modules, handle)
 
     def cuModuleGetFunction(self, out, module, name):
         put(out, plain(module) + 1 + plain(name)[-1])

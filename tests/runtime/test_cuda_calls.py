@@ -1,6 +1,7 @@
 """Calls on a GPU, as far as they can be followed without one: a driver that only remembers."""
 
 import gc
+from collections import deque
 
 import pytest
 
@@ -8,7 +9,7 @@ from autotune.errors import DeviceError, KernelError
 from autotune.kernel import SourceKernel, arg, call, constant, workspace
 from autotune.runtime.call import dispatch, native
 from autotune.runtime.device import Device
-from autotune.runtime.nvidia import callee, libcuda, shares
+from autotune.runtime.nvidia import callee, libcuda, releases, shares
 from autotune.target import Target
 from tests.runtime.fake_cuda import FUNCTIONS, FakeCuda, array_at
 
@@ -44,7 +45,8 @@ def cuda(request, monkeypatch):
     monkeypatch.setattr(libcuda, "address", lambda name: 1)
     monkeypatch.setattr(libcuda, "primary_context", lambda index: 0xC0DE + index)
     monkeypatch.setattr(Device, "exist", True)
-    monkeypatch.setattr(shares, "_waiting", [])
+    monkeypatch.setattr(shares, "_waiting", deque())
+    monkeypatch.setattr(releases, "_waiting", deque())
     launcher = native.launcher() if request.param == "C" else None
     if request.param == "C" and launcher is None:
         pytest.skip(native.why_not())

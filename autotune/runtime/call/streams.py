@@ -59,14 +59,19 @@ def _current(index: int) -> int:
     return 0
 
 
-def _of_torch(torch: Any, index: int) -> int:
+def current_streams() -> list[int]:
+    """Return the current streams of the libraries that are loaded, each on its current device."""
+    return [ask(sys.modules[name], None) for name, ask in _CURRENT.items() if name in sys.modules]
+
+
+def _of_torch(torch: Any, index: int | None) -> int:
     cuda = getattr(torch, "cuda", None)  # missing while another thread imports torch
     if cuda is None or not cuda.is_initialized():
         return 0
     return int(cuda.current_stream(index).cuda_stream)
 
 
-def _of_cupy(cupy: Any, index: int) -> int:
+def _of_cupy(cupy: Any, index: int | None) -> int:
     with cupy.cuda.Device(index):
         return int(cupy.cuda.get_current_stream().ptr)
 

@@ -14,14 +14,14 @@ import contextlib
 import ctypes
 import threading
 import weakref
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
 from autotune.errors import DeviceError
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device
-from autotune.runtime.nvidia import nvml
+from autotune.runtime.nvidia import libcuda, nvml, releases
 from autotune.target import cuda_device_count
 
 _missing = ""
@@ -31,7 +31,8 @@ except ImportError as error:
     driver: object = None  # type: ignore[no-redef]
     _missing = str(error)
 
-_context_lock = threading.Lock()
+# Reentrant: a collection that comes inside gives memory back.
+_context_lock = threading.RLock()
 
 
 def has_pycuda() -> bool:
@@ -99,15 +100,29 @@ class _Allocation:
 
     __slots__ = ("__weakref__", "raw")
 
-    def __init__(self, raw: object, index: int) -> None:
+    def __init__(self, raw: Any, index: int) -> None:
         self.raw = raw
-        weakref.finalize(self, _free, raw, index)
+        given_back_after(self, index, raw.free)
 
 
-def _free(raw: Any, index: int) -> None:
-    # After a fault the context takes nothing any more, not even memory back.
-    with contextlib.suppress(DeviceError), activated(index):
-        raw.free()
+def given_back_after(owner: object, index: int, give_back: Callable[[], object]) -> None:
+    """Have something of device ``index`` given back when its owner goes, and no capture is near.
+
+    ``give_back`` drops the last references to objects of PyCUDA, which are destroyed in it; so the
+    owner has them only in what ``give_back`` empties.
+    """
+    weakref.finalize(owner, leave, index, give_back)
+
+
+def leave(index: int, give_back: Callable[[], object]) -> None:
+    """Have something of device ``index`` given back as soon as no capture is near."""
+    with contextlib.suppress(DeviceError):
+        releases.leave(libcuda.primary_context(index), partial(_activated, index, give_back))
+
+
+def _activated(index: int, give_back: Callable[[], object]) -> None:
+    with activated(index):
+        give_back()
 
 
 class CudaMemory:
@@ -118,6 +133,7 @@ class CudaMemory:
 
     def allocate(self, device: Device, size: int) -> Block:
         """Return uninitialised bytes; the driver aligns them to at least 256."""
+        releases.give_back_waiting()
         with activated(device.index):
             raw = driver.mem_alloc(max(1, size))
         return Block(int(raw), size, _Allocation(raw, device.index))

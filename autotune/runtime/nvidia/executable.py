@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -18,7 +19,7 @@ from autotune.runtime.arrays.buffers import Buffers, sets_beyond
 from autotune.runtime.compile.cubin import symbols
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
-from autotune.runtime.nvidia.driver import activated, driver
+from autotune.runtime.nvidia.driver import activated, driver, given_back_after, leave
 from autotune.runtime.nvidia.graph import Graph
 from autotune.runtime.nvidia.nvml import read_clocks
 from autotune.runtime.timing import Clocks, TimeOptions
@@ -41,6 +42,24 @@ def nothing() -> None:
     """Do nothing."""
 
 
+@dataclass(eq=False)
+class _Loaded:
+    """What an executable has of PyCUDA's, and nobody else: destroyed where it is dropped."""
+
+    module: Any
+    stream: Any
+    functions: list[Any] = field(default_factory=list)
+
+    def unload(self) -> None:
+        """Drop the module."""
+        self.functions, self.module = [], None
+
+    def drop(self) -> None:
+        """Drop everything."""
+        self.unload()
+        self.stream = None
+
+
 class CudaExecutable(Executable):
     """A cubin loaded on a device.
 
@@ -57,17 +76,26 @@ class CudaExecutable(Executable):
     def __init__(self, artifact: str, kernel: Kernel, device: Device) -> None:
         super().__init__(kernel, device)
         with activated(device.index):
-            self._module: Any = driver.module_from_file(artifact)
+            self._loaded = _Loaded(driver.module_from_file(artifact), driver.Stream())
+            given_back_after(self, device.index, self._loaded.drop)
             names = _symbols(kernel, artifact)
-            self._functions = [
+            self._loaded.functions = [
                 self._function(one, names.get(one.entry, one.entry)) for one in kernel.calls
             ]
             self._constants = [self._constant(one) for one in kernel.constants]
-            self.stream = driver.Stream()
         self._zeroed = [w.name for w in kernel.workspace if w.zero]
 
+    @property
+    def stream(self) -> Any:
+        """The stream of PyCUDA's on which it runs; a program gives it its own."""
+        return self._loaded.stream
+
+    @stream.setter
+    def stream(self, stream: Any) -> None:
+        self._loaded.stream = stream
+
     def _function(self, one: KernelCall, symbol: str) -> Any:
-        function = self._module.get_function(symbol)
+        function = self._loaded.module.get_function(symbol)
         attribute = driver.function_attribute
         static = function.get_attribute(attribute.SHARED_SIZE_BYTES)
         dynamic = one.launch.shared_bytes
@@ -84,7 +112,7 @@ class CudaExecutable(Executable):
 
     def _constant(self, constant: Constant) -> int:
         """Return the address of the variable of a constant."""
-        return int(self._module.get_global(constant.name)[0])
+        return int(self._loaded.module.get_global(constant.name)[0])
 
     def fill_constants(self, arrays: Sequence[NDArray]) -> None:
         """Queue copies to constant memory on the stream."""
@@ -136,7 +164,8 @@ class CudaExecutable(Executable):
         own = self.workspaces if workspaces is None else workspaces
         for one in [own[name] for name in self._zeroed]:
             driver.memset_d8_async(one.pointer, 0, one.nbytes, self.stream)
-        for function, call, args in zip(self._functions, self.kernel.calls, pointers, strict=True):
+        functions = self._loaded.functions
+        for function, call, args in zip(functions, self.kernel.calls, pointers, strict=True):
             launch = call.launch
             function.prepared_async_call(
                 launch.grid, launch.block, self.stream, *args, shared_size=launch.shared_bytes
@@ -151,9 +180,7 @@ class CudaExecutable(Executable):
         """Unload the module and free the workspaces."""
         super().close()
         self._zeroed = []
-        with activated(self.device.index):
-            self._functions = []
-            self._module = None
+        leave(self.device.index, self._loaded.unload)
 
 
 def _symbols(kernel: Kernel, artifact: str) -> dict[str, str]:
@@ -183,7 +210,6 @@ class CudaSampler:
         # The pointers below do not keep the arrays alive.
         self._buffers = buffers
         self._index = executable.device.index
-        self._stream = executable.stream
         self._alone = options.flush_cache or buffers.has_inout
         self._cold = options.flush_cache
         self._flush = _flush_buffer(executable.device) if self._alone else None
@@ -225,10 +251,10 @@ class CudaSampler:
 
     def _together(self, number: int) -> float:
         start, end = self._events
-        start.record(self._stream)
+        start.record(self._executable.stream)
         for _ in range(number):
             self._executable.queue(self._pointers[next(self._turn)])
-        end.record(self._stream)
+        end.record(self._executable.stream)
         end.synchronize()
         return float(start.time_till(end)) * 1e-3
 
@@ -237,19 +263,19 @@ class CudaSampler:
         launches = ceil(number / runs)
         graph = self._graph(tuple(i % self.input_sets for i in range(runs)))
         start, end = self._events
-        start.record(self._stream)
+        start.record(self._executable.stream)
         for _ in range(launches):
             graph.launch()
-        end.record(self._stream)
+        end.record(self._executable.stream)
         end.synchronize()
         return float(start.time_till(end)) * 1e-3 * number / (launches * runs)
 
     def _graph(self, order: tuple[int, ...]) -> Graph:
         if self._last_graph is None or self._last_graph[0] != order:
-            graph = Graph(self._stream, partial(self._queue_all, order))
+            graph = Graph(self._executable.stream, partial(self._queue_all, order))
             # Launched once untimed: the first launch uploads it.
             graph.launch()
-            self._stream.synchronize()
+            self._executable.stream.synchronize()
             self._last_graph = order, graph
         return self._last_graph[1]
 
@@ -268,18 +294,20 @@ class CudaSampler:
         for start, end in pairs:
             index = next(self._turn)
             for target, source, size in self._restores[index]:
-                driver.memcpy_dtod_async(target, source, size, self._stream)
+                driver.memcpy_dtod_async(target, source, size, self._executable.stream)
             if self._cold:
                 self._clear()
-            start.record(self._stream)
+            start.record(self._executable.stream)
             self._executable.queue(self._pointers[index])
-            end.record(self._stream)
-        self._stream.synchronize()
+            end.record(self._executable.stream)
+        self._executable.stream.synchronize()
         return sum(float(start.time_till(end)) for start, end in pairs[-number:]) * 1e-3
 
     def _clear(self) -> None:
         if self._flush is not None:
-            driver.memset_d8_async(self._flush.pointer, 0, self._flush.nbytes, self._stream)
+            driver.memset_d8_async(
+                self._flush.pointer, 0, self._flush.nbytes, self._executable.stream
+            )
 
     def clocks(self) -> Clocks | None:
         """Ask NVML."""

@@ -8,12 +8,19 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from autotune.runtime.nvidia.libcuda import address, call, check, library
+from autotune.runtime.nvidia import releases
+from autotune.runtime.nvidia.libcuda import (
+    RELAXED,
+    address,
+    call,
+    check,
+    current_context,
+    library,
+)
 
-# CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may go on using the device meanwhile.
-_THREAD_LOCAL = 1
 # CU_EVENT_RECORD_EXTERNAL: while a stream is captured the event becomes a node of the graph.
 _EXTERNAL = 1
 
@@ -47,16 +54,18 @@ class Graph:
     def __init__(self, stream: Any, queue: Callable[[], None]) -> None:
         self._stream = ctypes.c_void_p(stream.handle)
         self._exec = ctypes.c_void_p()
-        weakref.finalize(self, _destroy, self._exec)
+        _destroyed_after(self, "cuGraphExecDestroy", self._exec)
         # Kept: its nodes are how those of what is launched are known.
         graph = ctypes.c_void_p()
-        weakref.finalize(self, _destroy_graph, graph)
-        call("cuStreamBeginCapture_v2", self._stream, ctypes.c_int(_THREAD_LOCAL))
-        try:
-            queue()
-        finally:
-            # Also after a failure, or the stream stays in capture for good.
-            status = library().cuStreamEndCapture(self._stream, ctypes.byref(graph))
+        _destroyed_after(self, "cuGraphDestroy", graph)
+        with releases.capture_under_way():
+            # Relaxed: whatever another library gives back meanwhile, in any thread, is no failure.
+            call("cuStreamBeginCapture_v2", self._stream, ctypes.c_int(RELAXED))
+            try:
+                queue()
+            finally:
+                # Also after a failure, or the stream stays in capture for good.
+                status = library().cuStreamEndCapture(self._stream, ctypes.byref(graph))
         check("cuStreamEndCapture", status)
         flags = ctypes.c_ulonglong(0)
         call("cuGraphInstantiateWithFlags", ctypes.byref(self._exec), graph, flags)
@@ -101,7 +110,7 @@ class GraphEvent:
 
     def __init__(self) -> None:
         self._event = ctypes.c_void_p()
-        weakref.finalize(self, _destroy_event, self._event)
+        _destroyed_after(self, "cuEventDestroy_v2", self._event)
         call("cuEventCreate", ctypes.byref(self._event), ctypes.c_uint(0))
 
     def record(self, stream: Any) -> None:
@@ -124,16 +133,12 @@ class GraphEvent:
         return found.value * 1e-3
 
 
-def _destroy_graph(handle: ctypes.c_void_p) -> None:
+def _destroyed_after(owner: object, function: str, handle: ctypes.c_void_p) -> None:
+    """Have a function of the driver called with a handle, if there is one, when its owner goes."""
+    destroy = partial(_destroy, function, handle)
+    weakref.finalize(owner, releases.leave, current_context(), destroy)
+
+
+def _destroy(function: str, handle: ctypes.c_void_p) -> None:
     if handle.value:
-        library().cuGraphDestroy(handle)
-
-
-def _destroy_event(handle: ctypes.c_void_p) -> None:
-    if handle.value:
-        library().cuEventDestroy_v2(handle)
-
-
-def _destroy(handle: ctypes.c_void_p) -> None:
-    if handle.value:
-        library().cuGraphExecDestroy(handle)
+        call(function, handle)

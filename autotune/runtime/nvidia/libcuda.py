@@ -12,11 +12,17 @@ from functools import cache
 
 from autotune.errors import DeviceError
 
-# CU_STREAM_CAPTURE_MODE_RELAXED: memory may be allocated while this thread captures a stream.
-_RELAXED = 2
-# CU_STREAM_CAPTURE_STATUS_ACTIVE
-_ACTIVE = 1
+# CU_STREAM_CAPTURE_MODE_RELAXED: what is unsafe in a capture is allowed, such as to allocate.
+RELAXED = 2
+# CU_STREAM_CAPTURE_STATUS_NONE, _ACTIVE; a third is a capture that failed, and has not ended.
+_NONE, _ACTIVE = 0, 1
+# CUresult: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED to CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD.
+_CAPTURE_ERRORS = range(900, 909)
 _POINTER = ctypes.c_void_p
+
+
+class CaptureError(DeviceError):
+    """The driver refused something because a stream is captured."""
 
 
 @cache
@@ -48,7 +54,8 @@ def check(name: str, status: int) -> None:
     text = ctypes.c_char_p()
     library().cuGetErrorString(ctypes.c_int(status), ctypes.byref(text))
     words = (text.value or b"unknown error").decode()
-    raise DeviceError(f"{name} failed: {words}")
+    kind = CaptureError if status in _CAPTURE_ERRORS else DeviceError
+    raise kind(f"{name} failed: {words}")
 
 
 def address(name: str) -> int:
@@ -73,8 +80,8 @@ def primary_context(index: int) -> int:
 
 @contextlib.contextmanager
 def entered(context: int) -> Iterator[None]:
-    """Make a context current, and let this thread allocate even while it captures a graph."""
-    mode, before = ctypes.c_int(_RELAXED), _POINTER()
+    """Make a context current, and let this thread allocate and free while a graph is captured."""
+    mode, before = ctypes.c_int(RELAXED), _POINTER()
     call("cuCtxPushCurrent_v2", _POINTER(context))
     try:
         call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
@@ -84,6 +91,26 @@ def entered(context: int) -> Iterator[None]:
             call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
     finally:
         library().cuCtxPopCurrent_v2(ctypes.byref(before))
+
+
+def current_context() -> int:
+    """Return the context that is current; 0 if there is none."""
+    context = _POINTER()
+    call("cuCtxGetCurrent", ctypes.byref(context))
+    return context.value or 0
+
+
+def is_captured(stream: int) -> bool:
+    """Return whether a stream is captured; of stream 0, whether any that it waits for is.
+
+    To ask ends no capture. Where there is no driver, or it cannot tell, none is captured.
+    """
+    status = ctypes.c_int()
+    try:
+        answer = library().cuStreamIsCapturing(_POINTER(stream), ctypes.byref(status))
+    except DeviceError:
+        return False
+    return answer in _CAPTURE_ERRORS or (answer == 0 and status.value != _NONE)
 
 
 def capture_of(stream: int) -> tuple[int, int]:

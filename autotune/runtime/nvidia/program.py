@@ -13,7 +13,7 @@ from autotune.errors import DeviceError
 from autotune.runtime.branches import Placed, Touched, place
 from autotune.runtime.call.streams import stream_handle
 from autotune.runtime.device import Device
-from autotune.runtime.nvidia.driver import activated, driver
+from autotune.runtime.nvidia.driver import activated, driver, given_back_after
 from autotune.runtime.nvidia.executable import CudaExecutable, nothing
 from autotune.runtime.nvidia.graph import Graph, GraphEvent
 from autotune.runtime.nvidia.libcuda import last_node, synchronize
@@ -50,16 +50,17 @@ class CudaProgram(Program):
         pointers = [s.executable.arguments(s.arrays, s.workspaces) for s in self.steps]
         self._queued = list(zip(executables, pointers, self.steps, strict=True))
         with activated(device.index):
-            self.stream: Any = driver.Stream()
+            # Its own and those beside it. Nobody else keeps them, but executables for their time.
+            self._streams: list[Any] = [driver.Stream()]
+            given_back_after(self, device.index, self._streams.clear)
             for executable, step in zip(executables, self.steps, strict=True):
                 executable.fill_constants(step.arrays)
                 executable.stream.synchronize()
                 executable.stream = self.stream
 
             self._placed = place([_touched(step) for step in self.steps]) if branches else []
-            self._side = [
-                driver.Stream() for _ in range(max((p.branch for p in self._placed), default=0))
-            ]
+            for _ in range(max((p.branch for p in self._placed), default=0)):
+                self._streams.append(driver.Stream())
             # The nodes of each step's kernels in the graph.
             self._nodes: list[list[int]] = []
             self._graph = self._captured() if self.steps else None
@@ -68,11 +69,21 @@ class CudaProgram(Program):
         self._timed: tuple[Graph, list[GraphEvent]] | None = None
         self._event_s = 0.0
 
+    @property
+    def stream(self) -> Any:
+        """The stream of PyCUDA's on which it is captured, and runs by default."""
+        return self._streams[0]
+
+    @property
+    def _has_branches(self) -> bool:
+        return len(self._streams) > 1
+
     def _captured(self) -> Graph:
         """Return the graph of all steps, and note the nodes of their kernels."""
         self._nodes = [[] for _ in self._queued]
         branched = partial(self._queue_branches, self._placed)
-        return Graph(self.stream, branched if self._side else partial(self._queue_all, note=True))
+        plain = partial(self._queue_all, note=True)
+        return Graph(self.stream, branched if self._has_branches else plain)
 
     def _note_node(self, number: int) -> None:
         """Note the kernel of a step that was queued last, where the driver can tell."""
@@ -88,22 +99,21 @@ class CudaProgram(Program):
 
     def _queue_branches(self, placed: Sequence[Placed]) -> None:
         """Queue the steps on streams that fork from the program's own and join it at the end."""
-        streams = [self.stream, *self._side]
         waited_for = {number for each in placed for number in each.after}
         ended: dict[int, Any] = {}
         begun = _event_on(self.stream)
         try:
-            for each in self._side:
+            for each in self._streams[1:]:
                 each.wait_for_event(begun)
             for number, (where, queued) in enumerate(zip(placed, self._queued, strict=True)):
                 executable, addresses, step = queued
-                executable.stream = streams[where.branch]
+                executable.stream = self._streams[where.branch]
                 for other in where.after:
                     executable.stream.wait_for_event(ended[other])
                 executable.queue(addresses, step.workspaces, partial(self._note_node, number))
                 if number in waited_for:
                     ended[number] = _event_on(executable.stream)
-            joined = [_event_on(each) for each in self._side]
+            joined = [_event_on(each) for each in self._streams[1:]]
             for event in joined:
                 self.stream.wait_for_event(event)
         finally:
@@ -182,7 +192,7 @@ class CudaProgram(Program):
         return [a.seconds_till(b) for a, b in itertools.pairwise(events)]
 
     def _seconds_of_an_event(self) -> float:
-        graph = Graph(self.stream, self._queue_all) if self._side else None
+        graph = Graph(self.stream, self._queue_all) if self._has_branches else None
         sampler = CudaProgramSampler(self, graph)
         plain = statistics.median(sampler.sample(1) for _ in range(_COMPARED_RUNS))
         timed = statistics.median(sum(self._timed_run()) for _ in range(_COMPARED_RUNS))

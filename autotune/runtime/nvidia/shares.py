@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
 from autotune.errors import DeviceError
-from autotune.runtime.nvidia import libcuda
+from autotune.runtime.nvidia import libcuda, releases
 from autotune.runtime.nvidia.modules import Loaded
 
 # Streams whose memory is kept; of the next one the least recently used gives way.
@@ -78,11 +78,17 @@ class Share:
         return (*self.loaded.functions, *self.spaces, *self.loaded.constants)
 
     def free(self) -> None:
-        """Give everything back; the driver waits for what is running."""
-        for one in self.spaces:
-            libcuda.call("cuMemFree_v2", ctypes.c_uint64(one))
+        """Give everything back; the driver waits for what is running.
+
+        Raises:
+            DeviceError: it takes nothing; a `libcuda.CaptureError` says not yet: call it again.
+        """
+        while self.spaces:
+            libcuda.call("cuMemFree_v2", ctypes.c_uint64(self.spaces[-1]))
+            self.spaces = self.spaces[:-1]
         if self.owns:
             self.loaded.unload()
+            self.owns = False
 
 
 @dataclass(eq=False)
@@ -152,7 +158,7 @@ class Shares:
             for size in self.sizes:
                 spaces.append(libcuda.allocate(size))
         except DeviceError:
-            Share(loaded, owns, tuple(spaces)).free()
+            releases.leave(self.context, Share(loaded, owns, tuple(spaces)).free)
             raise
         return Share(loaded, owns, tuple(spaces))
 
@@ -168,7 +174,7 @@ class Shares:
         streams = [key for key, one in self._of.items() if one.gone is None]
         for key in streams[: max(0, len(streams) + 1 - _MOST_STREAMS)]:
             if forget(*key):
-                self._of.pop(key).free()
+                releases.leave(self.context, self._of.pop(key).free)
 
     def close(self) -> bool:
         """Free everything; return False if graphs that hold some of it still live."""
@@ -181,14 +187,13 @@ class Shares:
             self._of = OrderedDict((k, s) for k, s in self._of.items() if s.gone is not None)
             if held:
                 return False
-            for loaded in self._common:
-                loaded.unload()
-            self._common.clear()
+            while self._common:
+                self._common[-1].unload()
+                self._common.pop()
             return True
 
 
-_waiting: list[Shares] = []
-_waiting_lock = threading.Lock()
+_waiting: deque[Shares] = deque()
 
 
 def close_when_free(shares: Shares) -> None:
@@ -196,14 +201,20 @@ def close_when_free(shares: Shares) -> None:
 
     Called when nothing can call it any more.
     """
-    with _waiting_lock:
-        _waiting.append(shares)
-        # After a fault the context takes nothing any more, not even memory back.
-        _waiting[:] = [one for one in _waiting if not _closed(one)]
+    _waiting.append(shares)
+    releases.leave(shares.context, _close_waiting)
 
 
-def _closed(shares: Shares) -> bool:
-    try:
-        return shares.close()
-    except DeviceError:
-        return True
+def _close_waiting() -> None:
+    """Close all that can be; what graphs hold, or a capture keeps, waits for another turn."""
+    for _ in range(len(_waiting)):
+        one = _waiting.popleft()
+        try:
+            closed = one.close()
+        except libcuda.CaptureError:
+            _waiting.append(one)
+            raise
+        except DeviceError:
+            continue
+        if not closed:
+            _waiting.append(one)

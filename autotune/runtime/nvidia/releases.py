@@ -1,0 +1,91 @@
+"""Giving memory, modules, streams and graphs back to the driver, which a capture forbids.
+
+To free or to unload something while a stream is captured into a graph ends that capture, unless
+the thread's mode is relaxed (CUDA driver API, cuThreadExchangeStreamCaptureMode). But Python drops
+objects whenever its collector runs, so also in the middle of a capture: of ours, or of a user who
+captures with torch, in the strictest mode by default. So whoever owns something of the driver's
+leaves it here when it goes. It is given back at once, in relaxed mode; or, where a capture is
+seen, after it: when the next thing is left here or allocated. Seen are captures of this package,
+those of the streams that are current to torch and CuPy in this thread, and those of streams that
+the default stream waits for. Of others, by other threads, the relaxed mode takes care.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from autotune.errors import DeviceError
+from autotune.runtime.call.streams import current_streams
+from autotune.runtime.nvidia import libcuda
+from autotune.utils.garbage import collection_paused
+
+# Left by threads and collections in any order; taken by who has the lock, for which nobody waits:
+# a collection may come in the middle of giving back.
+_waiting: deque[tuple[int, Callable[[], object]]] = deque()
+_giving_back = threading.Lock()
+_own_captures = 0
+_counting = threading.Lock()
+
+
+def leave(context: int, give_back: Callable[[], object]) -> None:
+    """Have something given back as soon as no capture is in its way; called from anywhere.
+
+    Args:
+        context: made current meanwhile.
+        give_back: called once; again later if it raises a `libcuda.CaptureError`. Its other
+            failures are nobody's: after a fault the driver takes nothing any more.
+    """
+    _waiting.append((context, give_back))
+    give_back_waiting()
+
+
+def give_back_waiting() -> None:
+    """Give back what was left, unless a capture is under way."""
+    while _waiting and not _is_capturing() and _giving_back.acquire(blocking=False):
+        try:
+            if not _emptied():
+                return
+        finally:
+            _giving_back.release()
+
+
+def _emptied() -> bool:
+    """Give back all; return False if a capture came in the way."""
+    while _waiting:
+        context, give_back = _waiting.popleft()
+        try:
+            with libcuda.entered(context):
+                if libcuda.is_captured(0):
+                    raise libcuda.CaptureError("the default stream waits for one that is captured")
+                give_back()
+        except libcuda.CaptureError:
+            _waiting.appendleft((context, give_back))
+            return False
+        except DeviceError:
+            continue
+    return True
+
+
+def _is_capturing() -> bool:
+    return _own_captures > 0 or any(map(libcuda.is_captured, current_streams()))
+
+
+@contextmanager
+def capture_under_way() -> Iterator[None]:
+    """Let everything that is left wait until the end; the collector does too.
+
+    What other libraries own is out of our hands, but would not go during a capture without it.
+    """
+    global _own_captures
+    with _counting:
+        _own_captures += 1
+    try:
+        with collection_paused():
+            yield
+    finally:
+        with _counting:
+            _own_captures -= 1
+        give_back_waiting()

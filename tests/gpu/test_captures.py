@@ -1,0 +1,138 @@
+"""What is dropped while a stream is captured, by us or by torch; torch must have CUDA."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import autotune.driver as driver
+from autotune.kernel import SourceKernel, arg, call, workspace
+from autotune.runtime import array, cuda
+from autotune.runtime.nvidia import releases
+from autotune.runtime.nvidia.driver import activated
+from autotune.runtime.nvidia.driver import driver as pycuda
+from autotune.runtime.nvidia.graph import Graph
+from autotune.runtime.program import ProgramStep, program_of
+from autotune.runtime.timing import TimeOptions
+
+pytestmark = pytest.mark.gpu
+
+N, TURNS = 1 << 12, 50
+TWICE = SourceKernel(
+    "twice",
+    'extern "C" __global__ void twice(const float *x, float *y, float *w) {\n'
+    "  int i = blockIdx.x * 256 + threadIdx.x;\n  w[i] = x[i]; y[i] = x[i] + w[i]; }",
+    [arg("x", (N,)), arg("y", (N,), role="out")],
+    calls=[call("twice", ["x", "y", "w"], N // 256, 256)],
+    workspace=[workspace("w", (N,))],
+)
+
+
+@pytest.fixture(scope="module")
+def torch():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch has no CUDA")
+    return torch
+
+
+def in_a_cycle(*things):
+    """Leave things to the collector."""
+    cycle = [*things]
+    cycle.append(cycle)
+
+
+def drop_ours():
+    """Drop all kinds of ours that own something of the driver's."""
+    function = driver.build(TWICE, target="cuda")
+    x, y = (array(np.ones(N, "float32"), cuda()) for _ in range(2))
+    function(x, y)
+    loaded = function.executable
+    step = ProgramStep(loaded, (x, y), loaded.new_workspaces())
+    program = program_of([step, step], cuda(), branches=True)
+    program.run()
+    sampler = loaded.sampler(loaded.allocate(), TimeOptions(use_graph=True, input_sets=2))
+    sampler.sample(4)
+    in_a_cycle(function, loaded, program, sampler, x, y)
+
+
+def drop_theirs(torch):
+    """Drop a graph of torch's with memory of its own."""
+    x, graph = torch.ones(N, device="cuda"), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = x + 1
+    in_a_cycle(graph, y, x)
+
+
+@pytest.fixture(autouse=True)
+def no_collection_by_chance():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+    gc.collect()
+    releases.give_back_waiting()
+    assert not releases._waiting
+
+
+@pytest.mark.parametrize("where", ["same thread", "another thread"])
+def test_torchs_capture_survives_what_of_ours_is_collected_in_it(torch, where):
+    function = driver.build(TWICE, target="cuda")
+    x = torch.ones(N, device="cuda")
+    for _ in range(TURNS):
+        drop_ours()
+        y, graph = torch.zeros(N, device="cuda"), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            function(x, y)
+            if where == "same thread":
+                gc.collect()
+            else:
+                collecting = threading.Thread(target=gc.collect)
+                collecting.start()
+                collecting.join()
+            function(x, y)
+        assert (y == 0).all()
+        graph.replay()
+        assert (y == 2).all()
+
+
+def test_our_capture_survives_what_is_collected_in_it(torch):
+    function = driver.build(TWICE, target="cuda")
+    x, y = (array(np.ones(N, "float32"), cuda()) for _ in range(2))
+    function(x, y)
+    with activated(0):
+        stream = pycuda.Stream()
+
+    def queue():
+        function(x, y, stream=stream)
+        gc.collect()
+        function(x, y, stream=stream)
+
+    for turn in range(TURNS):
+        drop_ours()
+        if turn % 5 == 0:  # torch frees what it kept for a graph when it captures the next one
+            drop_theirs(torch)
+
+        y.fill_bytes(0)
+        with activated(0):
+            graph = Graph(stream, queue)
+            graph.launch()
+            stream.synchronize()
+        assert (y.numpy() == 2).all()
+
+
+def test_memory_that_was_dropped_in_a_capture_comes_back_after_it(torch):
+    size = 1 << 28
+    torch.cuda.synchronize()
+    before, _ = torch.cuda.mem_get_info()
+    for _ in range(4):
+        large = [array(np.zeros(size, "uint8"), cuda())]
+        graph, y = torch.cuda.CUDAGraph(), torch.zeros(N, device="cuda")
+        with torch.cuda.graph(graph):
+            y += 1
+            large.clear()
+            assert releases._waiting
+    releases.give_back_waiting()
+    after, _ = torch.cuda.mem_get_info()
+    assert before - after < size
