@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 from autotune.codegen.packed import constants_filler, packed_name
+from autotune.emulator.precompiled import INCLUDE, header_digest, precompiled
 from autotune.errors import CompileError, KernelError
 from autotune.kernel.entry import c_text, declaration_advice, identifier, is_expression
 from autotune.kernel.kernel import Kernel, KernelCall, Scalar, item_bytes
 from autotune.kernel.signature import describe_argument
 
-INCLUDE = Path(__file__).parent / "include"
 # Kernels are compiled for the thread sanitizer, but not linked with it: the header has functions
 # of its own that the compiler then calls at each memory access. Hence the flag goes to the
 # compiler proper (-Wp), past the driver, which would link.
@@ -82,9 +80,7 @@ def emulated_together(
                 f"emulated together: two kernels have an entry {min(seen & entries)!r}"
             )
         seen |= entries
-    digits = re.sub(r"\D", "", arch) or "80"
-    flags = ["-w", "-g1", "-fno-strict-aliasing", f"-I{INCLUDE}", f"-D__CUDA_ARCH__={digits}0"]
-    flags += CHECK_FLAGS if checked else ()
+    flags = [*common_flags(arch, checked)]
     flags += dict.fromkeys(f for k in kernels for f in k.flags if f.startswith(("-D", "-U")))
     source = "".join(_unit(kernels))
     return [
@@ -95,18 +91,16 @@ def emulated_together(
     ]
 
 
-@cache
-def _header_digest() -> str:
-    """Return a digest of the headers, so that a cache keyed by the text sees them change."""
-    digest = hashlib.sha256()
-    for path in sorted(INCLUDE.rglob("*.h")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+def common_flags(arch: str = "sm_80", checked: bool = True) -> tuple[str, ...]:
+    """Return the flags that all emulated kernels have, whatever macros come with them."""
+    digits = re.sub(r"\D", "", arch) or "80"
+    macro, folder = f"-D__CUDA_ARCH__={digits}0", f"-I{INCLUDE}"
+    return ("-w", "-g1", "-fno-strict-aliasing", folder, macro, *(CHECK_FLAGS if checked else ()))
 
 
 def _unit(kernels: Sequence[Kernel]) -> Iterator[str]:
     """Yield the parts of the text of some kernels."""
-    yield f'// emulator {_header_digest()}\n#include "autotune_emulator.h"\n'
+    yield f'// emulator {header_digest()}\n#include "autotune_emulator.h"\n'
     for i, kernel in enumerate(kernels):
         entries = list(dict.fromkeys(one.entry for one in kernel.calls))
         if len(kernels) > 1:
@@ -252,16 +246,18 @@ def compile_emulated(
     text.write_text(unit.source, "utf-8")
     names = ", ".join(k.name for k in several[:3]) + (", ..." if len(several) > 3 else "")
     # Most kernels that are tested run for less long than they would be optimised.
-    command = [host_compiler(), "-std=c++17", "-O0", "-shared", "-fPIC", *unit.flags]
-    command += [str(text), "-o", str(out)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
-    except subprocess.TimeoutExpired as error:
-        raise CompileError(
-            f"emulation of {names}: {command[0]} did not finish in {timeout_s} s"
-        ) from error
-    if done.returncode == 0:
-        return out
+    command = [host_compiler(), "-std=c++17", "-O0", "-shared", "-fPIC"]
+    header = precompiled(command[:1], [*command[1:], *common_flags(arch, checked)])
+    for first in [header, []] if header else [[]]:
+        argv = [*command, *first, *unit.flags, str(text), "-o", str(out)]
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise CompileError(
+                f"emulation of {names}: {command[0]} did not finish in {timeout_s} s"
+            ) from error
+        if done.returncode == 0:
+            return out
     hint = ""
     if any(re.search(r"\b(?:asm|__asm__)\b", k.source) for k in several):
         hint = "\nInline PTX cannot be emulated; put another way under `#ifdef AUTOTUNE_EMULATE`."

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.codegen.packed import packed_calls
-from autotune.emulator.build import emulated
+from autotune.emulator.build import common_flags, emulated
+from autotune.emulator.precompiled import precompiled
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.compile.cpu_flags import cpu_flags
@@ -65,8 +66,25 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
     """Compile a CUDA kernel for the CPU: the emulator makes C++ of it."""
     toolchain = host_toolchain(cxx=True)
     on_host = emulated(kernel, target.arch)
-    flags = ("-x", "c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-pthread", *on_host.flags)
-    return _host_recipe(on_host, toolchain, flags, "kernel.cc")
+    base = ("-std=c++17", "-O1", "-shared", "-fPIC", "-pthread")
+    recipe = _host_recipe(on_host, toolchain, ("-x", "c++", *base, *on_host.flags), "kernel.cc")
+
+    def compile_in(folder: Path, timeout_s: float) -> str:
+        started = time.monotonic()
+        header = precompiled(toolchain.command, (*base, *common_flags(target.arch)))
+        if header:
+            quick = _host_recipe(
+                on_host, toolchain, ("-x", "c++", *header, *base, *on_host.flags), "kernel.cc"
+            )
+            try:
+                return quick.compile(folder, timeout_s)
+            except (CompilerCrashed, CompileTimeout):
+                raise
+            except CompileError:
+                pass  # it is this compilation's own verdict that counts
+        return recipe.compile(folder, timeout_s - (time.monotonic() - started))
+
+    return replace(recipe, compile=compile_in)
 
 
 def _host_recipe(
