@@ -5,6 +5,7 @@ from __future__ import annotations
 from autotune.codegen import lane_loops
 from autotune.codegen.dialect import Dialect, Scalar
 from autotune.codegen.functions import floor_helpers, real_functions
+from autotune.codegen.lane_loops import INLINED
 
 _STDINT = ("stdint.h",)
 _COLUMNS = {"int": "int", "long": "int64_t", "uint": "uint32_t", "ulong": "uint64_t"}
@@ -38,18 +39,18 @@ SCALARS = _integers() | {
     ),
 }
 
-_MIN_MAX = """static inline {type} {name}_{short}({type} a, {type} b) {{
+_MIN_MAX = """{word} {type} {name}_{short}({type} a, {type} b) {{
   return a {op} b ? a : b;
 }}
 """
-_WIDEN = """static inline float bf16_to_float(uint16_t bits) {
+_WIDEN = """ float bf16_to_float(uint16_t bits) {
   uint32_t wide = (uint32_t)bits << 16;
   float value;
   memcpy(&value, &wide, sizeof value);
   return value;
 }
 """
-_NARROW = """static inline uint16_t float_to_bf16(float value) {
+_NARROW = """ uint16_t float_to_bf16(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
@@ -61,13 +62,13 @@ _NARROW = """static inline uint16_t float_to_bf16(float value) {
 def _helpers() -> dict[str, str]:
     types = {"float": "float", "double": "double", **_COLUMNS}
     helpers = {
-        f"{name}_{short}": _MIN_MAX.format(type=kind, name=name, short=short, op=op)
+        f"{name}_{short}": _MIN_MAX.format(word=INLINED, type=kind, name=name, short=short, op=op)
         for name, op in (("min", "<"), ("max", ">"))
         for short, kind in types.items()
     }
-    helpers |= floor_helpers("static inline", "int64_t")
+    helpers |= floor_helpers(INLINED, "int64_t")
     helpers |= lane_loops.helpers()
-    return helpers | {"bf16_to_float": _WIDEN, "float_to_bf16": _NARROW}
+    return helpers | {"bf16_to_float": INLINED + _WIDEN, "float_to_bf16": INLINED + _NARROW}
 
 
 def _functions() -> dict[str, dict[str, str]]:

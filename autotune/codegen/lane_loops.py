@@ -42,6 +42,8 @@ from autotune.kernel.kernel import item_bytes
 WIDEST, NARROWEST = 64, 16
 # Steps of a vector loop that are always written out: more than fit into registers are not.
 MOST_STEPS = 16
+# How helpers begin: in a long function GCC would call them, and vectorise nothing around a call.
+INLINED = "static inline __attribute__((always_inline))"
 _TYPES = {"float32": "float", "float64": "double", "int32": "int"}
 _OPERATORS = (Add, Sub, Mul, Div)
 
@@ -62,7 +64,7 @@ _TYPEDEF = (
     "typedef {item} {name} __attribute__((vector_size(VECTOR_BYTES < {bytes} ? VECTOR_BYTES : "
     "{bytes}),\n    aligned(sizeof({item})), may_alias));\n"
 )
-_CHOICE = """static inline {name} {choice}_{name}({name} a, {name} b) {{
+_CHOICE = """{word} {name} {choice}_{name}({name} a, {name} b) {{
   typedef __typeof__(a {symbol} b) mask;
   const mask first = a {symbol} b;
   return ({name})((first & (mask)a) | (~first & (mask)b));
@@ -78,7 +80,9 @@ def helpers() -> dict[str, str]:
             name = f"{item}_v{size}"
             found[name] = _TYPEDEF.format(item=item, name=name, bytes=size)
             for choice, symbol in (("max", ">"), ("min", "<")):
-                found[f"{choice}_{name}"] = _CHOICE.format(name=name, choice=choice, symbol=symbol)
+                found[f"{choice}_{name}"] = _CHOICE.format(
+                    word=INLINED, name=name, choice=choice, symbol=symbol
+                )
     return found
 
 

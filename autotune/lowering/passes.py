@@ -15,6 +15,7 @@ from autotune.ir.stmt import Stmt
 from autotune.lowering.barriers import insert_barriers
 from autotune.lowering.draft import Draft
 from autotune.lowering.finish import describe
+from autotune.lowering.partition import partition_loops
 from autotune.lowering.pipeline import pipeline_loops
 from autotune.lowering.storage import hoist_allocations
 from autotune.lowering.tensor_cores import use_tensor_cores
@@ -46,6 +47,7 @@ PASSES = (
     Pass("limits", check_limits),
     Pass("vthread", inject_vthreads),
     Pass("tensor_cores", use_tensor_cores),
+    Pass("partition", partition_loops),
     Pass("vectorize", vectorize_loops),
     Pass("storage", hoist_allocations),
     Pass("pipeline", pipeline_loops),

@@ -1,14 +1,14 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float bf16_to_float(uint16_t bits) {
+static inline __attribute__((always_inline)) float bf16_to_float(uint16_t bits) {
   uint32_t wide = (uint32_t)bits << 16;
   float value;
   memcpy(&value, &wide, sizeof value);
   return value;
 }
 
-static inline uint16_t float_to_bf16(float value) {
+static inline __attribute__((always_inline)) uint16_t float_to_bf16(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;

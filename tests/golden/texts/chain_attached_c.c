@@ -1,7 +1,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-static inline float max_float(float a, float b) {
+static inline __attribute__((always_inline)) float max_float(float a, float b) {
   return a > b ? a : b;
 }
 

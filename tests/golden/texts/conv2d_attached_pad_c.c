@@ -9,8 +9,9 @@ void conv2d_attached_pad_c(
     for (int h = 0; h < 7; ++h) {
       for (int c = 0; c < 4; ++c) {
         for (int h_1 = 0; h_1 < 3; ++h_1) {
-          for (int v = 0; v < 15; ++v) {
-            pad_temp[c * 45 + h_1 * 15 + v] = (h * 2 + h_1 >= 1 && v >= 1) ? data[c * 196 + h * 28 + h_1 * 14 + v - 15] : 0.0f;
+          pad_temp[c * 45 + h_1 * 15] = 0.0f;
+          for (int v = 0; v < 14; ++v) {
+            pad_temp[c * 45 + h_1 * 15 + v + 1] = (h * 2 + h_1 >= 1) ? data[c * 196 + h * 28 + h_1 * 14 + v - 14] : 0.0f;
           }
         }
       }

@@ -1,9 +1,9 @@
-static inline int floor_div_i32(int a, int b) {
+static inline __attribute__((always_inline)) int floor_div_i32(int a, int b) {
   int q = a / b;
   return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-static inline int floor_mod_i32(int a, int b) {
+static inline __attribute__((always_inline)) int floor_mod_i32(int a, int b) {
   int r = a % b;
   return r + (r != 0 && (r < 0) != (b < 0) ? b : 0);
 }

@@ -1,6 +1,6 @@
 #include <math.h>
 
-static inline float max_float(float a, float b) {
+static inline __attribute__((always_inline)) float max_float(float a, float b) {
   return a > b ? a : b;
 }
 
