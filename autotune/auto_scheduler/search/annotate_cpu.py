@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from autotune.auto_scheduler.attach_map import hanging, hanging_at
 from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, IterKind, Stage
 from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.steps import Annotator
+from autotune.auto_scheduler.sketch.lanes import SHARING
 from autotune.auto_scheduler.sketch.packing import packed_dimension
-from autotune.auto_scheduler.transform_steps import PragmaStep, ReorderStep
+from autotune.auto_scheduler.transform_steps import PragmaStep, ReorderStep, SplitStep
 from autotune.auto_scheduler.transform_steps.loops import UNROLL
 
 UNROLL_LIMITS = (0, 16, 64, 512)
@@ -36,7 +37,7 @@ def cpu_program(
         innermost: most iterations of an innermost loop.
         vector: most lanes of a vector.
     """
-    work = Annotator(sketch, innermost)
+    work = Annotator(sketch, innermost, rounded=_rounded(sketch))
     for stage_id in range(len(sketch.stages)):
         if _at_root(work.stage(stage_id)):
             _parallel(work, stage_id, params)
@@ -47,6 +48,20 @@ def cpu_program(
         if _computed(work.stage(stage_id)):
             _vectorize(work, stage_id, vector)
     return work.program()
+
+
+def _rounded(sketch: StateObject) -> dict[int, int]:
+    """Return for the splits of runs of elements what their lengths have to make up together."""
+    found = {}
+    state = plain_state(sketch.dag)
+    for number, step in enumerate(sketch.transform_steps):
+        if isinstance(step, SplitStep) and None in step.lengths:
+            loop = state.stages[step.stage_id].iters[step.iter_id]
+            if loop.name.count("@") > 1:
+                extent = loop.extent or 1
+                found[number] = min(-(-extent // n) * n for n in SHARING)
+        state = step.apply(state)
+    return found
 
 
 def _computed(stage: Stage) -> bool:
@@ -119,7 +134,8 @@ def _vectorize(work: Annotator, stage_id: int, most: int) -> None:
         else:  # one of each lane is read in turn, and all are written at once
             order = [i for i in range(len(stage.iters)) if i != far]
             work.take(ReorderStep(stage_id, (*order, far)))
-            work.annotate(stage_id, last, Annotation.UNROLL)
+            # One long loop: around short ones compilers make less of the many streams.
+            work.annotate(stage_id, work.fuse(stage_id, 0, last) + 1, Annotation.UNROLL)
         return
     count, product = 0, 1
     for i in range(len(stage.iters) - 1, -1, -1):

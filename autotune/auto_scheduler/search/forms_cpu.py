@@ -16,7 +16,7 @@ from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.search.columns_gpu import Levels, footprint, unrolled_steps
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.host_model import HostModel
-from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Rows
+from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot, Program, Rows
 from autotune.auto_scheduler.search.sampler import Budget, Limits
 from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput, tiled_stages
 from autotune.utils.math import product
@@ -48,7 +48,7 @@ class CpuForms:
     def __call__(self, rows: Rows) -> Forms:
         """Return the closed forms of rows."""
         seconds = np.full(len(rows), 1e-6)
-        feasible = np.ones(len(rows), bool)
+        feasible = self._covered(rows)
         slowest = np.zeros((len(rows), _STAGE))
         longest = np.full(len(rows), -1.0)
         for tiled in self.tiled:
@@ -66,9 +66,17 @@ class CpuForms:
 
     def feasible(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Return which rows give a text that compilers come to an end with."""
-        fits = np.ones(len(rows), bool)
+        fits = self._covered(rows)
         for tiled in self.tiled:
             fits &= _Stage(tiled, rows, self.params).code <= _MOST_CODE
+        return fits
+
+    def _covered(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Return which rows have the lengths of each run of elements make up all of it."""
+        fits = np.ones(len(rows), bool)
+        for slot in self.program.slots:
+            if isinstance(slot, FactorSlot) and slot.covers:
+                fits &= rows[:, self.program.columns[slot.step]].prod(axis=1) == slot.extent
         return fits
 
     def limits(self) -> Limits:

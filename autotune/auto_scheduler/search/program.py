@@ -32,12 +32,15 @@ class FactorSlot:
         extent: what is split.
         parts: how many lengths there are; the outermost loop gets what they leave.
         innermost: most iterations of the innermost loop.
+        covers: whether they have to leave nothing: the last tile of an extent that was rounded up
+            is cut short, which only a loop around all of them can be taken apart for.
     """
 
     step: int
     extent: int
     parts: int
     innermost: int
+    covers: bool = False
 
     @property
     def width(self) -> int:

@@ -19,7 +19,7 @@ from autotune.auto_scheduler.search.proposer import ClosedForms
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
-from autotune.auto_scheduler.sketch.lanes import LanesAlongChannels
+from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
 from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
@@ -40,6 +40,7 @@ def sketches_of(
     rules = (
         *custom_rules,
         SplitAcrossBlocks(),
+        ElementsInOneRun(),
         LanesAlongChannels(),
         PackInBlock(),
         TensorCores(),

@@ -27,6 +27,7 @@ class Annotator:
         sketch: what to begin with; its open lengths become slots.
         innermost: most iterations of an innermost loop.
         choices: splits whose length is one of a short list, which need not divide the loop.
+        rounded: splits whose lengths need not divide the loop but a number that is not much more.
     """
 
     def __init__(
@@ -34,13 +35,14 @@ class Annotator:
         sketch: StateObject,
         innermost: int,
         choices: Mapping[int, tuple[int, ...]] | None = None,
+        rounded: Mapping[int, int] | None = None,
     ) -> None:
         self.state = sketch
-        known = choices or {}
+        known, above = choices or {}, rounded or {}
         self.slots: list[Slot] = [
             ChoiceSlot(i, known[i])
             if i in known
-            else FactorSlot(i, step.extent, len(step.lengths), innermost)
+            else FactorSlot(i, above.get(i, step.extent), len(step.lengths), innermost, i in above)
             for i, step in enumerate(sketch.transform_steps)
             if isinstance(step, SplitStep) and None in step.lengths
         ]

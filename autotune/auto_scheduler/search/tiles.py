@@ -6,6 +6,7 @@ and a chunk of the reduction say how much of each input a block copies, without 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.access import AccessAnalyzer
+from autotune.auto_scheduler.loops import Stage
 from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.annotate_gpu import spatial_splits
 from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.steps import splits_of
+from autotune.auto_scheduler.sketch.facts import original_names
 from autotune.auto_scheduler.sketch.lanes import lanes_of
 from autotune.auto_scheduler.transform_steps import PragmaStep
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL
@@ -27,6 +30,8 @@ from autotune.te.tensor import ComputeOp, Operation
 from autotune.utils.math import product
 
 Column = npt.NDArray[np.float64]
+# What a part of a loop is called that several axes became.
+_RUN = re.compile(r"(?:[^.@]+@){2,}\.\d+")
 
 
 @dataclass(frozen=True)
@@ -132,24 +137,50 @@ def _tiled(program: Program, stage_id: int) -> Tiled:
     assert isinstance(op, ComputeOp)
     found = splits_of(state.transform_steps, stage_id)
     data_steps = spatial_splits(state, stage_id)
-    data = _axes(program, op.axis, data_steps)
-    reductions = _axes(program, op.reduce_axis, found[len(data_steps) :])
-    inputs = tuple(_input(program, op, source, reads) for source, reads in reads_of(op).items())
+    groups = _runs(state.stages[stage_id])
+    data = _axes(program, groups, data_steps)
+    sums = [(axis,) for axis in op.reduce_axis]
+    reductions = _axes(program, sums, found[len(data_steps) :])
+    axes = [each.axis for each in (*data, *reductions)]
+    inputs = tuple(_input(program, axes, source, reads) for source, reads in reads_of(op).items())
+    lanes = op.axis[lanes_of(state.stages[stage_id])]
     return Tiled(
         stage_id, data, reductions, inputs, bits_of(op.outputs[0].dtype) // 8,
         hint_column(program, stage_id, UNROLL), stage_id in state.attach,
-        hint_column(program, stage_id, PIPELINE), lanes_of(state.stages[stage_id]),
+        hint_column(program, stage_id, PIPELINE),
+        next(i for i, group in enumerate(groups) if lanes in group),
     )  # fmt: skip
 
 
+def _runs(stage: Stage) -> list[tuple[IterVar, ...]]:
+    """Return the data axes of a stage, those together that were fused before they were split."""
+    fused = {
+        frozenset(original_names(loop.name))
+        for loop in stage.iters
+        if _RUN.fullmatch(loop.name) is not None
+    }
+    found: list[tuple[IterVar, ...]] = []
+    for axis in stage.op.axis:
+        name = axis.name.replace(".", "_")
+        run = next((each for each in fused if name in each), frozenset())
+        if found and found[-1][-1].name.replace(".", "_") in run:
+            found[-1] = (*found[-1], axis)
+        else:
+            found.append((axis,))
+    return found
+
+
 def _axes(
-    program: Program, axes: Sequence[IterVar], steps: Sequence[int]
+    program: Program, groups: Sequence[tuple[IterVar, ...]], steps: Sequence[int]
 ) -> tuple[TiledAxis, ...]:
-    """Pair the axes with the steps that split them; axes that are whole have none."""
+    """Pair the axes with the steps that split them; axes that are whole have none.
+
+    Of several that are one loop the last stands for all: its neighbours are theirs.
+    """
     found = []
     left = list(steps)
-    for axis in axes:
-        extent = extent_of(axis) or 1
+    for group in groups:
+        axis, extent = group[-1], product([extent_of(each) or 1 for each in group])
         step = program.state.transform_steps[left[0]] if left else None
         if step is None or getattr(step, "extent", 0) not in (0, extent):
             found.append(TiledAxis(axis, extent, None))
@@ -162,11 +193,13 @@ def _axes(
 
 
 def _input(
-    program: Program, op: ComputeOp, source: Operation, reads: Sequence[tuple[Expr, ...]]
+    program: Program,
+    axes: Sequence[IterVar],
+    source: Operation,
+    reads: Sequence[tuple[Expr, ...]],
 ) -> TileInput:
     tensor = source.outputs[0]
     shape = tuple(n if isinstance(n, int) else 1 for n in tensor.shape)
-    axes = (*op.axis, *op.reduce_axis)
     indices = tuple(tuple(_coefficients(index, axes) for index in each) for each in reads)
     shared = source.name.endswith(".shared")
     return TileInput(

@@ -1,4 +1,4 @@
-"""A rule that lets vectors go along another axis than the last, where that one fills none.
+"""Rules that let vectors go along another axis than the last, where that one fills none.
 
 The rows of an image are short, and those of a convolution with steps do not lie side by side; its
 output channels are many. Their weights, which lie far apart, are then copied so that those of a
@@ -27,9 +27,12 @@ from autotune.ir import IterVar, Var
 from autotune.ir.structure import walk
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
+from autotune.utils.math import divisors
 
 # Lanes of the widest vectors, and the fewest that are worth a vector.
 _WIDEST, _FEWEST = 16, 8
+# Elements that share a vector while their sums, two vectors each, stay in 16 registers.
+SHARING = (4, 5, 6)
 
 
 class LanesAlongChannels:
@@ -51,6 +54,63 @@ class LanesAlongChannels:
         axis = lane_axis(state.stages[stage_id].op)
         assert axis is not None
         return fused_at_levels(context, state, stage_id, _loop_name(axis))
+
+
+class ElementsInOneRun:
+    """Count the elements of small images in one run, which is cut into tiles of any size.
+
+    Seven rows of seven have no tile but of seven: too few sums in one vector each to hide how long
+    an addition takes, and too many in two for 16 registers. A run of 49 in tiles of five has nine
+    whole ones, and one that is not.
+    """
+
+    name: ClassVar[str] = "ElementsInOneRun"
+
+    def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
+        """Returns whether no tile of the elements that share a vector fits registers."""
+        stage = state.stages[stage_id]
+        if context.is_gpu or is_tiled(stage) or not needs_tiling(context, state, stage_id):
+            return Condition.PASS
+        if fusible_consumer(context, state, stage_id) is None or not uneven_run(stage.op):
+            return Condition.PASS
+        return Condition.APPLY
+
+    def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
+        """Fuse the loops over elements, and tile the stage and its reader."""
+        op = state.stages[stage_id].op
+        axis = vector_axis(op)
+        assert axis is not None
+        return fused_at_levels(context, state, stage_id, _loop_name(axis), uneven_run(op))
+
+
+def uneven_run(op: Operation) -> tuple[int, ...]:
+    """Returns the axes of elements that share a vector, if no tile of these fits registers."""
+    lanes = vector_axis(op)
+    if lanes is None or not isinstance(op, ComputeOp):
+        return ()
+    beside = {
+        var
+        for reads in reads_of(op).values()
+        for indices in reads
+        if any(lanes.var in _variables(index) for index in indices)
+        for index in indices
+        for var in _variables(index)
+    }
+    run = [i for i, axis in enumerate(op.axis) if axis.var not in beside and extent_of(axis) != 1]
+    if len(run) < 2 or run != list(range(run[0], run[-1] + 1)):
+        return ()
+    sizes = {1}
+    for i in run:
+        sizes = {a * b for a in sizes for b in divisors(extent_of(op.axis[i]) or 1)}
+    return () if sizes & set(SHARING) or max(sizes) < min(SHARING) else tuple(run)
+
+
+def vector_axis(op: Operation) -> IterVar | None:
+    """Returns the axis along which vectors should go, if there is one."""
+    axis = lane_axis(op)
+    if axis is None and isinstance(op, ComputeOp) and op.axis and _fills_vectors(op):
+        return op.axis[-1]
+    return axis
 
 
 def lane_axis(op: Operation) -> IterVar | None:

@@ -140,15 +140,19 @@ class MultiLevelTilingWithFusion:
 
 
 def fused_at_levels(
-    context: SketchContext, state: State, stage_id: int, lanes: str = ""
+    context: SketchContext, state: State, stage_id: int, lanes: str = "", run: Sequence[int] = ()
 ) -> Iterable[Derived]:
     """Yields a stage in tiles with the one that reads it, joined at each level where they can be.
 
-    ``lanes`` is the axis whose loop is the innermost; by default the last.
+    ``lanes`` is the axis whose loop is the innermost; by default the last. The axes numbered in
+    ``run`` become one loop first, in both stages.
     """
     reader = fusible_consumer(context, state, stage_id)
     assert reader is not None
     tiled = state.copy()
+    if run:
+        for each in (stage_id, reader):
+            tiled.fuse(each, [tiled.stages[each].iters[i] for i in run])
     splits = tile(tiled, stage_id, context.structure, lanes)
     for level in _GPU_FUSION if context.is_gpu else _CPU_FUSION:
         if level > len(context.structure) or context.structure[level - 1] != "S":
