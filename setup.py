@@ -26,7 +26,7 @@ DOCS = ["sphinx>=8.1", "myst-parser>=4", "furo>=2024.8.6", "sphinx-copybutton>=0
 PLOT, PANDAS = ["matplotlib>=3.8"], ["pandas>=2"]
 SQL = ["sqlalchemy>=2.0.25"]
 POSTGRESQL = [*SQL, "psycopg[binary]>=3.1.18"]
-FLEET = ["distributed>=2024.8.0"]
+FLEET = ["distributed>=2024.8.0", "msgpack>=1.0.2"]
 # The page is tested in Chromium, which `.ci/run` installs, with a checker of accessibility.
 BROWSER = ["selenium>=4.20", "axe-core-python>=0.1"]
 TEST = [

@@ -199,7 +199,9 @@ class Simulation:
         worker.here = True
         name = f"worker-{worker.number}"
         places = [
-            Place(2 * worker.number, name, f"{name}/builders", "build", BUILDERS + 1),
+            Place(
+                2 * worker.number, name, f"{name}/builders", "build", BUILDERS + 2, lanes=BUILDERS
+            ),
             Place(2 * worker.number + 1, name, f"{name}/cuda:0", "run", AHEAD, "cuda"),
         ]
         for place in places:

@@ -50,6 +50,7 @@ DOORS = {
     "torch": {"torch/door.py"},
     "dask": {"fleet/serve.py"},
     "distributed": {"fleet/link.py", "fleet/serve.py"},
+    "msgpack": {"fleet/wire.py"},
 }
 # Folders that are imported through their face: what others may use stands in `__init__`. Workers
 # start without running that of the folders below these, so there modules are imported themselves.

@@ -180,8 +180,7 @@ class FleetBuilder(LocalBuilder):
     @property
     def n_parallel(self) -> int:
         """How many compilations the fleet does at once now; 1 while nobody is there."""
-        slots = [p.slots - 1 for p, _, aside in self._parts.queue.places() if p.kind == "build"]
-        return max(1, sum(slots))
+        return max(1, sum(p.lanes for p, _, _ in self._parts.queue.places() if p.kind == "build"))
 
     @n_parallel.setter
     def n_parallel(self, value: int) -> None:

@@ -13,6 +13,9 @@ from typing import Generic, TypeVar
 
 Work = TypeVar("Work")
 
+# Clients that are remembered though nothing of theirs waits: those that used the most.
+_MOST_IDLE = 64
+
 
 class FairQueue(Generic[Work]):
     """Gives out the work of whoever had the least time for its weight. From any thread."""
@@ -34,8 +37,17 @@ class FairQueue(Generic[Work]):
             if client not in self._waiting:
                 self._waiting[client] = deque()
                 self._used[client] = max(self._now, self._used.get(client, 0.0))
+                if len(self._used) > len(self._waiting) + 2 * _MOST_IDLE:
+                    self._forget_some()
             self._waiting[client].append((weight, work))
             self._changed.notify()
+
+    def _forget_some(self) -> None:
+        """Forget of whom nothing waits, as of clients that were killed, but for a few."""
+        idle = [client for client in self._used if client not in self._waiting]
+        idle.sort(key=lambda client: self._used[client])
+        for client in idle[:-_MOST_IDLE]:
+            del self._used[client]
 
     def take(self) -> tuple[Work, Callable[[float], None]] | None:
         """Wait for work; None when all is over.

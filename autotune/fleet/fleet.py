@@ -76,9 +76,9 @@ class Fleet(Mapping[str, object]):
         self._queue = FleetQueue(patience_s)
         sender = Sender(secrets.token_hex(8), float(weight))
         give = self._install if install else None
+        self._installed = ""
         self._members = Members(self._link, self._queue, sender, lease_s, patience_s, give)
         self._parts = Parts(self._members, self._queue, sender)
-        self._installed = False
         try:
             self._made = self._option(None)
         except BaseException:
@@ -86,8 +86,8 @@ class Fleet(Mapping[str, object]):
             raise
 
     def _install(self) -> None:
-        if not self._installed:
-            self._installed = True
+        if self._installed != self._link.scheduler:  # what one was told, the next does not know
+            self._installed = self._link.scheduler
             from autotune.fleet.serve import AgentPlugin
 
             self._link.install(AgentPlugin())

@@ -16,26 +16,36 @@ class Groups:
 
     def __init__(self) -> None:
         self._groups: dict[Place, dict[int, None]] = {}
-        self._kinds: dict[int, Place] = {}
+        # Each place with the group of its kind, whether or not it is in it now.
+        self._known: dict[int, tuple[Place, dict[int, None]]] = {}
         # Which kinds suit; asked for anew when there is another kind.
         self._suiting: dict[Needs, tuple[dict[int, None], ...]] = {}
 
     def add(self, place: Place) -> None:
         """Take a place in, behind those of its kind that are there."""
-        kind = replace(place, number=-1, agent="", name="", slots=0)
-        if self._kinds.get(place.number, kind) != kind:
+        known = self._known.get(place.number)
+        if known is None or known[0] is not place:
             self.discard(place.number)
-        self._kinds[place.number] = kind
+            known = self._known[place.number] = place, self._group_of(place)
+        known[1][place.number] = None
+
+    def _group_of(self, place: Place) -> dict[int, None]:
+        kind = replace(place, number=-1, agent="", name="", slots=0, lanes=0)
         if kind not in self._groups:
             self._groups[kind] = {}
             self._suiting.clear()
-        self._groups[kind][place.number] = None
+        return self._groups[kind]
 
     def discard(self, number: int) -> None:
         """Go without a place."""
-        kind = self._kinds.get(number)
-        if kind is not None:
-            self._groups[kind].pop(number, None)
+        known = self._known.get(number)
+        if known is not None:
+            known[1].pop(number, None)
+
+    def forget(self, number: int) -> None:
+        """Go without a place that will not be here again."""
+        self.discard(number)
+        self._known.pop(number, None)
 
     def suiting(self, needs: Needs) -> Iterator[int]:
         """Return the places that suit, of each kind those first that were added first.

@@ -18,10 +18,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from autotune.errors import FleetError
+from autotune.fleet.wire import packed, unpacked
 
 # What is installed on workers that were not started by `autotune worker`.
 PLUGIN = "autotune-fleet"
 HANDLER = "autotune_fleet"
+# The first message to a worker, see `autotune.fleet.messages.Facts`.
+_GREETING = "Facts"
 _FAMILIES = ["msgpack"]
 # Seconds to find a scheduler that may be there again.
 _REVIVE_S = 2.0
@@ -102,6 +105,10 @@ class Loop:
 class Link:
     """A connection to the scheduler of a fleet, and through it to the workers.
 
+    Attributes:
+        address: of the scheduler.
+        scheduler: which one it was that answered last: another has its address after a restart.
+
     Args:
         where: address of a scheduler, a `distributed.Client`, or a cluster (`LocalCluster`, ...).
         timeout_s: seconds to find the scheduler.
@@ -116,6 +123,7 @@ class Link:
         self._package = distributed()
         # Dask's own way to a loop leaves it behind where no scheduler answers.
         self._loop: Loop | None = None
+        self.scheduler = ""
         if isinstance(where, self._package.Client):
             if where.scheduler is None:
                 raise FleetError("Fleet: the client of Dask was closed")
@@ -187,6 +195,7 @@ class Link:
         if self._client.scheduler is None:  # Dask has just given up
             raise OSError("the connection to it was closed")
         told = await self._client.scheduler.identity()
+        self.scheduler = str(told["id"])
         return {
             str(address): Seen(float(one["last_seen"]), str(one["metrics"].get(HANDLER, "")))
             for address, one in told["workers"].items()
@@ -194,16 +203,19 @@ class Link:
 
     def ask(self, address: str, message: Mapping[str, Any]) -> Future[Any]:
         """Send a message to the agent of a worker."""
-        return self._begun(self._asked(address, message))
+        # A worker of another version reads no bytes, and shall say so.
+        sent = message if message["ask"] == _GREETING else packed(message)
+        return self._begun(self._asked(address, sent))
 
-    async def _asked(self, address: str, message: Mapping[str, Any]) -> Any:
+    async def _asked(self, address: str, message: Mapping[str, Any] | bytes) -> Any:
         remote = self._client.rpc(address)
-        return await getattr(remote, HANDLER)(
+        answer = await getattr(remote, HANDLER)(
             message=message, serializers=_FAMILIES, deserializers=_FAMILIES
         )
+        return unpacked(answer)
 
     def install(self, plugin: Any) -> None:
-        """Give all workers, and those to come, a plugin of ours."""
+        """Give all workers of this scheduler, and those to come, a plugin of ours."""
         self._begun(self._installed(plugin)).result(_INSTALL_S)
 
     async def _installed(self, plugin: Any) -> None:

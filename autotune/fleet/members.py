@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import resource
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -34,10 +35,13 @@ logger = logging.getLogger("autotvm")
 
 # How often the scheduler is asked who is there, and how long for an answer.
 _POLL_S, _ANSWER_S = 0.5, 10.0
+# When a look is so much later than it can be, this program was stopped (Ctrl-Z, a laptop asleep)
+# or the scheduler was away: nobody's silence counts in that time.
+_LATE_S = 2.0
+# Files that a program has open besides, and connections that Dask keeps.
+_FILES = 200
 # How long a client that leaves waits for workers to hear of it.
 _FAREWELL_S = 1.0
-# Trials a device has at a time: one at work, and one that is ready to follow it.
-_AHEAD = 2
 
 
 class Members:
@@ -77,12 +81,15 @@ class Members:
         self._by_number: dict[int, tuple[Member, str]] = {}
         # Of each address: when its last word changed, by our clock, and that word.
         self._heard: dict[str, tuple[float, float]] = {}
+        self._noted = time.monotonic()
+        self._answer_s = min(_ANSWER_S, max(_POLL_S, patience_s / 2))
         self._asked: dict[str, Future[Any]] = {}
         # Why workers are not used, by their addresses: which agent, and what is wrong with it.
         self._refused: dict[str, tuple[str, str]] = {}
         # Those that do not say who they are, and why.
         self._mute: dict[str, str] = {}
         self._bare: tuple[str, ...] = ()
+        self._said_connections = False
         self._silent_since: float | None = None
         self._looking: Future[Any] = Future()
         self._over = threading.Event()
@@ -151,7 +158,7 @@ class Members:
         try:
             self._link.revive()
             self._looking = self._link.seen()
-            seen = self._looking.result(min(_ANSWER_S, max(_POLL_S, self._patience_s / 2)))
+            seen = self._looking.result(self._answer_s)
         except (Exception, CancelledError) as error:  # whatever it is, there is no answer
             self._looking.cancel()
             self._no_scheduler(error, now)
@@ -182,6 +189,9 @@ class Members:
 
     def _note(self, seen: Mapping[str, Seen], now: float) -> None:
         """Compare what the scheduler says with what is known; begin to ask who is new."""
+        asleep_s, self._noted = now - self._noted, now
+        if asleep_s > self._answer_s + _LATE_S:
+            self._heard = {one: (at + asleep_s, word) for one, (at, word) in self._heard.items()}
         for address, one in seen.items():
             if self._heard.get(address, (0.0, None))[1] != one.word:
                 self._heard[address] = now, one.word
@@ -275,19 +285,34 @@ class Members:
                 self._by_number[place.number] = member, place.name.rpartition("/")[2]
         for place in places:
             self._queue.join(place)
+        self._say_connections()
+
+    def _say_connections(self) -> None:
+        """Say once that a program may not open as many connections as this fleet has use for."""
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        wanted = _FILES + sum(place.slots for place, _, _ in self._queue.places())
+        if wanted > most and not self._said_connections:
+            self._said_connections = True
+            logger.warning(
+                "this fleet may have %d messages under way, each on a connection of its own, and "
+                "this program may have %d files open: raise that (ulimit -n)",
+                wanted,
+                most,
+            )
 
     def _place(self, member: Member, key: str) -> Place:
         facts = member.facts
         number = self._numbers.setdefault((facts.agent, key), next(self._count))
         name = f"{facts.name}/{key}"
         if key == "builders":
-            slots = facts.builders + 1  # one is ready to follow
+            lanes = facts.builders
             return Place(
-                number, facts.agent, name, "build", slots, cpu=facts.cpu, toolkit=facts.toolkit
-            )
+                number, facts.agent, name, "build", lanes + _ahead(lanes), cpu=facts.cpu,
+                toolkit=facts.toolkit, lanes=lanes,
+            )  # fmt: skip
         device = next(one for one in facts.devices if one.key == key)
         return Place(
-            number, facts.agent, name, "run", _AHEAD, device.kind, device.arch,
+            number, facts.agent, name, "run", 1 + _ahead(1), device.kind, device.arch,
             device.device_class, facts.cpu, facts.toolkit, major(device.release),
         )  # fmt: skip
 
@@ -324,3 +349,11 @@ class Members:
         wait(heard, _FAREWELL_S)
         for member in self.all():
             member.lose("the fleet was closed")
+
+
+def _ahead(lanes: int) -> int:
+    """Return how many are ready to follow those at work, so that nobody waits for a message.
+
+    While one travels, several may end: more the more there are.
+    """
+    return 1 + lanes // 4

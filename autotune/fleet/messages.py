@@ -21,13 +21,15 @@ from autotune.utils.plain_data import flag, mapping, number, text
 from autotune.utils.visible import visible
 
 # Changed whenever the two ends would misunderstand each other.
-PROTOCOL = 1
+PROTOCOL = 2
 AnyJob = RunJob | RaceJob | CeilingJob
 # They become names of files, and ends of such.
 _SUFFIX = re.compile(r"(\.[a-z]{1,8})?")
 _NAME, _TRANSFER = re.compile(rf"[0-9a-f]{{64}}{_SUFFIX.pattern}"), re.compile("[0-9a-f-]{1,80}")
 # What is wrong with a message shows as one of these when it is read.
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+# The longest that one job may have a device, or a builder, which others wait for.
+MOST_TIMEOUT_S = 86400.0
 # Of a reason so much is told.
 _LETTERS = 2000
 
@@ -225,13 +227,14 @@ def _sender(message: Mapping[str, Any]) -> Sender:
 def _build(message: Mapping[str, Any]) -> Build:
     headers = tuple((str(path), str(text)) for path, text in message["headers"])
     job = from_plain(BuildJob, message["job"])
-    return Build(_sender(message), job, float(message["timeout_s"]), headers)
+    return Build(_sender(message), job, _limit(message["timeout_s"]), headers)
 
 
 def _run(message: Mapping[str, Any]) -> Run:
     job = from_plain(object, message["job"])
     if not isinstance(job, AnyJob):
         raise FleetError(f"no job for a device: {type(job).__name__}")
+    _limit(job.timeout_s)
     seed = message["seed"]
     return Run(
         sender=_sender(message),
@@ -243,6 +246,14 @@ def _run(message: Mapping[str, Any]) -> Run:
         memory_bytes=int(message["memory_bytes"]),
         files={file_name(name): _bytes(data) for name, data in message["files"].items()},
     )
+
+
+def _limit(seconds: object) -> float:
+    """Return for how long something may take: never for ever, as others wait for it."""
+    limit = number(seconds)
+    if not 0 < limit <= MOST_TIMEOUT_S:
+        raise ValueError(f"a timeout of {limit:g} s; at most {MOST_TIMEOUT_S:g} s are allowed")
+    return limit
 
 
 def _bytes(data: object) -> bytes:

@@ -45,7 +45,8 @@ class Place:
         number: of this place in its fleet, given once.
         agent: whose it is; what breaks one place of it may have broken the others.
         name: for people.
-        slots: how many entries it has at a time.
+        slots: how many entries it has at a time: those at work, and some that are ready to follow.
+        lanes: how many of them are at work at once.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Place:
     cpu: str = ""
     toolkit: str = ""
     cuda: int = 0
+    lanes: int = 1
 
     def suits(self, needs: Needs) -> bool:
         """Whether entries with these needs can be done here."""

@@ -25,6 +25,12 @@ _KINDS: dict[str, type] = {
     )
 }  # fmt: skip
 _KIND = "is"
+_FIELDS = {
+    name: tuple(one.name for one in dataclasses.fields(kind) if one.init)
+    for name, kind in _KINDS.items()
+}
+# Most of what a message holds, told from the rest by one look.
+_ATOMS = frozenset({type(None), bool, int, float, str, bytes})
 # Deeper than any job of ours, and than any message.
 _DEEPEST, _DEEPEST_MESSAGE = 12, 24
 
@@ -37,6 +43,8 @@ def with_lists(data: Any, depth: int = _DEEPEST_MESSAGE) -> Any:
     Raises:
         ValueError: it is nested too deeply.
     """
+    if type(data) in _ATOMS:
+        return data
     if not depth:
         raise ValueError("it is nested too deeply")
     if isinstance(data, Mapping):
@@ -52,19 +60,22 @@ def to_plain(value: object) -> Any:
     Raises:
         FleetError: it holds something that does not travel.
     """
-    if value is None or isinstance(value, (bool, str, bytes)):
+    if type(value) in _ATOMS:
+        return value
+    if isinstance(value, (tuple, list)):
+        return [to_plain(one) for one in value]
+    name = type(value).__name__
+    if _KINDS.get(name) is type(value):
+        made = {one: to_plain(getattr(value, one)) for one in _FIELDS[name]}
+        made[_KIND] = name
+        return made
+    if isinstance(value, (bool, str, bytes)):
         return value
     if isinstance(value, numbers.Integral):  # numpy's too
         return int(value)
     if isinstance(value, numbers.Real):
         return float(value)
-    if isinstance(value, (tuple, list)):
-        return [to_plain(one) for one in value]
-    name = type(value).__name__
-    if not dataclasses.is_dataclass(value) or _KINDS.get(name) is not type(value):
-        raise FleetError(f"{value!r} cannot be sent to a worker: {name} is no plain data")
-    given = [one.name for one in dataclasses.fields(value) if one.init]
-    return {_KIND: name} | {one: to_plain(getattr(value, one)) for one in given}
+    raise FleetError(f"{value!r} cannot be sent to a worker: {name} is no plain data")
 
 
 def from_plain(kind: type[Made], data: object) -> Made:
@@ -83,6 +94,8 @@ def from_plain(kind: type[Made], data: object) -> Made:
 
 
 def _read(data: object, depth: int) -> object:
+    if type(data) in _ATOMS:
+        return data
     if not depth:
         raise ValueError("it is nested too deeply")
     if isinstance(data, (list, tuple)):

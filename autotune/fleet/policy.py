@@ -3,8 +3,8 @@
 Nothing here has threads, clocks or connections; seconds are passed in. `autotune.fleet.queue` is
 the shell that does what is decided here, and a simulation can drive it as well.
 
-- *Placing*: a place with a free slot takes the oldest entry that fits it. It takes one more ahead
-  only when no other place that fits has nothing to do.
+- *Placing*: a place with a free slot takes the oldest entry that fits it, one place after the
+  other. It takes one that has to wait there only when no other place that fits could begin it.
 - *Leases*: an entry that is out has an attempt's number. When its place is lost the entry goes
   back to the front, and what comes of the old attempt later is not asked for. One that lost places
   several times is given to a place alone, later each time, and to blame when that is lost as well.
@@ -31,6 +31,8 @@ _STRIKES = 2
 ASIDE_S, _MOST_ASIDE_S = 15.0, 960.0
 # Entries looked at for one that a place may take.
 _LOOK = 32
+# Places that left and are remembered, with why they were set aside.
+_MOST_LEFT = 256
 
 
 @dataclass
@@ -60,6 +62,11 @@ class _State:
         """Whether it may have one more entry."""
         return len(self.out) < self.place.slots and not any(one.alone for one in self.out)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it could begin one more entry at once."""
+        return len(self.out) < self.place.lanes and self.has_room
+
 
 class Policy:
     """All places and entries of a fleet. Not for several threads at once."""
@@ -67,8 +74,10 @@ class Policy:
     def __init__(self) -> None:
         self._states: dict[int, _State] = {}
         self._lines: dict[Needs, deque[Entry]] = {}
-        # Places that have nothing, and that have room; the one that waited longest first.
+        # Places that could begin something, and that have room; who waited longest is first.
         self._idle, self._free = Groups(), Groups()
+        # Places that left, by when they did.
+        self._left: dict[int, None] = {}
         # Those set aside, and those with failures that are not told yet.
         self._aside: set[int] = set()
         self._doubted: set[int] = set()
@@ -82,6 +91,7 @@ class Policy:
         """Let a place take part, or take part again."""
         state = self._states.setdefault(place.number, _State(place))
         state.place, state.here = place, True
+        self._left.pop(place.number, None)
         self._aside.discard(place.number)
         if state.aside_until:
             self._aside.add(place.number)
@@ -102,7 +112,17 @@ class Policy:
         suspects, state.suspects = state.suspects, []
         for entry in suspects:
             self.put(entry, first=True)
+        self._left[number] = None
+        if len(self._left) > _MOST_LEFT:
+            self._forget_place(next(iter(self._left)))
         return gone
+
+    def _forget_place(self, number: int) -> None:
+        for known in (self._states, self._left):
+            known.pop(number, None)
+        self._doubted.discard(number)
+        for groups in (self._idle, self._free):
+            groups.forget(number)
 
     def set_aside(self, number: int, reason: str, now: float, for_good: bool = False) -> None:
         """Give a place nothing for a while, longer each time."""
@@ -111,7 +131,8 @@ class Policy:
         state.aside_until = float("inf") if for_good else now + state.aside_s
         state.aside_s = min(2 * state.aside_s, _MOST_ASIDE_S)
         self._not_free(number)
-        self._aside.add(number)
+        if state.here:
+            self._aside.add(number)
         self._changes.append((state.place.name, reason))
 
     def changes(self) -> list[tuple[str, str]]:
@@ -149,7 +170,8 @@ class Policy:
 
     def forget(self, number: int, entry: Entry) -> None:
         """Take back an entry that nobody wants any more."""
-        self._back(self._states[number], entry)
+        if number in self._states:
+            self._back(self._states[number], entry)
 
     def drop(self, entry: Entry) -> None:
         """Forget an entry that waits."""
@@ -207,13 +229,12 @@ class Policy:
         self._lines[entry.needs].remove(entry)
         entry.attempt += 1
         state.out.add(entry)
-        self._idle.discard(number)
-        if not state.has_room:
-            self._free.discard(number)
+        self._not_free(number)
+        self._note_idle(state)
 
     def _others_idle(self, state: _State, needs: Needs) -> bool:
-        """Whether a place that has work leaves it to one that has none."""
-        return bool(state.out) and any(True for _ in self._idle.suiting(needs))
+        """Whether a place that has work leaves it to one that could begin it."""
+        return not state.is_idle and any(True for _ in self._idle.suiting(needs))
 
     def _fitting(self, state: _State, line: deque[Entry], now: float) -> Entry | None:
         """Return the oldest entry that a place may have."""
@@ -278,7 +299,8 @@ class Policy:
 
     def holds(self, number: int, entry: Entry, attempt: int) -> bool:
         """Whether a place still has an entry, in this very attempt."""
-        return entry.attempt == attempt and entry in self._states[number].out
+        state = self._states.get(number)
+        return state is not None and entry.attempt == attempt and entry in state.out
 
     def _others_than(self, number: int, entry: Entry) -> list[Place]:
         return [place for place in self.able(entry.needs) if place.number != number]
@@ -342,7 +364,7 @@ class Policy:
             return
         if state.has_room:
             self._free.add(state.place)
-        if not state.out:
+        if state.is_idle:
             self._idle.add(state.place)
 
     def _not_free(self, number: int) -> None:

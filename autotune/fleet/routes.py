@@ -102,7 +102,7 @@ class Routes:
         """Return the release of the toolkit that all artifacts are made by."""
         offered = Counter({p.toolkit: 0 for p in builders})
         for place in builders:
-            offered[place.toolkit] += place.slots
+            offered[place.toolkit] += place.lanes
         driver = min((p.cuda for p in devices), default=0)
         fitting = {one for one in offered if not driver or major(one) <= driver} or set(offered)
         there = Counter(p.toolkit for p in devices if p.toolkit in fitting).most_common(1)

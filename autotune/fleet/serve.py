@@ -20,13 +20,20 @@ from distributed import Security, Worker, WorkerPlugin
 from autotune.errors import FleetError
 from autotune.fleet.agent import Agent
 from autotune.fleet.link import HANDLER, PLUGIN
+from autotune.fleet.wire import packed, unpacked
 
 logger = logging.getLogger("autotvm")
 
 # Pauses before the scheduler is looked for again.
 _FIRST_S, _MOST_S = 0.2, 5.0
-# How long one attempt to connect lasts.
-_CONNECT_S = "3s"
+# What Dask is told in a process of ours. It tries ever more seldom while one attempt to connect
+# lasts: a new scheduler is found soon by many. And its profiler of tasks, of which there are none,
+# and its look at the event loop wake a process 150 times a second, beside whatever is timed there.
+_SETTINGS = {
+    "distributed.comm.timeouts.connect": "3s",
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+}
 
 
 class AgentPlugin(WorkerPlugin):
@@ -89,7 +96,8 @@ def _attach(worker: Worker, agent: Agent) -> None:
     """Let a worker hand messages to an agent, and say in its heartbeats that it has one."""
 
     async def autotune_fleet(message: Any) -> Any:
-        return await asyncio.wrap_future(agent.answer(message))
+        answer = await asyncio.wrap_future(agent.answer(unpacked(message)))
+        return packed(answer) if isinstance(message, bytes) else answer
 
     worker.handlers[HANDLER] = autotune_fleet
     worker.metrics[HANDLER] = lambda _: agent.facts.agent
@@ -161,8 +169,7 @@ async def _serve(
     ready: Callable[[str], object],
     allows: Callable[[str], bool],
 ) -> None:
-    # Dask tries ever more seldom while one attempt lasts: a new scheduler is found soon by many.
-    dask.config.set({"distributed.comm.timeouts.connect": _CONNECT_S})
+    dask.config.set(_SETTINGS)
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

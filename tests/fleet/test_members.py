@@ -3,11 +3,12 @@
 import time
 from concurrent.futures import Future
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from autotune.errors import FleetError
-from autotune.fleet import members
+from autotune.fleet import Fleet, members
 from autotune.fleet.facts import facts_of
 from autotune.fleet.link import Seen
 from autotune.fleet.members import Members
@@ -58,13 +59,15 @@ class Door:
 
     def __init__(self):
         self.workers = {}
-        self.words = 0
+        self.words = self.looks = 0
+        self.hears = True
 
     def revive(self):
         pass
 
     def seen(self):
-        self.words += 1
+        self.words += self.hears
+        self.looks += 1
         return done({a: Seen(self.words, agent) for a, (_, agent) in self.workers.items()})
 
     def ask(self, address, message):
@@ -149,6 +152,54 @@ def test_a_worker_in_the_place_of_another_is_asked_who_it_is(watched):
         door.workers = {"tcp://one": (told(facts), agent)}
         until(lambda name=name: names(here) == [name])
     assert not here.unused()
+
+
+def test_a_program_that_was_stopped_gives_up_no_worker_for_what_it_did_not_hear(
+    watched, monkeypatch
+):
+    door, here, _ = watched
+    door.workers = {"tcp://one": (told(FACTS), "a1")}
+    until(lambda: names(here) == ["one"])
+    later_s = 0.0
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later_s)
+    monkeypatch.setattr(members, "time", clock)
+
+    def pass_(seconds):
+        nonlocal later_s
+        later_s += seconds
+        looks = door.looks
+        until(lambda: door.looks > looks + 2)
+
+    door.hears = False  # what the scheduler knew before the stop is all that is read after it
+    pass_(100.0)
+    assert names(here) == ["one"]
+    pass_(3.0)
+    pass_(3.0)
+    assert names(here) == []
+
+
+def test_a_fleet_that_wants_more_connections_than_a_program_may_have_says_so_once(
+    watched, monkeypatch, caplog
+):
+    door, here, _ = watched
+    monkeypatch.setattr(members.resource, "getrlimit", lambda kind: (200, 4096))
+    for name in ("one", "two"):
+        facts = replace(FACTS, name=name, agent=name)
+        door.workers = {**door.workers, f"tcp://{name}": (told(facts), name)}
+    until(lambda: names(here) == ["one", "two"])
+    until(lambda: "ulimit -n" in caplog.text)
+    assert caplog.text.count("ulimit -n") == 1
+
+
+def test_a_scheduler_in_the_place_of_another_is_told_of_agents_again():
+    told_to = []
+    link = SimpleNamespace(scheduler="first")
+    link.install = lambda plugin: told_to.append(link.scheduler)
+    fleet = SimpleNamespace(_link=link, _installed="")
+    for name in ("first", "first", "second", "second"):
+        link.scheduler = name
+        Fleet._install(fleet)
+    assert told_to == ["first", "second"]
 
 
 @pytest.mark.parametrize("places", [[], {"cpu:0": 5}, {"cpu:0": {"waiting": "x"}}])

@@ -1,6 +1,7 @@
 """What a fleet is made of: messages, files by their hashes, and lines that are fair."""
 
 import contextlib
+import math
 import random
 import threading
 from pathlib import Path
@@ -32,8 +33,9 @@ from autotune.fleet.messages import (
     ask_to_plain,
 )
 from autotune.fleet.parcels import Digests, Store, chunks_of, digest_of
-from autotune.fleet.plain import from_plain, to_plain
+from autotune.fleet.plain import from_plain, to_plain, with_lists
 from autotune.fleet.relocate import files_of, relocate
+from autotune.fleet.wire import packed, unpacked
 from autotune.kernel import Argument, Constant, Kernel, KernelCall, Launch, Scalar, Workspace
 from autotune.measure.build.job import BuildJob
 from autotune.measure.run.jobs import CeilingJob, Check, RaceJob, RunJob
@@ -253,6 +255,28 @@ def test_who_comes_late_saved_up_no_time():
     assert 18 <= first.count("late") <= 22
 
 
+def test_a_line_forgets_clients_that_were_killed_but_not_who_used_the_most():
+    line = FairQueue()
+    line.put("greedy", 1.0, "greedy")
+    line.take()[1](1e6)
+    for number in range(1000):
+        line.put(f"client {number}", 1.0, "x")
+        line.take()[1](1.0)
+    assert len(line._used) < 200
+    line.put("greedy", 1.0, "greedy")
+    line.put("other", 1.0, "other")
+    assert line.take()[0] == "other"
+
+
+@pytest.mark.parametrize("seconds", [math.inf, math.nan, 0.0, -1.0, 1e9, "long"])
+def test_nobody_asks_for_a_device_or_a_builder_for_ever(seconds):
+    for ask in ASKS[:2]:
+        message = ask_to_plain(ask)
+        (message if isinstance(ask, Build) else message["job"])["timeout_s"] = seconds
+        with pytest.raises(FleetError, match=r"timeout|number"):
+            ask_of(message)
+
+
 def test_a_line_ends_for_who_waits():
     line = FairQueue()
     got = []
@@ -298,3 +322,20 @@ def test_no_header_is_written_outside_its_folder(tmp_path):
     inside = {path.name for path in (tmp_path / "in" / "deep").rglob("*.h")}
     assert inside == {"escaped.h", "out.h"}
     assert {path.name for path in tmp_path.rglob("*.h")} == inside
+
+
+@pytest.mark.parametrize("message", [*map(ask_to_plain, ASKS), *map(answer_to_plain, ANSWERS)])
+def test_a_message_crosses_the_wire_as_one_string_of_bytes(message):
+    pytest.importorskip("msgpack")
+    assert with_lists(unpacked(packed(message))) == with_lists(message)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xc1", b"\x81", b"\x91" * 5000, b"\xa2\xff\xff", b"\x01\x02"]
+)
+def test_bytes_that_hold_no_message_are_answered_in_words(data):
+    pytest.importorskip("msgpack")
+    with pytest.raises(FleetError, match="no message to a worker"):
+        ask_of(unpacked(data))
+    with pytest.raises(FleetError, match="no answer of a worker"):
+        answer_of(unpacked(data))

@@ -246,3 +246,33 @@ def test_who_was_lost_often_for_others_is_given_to_a_place_alone():
         assert begun(policy) == []
         policy.ended(0, one, False, 0.0)
     assert begun(policy) == [(0, late)]
+
+
+def test_builds_go_round_the_hosts_until_each_builder_has_one_and_then_ahead():
+    policy = Policy()
+    for number in range(3):
+        policy.join(Place(number, f"host{number}", "builders", "build", slots=6, lanes=4))
+    for _ in range(20):
+        policy.put(Entry(Needs("build")))
+    places = [number for number, _ in begun(policy)]
+    assert [sorted(places[i : i + 3]) for i in range(0, 12, 3)] == [[0, 1, 2]] * 4
+    assert sorted(places[12:]) == [0, 0, 1, 1, 2, 2]
+
+
+def test_places_that_left_are_forgotten_but_for_the_last_and_what_they_bring_later_is_dropped():
+    policy, late = Policy(), Entry(RUN)
+    policy.join(device(0))
+    policy.put(late)
+    assert begun(policy) == [(0, late)]
+    policy.leave(0, 0.0)
+    for number in range(1, 2000):
+        policy.join(device(number))
+        policy.set_aside(number, "full", 0.0)
+        policy.leave(number, 0.0)
+    assert len(policy._states) < 400
+    assert not policy.holds(0, late, 1)
+    policy.forget(0, late)
+    policy.join(device(1999))
+    assert policy.aside(1999) == "full"
+    policy.join(device(5000))
+    assert begun(policy, 1.0) == [(5000, late)]

@@ -64,7 +64,7 @@ class Calibration:
     The first candidate that runs anywhere becomes the anchor; every other device times it before
     its first result counts. Each times it again now and then, the first device too: one that has
     become slower (a hot card lowers its clocks) or faster is followed, and that is said. With one
-    device nothing happens.
+    device nothing happens, and while only one of several has measured nothing is timed again.
 
     Args:
         devices: how many take part.
@@ -128,6 +128,8 @@ class Calibration:
     def _look_again(self, device: int, clock: _Clock, anchor: RunJob, time: Time) -> None:
         """Time the anchor once more, if that is due. Called in the thread of the device."""
         clock.trials += 1
+        if len(self._clocks) < 2:  # of a fleet that may yet grow
+            return
         late = self._now() - clock.timed >= EVERY_S and clock.trials >= FEW
         if clock.trials < EVERY and not late:
             return
