@@ -141,14 +141,16 @@ def _winograds(workload: Make) -> Iterator[Any]:
 
 
 def _attentions(workload: Make) -> Iterator[Any]:
-    from autotune.templates import attention_cuda
+    from autotune.templates import attention_both, attention_cuda, attention_wgmma
 
     for name, (*sizes, kv_heads, causal) in ATTENTION.items():
         batch, heads, queries, keys, size = sizes
         shape = attention_cuda.Attention(batch, heads, kv_heads, queries, keys, size, causal)
         rivals = partial(attention_rivals, causal=causal)
         wanted = partial(attention_wanted, causal=causal)
-        yield workload(f"layer {name}", attention_cuda, shape, rivals, wanted)
+        few = attention_wgmma.refusal(shape) or shape.rows < attention_wgmma.FULL_ROWS
+        family = attention_cuda if few else attention_both
+        yield workload(f"layer {name}", family, shape, rivals, wanted)
 
 
 def linear_rivals(

@@ -206,21 +206,26 @@ def default_choice(shape: Attention, target: Target) -> dict[str, int]:
     )
 
 
-def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
-    """Return the kernel of a choice of knobs."""
-    tiling, c = AttentionTiling(shape, choice), choice
-    split = c["split"] > 1
-    defines: dict[str, int | str] = {
+def defines(shape: Attention, choice: Mapping[str, int], threads: int) -> dict[str, int | str]:
+    """Return what ``attention.h`` and the kernels behind it are parameterised by."""
+    c = choice
+    return {
         **common.defines(
             batch=shape.batch, kv_heads=shape.kv_heads, group=shape.group, d=shape.size,
-            queries=shape.queries, causal=shape.causal, threads=tiling.threads, warps=c["warps"],
+            queries=shape.queries, causal=shape.causal, threads=threads, warps=c["warps"],
             tile_k=c["keys"], stages=c["stages"], split=c["split"],
             bfloat16=shape.dtype == "bfloat16",
         ),
         "KEYS": shape.keys,
         "SCALE_LOG2": f"{shape.factor * math.log2(math.e)!r}f",
-        "RESULT": "float" if split else "unsigned short",
+        "RESULT": "float" if c["split"] > 1 else "unsigned short",
     }  # fmt: skip
+
+
+def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    tiling, c = AttentionTiling(shape, choice), choice
+    split = c["split"] > 1
     names = ["q", "k", "v", "partial" if split else "out"]
     grid = (tiling.blocks, c["split"])
     calls = [call("attention", names, grid, tiling.threads, tiling.shared_bytes)]
@@ -229,4 +234,5 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
         blocks = common.ceil_div(rows * shape.size // 2, 128)
         calls.append(call("attention_join", ["partial", "out"], blocks, 128))
     parts = (c["split"], rows * (shape.size + 2)) if split else None
-    return common.cuda_kernel(shape, ["mma.h", "attention.cu"], defines, calls, parts)
+    texts = ["mma.h", "attention.h", "attention.cu"]
+    return common.cuda_kernel(shape, texts, defines(shape, c, tiling.threads), calls, parts)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune import SourceKernel, template
+from autotune import SourceKernel, Target, get_config, template
 from autotune.errors import TemplateError
 
 from . import (
+    attention_both,
     attention_cuda,
+    attention_wgmma,
     elementwise_cuda,
     reduce_cuda,
     rows_cuda,
@@ -84,7 +86,8 @@ def attention_cuda_heads(
     """Attention, forward: softmax(q k^T * scale) v of each head, on tensor cores (sm_80 on).
 
     The function takes q (batch, heads, queries, size), k and v (batch, kv_heads, keys, size), and
-    out, which is as q. Decoding has one query.
+    out, which is as q. Decoding has one query. On sm_90 heads of 64 and 128 may also run by
+    ``wgmma``.
 
     Args:
         size: of a head, a multiple of 16 up to 256.
@@ -95,7 +98,11 @@ def attention_cuda_heads(
         dtype: of all arrays, ``"float16"`` or ``"bfloat16"``; sums are in float32.
     """
     shape = Attention(batch, heads, kv_heads or heads, queries, keys, size, causal, scale, dtype)
-    return tunable(attention_cuda, shape, "cuda")
+    target = Target.current() or Target("cuda")
+    both = attention_wgmma.offered(shape, target) and not attention_both.chosen_before(
+        get_config()
+    )
+    return tunable(attention_both if both else attention_cuda, shape, "cuda")
 
 
 @template("reduce.cuda")

@@ -72,6 +72,32 @@ __device__ __forceinline__ constexpr descriptor further(int bytes) { return byte
                  NAMES_120 "%120, %121, %122, %123, %124, %125, %126, %127", SUMS_128(0), "%128", \
                  "%129", "%130")
 
+// The same with the left operand in registers, as `multiply_add` takes it, which stay as they are until the
+// products are done; TURN is ", 0" where rows of the right operand's panels run along K, else ", 1".
+#ifdef AUTOTUNE_EMULATE
+#define DEFINE_LEFT_PRODUCT(NAME, TURN, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+  static inline void NAME(float (&sum)[WORDS], const unsigned (&left)[4], descriptor right, bool add) { \
+    emulate_left_product(sum, left, right, add, TURN); \
+  }
+#else
+#define DEFINE_LEFT_PRODUCT(NAME, TURN, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+  __device__ __forceinline__ void NAME( \
+      float (&sum)[WORDS], const unsigned (&left)[4], descriptor right, bool add) { \
+    asm volatile( \
+        "{ .reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\n" \
+        "wgmma.mma_async.sync.aligned.m64n" COLUMNS WGMMA_TYPES "{" NAMES "}, {" LEFT "}, " RIGHT \
+        ", add, 1, 1" TURN "; }" \
+        : SUMS \
+        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), \
+          "r"(static_cast<int>(add))); \
+  }
+#endif
+#define DEFINE_LEFT_PRODUCTS(NAME, TURN) \
+  DEFINE_LEFT_PRODUCT(NAME, TURN, "64", 32, NAMES_30 "%30, %31", SUMS_32(0), "%32, %33, %34, %35", \
+                      "%36", "%37") \
+  DEFINE_LEFT_PRODUCT(NAME, TURN, "128", 64, NAMES_60 "%60, %61, %62, %63", SUMS_64(0), \
+                      "%64, %65, %66, %67", "%68", "%69")
+
 #ifdef AUTOTUNE_EMULATE
 // Where an item of an operand stands: of the row or column `across`, the one `k` along K.
 static inline Item* operand_item(descriptor d, bool turned, int across, int k) {
@@ -103,6 +129,26 @@ static inline void emulate_product(
       total += value_of(operand_item(left, left_turned, row, k)) *
                value_of(operand_item(right, right_turned, column, k));
     sum[word] = total;
+  }
+}
+
+template <int WORDS>
+static inline void emulate_left_product(
+    float (&sum)[WORDS], const unsigned (&left)[4], descriptor right, bool add, const char* turn) {
+  const int lane = threadIdx.x % 32;
+  for (int half = 0; half < 2; ++half) {
+    float row[DEPTH];
+    for (int pair = 0; pair < DEPTH / 2; ++pair) {
+      const unsigned word = __shfl_sync(0xffffffffu, left[pair / 4 * 2 + half], lane / 4 * 4 + pair % 4);
+      row[2 * pair] = float_of(word & 0xffff), row[2 * pair + 1] = float_of(word >> 16);
+    }
+    for (int i = 0; i < WORDS / 2; ++i) {
+      const int word = i / 2 * 4 + half * 2 + i % 2, column = i / 2 * 8 + lane % 4 * 2 + i % 2;
+      float total = add ? sum[word] : 0.0f;
+      for (int k = 0; k < DEPTH; ++k)
+        total += row[k] * value_of(operand_item(right, turn[2] == '1', column, k));
+      sum[word] = total;
+    }
   }
 }
 

@@ -1,0 +1,192 @@
+// What kernels of attention share: which rows and keys a block has, and the softmax of scores in registers. A
+// thread holds scores of 8 keys and sums of 8 columns as products leave them: words 0 and 1 of row lane / 4 of
+// its warp's 16, at columns lane % 4 * 2 and the next, words 2 and 3 of row lane / 4 + 8.
+//
+// Q and the result are [BATCH, KV_HEADS * GROUP, QUERIES, D], K and V [BATCH, KV_HEADS, KEYS, D]. Queries of the
+// GROUP heads that share keys are rows of one matrix: row r is query r / GROUP of head r % GROUP. A block owns
+// WARPS * 16 rows and one of SPLIT ranges of the keys, of which TILE_K are at work at a time; scores stay in
+// registers, and sums are rescaled where a larger score comes. With CAUSAL, query i sees keys up to
+// i + KEYS - QUERIES.
+constexpr int TILE_Q = WARPS * 16, ROWS = QUERIES * GROUP;
+constexpr int TILES = (ROWS + TILE_Q - 1) / TILE_Q, MATRICES = BATCH * KV_HEADS;
+constexpr int CHUNKS = (KEYS + TILE_K - 1) / TILE_K, CHUNKS_A_SPLIT = (CHUNKS + SPLIT - 1) / SPLIT;
+constexpr int PART = D + 2;  // sums of a row, its largest score, and the sum of its exponentials
+
+typedef unsigned short half_bits;
+#define SMALLEST __int_as_float(0xff800000)
+
+__device__ __forceinline__ int smaller(int a, int b) { return a < b ? a : b; }
+
+// Where the elements of a row of Q, or of the result, begin.
+__device__ __forceinline__ size_t row_begin(int matrix, int row) {
+  return ((static_cast<size_t>(matrix) * GROUP + row % GROUP) * QUERIES + row / GROUP) * D;
+}
+
+// The largest, or the sum, of what the four threads that share rows hold.
+__device__ __forceinline__ float largest_of_four(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+__device__ __forceinline__ float sum_of_four(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+struct Sums {
+  float out[D / 8][4], most[2], total[2];
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) most[half] = SMALLEST, total[half] = 0.0f;
+#pragma unroll
+    for (int d = 0; d < D / 8; ++d)
+#pragma unroll
+      for (int r = 0; r < 4; ++r) out[d][r] = 0.0f;
+  }
+};
+
+// What a block computes: TILE_Q rows of a matrix from `row0` on, from chunks `begin` to `end` of the keys.
+struct Work {
+  int matrix, row0, begin, end;
+};
+
+__device__ __forceinline__ Work work_of_block() {
+  // Of causal rows the last see most keys: they begin first.
+  const int tile = CAUSAL ? TILES - 1 - blockIdx.x % TILES : blockIdx.x % TILES;
+  const int row0 = tile * TILE_Q, last = smaller(row0 + TILE_Q, ROWS) - 1;
+  const int seen = CAUSAL ? smaller(last / GROUP + KEYS - QUERIES + 1, KEYS) : KEYS;
+  const int chunks = seen > 0 ? (seen + TILE_K - 1) / TILE_K : 0, begin = blockIdx.y * CHUNKS_A_SPLIT;
+  return {static_cast<int>(blockIdx.x) / TILES, row0, begin, smaller(begin + CHUNKS_A_SPLIT, chunks)};
+}
+
+// The last key that a row sees.
+__device__ __forceinline__ int last_seen(int row) { return CAUSAL ? row / GROUP + KEYS - QUERIES : KEYS - 1; }
+
+// Makes scores of keys that do not exist, or are not seen, the smallest there is.
+__device__ __forceinline__ void mask_scores(
+    float (&score)[TILE_K / 8][4], int key0, int row, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int last = last_seen(row + half * 8), most = last < KEYS ? last : KEYS - 1;
+#pragma unroll
+    for (int j = 0; j < TILE_K / 8; ++j)
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        if (key0 + j * 8 + lane % 4 * 2 + r > most) score[j][half * 2 + r] = SMALLEST;
+  }
+}
+
+// Masks a warp's 16 rows from `first` on where that is needed.
+__device__ __forceinline__ void mask_border(
+    float (&score)[TILE_K / 8][4], int key0, int first, int lane) {
+  const bool beyond = KEYS % TILE_K > 0 && key0 + TILE_K > KEYS;
+  if (beyond || (CAUSAL && key0 + TILE_K - 1 > last_seen(first)))
+    mask_scores(score, key0, first + lane / 4, lane);
+}
+
+// Two to the power of x; what is less than floats in full precision is 0.
+__device__ __forceinline__ float power_of_two(float x) {
+#ifdef AUTOTUNE_EMULATE
+  return exp2f(x);
+#else
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#endif
+}
+
+// Turns scores into exponentials; what was summed up before is to be multiplied by `factor`.
+__device__ __forceinline__ void exponentials(
+    float (&score)[TILE_K / 8][4], float (&most)[2], float (&total)[2], float (&factor)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float largest = most[half];
+#pragma unroll
+    for (int j = 0; j < TILE_K / 8; ++j)
+      largest = fmaxf(largest, fmaxf(score[j][half * 2], score[j][half * 2 + 1]));
+    largest = largest_of_four(largest);
+    // A row that has seen no key yet has nothing to rescale.
+    const float base = largest == SMALLEST ? 0.0f : largest * SCALE_LOG2;
+    factor[half] = power_of_two(fmaf(most[half], SCALE_LOG2, -base));
+    most[half] = largest;
+    float sum = 0.0f;
+#pragma unroll
+    for (int j = 0; j < TILE_K / 8; ++j)
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float power = power_of_two(fmaf(score[j][half * 2 + r], SCALE_LOG2, -base));
+        score[j][half * 2 + r] = power;
+        sum += power;
+      }
+    total[half] = total[half] * factor[half] + sum;
+  }
+}
+
+__device__ __forceinline__ void rescale(float (&out)[D / 8][4], const float (&factor)[2]) {
+#pragma unroll
+  for (int d = 0; d < D / 8; ++d)
+#pragma unroll
+    for (int r = 0; r < 4; ++r) out[d][r] *= factor[r / 2];
+}
+
+// The exponentials of 16 keys as the left operand of a product.
+__device__ __forceinline__ void pack_left(unsigned (&left)[4], const float (&score)[TILE_K / 8][4], int k) {
+#pragma unroll
+  for (int r = 0; r < 4; ++r)
+    left[r] = pack_pair(score[2 * k + r / 2][r % 2 * 2], score[2 * k + r / 2][r % 2 * 2 + 1]);
+}
+
+// Writes a warp's rows: the result, or with SPLIT what `attention_join` makes it of.
+__device__ __forceinline__ void write_rows(
+    RESULT* __restrict__ to, const Sums& sums, int matrix, int row0, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = row0 + lane / 4 + half * 8;
+    const float sum = sum_of_four(sums.total[half]);
+    if (row >= ROWS) continue;
+#if SPLIT > 1
+    float* const part = to + ((static_cast<size_t>(blockIdx.y) * MATRICES + matrix) * ROWS + row) * PART;
+#pragma unroll
+    for (int d = 0; d < D / 8; ++d)
+      store_vector<2>(part + d * 8 + lane % 4 * 2, sums.out[d] + half * 2);
+    if (lane % 4 == 0) {
+      part[D] = sums.most[half] * SCALE_LOG2;
+      part[D + 1] = sum;
+    }
+#else
+    const float factor = sum > 0.0f ? 1.0f / sum : 0.0f;
+    half_bits* const begin = to + row_begin(matrix, row);
+#pragma unroll
+    for (int d = 0; d < D / 8; ++d)
+      *reinterpret_cast<unsigned*>(begin + d * 8 + lane % 4 * 2) =
+          pack_pair(sums.out[d][half * 2] * factor, sums.out[d][half * 2 + 1] * factor);
+#endif
+  }
+}
+
+#if SPLIT > 1
+// Joins what the blocks of a split found: each thread two neighbours of a row.
+extern "C" __global__ void __launch_bounds__(128) attention_join(
+    const float* __restrict__ parts, half_bits* __restrict__ to) {
+  const size_t i = static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x;
+  const size_t row = i / (D / 2);
+  const int d = static_cast<int>(i % (D / 2)) * 2;
+  if (row >= static_cast<size_t>(MATRICES) * ROWS) return;
+  constexpr size_t APART = static_cast<size_t>(MATRICES) * ROWS * PART;
+  const float* const part = parts + row * PART;
+  float largest = SMALLEST, total = 0.0f, low = 0.0f, high = 0.0f;
+#pragma unroll
+  for (int s = 0; s < SPLIT; ++s) largest = fmaxf(largest, part[s * APART + D]);
+  const float base = largest == SMALLEST ? 0.0f : largest;
+#pragma unroll
+  for (int s = 0; s < SPLIT; ++s) {
+    const float factor = exp2f(part[s * APART + D] - base);
+    total += factor * part[s * APART + D + 1];
+    low += factor * part[s * APART + d];
+    high += factor * part[s * APART + d + 1];
+  }
+  const float factor = total > 0.0f ? 1.0f / total : 0.0f;
+  half_bits* const begin = to + row_begin(static_cast<int>(row / ROWS), static_cast<int>(row % ROWS));
+  *reinterpret_cast<unsigned*>(begin + d) = pack_pair(low * factor, high * factor);
+}
+#endif

@@ -1,0 +1,109 @@
+"""Attention by wgmma: right in the emulator, next to mma.sync in one space, and compiled well."""
+
+import shutil
+import subprocess
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates import attention_both, attention_cuda, attention_wgmma
+from autotune.templates.attention_cuda import Attention
+
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.errors import TemplateError
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import ConfigEntity, create
+from autotune.task.kinds import OtherOptionEntity
+from tests.templates.emulated import arrays_of
+
+HOPPER = Target("cuda -arch=sm_90")
+LARGE = Attention(4, 16, 16, 2048, 2048, 128, causal=True)
+# Shapes with edges, and how many warps, keys and stages.
+CASES = {
+    "several-chunks": (Attention(1, 2, 2, 70, 150, 64), (4, 64, 2)),
+    "causal-grouped": (Attention(1, 4, 2, 50, 130, 64, True, 0.2, "bfloat16"), (4, 128, 2)),
+    "two-groups": (Attention(1, 1, 1, 140, 140, 128, causal=True), (8, 64, 3)),
+    "no-key-seen": (Attention(2, 1, 1, 90, 33, 64, causal=True), (4, 64, 2)),
+}
+
+
+def choice_of(warps, keys, stages):
+    return {"warps": warps, "keys": keys, "stages": stages, "split": 1}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_read_their_operands_where_copies_put_them(name, tmp_path):
+    shape, knobs = CASES[name]
+    source = attention_wgmma.kernel(shape, choice_of(*knobs))
+    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=3, checked=False)
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=3e-2, atol=3e-3)
+
+
+def test_one_space_holds_both_instructions_and_each_drawn_kernel_can_be_launched():
+    task = create("attention.cuda", (4, 16, 2048, 2048, 128), HOPPER)
+    sampled = [
+        task.config_space.get(i) for i in task.config_space.sample(40, np.random.default_rng(0))
+    ]
+    assert {config["wgmma"].val for config in sampled} == {0, 1}
+    for config in sampled:
+        kernel = task.instantiate(config).kernel("cuda")
+        assert launch_violation(kernel, HOPPER.limits) is None
+        assert (kernel.name == "attention_wgmma") == config["wgmma"].val
+
+
+@pytest.mark.parametrize(
+    ("target", "args"),
+    [
+        ("cuda -arch=sm_80", (4, 16, 2048, 2048, 128)),
+        ("cuda -emulate", (4, 16, 2048, 2048, 128)),
+        ("cuda -arch=sm_90", (4, 16, 2048, 2048, 80)),
+        ("cuda -arch=sm_90", (8, 32, 1, 4096, 128, 8)),
+    ],
+    ids=["ampere", "emulator", "other-size", "decoding"],
+)
+def test_where_wgmma_cannot_serve_the_space_is_that_of_mma_sync(target, args):
+    space = create("attention.cuda", args, target).config_space
+    assert "wgmma" not in space.space_map
+    assert set(space.space_map) == {"warps", "keys", "stages", "split"}
+
+
+def test_a_configuration_from_before_wgmma_still_builds_its_kernel():
+    choice = attention_cuda.default_choice(LARGE, HOPPER)
+    entities = {name: OtherOptionEntity(value) for name, value in choice.items()}
+    task = create("attention.cuda", (4, 16, 2048, 2048, 128, 0, True), HOPPER)
+    source = task.instantiate(ConfigEntity(7, None, entities))
+    assert source.text() == attention_cuda.kernel(LARGE, choice).text()
+
+
+def test_a_size_without_products_of_its_width_is_refused_in_words():
+    with pytest.raises(TemplateError, match="size must be 64 or 128, got 80"):
+        attention_wgmma.kernel(Attention(1, 1, 1, 64, 64, 80), choice_of(4, 64, 2))
+
+
+@pytest.mark.parametrize("size", attention_wgmma.SIZES)
+def test_both_defaults_are_choices_of_the_space(size):
+    shape = Attention(4, 16, 4, 2048, 2048, size)
+    for choice in (
+        attention_both.default_choice(shape, HOPPER),
+        {"wgmma": 1, **attention_wgmma.default_choice(shape, HOPPER)},
+    ):
+        assert attention_both.violation(shape, choice, HOPPER) is None
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("knobs", [(8, 128, 2), (4, 64, 2)], ids=["alone", "two-blocks"])
+def test_products_are_not_serialized_and_nothing_is_spilled(knobs, tmp_path):
+    kernel = attention_wgmma.kernel(LARGE, choice_of(*knobs)).kernel("cuda")
+    text = tmp_path / "kernel.cu"
+    text.write_text(kernel.source)
+    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    # These say that the assembler waits for products where the kernel does not.
+    assert "(C75" not in done.stderr
+    assert " 0 bytes spill stores" in done.stderr
