@@ -124,9 +124,14 @@ def candidates(shape: Product) -> dict[str, list[int]]:
 
 def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
+    """Return what may be wrong with a choice, or with many: whether it is, and in words."""
     tiling, limits, c = GemmTiling(shape, choice), target.limits, choice
     least = min(64, shape.m * shape.n)
-    rules = [
+    return [
         *common.limit_rules(tiling, limits),
         ((tiling.threads < least) & (c["slices"] * 2 <= shape.k), "too few threads"),
         (tiling.grid[1] > limits.grid_dim[1], "too many blocks"),
@@ -138,7 +143,6 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
         (c["step"] * c["rows"] * c["cols"] > 4096, "too long when unrolled"),
         *common.cluster_rules(c, target),
     ]
-    return common.first_broken(rules)
 
 
 def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
@@ -167,10 +171,10 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    return common.best_drawn(
+    return common.best_drawn_at_once(
         candidates(shape),
         20000,
-        partial(violation, shape, target=target),
+        partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
 

@@ -31,18 +31,22 @@ def _winograd(template: str) -> Callable[[Layer], Offer | None]:
     def winograd(layer: Layer) -> Offer | None:
         """Offer the kernels with all that may follow; filters are transformed once."""
         rest, (data, weight) = layer.epilogue, layer.inputs
-        if not _suits(layer) or (rest.scale is None) != (rest.shift is None):
+        if not _suits(layer):
+            return None
+        if (rest.scale is None) != (rest.shift is None) and not rest.shifts:
             return None
         assert isinstance(layer.op, ops.Conv2d)
         tile = tile_of(*layer.result.shape[2:])
         if template.endswith("cpu") and tile < 4:  # filters take as long to read as is saved
             return None
         n, ci, h, w = data.shape
-        args = (
+        args: tuple[Any, ...] = (
             *(n, h, w, weight.shape[0], ci, tile, padding_of(layer.op.sides)),
             *(rest.bias is not None, rest.activation),
             *(rest.residual is not None, rest.scale is not None),
         )
+        if rest.kept:
+            args = (*args, "NCHW", True, *([True] if rest.shifts else []))
         prepared = {weight: ops.WinogradWeight(tile, "OIHW")}
         return Offer(template, args, (*layer.inputs, *given(rest)), prepared)
 
@@ -65,5 +69,7 @@ def te_conv2d_nchw_winograd(layer: Layer) -> Offer | None:
 
 
 for _kind, _activations in (("cpu", ("none", "relu")), ("cuda", ACTIVATIONS)):
-    _name = f"winograd_conv2d.{_kind}"
-    implements("nn.conv2d", _kind, _name, ["NCHW"], FLOAT32, _activations)(_winograd(_name))
+    _name, _keeps = f"winograd_conv2d.{_kind}", _kind == "cuda"
+    implements("nn.conv2d", _kind, _name, ["NCHW"], FLOAT32, _activations, _keeps)(
+        _winograd(_name)
+    )

@@ -145,7 +145,7 @@ def conv2d_nhwc_cuda(
 def winograd_conv2d_cuda(
     n: int, h: int, w: int, co: int, ci: int, tile: int = 4, padding: Extents = 1,
     bias: bool = False, activation: str = "none", residual: bool = False, affine: bool = False,
-    layout: str = "NCHW",
+    layout: str = "NCHW", kept: bool = False, shift: bool = False,
 ) -> SourceKernel:  # fmt: skip
     """Convolve ``n`` images by ``co`` filters of 3x3 with stride 1, float32, by Winograd's method.
 
@@ -157,8 +157,10 @@ def winograd_conv2d_cuda(
         tile: 2 or 4: results of a patch are ``tile`` by ``tile`` pixels.
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+        kept: whether the sum before scale and shift is written too, to an array before out.
+        shift: whether a shift follows without a scale.
     """
-    rest = Epilogue(bias, residual, affine, activation)
+    rest = Epilogue(bias, residual, affine, activation, kept=kept, shift=shift)
     sides = four(winograd_cuda.OWNER, padding)
     shape = winograd_cuda.Winograd(n, h, w, co, ci, tile, sides, layout, rest)
     return tunable(winograd_cuda, shape, "cuda")

@@ -82,6 +82,11 @@ class Winograd:
         if self.tiles > LARGEST:
             raise TemplateError(f"{OWNER}: kernels index tiles by 32 bits, got {self}")
 
+    @cached_property
+    def alone(self) -> Winograd:
+        """The convolution with nothing behind it, whose products are the same."""
+        return replace(self, rest=Epilogue())
+
     @property
     def window(self) -> Window:
         """Where the filters stand."""
@@ -140,13 +145,14 @@ class Winograd:
             arg("data", (self.images, *data)),
             arg("weight", (self.alpha, self.alpha, *filters)),
             *self.rest.arguments(self.co, result),
+            *self.rest.results(result),
             arg("out", result, role="out"),
         ]
 
-    def reference(self) -> Callable[..., Array]:
+    def reference(self) -> Callable[..., Array | tuple[Array, Array]]:
         """Return numpy in, numpy out: the arguments but for the last."""
 
-        def convolved(data: Array, weight: Array, *others: Array) -> Array:
+        def convolved(data: Array, weight: Array, *others: Array) -> Array | tuple[Array, Array]:
             nchw = self.layout == "NCHW"
             a, b, _ = (one.astype(data.dtype) for one in matrices(self.tile))
             patches = self._patches(data if nchw else data.transpose(0, 3, 1, 2))
@@ -160,7 +166,9 @@ class Winograd:
             out = tiles.reshape(self.images, self.co, down * self.tile, across * self.tile)
             out = out[:, :, :oh, :ow]
             out = out if nchw else out.transpose(0, 2, 3, 1)
-            return np.ascontiguousarray(self.rest.apply(out, others, 1 if nchw else 3))
+            kept, done = self.rest.both(out, others, 1 if nchw else 3)
+            done = np.ascontiguousarray(done)
+            return (np.ascontiguousarray(kept), done) if self.rest.kept else done
 
         return convolved
 

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 
 from autotune.network.arms import Arm, Tuned
 
-# Weight of what the last rounds brought, against an optimist's guess; rounds looked back at.
-_PAST, _WINDOW = 0.2, 3
+# What another round brings: a part of what the last rounds brought, rounds looked back at, and a
+# part of the time over the number of rounds: the first few find most of what there is.
+_PAST, _WINDOW, _NEXT = 0.2, 3, 0.3
 # What is this close to what no kernel can beat is not worth a trial.
 _AT_FLOOR = 1.15
 # Of a way that seems beaten: the part of its gain that is believed in nevertheless.
 _BEATEN = 0.02
-# Of a way that was not tried for a function: how much better than elsewhere it may turn out, how
-# much slower than the best one counts at most, and seconds that stand for no time at all.
-_UNTRIED, _HOPELESS, _SOON = 0.5, 100.0, 1e-6
+# Of a way that was not tried for a function: how much better than elsewhere it may turn out, and
+# how much slower than the best one counts at most.
+_UNTRIED, _HOPELESS = 0.5, 100.0
 
 
 def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
@@ -28,7 +29,9 @@ def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
     network gains most per second, as in Ansor's scheduler of tasks (Zheng et al., OSDI 2020,
     section 6), with a function's gain counted from the best of all its ways. What a way that was
     not tried yet takes, and how long its first round lasts, is judged by what it did for other
-    functions; a way that was tried for none comes first.
+    functions; one that was tried for none is expected to be as good as the others, so that large
+    functions show it, and small ones do not wait for each. A first look promises more than another
+    round: every function is soon computed in every way that does well.
     """
     idle = [t for t in functions if not any(arm.busy for arm in t.arms)]
     open_to = [(t, arm) for t in idle for arm in t.arms if not arm.exhausted]
@@ -38,13 +41,16 @@ def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
     if without:
         return max(without, key=lambda pair: pair[0].calls * pair[0].function.flop)
     habits = _habits(functions)
+    usual_s = statistics.fmean([s for _, s in habits.values()]) if habits else 1.0
     # What is tried for the first time is tried for one function.
     for way in {arm.name for t in functions for arm in t.arms if arm.busy} - set(habits):
-        habits[way] = _HOPELESS, 1.0
+        habits[way] = _HOPELESS, usual_s
 
     def gain(pair: tuple[Tuned, Arm]) -> float:
         tuned, arm = pair
-        return gain_per_second(tuned, arm) if arm.best_by_round else _hope(tuned, arm, habits)
+        if arm.best_by_round:
+            return gain_per_second(tuned, arm)
+        return _hope(tuned, *habits.get(arm.name, (1.0, usual_s)))
 
     best = max(open_to, key=gain)
     return best if gain(best) > 0 else None
@@ -71,14 +77,11 @@ def _habits(functions: Sequence[Tuned]) -> dict[str, tuple[float, float]]:
     }
 
 
-def _hope(tuned: Tuned, arm: Arm, habits: dict[str, tuple[float, float]]) -> float:
-    """Return what a second of the first round of an arm may bring."""
+def _hope(tuned: Tuned, ratio: float, round_s: float) -> float:
+    """Return what a second of the first round of a way may bring, by its habits."""
     if _done(tuned):
         return 0.0
     total = tuned.calls * _finite(tuned.seconds)
-    if arm.name not in habits:
-        return total / _SOON
-    ratio, round_s = habits[arm.name]
     return total * max(1 - _UNTRIED * ratio, _BEATEN) / round_s
 
 
@@ -92,7 +95,7 @@ def gain_per_second(tuned: Tuned, arm: Arm) -> float:
     past = 0.0
     if len(arm.best_by_round) > _WINDOW and math.isfinite(arm.best_by_round[-1 - _WINDOW]):
         past = (arm.best_by_round[-1 - _WINDOW] - arm.best_by_round[-1]) / _WINDOW
-    falls = _PAST * past + (1 - _PAST) * arm.seconds / rounds
+    falls = _PAST * past + _NEXT * arm.seconds / rounds
     reached = max(arm.seconds - falls, tuned.floor_s)
     gain = max(tuned.seconds - reached, _BEATEN * tuned.seconds / rounds)
     return tuned.calls * gain / _round_s(arm)

@@ -74,8 +74,8 @@ extern "C" __global__ void __launch_bounds__(128) winograd_in(
 extern "C" __global__ void __launch_bounds__(128) winograd_out(
     const float* __restrict__ products, const float* __restrict__ bias,
     const float* __restrict__ residual, const float* __restrict__ scale,
-    const float* __restrict__ shift, float* __restrict__ out) {
-  const Rest rest = {bias, residual, scale, shift};
+    const float* __restrict__ shift, KEPT_PARAMETER float* __restrict__ out) {
+  const Rest rest = {bias, residual, scale, shift KEPT_POINTER};
   const size_t i = static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x;
   if (i >= static_cast<size_t>(TILES) * CO) return;
   const int tile_index = static_cast<int>(NHWC ? i / CO : i % TILES);

@@ -50,10 +50,12 @@ def check_emulated(name, args, count=1, make=None, rtol=1e-4, fits=few_threads):
             if x.role == "in"
         ]
         wanted = source.reference(*inputs)
-        np.testing.assert_allclose(
-            arrays[-1].astype(np.float64),
-            wanted,
-            rtol=rtol,
-            atol=rtol / 10,
-            err_msg=str(source.defines),
-        )
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        for array, want in zip(arrays[-len(wanted) :], wanted, strict=True):
+            np.testing.assert_allclose(
+                array.astype(np.float64),
+                want,
+                rtol=rtol,
+                atol=rtol / 10,
+                err_msg=str(source.defines),
+            )

@@ -15,12 +15,13 @@ from tests.templates.emulated import check_emulated
 HOPPER = Target("cuda -arch=sm_90")
 
 
-# n, h, w, co, ci, tile, padding, bias, activation, residual, affine, layout
+# n, h, w, co, ci, tile, padding, bias, activation, residual, affine, layout, kept, shift
 @pytest.mark.parametrize(
     "args",
     [
-        (2, 7, 6, 5, 3, 4, (0, 1, 2, 0), True, "relu", True, True),
-        (2, 5, 6, 6, 4, 2, 1, True, "relu6", True, False, "NHWC"),
+        (2, 7, 6, 5, 3, 4, (0, 1, 2, 0), True, "relu", True, True, "NCHW", True),
+        (2, 5, 6, 6, 4, 2, 1, True, "relu6", True, False, "NHWC", True, True),
+        (1, 3, 4, 2, 2, 2, 1, False, "none", False, False, "NHWC"),
     ],
 )
 def test_kernels_match_their_reference_in_the_emulator(args):
