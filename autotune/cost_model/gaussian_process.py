@@ -10,9 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dtrtrs
-from scipy.optimize import minimize
 
 Float = npt.NDArray[np.float64]
 Single = npt.NDArray[np.float32]
@@ -97,6 +94,8 @@ class GaussianProcess:
             kept = np.r_[order[:half], others]
             x, y = x[kept], y[kept]
         squares = (x[:, None] - x[None]) ** 2
+        from scipy.optimize import minimize  # takes half a second to load
+
         found = minimize(
             self._loss, self._log, args=(squares.reshape(-1, x.shape[1]), y), jac=True,
             method="L-BFGS-B", bounds=self._bounds, options={"maxiter": self.steps},
@@ -113,6 +112,8 @@ class GaussianProcess:
         covariance = signal * shape
         covariance.flat[:: n + 1] += noise + JITTER
         lower = np.linalg.cholesky(covariance)
+        from scipy.linalg import solve_triangular
+
         inverse_lower = solve_triangular(lower, np.eye(n), lower=True, check_finite=False)
         inverse = inverse_lower.T @ inverse_lower
         alpha = inverse @ y
@@ -201,6 +202,8 @@ class Posterior:
     def _solved(self, pool: Single) -> Single:
         cross = self._process.covariance(self._known, pool)
         lower = self._lower[: self._count, : self._count].astype(np.float32)
+        from scipy.linalg import solve_triangular
+
         return np.asarray(solve_triangular(lower, cross, lower=True, check_finite=False))
 
     def __len__(self) -> int:
@@ -234,6 +237,8 @@ class Posterior:
         """Solve for one right-hand side; LAPACK is called directly: many are small."""
         n = len(values)
         # The transpose of a C-ordered lower matrix is the Fortran-ordered upper one.
+        from scipy.linalg.lapack import dtrtrs
+
         solved, info = dtrtrs(self._lower[:n, :n].T, values, lower=0, trans=1)
         assert info == 0, "a Cholesky factor has no zero on its diagonal"
         return np.asarray(solved)

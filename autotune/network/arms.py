@@ -13,11 +13,12 @@ from autotune.auto_scheduler import RecordToFile, SketchPolicy, SketchTuner
 from autotune.errors import AutotuneError
 from autotune.graph.fuse import Function
 from autotune.measure import MeasureInput, Session
-from autotune.network.choice import RULE, Choice
+from autotune.network.choice import RULE, Choice, shipped
 from autotune.network.choice_json import search_task
 from autotune.network.implementations import FunctionOffer, offers_of
 from autotune.network.tuning_log import NetworkLog
 from autotune.target import Target
+from autotune.task import ConfigEntity
 from autotune.tuner import callback
 from autotune.tuner.auto_tuner import AutoTuner
 from autotune.tuner.run import Run
@@ -28,8 +29,8 @@ logger = logging.getLogger("autotune")
 
 # The budget is in seconds: this many trials are never made.
 _NO_END = 1 << 30
-# The best of a relative that are tried before each round.
-_BORROWED = 4
+# The best of a relative, and of a cousin, that are tried before each round.
+_BORROWED, _LENT = 4, 1
 
 
 @dataclass(eq=False)
@@ -41,6 +42,8 @@ class Arm:
         run: its trials; what they found.
         relatives: arms of other functions whose candidates are of the same knobs, such as those
             of a layer with another epilogue: each tries what was best of the others.
+        cousins: arms of the same template for layers of other extents: what is best of one is a
+            fair guess for another, where its knobs offer it.
         offer: what the template does of the function; None for the auto-scheduler.
         round_s: seconds that its last rounds took, a moving average; infinite before the first.
         best_by_round: seconds of its best after each round.
@@ -52,6 +55,7 @@ class Arm:
     run: Run
     offer: FunctionOffer | None = None
     relatives: list[Arm] = field(default_factory=list)
+    cousins: list[Arm] = field(default_factory=list)
     round_s: float = math.inf
     best_by_round: list[float] = field(default_factory=list)
     exhausted: bool = False
@@ -89,16 +93,21 @@ class Arm:
         return len(made)
 
     def _suggest(self) -> None:
-        """Let what a template takes untuned be tried first, and what is best of the relatives."""
+        """Let what a template takes untuned be tried first, and what is best elsewhere."""
         if self.offer is None:
             return
         task = self.offer.task
-        default = None if self.best_by_round else task.default()
-        found = [default] if default is not None else []
-        for other in self.relatives:
-            for candidate in other.run.best_candidates(_BORROWED):
-                with suppress(AutotuneError):  # the other function allows what this one does not
-                    found.append(task.own(candidate))
+        found = []
+        if not self.best_by_round:
+            untuned = shipped(self.offer), task.default()
+            found = [each for each in untuned if each is not None]
+        for others, most in ((self.relatives, _BORROWED), (self.cousins, _LENT)):
+            for other in others:
+                for candidate in other.run.best_candidates(most):
+                    # Spaces of other extents number their points differently.
+                    choices = ConfigEntity(0, None, ConfigEntity.of(candidate).recorded)
+                    with suppress(AutotuneError):  # this function does not allow what theirs did
+                        found.append(task.own(choices))
         self.run.suggest(found)
 
 
@@ -123,10 +132,15 @@ class Tuned:
     @property
     def seconds(self) -> float:
         """Seconds of the best kernel of any way, untuned included; infinite if there is none."""
-        best = min((arm.seconds for arm in self.arms), default=math.inf)
+        best = self.tried_s
         # Trials find other caches than kernels of a network: where there is one, it counts alone.
         tried = self.untuned_arm is not None and math.isfinite(self.untuned_arm.seconds)
         return best if tried else min(best, self.untuned_s)
+
+    @property
+    def tried_s(self) -> float:
+        """Seconds of the best trial of any way; infinite if there is none."""
+        return min((arm.seconds for arm in self.arms), default=math.inf)
 
     @property
     def floor_s(self) -> float:
@@ -177,7 +191,10 @@ def tuned_functions(
 
 
 def _relate(arms: Sequence[Arm]) -> None:
-    """Tell arms of those whose templates compute the same but for what follows the operator."""
+    """Tell arms of those whose templates compute the same but for what follows the operator.
+
+    And of those of the same template for other layers.
+    """
     families: dict[tuple[object, ...], list[Arm]] = {}
     for arm in arms:
         for workload in dict.fromkeys(arm.offer.known_as if arm.offer else ()):
@@ -187,6 +204,12 @@ def _relate(arms: Sequence[Arm]) -> None:
             arm.relatives += [
                 each for each in family if each is not arm and each not in arm.relatives
             ]
+    for arm in arms:
+        arm.cousins += [
+            each
+            for each in arms
+            if arm.offer and each.name == arm.name and each not in (arm, *arm.relatives)
+        ]
 
 
 def _arms(function: Function, target: Target, log: NetworkLog, seed: int | None) -> list[Arm]:

@@ -15,6 +15,7 @@ from autotune.kernel import SourceKernel
 from autotune.network.implementations import FunctionOffer, offers_of
 from autotune.target import Target
 from autotune.task import ConfigEntity, DispatchContext
+from autotune.task.dispatcher import provided
 
 Kind = Literal["template", "search", "rule"]
 
@@ -101,9 +102,10 @@ class Unit:
 def choose_untuned(function: Function, target: Target) -> Choice:
     """Return how a function is computed before anything was tuned.
 
-    That is the default configuration of the first template that computes it; on a GPU, of the
-    first hand-written one, whose default follows from the shape and the device, and only where it
-    leaves nothing or computes much. Functions of no template are scheduled by rule. A joint
+    That is the first template that computes it, with the configuration that packs have for the
+    device (`autotune.hub`), else with its default; on a GPU the first hand-written one, whose
+    default follows from the shape and the device, and only where it leaves nothing or computes
+    much. Functions of no template are scheduled by rule. A joint
     function is computed as its first part would be, if that does both.
     """
     if function.parts:
@@ -111,10 +113,20 @@ def choose_untuned(function: Function, target: Target) -> Choice:
     for offer in offers_of(function, target):
         if target.backend.on_gpu and not _is_worth_a_part(function, offer):
             continue
-        candidate = offer.task.default()
+        candidate = shipped(offer) or offer.task.default()
         if candidate is not None and (not target.backend.on_gpu or _by_hand(offer, candidate)):
             return Choice("template", offer.task, candidate, offer)
     return RULE
+
+
+def shipped(offer: FunctionOffer) -> ConfigEntity | None:
+    """Return what packs have for an offer on its device, with its own epilogue or another."""
+    for workload in offer.known_as[: offer.own]:
+        config = provided(offer.task.target, workload)
+        candidate = None if config is None else _own(offer, config)
+        if candidate is not None:
+            return candidate
+    return None
 
 
 def _is_worth_a_part(function: Function, offer: FunctionOffer) -> bool:

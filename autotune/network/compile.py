@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,9 +20,12 @@ from autotune.graph.passes import OWN, Pipeline
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
+from autotune.network.early import EarlyModules
 from autotune.network.frozen import Pins
 from autotune.network.plan import ExecutionPlan, fit_plan, plan_network
+from autotune.runtime.arrays.memory import get_ready
 from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.device import device
 from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.utils import environment
@@ -85,17 +89,33 @@ def compile_network(
         check.whole("jobs", jobs, least=1)
     chosen = target if isinstance(target, Target) else Target(target)
     how = choose or (choose_untuned if kernel_for is None else by_rule)
+    get_ready(device(chosen))
     simpler = simplify_graph(graph, pipeline, opt_level)
-    pins = Pins(chosen) if environment.frozen() else None
-    if pins is not None:
-        how, kernel_for = pins.choose, None
-    plan = plan_network(simpler, opt_level, chosen, how, bool(branches))
-    if pins is not None:
-        pins.check_plan(plan)
-    network = compile_plan(plan, chosen, kernel_for or fallback_kernel, progress, jobs)
-    if pins is not None:
-        pins.check_built(plan, network.modules)
+    if environment.frozen():
+        return _frozen(simpler, opt_level, chosen, progress, jobs, bool(branches))
+    named = kernel_for or fallback_kernel
+    make = partial(_module, target=chosen, kernel_for=named, known={})
+    with EarlyModules(make, jobs or os.cpu_count() or 1) as early:
+        plan = plan_network(simpler, opt_level, chosen, early.watching(how), bool(branches))
+        network = compile_plan(plan, chosen, named, progress, jobs, early)
     return replace(network, branches=bool(branches))
+
+
+def _frozen(
+    graph: Graph,
+    opt_level: int,
+    target: Target,
+    progress: Progress | None,
+    jobs: int | None,
+    branches: bool,
+) -> CompiledNetwork:
+    """Return a network as the lock says."""
+    pins = Pins(target)
+    plan = plan_network(graph, opt_level, target, pins.choose, branches)
+    pins.check_plan(plan)
+    network = compile_plan(plan, target, progress=progress, jobs=jobs)
+    pins.check_built(plan, network.modules)
+    return replace(network, branches=branches)
 
 
 def simplify_graph(graph: Graph, pipeline: Pipeline = OWN, opt_level: int = 3) -> Graph:
@@ -167,7 +187,7 @@ def _module(
     kernel_for: Callable[[Function, Target], Kernel],
     known: Mapping[str, Module],
 ) -> Module:
-    if unit.key in known:
+    with suppress(KeyError):
         return known[unit.key]
     named = kernel_of_unit(unit, target, kernel_for)
     with tempfile.TemporaryDirectory(prefix="autotune-network-") as folder:

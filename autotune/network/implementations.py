@@ -236,14 +236,25 @@ def _of_function(
 
 
 def _spellings(task: Task) -> list[tuple[object, ...]]:
-    """Return the workload of a task, and those of scripts that leave out what has its default."""
+    """Return the workload of a task as it is, and as scripts may write it.
+
+    They leave out what has its default, and write a number for two that are equal.
+    """
     parameters = list(signature(task.func).parameters.values())
     args = task.args
-    found = [task.workload]
+    found = [args]
     while len(parameters) >= len(args) > 0 and parameters[len(args) - 1].default == args[-1]:
         args = args[:-1]
-        found.append(Task(task.name, args, task.target).workload)
-    return found
+        found.append(args)
+    found += [tuple(map(_one_for_both, args)) for args in found]
+    return [Task(task.name, args, task.target).workload for args in dict.fromkeys(found)]
+
+
+def _one_for_both(extent: object) -> object:
+    match extent:
+        case (int(y), int(x)) if y == x and not isinstance(y, bool):
+            return y
+    return extent
 
 
 def _check_offer(offer: Offer, layer: Layer) -> None:

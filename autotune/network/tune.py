@@ -30,6 +30,7 @@ from autotune.network.rounds import Rounds
 from autotune.network.tuning_log import NetworkLog, write_note
 from autotune.network.variants import Variants
 from autotune.network.whole_race import Compared, compare, race_whole
+from autotune.runtime.arrays.memory import get_ready
 from autotune.runtime.device import Device, device
 from autotune.target import Target
 from autotune.utils import environment
@@ -55,7 +56,7 @@ class Progress:
         trials: made so far, of all functions.
         seconds: the sum of the best trials of all functions, by how often each runs; infinite as
             long as one has none.
-        best_s: of the function.
+        best_s: of the best trial of the function; infinite as long as none worked.
     """
 
     elapsed_s: float
@@ -125,6 +126,7 @@ def tune_network(
     if on_round is not None:
         check.function("on_round", on_round)
     chosen, budget = Target(target), Budget(float(budget_s))
+    get_ready(device(chosen))
     bound = graph_of(network).bind({} if params is None else params)
     if environment.frozen():
         told = pipeline_in(NetworkLog.read(log).notes, bound, chosen)
@@ -186,6 +188,7 @@ class _Tuning:
         given = measure_option("local", "local") if option is None else option
         session = Session.of(given)
         try:
+            self._get_ready(session)
             untuned_s = self._untuned_s()
             untuned = {key: (self.variants.untuned[key], each) for key, each in untuned_s.items()}
             tuned = tuned_functions(self.variants.functions, self.target, self.log, seed, untuned)
@@ -202,6 +205,16 @@ class _Tuning:
             if session is not given:
                 session.close()
         return bool(self.variants.functions)
+
+    def _get_ready(self, session: Session) -> None:
+        """Let processes for trials on a GPU start while the untuned network is compiled.
+
+        On a CPU they would disturb how that is timed.
+        """
+        tasks = (each.workload for each in self.variants.untuned.values())
+        first = next((task for task in tasks if task is not None), None)
+        if first is not None and self.target.backend.on_gpu:
+            session.prepare(first)
 
     def _untuned_s(self) -> dict[str, float]:
         """Return what each function takes untuned, all its calls together, by its signature."""
@@ -223,7 +236,7 @@ class _Tuning:
         self.on_round(
             Progress(
                 self.budget.elapsed_s(), self.budget.seconds, one.function.name, arm.name, trials,
-                total, one.seconds,
+                total, one.tried_s,
             )
         )  # fmt: skip
 

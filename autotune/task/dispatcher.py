@@ -281,6 +281,17 @@ def provide_last(context: DispatchContext) -> None:
     _provided.append(context)
 
 
+def provided(target: Target | None, workload: Workload) -> Config | None:
+    """Return what contexts of the whole process answer; None where there is no answer.
+
+    In frozen mode they are not asked, nor inside a `FallbackContext`.
+    """
+    if environment.frozen() or any(isinstance(each, FallbackContext) for each in _stack.get()):
+        return None
+    answers = (each._query_inside(target, workload) for each in reversed(_provided))
+    return next((each for each in answers if each is not None), None)
+
+
 def clear_fallback_cache(target: Target | None, workload: Workload) -> None:
     """Forget the made-up configuration of a workload, so that another can be made up."""
     _ROOT.clear_cache(target, workload)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.special import stdtr
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
@@ -130,4 +129,6 @@ def _welch(left: tuple[float, float, int], right: tuple[float, float, int]) -> f
     errors = [deviation**2 / count for _, deviation, count in (left, right)]
     parts = [e**2 / (n - 1) for e, n in zip(errors, (left[2], right[2]), strict=True)]
     t = abs(left[0] - right[0]) / math.sqrt(sum(errors))
+    from scipy.special import stdtr  # takes half a second to load
+
     return float(2 * stdtr(sum(errors) ** 2 / sum(parts), -t))

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_solve
 
 from autotune.cost_model import GaussianProcess, Prior, factor, product
 from autotune.features import KnobFeatures
@@ -58,6 +57,8 @@ class ResourceColumns:
         self._places = self._process.scaled(knobs)
         covariance = self._process.covariance(self._places, self._places).astype(np.float64)
         lower = factor(covariance, self._process.noise)
+        from scipy.linalg import cho_solve  # takes half a second to load
+
         inverse = cho_solve((lower, True), np.eye(len(latest)))
         weights = inverse @ (units - self._middle)
         self._weights = weights.astype(np.float32)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from autotune.cost_model import GaussianProcess, Loss, Posterior, Trees, TreeSettings
 from autotune.features import KnobFeatures, LoopFeatures
@@ -273,6 +272,8 @@ def log_improvement(gain: Float, spread: Float) -> Float:
 
     Far below 0 the asymptotic series is used, where the plain formula would underflow.
     """
+    from scipy.special import ndtr  # takes half a second to load
+
     z = gain / spread
     near = np.clip(z, -5.0, 40.0)
     density = np.exp(-0.5 * near**2) / np.sqrt(2 * np.pi)

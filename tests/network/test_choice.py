@@ -11,6 +11,8 @@ from autotune.network.choice import RULE, Choice, by_rule, choose_untuned
 from autotune.network.implementations import Offer, implements, offers_of
 from autotune.network.plan import plan_network
 from autotune.target import Target
+from autotune.task import FallbackContext, create
+from autotune.task.dispatcher import provided
 from tests.graph.networks import bound, inputs_of
 
 CPU, EMULATED = Target("c"), Target("cuda -emulate")
@@ -220,3 +222,22 @@ def test_groups_holes_and_uneven_padding_run_by_the_template_on_the_emulated_gpu
     op = ops.Conv2d(groups=2, dilation=(2, 1), padding=(1, 0, 2, 1))
     graph = Graph.of(apply(ops.Relu(), apply(op, image("NCHW", 1, 4, 7, 6), constant(6, 2, 3, 3))))
     check(graph, EMULATED, only("conv2d_nchw.cuda"), ["template"])
+
+
+def test_what_a_pack_has_of_a_layer_is_used_untuned_whatever_follows_the_layer():
+    data = Variable(TensorType((1, 256, 14, 14)), "data")
+    weight = Constant.of(np.zeros((512, 256, 3, 3), "float32"))
+    x = apply(ops.Conv2d(strides=(2, 2), padding=(1, 1)), data, weight)
+    bias = Constant.of(np.zeros((512, 1, 1), "float32"))
+    (function,) = partition(Graph.of(apply(ops.Relu(), apply(ops.Add(), x, bias))))
+    task = create("conv2d_nchw.cuda", (1, 14, 14, 512, 256, 3, 3, 2, 1), "cuda -arch=sm_90")
+    packed = provided(task.target, task.workload)  # the pack that ships has this layer
+    assert packed is not None
+    chosen = choose_untuned(function, task.target)
+    assert {k: v.val for k, v in chosen.candidate.recorded.items()} == {
+        k: v.val for k, v in packed.recorded.items()
+    }
+    with FallbackContext():
+        plain = choose_untuned(function, task.target)
+    for other in (plain, choose_untuned(function, Target("cuda -arch=sm_80"))):
+        assert other.candidate == other.offer.task.default() != chosen.candidate

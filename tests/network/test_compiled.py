@@ -1,11 +1,15 @@
 """Networks compiled without tuning: right answers, one block of memory, errors with places."""
 
+import threading
+
 import numpy as np
 import pytest
 
-from autotune.errors import GraphError
+from autotune.errors import GraphError, ScheduleError
 from autotune.graph import Constant, Graph, Node, TensorType, Variable, apply, ops, passes
 from autotune.network import compile_network
+from autotune.network.choice import by_rule
+from autotune.network.compile import fallback_kernel
 from autotune.network.plan import Home, plan_network
 from autotune.runtime import cpu, cuda
 from autotune.runtime.timing import TimeOptions
@@ -55,6 +59,37 @@ def joined(graph):
     for one, want in zip(got, graph.run(*arrays), strict=True):
         assert relative(one, want) < 1e-5
     return [unit.function.name for unit in network.plan.kernels]
+
+
+def test_kernels_are_compiled_while_others_are_still_chosen():
+    begun = threading.Event()
+    waited = []
+
+    def kernel_for(function, target):
+        begun.set()
+        return fallback_kernel(function, target)
+
+    def choose(function, target):
+        if waited or function.outputs[0].shape[-1] == 3:  # the last of the functions
+            waited.append(begun.wait(20))
+        return by_rule(function, target)
+
+    data = Variable(TensorType((2, 5)), "data")
+    weights = [Constant.of(np.ones(shape, "float32")) for shape in ((4, 5), (3, 4))]
+    graph = Graph.of(apply(ops.Dense(), apply(ops.Dense(), data, weights[0]), weights[1]))
+    network = compile_network(graph, "c", kernel_for=kernel_for, choose=choose, jobs=2)
+    assert waited == [True]
+    (got,) = network.instance()(np.ones((2, 5), "float32"))
+    assert (got.numpy() == 20).all()
+
+
+def test_what_fails_to_compile_early_is_told_with_its_place():
+    def kernel_for(function, target):
+        raise ScheduleError("no loops")
+
+    graph = bound("mlp")
+    with pytest.raises(GraphError, match=r"fused_nn_dense.*no loops"):
+        compile_network(graph, "c", kernel_for=kernel_for, jobs=2)
 
 
 def halves(batch, width=4):

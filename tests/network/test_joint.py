@@ -21,7 +21,7 @@ from autotune.network import (
     tune,
 )
 from autotune.network.budget import Budget
-from autotune.network.choice import RULE, by_dispatch, choose_untuned
+from autotune.network.choice import RULE, Choice, by_dispatch, choose_untuned
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
 from autotune.network.layer import layers_of
@@ -81,6 +81,40 @@ def test_a_convolution_writes_its_sum_and_what_a_batch_norm_makes_of_it(target):
     (got,), (want,) = instance(*arrays), graph.run(*arrays)
     assert np.linalg.norm(got.numpy() - want) < 1e-5 * np.linalg.norm(want)
     assert check(instance, arrays)
+
+
+def winograd_joint(*steps):
+    """Return a graph of a convolution that is read twice, its second reader these steps."""
+    data = Variable(TensorType((1, 16, 5, 6)), "data")
+    given = apply(ops.Add(), conv(data, 16), constant(16, 1, 1))
+    x = made = apply(ops.Add(), given, data)
+    for name in steps:
+        made = STEPS[name](made)
+    return Graph.of(x, made)
+
+
+def test_a_shift_without_a_scale_may_follow_winograds_sum():
+    (joint,) = joint_of(winograd_joint("add", "relu"))
+    (offer,) = [o for o in offers_of(joint, EMULATED) if o.task.name == "winograd_conv2d.cuda"]
+    assert (offer.nodes, offer.task.args[-3:]) == (len(joint.nodes), ("NCHW", True, True))
+
+
+def test_winograds_kernels_write_the_sum_too():
+    graph = winograd_joint("multiply", "add", "relu")
+
+    def choose(function, target):
+        names = {each.task.name: each for each in offers_of(function, target)}
+        offer = names.get("winograd_conv2d.cuda")
+        if offer is None:
+            return RULE
+        return Choice("template", offer.task, offer.task.default(), offer)
+
+    network = compile_network(graph, EMULATED, jobs=2, choose=choose)
+    assert sizes(network) == [2]
+    assert network.plan.kernels[0].choice.workload.name == "winograd_conv2d.cuda"
+    arrays = inputs_of(graph)
+    for got, want in zip(network.instance()(*arrays), graph.run(*arrays), strict=True):
+        assert np.linalg.norm(got.numpy() - want) < 1e-5 * np.linalg.norm(want)
 
 
 def test_a_sum_that_is_an_output_and_what_is_made_of_it_are_joint():
@@ -179,8 +213,8 @@ def test_one_kernel_or_two_is_raced_and_the_log_says_which_ever_after(tmp_path, 
 STEPS = {
     "relu": lambda x: apply(ops.Relu(), x),
     "relu6": lambda x: apply(ops.Clip(0.0, 6.0), x),
-    "add": lambda x: apply(ops.Add(), x, constant(4, 1, 1)),
-    "multiply": lambda x: apply(ops.Multiply(), constant(4, 1, 1), x),
+    "add": lambda x: apply(ops.Add(), x, constant(x.shape[1], 1, 1)),
+    "multiply": lambda x: apply(ops.Multiply(), constant(x.shape[1], 1, 1), x),
     "residual": lambda x: apply(ops.Add(), constant(*x.shape), x),
 }
 ACTIVATIONS = {

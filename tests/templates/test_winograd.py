@@ -1,9 +1,13 @@
 """Winograd's convolution is a convolution, with filters that are transformed ahead."""
 
+import random
+
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
+from autotune.templates import common
 from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates.epilogue import Epilogue
 from autotune.templates.winograd_cuda import Winograd, transformed_filters
 
 from autotune.errors import TemplateError
@@ -77,3 +81,24 @@ def test_the_default_fits_the_device(args):
 def test_a_convolution_that_cannot_be_is_an_error_that_says_so(args, message):
     with pytest.raises(TemplateError, match=message):
         create("winograd_conv2d.cuda", args, "cuda")
+
+
+def test_defaults_are_the_best_of_the_same_draws_whatever_draws_them():
+    options = {"a": [3, 5, 7], "b": [1], "c": list(range(17))}
+    rng = random.Random(0)
+    drawn = [[rng.choice(values) for values in options.values()] for _ in range(500)]
+    assert common._drawn(options, 500).tolist() == drawn
+    wanted = min((d for d in drawn if d[0] != 5), key=lambda d: abs(d[2] - d[0] - 2.5))
+    plain = common.best_drawn(
+        options, 500, lambda c: "five" if c["a"] == 5 else None,
+        lambda c: abs(c["c"] - c["a"] - 2.5),
+    )  # fmt: skip
+    at_once = common.best_drawn_at_once(
+        options, 500, lambda c: [(c["a"] == 5, "five")], lambda c: abs(c["c"] - c["a"] - 2.5)
+    )
+    assert list(plain.values()) == list(at_once.values()) == wanted
+
+
+def test_the_default_is_found_once_for_all_that_may_follow():
+    plain, more = Winograd(1, 8, 8, 4, 4), Winograd(1, 8, 8, 4, 4, rest=Epilogue(bias=True))
+    assert plain.alone == more.alone == plain

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
 from autotune import te
 from autotune.graph.operator import Operator, Pattern
@@ -58,13 +57,25 @@ def _unary(
     return dataclass(frozen=True)(made)
 
 
+def _special(name: str) -> Callable[[Array], Array]:
+    """Return a function of `scipy.special`."""
+
+    def function(x: Array) -> Array:
+        from scipy import special  # takes half a second to load
+
+        found: Array = getattr(special, name)(x)
+        return found
+
+    return function
+
+
 Exp = _unary("exp", te.exp, np.exp)
 Log = _unary("log", te.log, np.log)
 Sqrt = _unary("sqrt", te.sqrt, np.sqrt)
 Rsqrt = _unary("rsqrt", te.rsqrt, lambda x: 1 / np.sqrt(x))
 Tanh = _unary("tanh", te.tanh, np.tanh)
-Sigmoid = _unary("sigmoid", te.sigmoid, special.expit)
-Erf = _unary("erf", te.erf, special.erf)
+Sigmoid = _unary("sigmoid", te.sigmoid, _special("expit"))
+Erf = _unary("erf", te.erf, _special("erf"))
 Sin = _unary("sin", te.sin, np.sin)
 Cos = _unary("cos", te.cos, np.cos)
 Floor = _unary("floor", te.floor, np.floor)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
 import numpy as np
 
-from autotune.errors import DeviceError
+from autotune.errors import AutotuneError, DeviceError
 from autotune.runtime.device import Device, DeviceKind
 from autotune.target.backends import of_device, part
 
@@ -57,6 +59,10 @@ class Memory(Protocol):
         """Wait for what was queued on the device."""
         ...
 
+    def open(self, device: Device) -> None:
+        """Do what the first use of the device in this process would wait for."""
+        ...
+
     def is_working(self, device: Device) -> bool:
         """Return whether the device has been running kernels just now, as far as it tells."""
         ...
@@ -93,6 +99,9 @@ class HostMemory:
     def synchronize(self, device: Device) -> None:
         """Return: nothing is queued on the host."""
 
+    def open(self, device: Device) -> None:
+        """Return: the host is in use."""
+
     def is_working(self, device: Device) -> bool:
         """Return False: what the host does is told by its clocks."""
         return False
@@ -123,6 +132,21 @@ def memory_of(device: Device) -> Memory:
             f"{device}: PyCUDA is needed to use it; install it with `pip install 'autotune[cuda]'`"
         )
     return found
+
+
+def get_ready(device: Device) -> None:
+    """Let a device be opened in a thread of its own, and wait for nothing.
+
+    On some hosts the first use of a GPU takes a process seconds. Where there is no such device
+    nothing is said: its first use will.
+    """
+
+    def opened() -> None:
+        with suppress(AutotuneError):
+            memory_of(device).open(device)
+
+    if device.kind != "cpu":
+        threading.Thread(target=opened, name="autotune-open", daemon=True).start()
 
 
 @cache

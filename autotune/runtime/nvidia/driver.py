@@ -169,6 +169,10 @@ class CudaMemory:
         with activated(device.index):
             driver.Context.synchronize()
 
+    def open(self, device: Device) -> None:
+        """Make the primary context; other threads of Python run meanwhile."""
+        libcuda.primary_context(device.index)
+
     def is_working(self, device: Device) -> bool:
         """Return whether NVML has seen kernels in its last sample, of any process."""
         return nvml.is_working(driver.Device(device.index).pci_bus_id())

@@ -1,0 +1,73 @@
+"""Compiling kernels of a network while others are still being chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+
+from autotune.errors import AutotuneError
+from autotune.graph.fuse import Function
+from autotune.network.choice import Choice, Chooser, Unit
+from autotune.runtime.module import Module
+from autotune.target import Target
+
+
+class EarlyModules(Mapping[str, Module]):
+    """Modules by `Unit.key`, begun as soon as it is known how a function is computed.
+
+    To choose takes this process about as long as compilers, processes of their own, take for what
+    was chosen. Asking for a module waits for it; one that failed is not there, so that whoever
+    compiles it again tells why.
+
+    Args:
+        make: compiles a unit.
+        jobs: compilers at work at once.
+    """
+
+    def __init__(self, make: Callable[[Unit], Module], jobs: int) -> None:
+        self._make = make
+        self._pool = ThreadPoolExecutor(jobs, "autotune-early")
+        self._begun: dict[str, Future[Module]] = {}
+
+    def watching(self, choose: Chooser) -> Chooser:
+        """Return a chooser that begins to compile what another one chooses."""
+
+        def chosen(function: Function, target: Target) -> Choice:
+            choice = choose(function, target)
+            self._begin(function, choice)
+            return choice
+
+        return chosen
+
+    def _begin(self, function: Function, choice: Choice) -> None:
+        """Compile what computes all of a function; of others the plan knows more."""
+        nodes = choice.offer.nodes if choice.offer is not None else 0
+        whole = nodes == len(function.nodes) or (nodes == 0 and not function.parts)
+        unit = Unit(function, function, choice, ())
+        if whole and unit.key not in self._begun:
+            self._begun[unit.key] = self._pool.submit(self._make, unit)
+
+    def __getitem__(self, key: str) -> Module:
+        try:
+            return self._begun[key].result()
+        except AutotuneError as error:
+            raise KeyError(key) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._begun)
+
+    def __len__(self) -> int:
+        return len(self._begun)
+
+    def __enter__(self) -> EarlyModules:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give up what nobody waits for."""
+        self._pool.shutdown(cancel_futures=True)
