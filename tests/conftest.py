@@ -1,9 +1,13 @@
 """What all tests need."""
 
+import contextlib
+import gc
 import os
 import signal
 import threading
 import time
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -47,6 +51,35 @@ def own_devices(tmp_path_factory):
             folder = tmp_path_factory.mktemp("devices")
             patch.setenv("AUTOTUNE_DEVICE_LOCKS", str(folder))
         yield
+
+
+# Descriptors that one module may leave behind: what processes and sessions of all tests keep.
+_MOST_LEFT = 40
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_descriptors_stay(request):
+    """Keep modules from leaving files, pipes and sockets open, of which a process has 1,024.
+
+    What fails then are others, far away; so the module that leaves them fails.
+    """
+    before = open_descriptors()
+    yield
+    if len(open_descriptors()) - len(before) > _MOST_LEFT:
+        gc.collect()
+        left = Counter(open_descriptors().values()) - Counter(before.values())
+        assert left.total() <= _MOST_LEFT, (
+            f"{request.node.name} leaves open: {left.most_common(8)}"
+        )
+
+
+def open_descriptors():
+    """Returns what the descriptors of this process are of; none where the system does not say."""
+    found, folder = {}, Path("/proc/self/fd")
+    for path in folder.iterdir() if folder.exists() else ():
+        with contextlib.suppress(OSError):  # closed meanwhile
+            found[path.name] = os.readlink(path).partition(":[")[0]
+    return found
 
 
 # Event loops of Dask and of fleets.
