@@ -22,8 +22,8 @@ from autotune.ir import (
     TruncMod,
     Var,
 )
-from autotune.kernel import Argument, Scalar, Size, Sizes, Workspace
-from autotune.kernel.kernel import Role
+from autotune.kernel.kernel import Argument, Role, Scalar, Workspace
+from autotune.kernel.sizes import Size, Sizes
 from autotune.lowering import LoweredFunction, LoweredKernel
 
 _SYMBOLS: dict[type[BinaryOp], str] = {

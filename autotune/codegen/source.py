@@ -11,8 +11,7 @@ from autotune.codegen.outlines import Outlines, first_blocks
 from autotune.codegen.statements import INDENT, StatementPrinter, elements_of
 from autotune.errors import LoweringError
 from autotune.ir import Buffer, Var
-from autotune.kernel import Kernel, KernelCall, Launch
-from autotune.kernel.kernel import item_bytes
+from autotune.kernel.kernel import Kernel, KernelCall, Launch, item_bytes
 from autotune.lowering import LoweredFunction, LoweredKernel, lower_schedule
 from autotune.target import Language, Limits, Target
 from autotune.target.backends import of_language, part

@@ -14,7 +14,7 @@ from autotune.codegen.packed import filler_name, packed_name
 from autotune.emulator.build import compile_emulated, emulated
 from autotune.emulator.guard import GuardedBuffer
 from autotune.errors import DeviceError, KernelError
-from autotune.kernel import Kernel
+from autotune.kernel.kernel import Kernel
 
 Array = npt.NDArray[np.generic]
 

@@ -5,13 +5,13 @@ A template returns a `SourceKernel`; `SourceKernel.kernel` renders it to a `Kern
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-
-import jinja2
+from typing import TYPE_CHECKING
 
 from autotune.errors import KernelError
 from autotune.kernel.checks import check_items, define_line, extent3, shape_of
@@ -29,6 +29,10 @@ from autotune.kernel.scalar import ScalarValue
 from autotune.target import Language
 from autotune.target.backends import LANGUAGES
 from autotune.utils.check import Check
+
+# Processes that run kernels need not import it.
+if TYPE_CHECKING:
+    import jinja2
 
 Define = bool | int | float | str
 Reference = Callable[..., object]
@@ -160,8 +164,9 @@ class SourceKernel:
         args = "a list of autotune.arg(name, shape, dtype)"
         check_items(check, "args", self.args, Argument, args)
         check.kind("defines", self.defines, Mapping, "a dict such as {'TILE': 8}")
-        sources = (str, PathLike, jinja2.Template)
-        check.kind("source", self.source, sources, "text, a path or a jinja2.Template")
+        sources = "text, a path or a jinja2.Template"
+        if not _is_template(self.source):
+            check.kind("source", self.source, (str, PathLike), sources)
         if self.reference is not None:
             check.function("reference", self.reference, "arrays")
         check_items(check, "calls", self.calls, KernelCall, "a list of autotune.call(...)")
@@ -185,7 +190,7 @@ class SourceKernel:
 
     def _body(self) -> str:
         source = self.source
-        if isinstance(source, jinja2.Template):
+        if not isinstance(source, (str, PathLike)):
             return _render(self.name, source, self.defines)
         if isinstance(source, str) and not _looks_like_path(source):
             return source
@@ -199,6 +204,8 @@ class SourceKernel:
             ) from error
         if path.suffix != ".j2":
             return body
+        import jinja2
+
         environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
         return _render(self.name, environment.from_string(body), self.defines)
 
@@ -243,7 +250,15 @@ def _looks_like_path(text: str) -> bool:
     return "\n" not in text and text.endswith((".cu", ".c", ".cpp", ".cuh", ".j2"))
 
 
+def _is_template(source: object) -> bool:
+    """Return whether it is a template of Jinja2; nothing is before somebody has imported that."""
+    loaded = sys.modules.get("jinja2")
+    return loaded is not None and isinstance(source, loaded.Template)
+
+
 def _render(name: str, template: jinja2.Template, values: Mapping[str, Define]) -> str:
+    import jinja2
+
     try:
         return template.render(**values)
     except jinja2.TemplateError as error:

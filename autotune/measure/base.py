@@ -10,7 +10,7 @@ from autotune.errors import MeasureError
 from autotune.measure.batcher import Batcher
 from autotune.measure.run.gate import HostGate
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
-from autotune.runtime import Timing, summarize
+from autotune.runtime.timing import Timing, summarize
 from autotune.target import Target
 from autotune.workload import Workload
 

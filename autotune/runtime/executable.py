@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from autotune.errors import KernelError
-from autotune.kernel import Constant, Kernel
+from autotune.kernel.kernel import Constant, Kernel
 from autotune.runtime.arrays.array import HostArray, NDArray, empty
 from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.device import Device

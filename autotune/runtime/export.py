@@ -13,19 +13,18 @@ from pathlib import Path
 from typing import get_args
 
 from autotune.errors import AutotuneError, KernelError
-from autotune.kernel import (
+from autotune.kernel.kernel import (
     Argument,
     Constant,
     Kernel,
     KernelCall,
     Launch,
+    Role,
     Scalar,
-    ScalarValue,
-    Size,
-    Sizes,
     Workspace,
 )
-from autotune.kernel.kernel import Role
+from autotune.kernel.scalar import ScalarValue
+from autotune.kernel.sizes import Size, Sizes
 from autotune.target import Language, Target
 from autotune.utils.check import Check
 from autotune.utils.files import write_atomically

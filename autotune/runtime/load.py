@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from autotune.errors import DeviceError, KernelError
-from autotune.kernel import Kernel
+from autotune.kernel.kernel import Kernel
 from autotune.runtime.device import Device, device
 from autotune.runtime.executable import Executable
 from autotune.target import Target

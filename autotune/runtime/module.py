@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from autotune.errors import KernelError
-from autotune.kernel import Kernel, Scalar, launch_violation
 from autotune.kernel.entry import identifier
+from autotune.kernel.kernel import Kernel, Scalar
+from autotune.kernel.limits import launch_violation
 from autotune.runtime.arrays.bind import bind
 from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.arrays.sizes import with_sizes

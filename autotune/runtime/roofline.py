@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from autotune.errors import CompileError, KernelError
-from autotune.kernel import Kernel
+from autotune.kernel.kernel import Kernel
 from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.compile.toolchain import host_cpu

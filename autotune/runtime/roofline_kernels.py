@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune.kernel import Kernel, SourceKernel, arg
+from autotune.kernel.kernel import Kernel
+from autotune.kernel.source import SourceKernel, arg
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 

@@ -404,7 +404,7 @@ def test_one_device_needs_no_calibration():
     ("module", "bare", "without"),
     [
         ("build.worker", BARE, ["jinja2", "numpy", "pycuda"]),
-        ("run.worker", stations._BARE, ["autotune.lowering", "autotune.te", "pycuda"]),
+        ("run.worker", stations._BARE, ["autotune.lowering", "autotune.te", "jinja2", "pycuda"]),
     ],
     ids=["compiles", "runs"],
 )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from autotune.driver import kernel_hash, kernel_of
 from autotune.errors import AutotuneError
-from autotune.kernel import Kernel, launch_violation
+from autotune.kernel.kernel import Kernel
+from autotune.kernel.limits import launch_violation
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput
 from autotune.workload import Reference
 

@@ -16,7 +16,7 @@ from itertools import chain
 from autotune.errors import KernelError, MeasureError
 from autotune.ir import IntImm, IterVar, ProducerLoad, Reduce, is_float
 from autotune.ir.structure import walk
-from autotune.kernel import Argument, Kernel, KernelCall
+from autotune.kernel.kernel import Argument, Kernel, KernelCall
 from autotune.measure.check.bounded_expr import Bounded, BoundedWriter
 from autotune.measure.check.bounded_reduction import State, state_of
 from autotune.measure.check.bounded_text import C_TYPES, HELPERS, memory_type

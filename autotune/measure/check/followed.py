@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from autotune.kernel import Kernel, Scalar
+from autotune.kernel.kernel import Kernel, Scalar
 from autotune.measure.check.expected import Expected, expected
 from autotune.measure.check.rounding import SHORT
 from autotune.measure.check.tracked import OWN_FORMULAS, Tracked

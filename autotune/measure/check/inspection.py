@@ -14,10 +14,10 @@ from autotune.measure.check.compare import mismatch, most_spread
 from autotune.measure.check.expected import Expected
 from autotune.measure.run.jobs import Check
 from autotune.measure.run.values import read_values
-from autotune.runtime import Buffers, Executable
 from autotune.runtime.arrays.array import NDArray, array
-from autotune.runtime.arrays.buffers import POISONS, Guarded
+from autotune.runtime.arrays.buffers import POISONS, Buffers, Guarded
 from autotune.runtime.arrays.inspector import Inspector, Tally
+from autotune.runtime.executable import Executable
 
 Ran = TypeVar("Ran")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from autotune.errors import AutotuneError, CompilerCrashed, MeasureError
-from autotune.kernel import Kernel
+from autotune.kernel.kernel import Kernel
 from autotune.measure.check.bounded_loops import BoundedKernel, bounded_kernel
 from autotune.measure.check.expected import Expected, expected
 from autotune.measure.process.blame import Case, Memory, tells_of_no_room
@@ -21,7 +21,7 @@ from autotune.measure.run.jobs import Greeting, ReferenceJob
 from autotune.measure.run.replies import Computed, Reply, why_not
 from autotune.measure.run.stations import Station
 from autotune.measure.run.values import Array, read_values
-from autotune.runtime import BuildOutput, compile_kernel
+from autotune.runtime.compile.cached import BuildOutput, compile_kernel
 from autotune.target import Target
 from autotune.te import ComputeOp, Tensor
 

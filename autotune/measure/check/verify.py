@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from autotune.errors import MeasureError
-from autotune.kernel import Argument, Kernel
+from autotune.kernel.kernel import Argument, Kernel
 from autotune.measure.build.realise import Realised, realise
 from autotune.measure.check.expected import Expected, expected
 from autotune.measure.check.followed import follow_errors
@@ -24,8 +24,8 @@ from autotune.measure.process.scratch import Scratch
 from autotune.measure.run.jobs import Check
 from autotune.measure.run.values import Array, read_values
 from autotune.measure.types import BuildResult, MeasureInput
-from autotune.runtime import random_inputs
 from autotune.runtime.arrays.array import numpy_dtype
+from autotune.runtime.arrays.buffers import random_inputs
 from autotune.utils.check import Check as ArgumentCheck
 from autotune.workload import Called, Computed, NoReference, Reference, Workload
 

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.measure.final.choose import Finalist, choose
-from autotune.runtime import Timing
-from autotune.runtime.timing import median_rank
+from autotune.runtime.timing import Timing, median_rank
 
 # Races held again at each look; the share that may have another winner must be many of them.
 DRAWS = 1000

@@ -14,7 +14,7 @@ from autotune.measure.final.decided import Look, is_decided
 from autotune.measure.parts import chosen_builder, chosen_runner
 from autotune.measure.run.timing import scale_timing
 from autotune.measure.types import BuildResult, MeasureInput
-from autotune.runtime import Timing, summarize
+from autotune.runtime.timing import Timing, summarize
 from autotune.utils.check import Check
 
 BuiltTrial = tuple[MeasureInput, BuildResult]

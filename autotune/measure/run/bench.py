@@ -17,8 +17,11 @@ from autotune.measure.run.host import HostWatch
 from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.turns import OPEN, TURN, WAIT
 from autotune.measure.run.values import read_values
-from autotune.runtime import Buffers, Device, Executable, Sampler, TimeOptions
+from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.arrays.inspector import Inspector
+from autotune.runtime.device import Device
+from autotune.runtime.executable import Executable
+from autotune.runtime.timing import Sampler, TimeOptions
 from autotune.target import cuda_device
 
 # Part of the memory of a device that arguments of workloads which have no trial now may take.

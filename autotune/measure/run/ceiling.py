@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import math
 
-from autotune.kernel import Scalar
+from autotune.kernel.kernel import Scalar
 from autotune.measure.evidence import NOTHING, Evidence
 from autotune.measure.run.jobs import CeilingJob, RunJob
 from autotune.measure.run.replies import Rated, why_not
 from autotune.measure.run.stations import DeviceProcess
-from autotune.runtime import Timing
 from autotune.runtime.roofline import Ceilings
+from autotune.runtime.timing import Timing
 from autotune.workload import Workload
 
 logger = logging.getLogger("autotvm")

@@ -26,7 +26,7 @@ from autotune.measure.run.standing import Standing
 from autotune.measure.run.stations import DeviceProcess, Station
 from autotune.measure.run.values import Array
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
-from autotune.runtime import Timing
+from autotune.runtime.timing import Timing
 from autotune.target import Target, device_class
 from autotune.workload import Workload
 

@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass, field
 from autotune.measure.process.died import Died
 from autotune.measure.run.host import HostUse
 from autotune.measure.types import MeasureErrorNo
-from autotune.runtime import Timing
 from autotune.runtime.roofline import Ceilings
-from autotune.runtime.timing import Clocks
+from autotune.runtime.timing import Clocks, Timing
 from autotune.utils.plain_data import count, flag, listed, mapping, real, text
 
 

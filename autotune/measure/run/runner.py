@@ -20,7 +20,7 @@ from autotune.measure.run.stations import Station
 from autotune.measure.run.timing import TimingPolicy
 from autotune.measure.run.values import Array
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
-from autotune.runtime import Timing
+from autotune.runtime.timing import Timing
 from autotune.utils.check import Check
 from autotune.workload import Workload
 

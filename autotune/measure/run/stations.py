@@ -19,14 +19,20 @@ from autotune.measure.run.jobs import Greeting, Job
 from autotune.measure.run.replies import Done, Failed, Ran, Reply, Unable, reply_of
 from autotune.measure.run.turns import Turns
 from autotune.measure.run.worker import QUIET_NUMPY
-from autotune.runtime import device
 from autotune.runtime.arrays.memory import memory_of
+from autotune.runtime.device import device
 from autotune.target import Target, device_class
 from autotune.utils.children import ChildDied, ChildTimeout
 
 _MODULE = "autotune.measure.run.worker"
 # Kernels come ready-made; what makes them need not be imported.
-_BARE = ("autotune.measure", "autotune.codegen")
+_BARE = (
+    "autotune.measure",
+    "autotune.codegen",
+    "autotune.runtime",
+    "autotune.kernel",
+    "autotune.emulator",
+)
 # A forked trial is killed by its worker; the worker is killed when it does not manage that.
 _GRACE_S = 3.0
 

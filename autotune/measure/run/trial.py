@@ -14,10 +14,11 @@ from autotune.measure.run.race_rounds import race_rounds
 from autotune.measure.run.replies import Computed, Failed, Raced, Ran, Rated, Reply
 from autotune.measure.run.timing import CLOSE, NOT_BEGUN, Begun, take_samples
 from autotune.measure.types import MeasureErrorNo
-from autotune.runtime import Buffers, Executable, TimeOptions, Timing, load
-from autotune.runtime.arrays.buffers import POISONS
+from autotune.runtime.arrays.buffers import POISONS, Buffers
+from autotune.runtime.executable import Executable
+from autotune.runtime.load import load
 from autotune.runtime.roofline import ceilings_of
-from autotune.runtime.timing import Sampler, TimesSingleRuns
+from autotune.runtime.timing import Sampler, TimeOptions, TimesSingleRuns, Timing
 
 
 class Phases:

@@ -23,9 +23,11 @@ from autotune.measure.run.replies import Failed, Reply, Unable, to_json
 from autotune.measure.run.trial import failure, run_job
 from autotune.measure.run.turns import is_of_turns
 from autotune.measure.types import MeasureErrorNo
-from autotune.runtime import device, empty, summarize
+from autotune.runtime.arrays.array import empty
+from autotune.runtime.device import device
 from autotune.runtime.host.executable import rotation
 from autotune.runtime.host.host_helper import host_helper
+from autotune.runtime.timing import summarize
 from autotune.target import Target
 from autotune.utils.child import Port, adopt, error_text
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from autotune.errors import KernelError
-from autotune.kernel import Argument, Kernel, Scalar, scalar_value
+from autotune.kernel.kernel import Argument, Kernel, Scalar
+from autotune.kernel.scalar import scalar_value
 from autotune.runtime.arrays.array import (
     HostArray,
     NDArray,

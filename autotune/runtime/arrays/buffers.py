@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from autotune.errors import KernelError
-from autotune.kernel import Argument, Scalar
+from autotune.kernel.kernel import Argument, Scalar
 from autotune.runtime.arrays.array import HostArray, NDArray, array, dtype_name, empty, numpy_dtype
 from autotune.runtime.arrays.memory import ALIGNMENT, Block
 from autotune.runtime.device import Device, cpu

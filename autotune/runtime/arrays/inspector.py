@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.errors import CompilerMissing, KernelError
-from autotune.kernel import Kernel
+from autotune.kernel.kernel import Kernel
 from autotune.runtime.arrays.array import HostArray, NDArray, array, empty
 from autotune.runtime.arrays.buffers import GUARD
 from autotune.runtime.arrays.inspector_text import compare_kernel, digest_kernel

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from autotune.kernel import Kernel, KernelCall, Launch, arg
+from autotune.kernel.kernel import Kernel, KernelCall, Launch
+from autotune.kernel.source import arg
 from autotune.target import Language
 
 # Type of an element in memory, and its value in double precision.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autotune.errors import KernelError
-from autotune.kernel import Argument, Kernel, Scalar, Size, scalar_value
+from autotune.kernel.kernel import Argument, Kernel, Scalar
+from autotune.kernel.scalar import scalar_value
+from autotune.kernel.sizes import Size
 
 
 def with_sizes(kernel: Kernel, values: Sequence[object]) -> tuple[Kernel, tuple[object, ...]]:

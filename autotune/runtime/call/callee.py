@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from autotune.kernel import Argument, Constant, Kernel, Scalar, scalar_value
+from autotune.kernel.kernel import Argument, Constant, Kernel, Scalar
+from autotune.kernel.scalar import scalar_value
 from autotune.runtime.arrays.array import NDArray, numpy_dtype
 from autotune.runtime.call.native import dtype_code
 

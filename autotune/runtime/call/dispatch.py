@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autotune.errors import KernelError
-from autotune.kernel import Kernel, Scalar
+from autotune.kernel.kernel import Kernel, Scalar
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.arrays.bind import bind
 from autotune.runtime.arrays.sizes import with_sizes

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from autotune.errors import CompileError
-from autotune.kernel import Kernel, KernelCall
-from autotune.kernel.kernel import ITEM_BYTES
+from autotune.kernel.kernel import ITEM_BYTES, Kernel, KernelCall
 from autotune.runtime.arrays.array import NDArray, numpy_dtype
 from autotune.runtime.arrays.dlpack import CODES
 from autotune.runtime.arrays.versions import raise_versions

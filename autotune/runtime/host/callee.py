@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autotune.errors import DeviceError
-from autotune.kernel import Kernel
+from autotune.kernel.kernel import Kernel
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.call.callee import new_entry, slot_values
 from autotune.runtime.call.native import launcher

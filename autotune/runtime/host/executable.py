@@ -12,7 +12,7 @@ from typing import Any
 from autotune.codegen.packed import filler_name, packed_name
 from autotune.emulator.build import emulated
 from autotune.errors import DeviceError
-from autotune.kernel import Kernel
+from autotune.kernel.kernel import Kernel
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.arrays.buffers import Buffers, sets_beyond
 from autotune.runtime.device import Device

@@ -10,7 +10,7 @@ import ctypes
 import tempfile
 from functools import cache
 
-from autotune.kernel import Kernel, KernelCall
+from autotune.kernel.kernel import Kernel, KernelCall
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.target import Target
 

@@ -10,8 +10,8 @@ from functools import cache, partial
 from typing import Any
 
 from autotune.errors import DeviceError
-from autotune.kernel import Kernel
 from autotune.kernel.entry import is_expression
+from autotune.kernel.kernel import Kernel
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.call.callee import constant_rows, new_entry, slot_values, slots_of, zero_rows
 from autotune.runtime.call.native import launcher

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import DeviceError
-from autotune.kernel import Argument, Constant, Kernel, KernelCall, Scalar, Workspace
 from autotune.kernel.entry import is_expression
+from autotune.kernel.kernel import Argument, Constant, Kernel, KernelCall, Scalar, Workspace
 from autotune.runtime.arrays.array import NDArray, empty
 from autotune.runtime.arrays.buffers import Buffers, sets_beyond
 from autotune.runtime.compile.cubin import symbols

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.errors import DeviceError
-from autotune.kernel import Kernel, KernelCall
+from autotune.kernel.kernel import Kernel, KernelCall
 from autotune.runtime.nvidia.libcuda import call
 
 # CUfunction_attribute, cuda.h.
