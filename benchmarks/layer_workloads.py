@@ -100,9 +100,14 @@ def _products(workload: Make) -> Iterator[Any]:
 
 def _on_tensor_cores(shape: Any) -> Any:
     """Return the kernels that a Hopper GPU has for a product."""
-    from autotune.templates import gemm_half, gemm_mma, gemm_wgmma
+    from autotune.templates import gemm_half, gemm_mma, gemm_turned, gemm_wgmma
 
-    return gemm_mma if gemm_wgmma.refusal(shape) else gemm_half
+    from autotune.target import Target
+
+    if not gemm_wgmma.refusal(shape):
+        return gemm_half
+    turned = not shape.gathers and gemm_turned.is_needed(shape, Target("cuda -arch=sm_90"))
+    return gemm_turned if turned else gemm_mma
 
 
 def _matvecs(workload: Make) -> Iterator[Any]:

@@ -10,8 +10,8 @@ through registers, reaches about half that rate. What follows from it:
   maps, so the copies are ``cp.async`` of 16 bytes, not those of the bulk copy engine: rows of a
   and b must begin at multiples of 16 bytes. They also gather the windows of a convolution.
 - 16-bit floats may stand along K or across it, in either operand. Floats, which are multiplied as
-  TF32, must stand along K: a as [m, k] and b as [n, k]. Of them the hardware ignores what is
-  beyond 11 bits, so they are not rounded, but cut.
+  TF32, must stand along K: a as [m, k] and b as [n, k] (`gemm_turned` makes copies that do). Of
+  them the hardware ignores what is beyond 11 bits, so they are not rounded, but cut.
 - The sums stay in registers, to which the copying warps give up most of theirs (``setmaxnreg``).
 - Where a shape has too few tiles to fill the device, ``split`` blocks form a cluster, take a range
   of K each, and add up through each other's shared memory.

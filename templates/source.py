@@ -22,6 +22,7 @@ from . import (
     gemm_half,
     gemm_mma,
     gemm_padded,
+    gemm_turned,
     gemm_wgmma,
     matvec_cuda,
     rows_cuda,
@@ -166,7 +167,8 @@ def gemm_cuda_any(
     Args:
         dtype: of all arrays: ``"float32"``; ``"float16"`` and ``"bfloat16"``, which run as in
             ``gemm_nn.cuda`` (there with rows in memory that 8 divides); ``"tf32"``, of
-            float32 arrays that tensor cores (sm_80 and later) multiply after rounding to 11 bits;
+            float32 arrays that tensor cores (sm_80 and later) multiply after rounding to 11 bits
+            (or cutting, by ``wgmma``);
             ``"int8"``, with c int32, ``transpose_b`` and a k that 4 divides, of which nothing
             follows.
         transpose_a, transpose_b: whether a is stored as [k, m], and b as [n, k].
@@ -210,6 +212,9 @@ def _product(name: str, shape: Gemm, dtypes: Sequence[str]) -> SourceKernel:
     if shape.dtype in HALVES and gemm_padded.is_needed(shape):
         family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
         return tunable(family, shape, "cuda")
+    target, old = Target.current() or Target("cuda"), gemm_half.chosen_before(get_config())
+    if not old and gemm_turned.is_needed(shape, target):
+        return tunable(gemm_turned, shape, "cuda")
     return tunable(tensor_core_family(shape), shape, "cuda")
 
 

@@ -6,7 +6,7 @@ import subprocess
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import gemm_half, gemm_mma, gemm_padded, gemm_wgmma
+from autotune.templates import gemm_half, gemm_mma, gemm_padded, gemm_turned, gemm_wgmma
 from autotune.templates.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.gemm_shape import Gemm
@@ -36,6 +36,7 @@ PRODUCTS = {
     "even-columns": (Gemm(65, 58, 72, "float16", 2, False, True, "b", REST), {}),
     "odd-on-copies": (Gemm(65, 77, 71, "bfloat16", 1, False, False, "", REST), {}),
     "tf32": (Gemm(66, 71, 76, "tf32", 1, False, True, "", REST), {"chunk": 32}),
+    "tf32-turned": (Gemm(66, 71, 77, "tf32", 2, True, False, "b", REST), {"chunk": 32}),
     "windows": (
         Conv2dNhwc(2, 9, 7, 72, 24, Window((3, 3), (2, 1), (1, 2, 0, 1), (1, 2)), "float16", REST),
         {"frags_m": 2},
@@ -101,10 +102,22 @@ def test_a_configuration_from_before_wgmma_still_builds_its_kernel():
     assert source.text() == gemm_mma.kernel(shape, choice).text()
 
 
-def test_floats_that_do_not_stand_along_k_are_refused_in_words_and_left_to_mma_sync():
-    shape = Gemm(64, 64, 64, "tf32")
+def test_floats_that_do_not_stand_along_k_run_by_wgmma_on_copies_only():
+    shape = Gemm(256, 256, 256, "tf32")
     with pytest.raises(TemplateError, match=r"stand along K.*transpose_b=True"):
         gemm_wgmma.kernel(shape, CHOICE)
+    task = create("gemm.cuda", (256, 256, 256, "tf32"), HOPPER)
+    assert task.config_space.space_map["wgmma"]
+    choice = {"wgmma": 1, **CHOICE, "chunk": 32}
+    assert gemm_turned.violation(shape, choice, HOPPER) is None
+    entries = [one.entry for one in gemm_turned.kernel(shape, choice).calls]
+    assert entries == ["along_k_b", "gemm_wgmma"]
+    untuned = gemm_turned.default_choice(shape, HOPPER)
+    assert gemm_turned.violation(shape, untuned, HOPPER) is None
+    assert [one.entry for one in gemm_turned.kernel(shape, untuned).calls] == ["gemm_mma"]
+
+
+def test_copies_of_small_floats_are_not_worth_it():
     task = create("gemm.cuda", (64, 64, 64, "tf32"), HOPPER)
     assert "wgmma" not in task.config_space.space_map
 
@@ -122,6 +135,7 @@ def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
     shape, change = PRODUCTS[name]
     odd = isinstance(shape, Gemm) and shape.dtype != "tf32" and gemm_padded.is_needed(shape)
     family = gemm_padded.Padded(gemm_half) if odd else gemm_half
+    family = gemm_turned if name == "tf32-turned" else family
     source = family.kernel(shape, {"wgmma": 1, **CHOICE, **change})
     assert source.calls[-1].entry == "gemm_wgmma"
     kernel, arrays = source.kernel("cuda"), arrays_of(source)

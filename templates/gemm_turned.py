@@ -1,0 +1,108 @@
+"""Products of floats as TF32 by ``wgmma``, whose operands do not stand along K, on copies that do.
+
+The instruction reads floats along K only. Kernels before the product turn what stands across it,
+pad rows to a multiple of 4, and round to 11 bits on the way; ``mma.sync``, with which the space is
+shared, reads operands as they are. Copies move both matrices once more, which products of some
+hundred rows and columns outweigh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from autotune import SourceKernel, Target, call, workspace
+from autotune.kernel import KernelCall
+
+from . import common, gemm_half, gemm_mma, gemm_wgmma
+from .gemm_shape import TF32, Gemm
+
+# From as many rows and columns on, products outweigh the copies.
+LEAST = 128
+
+
+def is_needed(shape: Gemm, target: Target) -> bool:
+    """Return whether wgmma can serve a shape on copies, but not as it is."""
+    floats = shape.dtype == TF32 and gemm_wgmma.refusal(shape) is not None
+    worth = floats and min(shape.m, shape.n, shape.k) >= LEAST
+    return worth and gemm_wgmma.offered(turned(shape), target)
+
+
+def turned(shape: Gemm) -> Gemm:
+    """Return the shape of the copies."""
+    return replace(shape, transpose_a=False, transpose_b=True, k=shape.k + -shape.k % 4)
+
+
+def _copied(shape: Gemm) -> dict[str, bool]:
+    """Return which operands are copied."""
+    padded = shape.k % 4 > 0
+    return {"a": shape.transpose_a or padded, "b": not shape.transpose_b or padded}
+
+
+def candidates(shape: Gemm) -> dict[str, list[int]]:
+    """Return the values each knob may take."""
+    return gemm_half.candidates(turned(shape))
+
+
+def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run, or None."""
+    return gemm_half.violation(turned(shape) if choice[gemm_half.KNOB] else shape, choice, target)
+
+
+def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles."""
+    if not choice[gemm_half.KNOB]:
+        return gemm_mma.estimate(shape, choice, target)
+    multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else 132
+    sizes = [_sizes(shape)[name] for name, there in _copied(shape).items() if there]
+    moved, copies = sum(8 * math.prod(size) for size in sizes), len(sizes)
+    product = gemm_wgmma.estimate(turned(shape), choice, target)
+    return product + 2500 * copies + moved / (16 * multiprocessors)
+
+
+def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+    """Return the choice to use where nothing was tuned."""
+    return gemm_half.default_choice(turned(shape) if gemm_half.UNTUNED[TF32] else shape, target)
+
+
+def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernels of a choice: copies, and the product."""
+    if not choice[gemm_half.KNOB]:
+        return gemm_half.kernel(shape, choice)
+    whole, copied, sizes = turned(shape), _copied(shape), _sizes(shape)
+    source = gemm_half.kernel(whole, choice, shape)
+    names = {name: f"{name}_along_k" for name, there in copied.items() if there}
+    calls = [_copy(name, names[name], sizes[name]) for name in names]
+    product = [
+        replace(one, args=tuple(names.get(name, name) for name in one.args))
+        for one in source.calls
+    ]
+    sides = common.defines(
+        copy_a=copied["a"], copy_b=copied["b"], turn_a=shape.transpose_a,
+        turn_b=not shape.transpose_b, k_plain=shape.k,
+    )  # fmt: skip
+    return replace(
+        source,
+        name=calls[0].entry,
+        source=f"{source.source}\n{common.text('turn.cu')}",
+        defines={**source.defines, **sides},
+        calls=[*calls, *product],
+        workspace=[
+            *source.workspace,
+            *(workspace(names[name], (math.prod(sizes[name]),), "float32") for name in names),
+        ],
+    )
+
+
+def _sizes(shape: Gemm) -> dict[str, tuple[int, int, int]]:
+    """Return the matrices, rows and elements of rows of the copies."""
+    of_a, of_b = (1 if name == shape.shared else shape.batch for name in "ab")
+    k = turned(shape).k
+    return {"a": (of_a, shape.m, k), "b": (of_b, shape.n, k)}
+
+
+def _copy(name: str, copy: str, size: tuple[int, int, int]) -> KernelCall:
+    matrices, rows, k = size
+    blocks = matrices * common.ceil_div(rows, 32) * common.ceil_div(k, 32)
+    return call(f"along_k_{name}", [name, copy], blocks, 256)
