@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -214,7 +215,8 @@ class _Tuning:
         tasks = (each.workload for each in self.variants.untuned.values())
         first = next((task for task in tasks if task is not None), None)
         if first is not None and self.target.backend.on_gpu:
-            session.prepare(first)
+            with suppress(AutotuneError):  # the first trial says what is wrong
+                session.prepare(first)
 
     def _untuned_s(self) -> dict[str, float]:
         """Return what each function takes untuned, all its calls together, by its signature."""
