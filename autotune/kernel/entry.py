@@ -24,7 +24,8 @@ def check_entry(kernel: str, entry: str, templates: bool) -> None:
     if is_expression(entry) and not templates:
         raise KernelError(
             f"kernel {kernel!r}: entry {entry!r} is not the name of a C function; templates are "
-            "for CUDA"
+            "for CUDA, the source of this target is C: name a function, and give it its numbers "
+            "by defines="
         )
 
 

@@ -27,11 +27,13 @@ def rewrite(path: Path, change: Callable[[Iterable[str]], str]) -> None:
     path = Path(os.path.realpath(path))
     with _report_errors(path), locked(path) as descriptor:
         content = _read(descriptor, 0)
-        write_whole(path, change(io.StringIO(content.decode("utf-8", "replace"))))
+        # Lines end where they do for who reads a log: at "\r" too.
+        lines = io.StringIO(content.decode("utf-8", "replace"), newline=None)
+        write_whole(path, change(lines))
         unlock(descriptor)
         # A writer that knows no lock may be in the middle of a row, or have opened the old file
         # before it was replaced.
-        ended = content.rfind(b"\n") + 1
+        ended = max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
         done = len(content) if _is_record(content[ended:]) else ended
         for pause_s in (0, _STRAGGLERS_S):
             time.sleep(pause_s)

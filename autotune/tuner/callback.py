@@ -55,7 +55,7 @@ def log_to_file(
             return _FileLog(LogWriter(path).write, path)
         file_out = open_database(file_out)
     if isinstance(file_out, Database):
-        return _FileLog(file_out.write, None)
+        return _FileLog(file_out.write, file_out)
     if not callable(getattr(file_out, "write", None)):
         check.refuse("file_out", "a path of a log or an open text file", file_out)
     stream = file_out
@@ -64,13 +64,21 @@ def log_to_file(
         stream.write("".join(rows))
         stream.flush()
 
-    return _FileLog(write, None)
+    return _FileLog(write, _file_of(stream))
+
+
+def _file_of(stream: object) -> Path | None:
+    """Return the file behind a stream; None for a pipe, a terminal or a text in memory."""
+    name = getattr(stream, "name", None)
+    return Path(name) if isinstance(name, str) and os.path.isfile(name) else None
 
 
 class _FileLog:
     at_once = True
 
-    def __init__(self, write: Callable[[Sequence[str]], None], path: Path | None) -> None:
+    def __init__(
+        self, write: Callable[[Sequence[str]], None], path: Path | Database | None
+    ) -> None:
         self._write = write
         self.path = path
 
@@ -104,6 +112,7 @@ class _DatabaseLog:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self.path = db
 
     def __call__(
         self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]

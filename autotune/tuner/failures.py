@@ -95,6 +95,15 @@ class Failures:
         """Kind and first line of the most frequent failure; empty where nothing failed."""
         return next((f"{k[0]}: {self._lines[k]}" for k, _ in self._counts.most_common(1)), "")
 
+    @property
+    def whole_example(self) -> str:
+        """The same with its first line in full, which also says what to do."""
+        kinds = (
+            f"{k[0]}: {_line(self._messages.get(k, self._lines[k]))}"
+            for k, _ in self._counts.most_common(1)
+        )
+        return next(kinds, "")
+
     def summary(self, trials: int) -> str:
         """Return the table; empty when nothing failed."""
         failed = sum(self._counts.values())

@@ -33,7 +33,8 @@ class TuneResult:
         resumed: how many of them came from an earlier run.
         failures: how many of them failed, by kind; the names are those of `MeasureErrorNo`.
         stop_reason: why no more were made, in words.
-        log: the file they were logged to by `callback.log_to_file`; None without one.
+        log: the file they were logged to by `callback.log_to_file` or `log_to_database`, or the
+            folder or database by its URL; None without one.
         wall_s: seconds this run took.
         trial_seconds: what the best configuration took in its own trial, where a race measured
             it again.
@@ -51,7 +52,7 @@ class TuneResult:
     resumed: int
     failures: Mapping[str, int]
     stop_reason: str
-    log: Path | None
+    log: Path | str | None
     wall_s: float
     trial_seconds: float | None = None
     notes: tuple[str, ...] = ()

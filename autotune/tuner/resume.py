@@ -12,8 +12,9 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.measure.types import Pair
 from autotune.record import Database, best_of, is_race, load_from_file, open_database
 from autotune.record.current import outdated
+from autotune.record.log_database import log_files
 from autotune.record.origin import elsewhere_words, is_from_elsewhere
-from autotune.record.paths import is_url
+from autotune.record.paths import is_url, log_path
 from autotune.task.refusals import Refusal, ignored, records_are
 from autotune.utils.check import shown
 from autotune.workload import Workload
@@ -78,10 +79,16 @@ def _pairs(records: Records) -> Iterable[Pair]:
             return list(database.records(races=True))
     if isinstance(records, (str, os.PathLike)):
         # The first start of a run that is always started with resume= has no log yet.
-        return load_from_file(records, races=True) if os.path.exists(records) else []
+        return [] if _is_empty(records) else load_from_file(records, races=True)
     if not isinstance(records, Iterable):
         raise _no_records(records)
     return records
+
+
+def _is_empty(place: str | os.PathLike[str]) -> bool:
+    """Return whether no log is there, as in a folder of logs to which nobody has written yet."""
+    path = log_path(place)
+    return not path.exists() or (path.is_dir() and not log_files(path))
 
 
 def _is_pair(pair: object) -> bool:

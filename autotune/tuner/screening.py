@@ -89,7 +89,7 @@ class Screening:
             raise TunerError(
                 f"task {task.name!r}{args_of(task)} for {task.target}: {tried} "
                 f"{self._scoreboard.filtered} configurations proposed cannot run, most because "
-                f"of: {self.example}. Change the template or its knobs; "
+                f"of: {self._causes.whole_example}. Change the template or its knobs; "
                 f"tune(count_invalid=True) makes each of them a failed trial"
             )
         return f"the last {self.in_a_row} proposals cannot run" if self.hopeless else None

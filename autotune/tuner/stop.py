@@ -106,7 +106,9 @@ class Stop:
 
 def _check_count(name: str, value: object, least: int) -> None:
     if not is_whole(value, least):
-        raise TunerError(f"tune({name}=...): expected a number of at least {least}, got {value!r}")
+        raise TunerError(
+            f"tune({name}=...): expected a whole number of at least {least}, got {value!r}"
+        )
 
 
 def _check_range(name: str, value: object, least: float, most: float) -> None:

@@ -11,6 +11,7 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult, Session
 from autotune.measure.run.gate import Pausable
 from autotune.measure.types import Pair
+from autotune.record import Database, LogDatabase
 from autotune.tuner.result import TuneResult
 
 _EVENTS = ("tuning", "measuring", "trial_ended", "raced", "tuned")
@@ -24,10 +25,10 @@ class Callback:
     them, and with a true attribute ``at_once`` it is called when `trial_ended` would be.
 
     Attributes:
-        path: of the log that it writes, if it writes one.
+        path: of the log that it writes, or the database, if it writes one.
     """
 
-    path: Path | None = None
+    path: Path | Database | None = None
 
     @property
     def bystander(self) -> Pausable | None:
@@ -64,6 +65,13 @@ class Callback:
         """Called at the very end, however the run ended."""
 
 
+def _place(path: object) -> Path | str | None:
+    """Return where a callback keeps trials; None where that has no name, or is something else."""
+    if isinstance(path, Database):
+        return path.path if isinstance(path, LogDatabase) else path.url or None
+    return path if isinstance(path, Path) else None
+
+
 class Watchers:
     """All callbacks of one run; an error in one keeps none of the others from being called.
 
@@ -89,10 +97,10 @@ class Watchers:
         self._one_at_a_time = threading.Lock()
 
     @property
-    def log(self) -> Path | None:
-        """The first file to which a callback logs."""
+    def log(self) -> Path | str | None:
+        """The first file, or the folder or database by its URL, to which a callback logs."""
         paths = [getattr(callback, "path", None) for callback in self._callbacks]
-        return next((path for path in paths if isinstance(path, Path)), None)
+        return next((place for place in map(_place, paths) if place), None)
 
     @property
     def show_results(self) -> bool:

@@ -175,6 +175,15 @@ def test_a_last_row_without_its_newline_survives_compacting(tmp_path):
     assert len(list(load_from_file(log))) == 2
 
 
+def test_compacting_ends_lines_where_readers_do(tmp_path):
+    log = tmp_path / "x.log"
+    rows = [encode(make_input(config=make_config(k, k=k)), good(0.5)) for k in range(4)]
+    log.write_bytes("\r\n".join(["\r".join(rows[:3]), rows[3]]).encode())
+    assert len(list(load_from_file(log))) == 4
+    assert compact(log) == (4, 0)
+    assert len(list(load_from_file(log))) == 4
+
+
 def test_a_log_may_be_any_path_and_a_link_stays_one(tmp_path):
     class Somewhere:
         def __init__(self, path):

@@ -10,6 +10,7 @@ from autotune.errors import MeasureError, TunerError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.final.choose import Finalist, choose
 from autotune.measure.final.race import RaceResult
+from autotune.record import open_database
 from autotune.runtime import summarize
 from autotune.task import create, default_config, get_config, template
 from autotune.tuner import GridSearchTuner, RandomTuner, TuneResult, callback
@@ -36,6 +37,22 @@ def test_tune_returns_what_it_found(task, tmp_path):
     assert result.failures == {"COMPILE_HOST": 9}
     assert result.stop_reason == "all 30 trials were made"
     assert result.log == log
+
+
+@pytest.mark.parametrize("place", ["logs/", "sqlite:///trials.db", "stream", "database"])
+def test_the_summary_says_where_trials_are_kept_wherever_that_is(
+    task, tmp_path, monkeypatch, place
+):
+    monkeypatch.chdir(tmp_path)
+    with (tmp_path / "stream").open("a") as stream:
+        kept = {
+            "stream": callback.log_to_file(stream),
+            "database": callback.log_to_database(open_database("x.log")),
+        }.get(place) or callback.log_to_file(place)
+        result = GridSearchTuner(task).tune(1, option(), callbacks=[kept])
+    name = {"stream": str(tmp_path / "stream"), "database": "x.log"}.get(place, place)
+    assert str(result.log) == name
+    assert f"  log      {name}" in str(result).splitlines()
 
 
 def test_the_result_is_frozen(task):

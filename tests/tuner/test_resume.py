@@ -38,6 +38,16 @@ def test_resuming_ignores_records_of_other_tasks(task, tmp_path):
     assert measured["runner"].seen == list(range(9))
 
 
+def test_a_folder_without_a_log_yet_is_an_empty_log(task, tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for known in (0, 2):
+        result = GridSearchTuner(task).tune(
+            2, option(), callbacks=[callback.log_to_file(f"{folder}/")], resume=f"{folder}/"
+        )
+        assert (result.trials, result.resumed) == (2, known)
+
+
 def test_resuming_a_finished_run_measures_nothing(task):
     pairs = []
     keep = lambda tuner, inputs, results: pairs.extend(zip(inputs, results, strict=True))

@@ -190,6 +190,18 @@ def test_a_space_in_which_nothing_runs_ends_with_the_reason():
         assert tuner.filtered == 120
 
 
+def test_the_reason_that_nothing_runs_is_given_in_full():
+    @template("tests.tuner.cpp_entry")
+    def cpp_entry():
+        get_config().define_knob("u", [1, 2])
+        args = [arg("a", (64,)), arg("b", (64,), role="out")]
+        return SourceKernel("a_template_with_a_long_name<float, 4>", SOURCE, args)
+
+    task = create("tests.tuner.cpp_entry", args=(), target="llvm")
+    with pytest.raises(TunerError, match="name a function, and give it its numbers by"):
+        GridSearchTuner(task).tune(10, option())
+
+
 def test_a_strategy_that_proposes_nothing_else_ends_with_the_reason(caplog):
     started = time.process_time()
     with pytest.raises(TunerError, match="the first 4000 configurations proposed cannot run"):
