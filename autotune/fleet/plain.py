@@ -47,7 +47,7 @@ def with_lists(data: Any, depth: int = _DEEPEST_MESSAGE) -> Any:
         return data
     if not depth:
         raise ValueError("it is nested too deeply")
-    if isinstance(data, Mapping):
+    if isinstance(data, (dict, Mapping)):  # the first is quick to tell
         return {name: with_lists(one, depth - 1) for name, one in data.items()}
     if isinstance(data, (list, tuple)):
         return [with_lists(one, depth - 1) for one in data]
@@ -100,7 +100,7 @@ def _read(data: object, depth: int) -> object:
         raise ValueError("it is nested too deeply")
     if isinstance(data, (list, tuple)):
         return tuple(_read(one, depth - 1) for one in data)
-    if isinstance(data, Mapping):
+    if isinstance(data, (dict, Mapping)):
         kind = _KINDS[data[_KIND]]
         given = {name: _read(one, depth - 1) for name, one in data.items() if name != _KIND}
         return kind(**given)

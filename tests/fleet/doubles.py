@@ -94,9 +94,12 @@ class Station:
 
 
 def stand_in(kind):
-    """Let agents of this process use them."""
+    """Let agents of this process use them; one that ``"takes 0.2"`` has so long trials."""
     import autotune.fleet.desks as desks
 
+    kind, _, seconds = kind.partition(" ")
     Station.lies, Station.seconds = kind == "liar", 0.05 if kind == "slow" else 0.004
+    if kind == "takes":
+        Station.seconds = float(seconds)
     Pool.full = kind == "full"
     desks.Station, desks.BuildPool = Station, Pool

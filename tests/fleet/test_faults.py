@@ -223,3 +223,19 @@ def test_two_clients_share_a_device_by_weight(troop, scheduler):
     for thread in threads:
         thread.join(20)
     assert 1.8 < got[3.0] / got[1.0] < 4.5, got
+
+
+def test_four_devices_are_at_work_at_the_same_time(troop, scheduler):
+    devices, trials, trial_s = 4, 6, 0.15
+    for number in range(devices):
+        troop(f"device {number}", f"takes {trial_s}")
+    task, ends = task_of("scaling"), {}
+    good = [knob for knob in range(200) if not expected_error(knob)][: devices * trials]
+    with Fleet(scheduler, run=FAST) as fleet, Session(fleet) as session:
+        fleet.wait(devices)
+        inputs = [MeasureInput(task.target, task, task.config_space.get(knob)) for knob in good]
+        for _, result in session.stream(inputs):
+            ends.setdefault(result.evidence.device, []).append(result.timestamp)
+    assert len(ends) == devices
+    per_second = sum((len(each) - 1) / (max(each) - min(each)) for each in ends.values())
+    assert per_second * trial_s > 0.6 * devices

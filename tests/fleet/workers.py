@@ -88,7 +88,8 @@ class Worker:
         scheduler: its address.
         name: of the worker.
         kind: "quick" stands in for compilers and devices, "liar" says that all fails, "full" has
-            no room on its disk, "slow" takes its time, "real" uses the host's.
+            no room on its disk, "slow" takes its time, "takes 0.2" so many seconds a trial,
+            "real" uses the host's.
     """
 
     def __init__(self, scheduler, name, kind="quick"):
