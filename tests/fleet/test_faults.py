@@ -3,6 +3,7 @@
 import contextlib
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -239,3 +240,21 @@ def test_four_devices_are_at_work_at_the_same_time(troop, scheduler):
     assert len(ends) == devices
     per_second = sum((len(each) - 1) / (max(each) - min(each)) for each in ends.values())
     assert per_second * trial_s > 0.6 * devices
+
+
+def wakings(pid):
+    """Returns how often the threads of a process went to sleep so far."""
+    found = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        (row,) = (r for r in status.read_text().splitlines() if r.startswith("voluntary_ctxt"))
+        found += int(row.split()[1])
+    return found
+
+
+def test_a_worker_that_has_nothing_to_do_sleeps(troop):
+    worker = troop("idle")
+    assert worker.script.stdout.readline()  # it has joined
+    time.sleep(0.3)
+    before = wakings(worker.script._process.pid)
+    time.sleep(1.0)
+    assert wakings(worker.script._process.pid) - before < 50
