@@ -195,7 +195,7 @@ class DeviceDesk(Desk):
         self._gate = gate
         self._scratch = Scratch("run")
         self._station: Station | None = None
-        self._greeting: Greeting | None = None
+        self._memory_bytes = 0
         self._over = False
         # Seconds that the device was used so far, of them by each client, and who uses it now.
         self._used_s = 0.0
@@ -251,18 +251,23 @@ class DeviceDesk(Desk):
     def _owner(self, ask: Run) -> Station:
         """Return the process of the device, as the client wants it."""
         cpu = self.facts.kind == "cpu"
-        target = "c" if cpu else str(Target(f"cuda -arch={self.facts.arch}"))
-        index = self.facts.index
-        lock = device_lock(Target(target), index)
-        greeting = Greeting(target, index, cpu, ask.memory_bytes if cpu else 0, lock=lock)
-        if self._station is None or greeting != self._greeting:
+        memory_bytes = ask.memory_bytes if cpu else 0
+        if self._station is None or memory_bytes != self._memory_bytes:
             if self._station is not None:
                 self._station.close()
-            self._station = Station(greeting, self._gate, str(self._scratch.path))
-            self._greeting = greeting
+            self._station = self._made(memory_bytes)
+            self._memory_bytes = memory_bytes
         if self._over:
             self._station.end()
         return self._station
+
+    def _made(self, memory_bytes: int) -> Station:
+        cpu = self.facts.kind == "cpu"
+        target = "c" if cpu else str(Target(f"cuda -arch={self.facts.arch}"))
+        index = self.facts.index
+        lock = device_lock(Target(target), index)
+        greeting = Greeting(target, index, cpu, memory_bytes, lock=lock)
+        return Station(greeting, self._gate, str(self._scratch.path))
 
     def end(self) -> None:
         """Kill the process that owns the device."""

@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,6 +35,8 @@ _SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
 }
+# A device waits no longer than this for Python's lock, while another thread carries messages.
+_SWITCH_S = 5e-4
 
 
 class AgentPlugin(WorkerPlugin):
@@ -170,6 +173,7 @@ async def _serve(
     allows: Callable[[str], bool],
 ) -> None:
     dask.config.set(_SETTINGS)
+    sys.setswitchinterval(_SWITCH_S)
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
