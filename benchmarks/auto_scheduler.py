@@ -3,6 +3,8 @@
     python -m benchmarks.auto_scheduler --trials 64 --seeds 0 1 2     # needs a GPU
     python -m benchmarks.auto_scheduler --trials 64 --library --out found   # and PyTorch
     python -m benchmarks.auto_scheduler --costs                       # needs none
+    python -m benchmarks.auto_scheduler --memory                      # needs none
+    OMP_NUM_THREADS=1 python -m benchmarks.auto_scheduler --target llvm --fallback --trials 24
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 taskset -c 0 \\
         python -m benchmarks.auto_scheduler --target llvm --cases gemm512 gemm1024 --trials 64
 
@@ -13,13 +15,17 @@ winner and ``results.jsonl``; ``--without pipelines`` tells what a structure bri
 winner and numpy's BLAS take turns in one process, and the least CPU time of each is shown: with
 one thread, as above, other work on the machine disturbs it little.
 Costs are CPU seconds of one core: making programs of a graph, closed forms of 10,000 rows,
-proposing 64 candidates, learning from them, and lowering one of them.
+proposing 64 candidates, learning from them, and lowering one of them. With ``--fallback`` the
+winner of each of 30 workloads and the schedule by rule take turns: how much of the tuned speed
+runs untuned, and the median of that. With ``--memory`` 30 tasks propose three rounds of 64 and
+learn from them, with times that are made up, and the most memory that the process had is shown.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import tempfile
 import time
 from collections import Counter
@@ -38,13 +44,14 @@ from autotune.auto_scheduler import (
     SketchPolicy,
     TuningOptions,
     XGBModel,
+    fallback_schedule,
 )
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search import annotate_gpu
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of
 from benchmarks.cubin import Loaded, Replays, build, race
-from benchmarks.scheduler_cases import CASES, FIRST
+from benchmarks.scheduler_cases import CASES, FIRST, THIRTY
 
 # Structures that a search can be denied: the list of choices, and what is left of it.
 ABLATIONS: dict[str, tuple[str, tuple[int, ...]]] = {
@@ -75,8 +82,8 @@ class Trials:
                 self.resources[inp.config.key] = dict(result.evidence.resources)
 
 
-def tuned(name: str, options: argparse.Namespace, seed: int) -> None:
-    """Tune one case and print what was found."""
+def tuned(name: str, options: argparse.Namespace, seed: int) -> float | None:
+    """Tune one case and print what was found; return the share that its fallback reaches."""
     graph = ComputeDAG(CASES[name].tensors())
     task = SearchTask(compute_dag=graph, target=options.target, desc=name)
     policy = SketchPolicy(task, XGBModel(), seed=seed)
@@ -103,8 +110,11 @@ def tuned(name: str, options: argparse.Namespace, seed: int) -> None:
         print(f"    {kind} {trials.failures[kind]}: {text.strip().splitlines()[-1:]}")
     if options.out is not None and policy.best is not None:
         keep(options.out, row, task, policy.best[0])
+    if policy.best is not None and options.fallback:
+        return beside_fallback(name, task, policy.best[0])
     if not on_gpu and policy.best is not None:
         against_peers(name, task, policy.best[0])
+    return None
 
 
 def report(row: dict[str, Any]) -> None:
@@ -180,9 +190,57 @@ def against_peers(name: str, task: SearchTask, best: RecordedState, rounds: int 
     print(f"{name:14} CPU time, us: {shown}")
 
 
-def costs(name: str) -> None:
+def beside_fallback(name: str, task: SearchTask, best: RecordedState, rounds: int = 15) -> float:
+    """Time the winner and the schedule by rule in turns; print and return winner over fallback."""
+    ways = {"found": task.realise(best).what}
+    ways["fallback"] = fallback_schedule(task.compute_dag.tensors, task.target)
+    runs = {label: autotune.build(*way, target=task.target) for label, way in ways.items()}
+    rng = np.random.default_rng(0)
+    shapes = [[int(n) for n in each.shape] for each in task.compute_dag.tensors]
+    arrays = [rng.random(shape, "float32") for shape in shapes]
+    if task.target.backend.on_gpu:
+        dev = autotune.device("cuda", 0)
+        given = [autotune.nd.array(each, dev) for each in arrays]
+        least = {
+            label: run.time_evaluator(run.entry_name, dev, number=20, repeat=5)(*given).median
+            for label, run in runs.items()
+        }
+    else:
+        least = dict.fromkeys(runs, float("inf"))
+        for _ in range(rounds):
+            for label, run in runs.items():
+                run(*arrays)
+                least[label] = min(least[label], timed(lambda run=run: run(*arrays))[1])
+    share = least["found"] / least["fallback"]
+    shown = ", ".join(f"{label} {seconds * 1e6:.1f} us" for label, seconds in least.items())
+    print(f"{name:22} {shown}: {share:.2f} of the tuned speed", flush=True)
+    return share
+
+
+def memory(names: Sequence[str], target: str) -> None:
+    """Print the most memory that a process has that searches many tasks."""
+    rng, before = np.random.default_rng(0), peak_mb()
+    policies = []
+    for name in names:
+        task = SearchTask(compute_dag=ComputeDAG(CASES[name].tensors()), target=target)
+        policies.append(SketchPolicy(task, XGBModel(), seed=0))
+    for _ in range(3):
+        for policy in policies:
+            batch = policy.propose(64)
+            seconds = 1e-5 * rng.random(len(batch)) + 1e-5
+            steps = [each.transform_steps for each in batch]
+            policy.proposer.learn(list(zip(steps, seconds.tolist(), strict=True)))
+    print(f"{len(names)} tasks: at most {peak_mb():.0f} MB, {before:.0f} of it before the first")
+
+
+def peak_mb() -> float:
+    """Return the most memory that this process had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+
+
+def costs(name: str, target: str) -> None:
     """Print the CPU seconds of each part of a search."""
-    task = SearchTask(compute_dag=ComputeDAG(CASES[name].tensors()), target="cuda -arch=sm_90")
+    task = SearchTask(compute_dag=ComputeDAG(CASES[name].tensors()), target=target)
     policy = SketchPolicy(task, XGBModel(), seed=0)
     proposer, programs_s = timed(lambda: policy.proposer)
     forms = proposer.arms[0].forms
@@ -209,7 +267,7 @@ def timed(action: Callable[[], Any]) -> tuple[Any, float]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", nargs="+", choices=[*CASES, "all"], default=list(FIRST))
+    parser.add_argument("--cases", nargs="+", choices=[*CASES, "all"])
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--target", default="cuda")
@@ -217,18 +275,33 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="folder for what was found")
     parser.add_argument("--without", nargs="+", choices=ABLATIONS, default=[])
     parser.add_argument("--costs", action="store_true", help="measure the search, not kernels")
+    parser.add_argument("--fallback", action="store_true", help="compare with untuned schedules")
+    parser.add_argument(
+        "--memory", action="store_true", help="that 30 tasks take"
+    )
     options = parser.parse_args(argv)
+    known = "cuda -arch=sm_90" if options.target == "cuda" else options.target
+    names = options.cases or (THIRTY if options.fallback or options.memory else FIRST)
+    names = tuple(CASES) if "all" in names else names
+    if options.memory:
+        memory(names, known)
+        return
+    shares = []
     for structure in options.without:
         setattr(annotate_gpu, *ABLATIONS[structure])
-    for name in CASES if "all" in options.cases else options.cases:
+    for name in names:
         if options.costs:
-            costs(name)
+            costs(name, known)
             continue
         for seed in options.seeds:
             try:
-                tuned(name, options, seed)
+                shares.append(tuned(name, options, seed))
             except Exception as error:  # one case must not take the others with it
                 print(f"{name:22} seed {seed}: {type(error).__name__}: {error}", flush=True)
+    known_shares = sorted(each for each in shares if each is not None)
+    if known_shares:
+        middle = float(np.median(known_shares))
+        print(f"{len(known_shares)} workloads: median {middle:.2f}, least {known_shares[0]:.2f}")
 
 
 if __name__ == "__main__":

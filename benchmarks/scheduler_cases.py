@@ -233,3 +233,5 @@ for _nhwc in (False, True):
         CASES[_name] = convolution(_c, _s, _f, _k, _stride, nhwc=_nhwc)
 # Those for which the project promises figures; the rest are layers of ResNet-18.
 FIRST = tuple(name for name in CASES if not name.startswith("r18"))
+# Those that a CPU runs in some milliseconds, layers of both layouts among them.
+THIRTY = tuple(name for name in CASES if "half" not in name and name != "gemm2048")[:30]
