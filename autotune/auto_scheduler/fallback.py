@@ -1,4 +1,7 @@
-"""A schedule for any graph of tensor expressions, by rules alone: no search, no measuring.
+"""A schedule for any graph of tensor expressions, without measuring anything.
+
+On a CPU what reads much again and again is given the tiles that closed forms rank first
+(`search/drafted.py`); all else is scheduled by the rules here.
 
 What precedes a reduction, or follows it, is computed in place; a reduction that one elementwise
 stage reads is summed up in registers where that stage needs it. On the CPU the innermost axis runs
@@ -14,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autotune import te
+from autotune.auto_scheduler.search.drafted import drafted_schedule
 from autotune.ir import Expr, IterVar, ProducerLoad, Var, Visitor
 from autotune.target import Target
 from autotune.te.dag import post_order
@@ -43,6 +47,9 @@ def fallback_schedule(
     """
     outputs = [tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)]
     on_gpu = Target(target).backend.on_gpu
+    drafted = None if on_gpu else drafted_schedule(tensors, Target(target))
+    if drafted is not None:
+        return drafted, list(tensors)
     computes = [op for op in post_order(outputs) if isinstance(op, ComputeOp)]
     inlined = {op for op in computes if not op.reduce_axis and op not in outputs}
     schedule = te.create_schedule(outputs)

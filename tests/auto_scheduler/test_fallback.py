@@ -6,8 +6,11 @@ import pytest
 import autotune
 from autotune import te, topi
 from autotune.auto_scheduler.fallback import fallback_schedule
+from autotune.auto_scheduler.search import drafted
 from autotune.driver import kernel_of
+from autotune.errors import LoweringError
 from autotune.graph import TensorType
+from autotune.target import Target
 from tests.graph.test_operators import CASES, case_name
 
 
@@ -99,3 +102,41 @@ def test_many_results_have_a_thread_each_and_few_a_block(results, block):
     a, b = te.placeholder((results, 512), name="a"), te.placeholder((1, 512), name="b")
     kernel = kernel_of(fallback_schedule((a, b, topi.nn.dense(a, b)), "cuda"), "cuda")
     assert kernel.calls[0].launch.block == block
+
+
+def layer():
+    data, weight = te.placeholder((1, 8, 7, 7)), te.placeholder((16, 8, 3, 3))
+    return [data, weight, topi.nn.relu(topi.nn.conv2d_nchw(data, weight, 1, 1))]
+
+
+def answer(tensors, arrays):
+    out = np.full([int(n) for n in tensors[-1].shape], np.nan, "float32")
+    schedule, given = fallback_schedule(tensors, "llvm")
+    module = autotune.build(schedule, given, target="llvm")
+    module(*arrays, out)
+    return out, module.kernel.source
+
+
+def test_what_reads_much_again_and_again_has_the_tiles_of_the_best_draft_on_a_cpu(monkeypatch):
+    monkeypatch.setattr(drafted, "_FEWEST", 1e5)
+    shapes = [[int(n) for n in each.shape] for each in layer()[:2]]
+    arrays = [np.random.default_rng(0).random(shape, "float32") for shape in shapes]
+    out, text = answer(layer(), arrays)
+    assert "_global[" in text  # weights are packed for vectors along output channels
+    assert kernel_of(fallback_schedule(layer(), "llvm"), Target("llvm")).source == text
+    monkeypatch.setattr(drafted, "_FEWEST", 1e9)
+    plain, other = answer(layer(), arrays)
+    assert "_global[" not in other
+    np.testing.assert_allclose(out, plain, rtol=1e-5)
+
+
+def test_a_draft_that_cannot_be_lowered_leaves_the_schedule_to_the_rules(monkeypatch):
+    def refuse(*given, **named):
+        raise LoweringError("none of it")
+
+    monkeypatch.setattr(drafted, "_FEWEST", 1e5)
+    monkeypatch.setattr(drafted, "lower_schedule", refuse)
+    arrays = [np.ones([int(n) for n in t.shape], "float32") for t in layer()[:2]]
+    out, text = answer(layer(), arrays)
+    assert "_global[" not in text
+    assert out[0, 0, 3, 3] == 8 * 9

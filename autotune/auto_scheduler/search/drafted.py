@@ -1,0 +1,79 @@
+"""The candidate that closed forms rank first, for what was never tuned: nothing is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+import numpy as np
+
+from autotune.auto_scheduler.access import AccessAnalyzer
+from autotune.auto_scheduler.compute_dag import ComputeDAG
+from autotune.auto_scheduler.flop import count_flop
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
+from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.proposer import ClosedForms
+from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.errors import AutotuneError
+from autotune.lowering import lower_schedule
+from autotune.target import Target
+from autotune.te.schedule import Schedule
+from autotune.te.tensor import Tensor
+
+# Fewer operations take less time than their compilation, whatever their loops are.
+_FEWEST = 4e6
+# Rows that are ranked, of all programs together, and of each at least.
+_ROWS, _LEAST_ROWS = 2560, 32
+
+
+def drafted_schedule(tensors: Sequence[Tensor], target: Target) -> Schedule | None:
+    """Return the schedule whose draft is the fastest of some that are drawn.
+
+    None where no sum is worth tiles, or what is drafted cannot be lowered. Equal tensors and
+    machines give equal schedules.
+
+    Args:
+        tensors: inputs and outputs, as the arguments of the kernel.
+        target: a CPU.
+    """
+    try:
+        task = _worth_drafting(tensors, target)
+        if task is None:
+            return None
+        sketches = sketches_of(task, DEFAULT_PARAMS)
+        best = _best(programs_of(task, sketches, DEFAULT_PARAMS))
+        if best is None:
+            return None
+        schedule, given = task.compute_dag.apply_steps_from_state(best)
+        lower_schedule(schedule, given, target_kind=target.backend.language)
+    except AutotuneError:  # what is drawn may not fit what it is drawn for; a rule always does
+        return None
+    return schedule
+
+
+def _worth_drafting(tensors: Sequence[Tensor], target: Target) -> SearchProblem | None:
+    """Return the search of some tensors, if a stage of theirs reads much again and again."""
+    graph = ComputeDAG(tensors)
+    access = AccessAnalyzer(graph.ops)
+    if not any(op.reduce_axis and access.needs_multi_level_tiling(op) for op in graph.ops):
+        return None
+    flop = count_flop(graph.ops)
+    return SearchProblem(compute_dag=graph, target=target) if _FEWEST <= flop < inf else None
+
+
+def _best(programs: Sequence[ClosedForms]) -> RecordedState | None:
+    rng = np.random.default_rng(0)
+    least, best = inf, None
+    share = max(_ROWS // max(len(programs), 1), _LEAST_ROWS)
+    for forms in programs:
+        rows = Sampler(forms.program, forms.limits(), rng).draw(share)
+        if not forms.program.slots or not len(rows):
+            continue
+        found = forms(rows)
+        seconds = np.where(found.feasible, found.seconds, inf)
+        at = int(seconds.argmin())
+        if seconds[at] < least:
+            least, best = float(seconds[at]), forms.program.candidate(rows[at])
+    return best
