@@ -12,8 +12,9 @@ Times are those of the final race of each run. With ``--library`` the winner is 
 and timed in turns with what PyTorch calls, as `benchmarks.templates_gpu` does it: CUDA graphs,
 arrays resident in L2. ``--out`` is a folder for the records of all trials, the CUDA text of each
 winner and ``results.jsonl``; ``--without pipelines`` tells what a structure brings. On a CPU the
-winner and numpy's BLAS take turns in one process, and the least CPU time of each is shown: with
-one thread, as above, other work on the machine disturbs it little.
+winner and numpy's BLAS, or the C template of a convolution, take turns in one process, and the
+least CPU time of each is shown: with one thread, as above, other work on the machine disturbs it
+little. With several threads it is the least wall time.
 Costs are CPU seconds of one core: making programs of a graph, closed forms of 10,000 rows,
 proposing 64 candidates, learning from them, and lowering one of them. With ``--fallback`` the
 winner of each of 30 workloads and the schedule by rule take turns: how much of the tuned speed
@@ -34,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from autotune.templates import source
 
 import autotune
 from autotune.auto_scheduler import (
@@ -50,6 +52,9 @@ from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search import annotate_gpu
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of
+from autotune.measure.run.host import let_threads_rest
+from autotune.task import ApplyConfig, FallbackConfigEntity
+from autotune.utils.environment import parallel_threads
 from benchmarks.cubin import Loaded, Replays, build, race
 from benchmarks.scheduler_cases import CASES, FIRST, THIRTY
 
@@ -173,7 +178,10 @@ def beside_library(name: str, task: SearchTask, best: RecordedState) -> dict[str
 
 
 def against_peers(name: str, task: SearchTask, best: RecordedState, rounds: int = 15) -> None:
-    """Print the CPU times of the winner and of its peers, taken in turns."""
+    """Print the least times of the winner and of its peers, taken in turns.
+
+    They are CPU times of one thread, wall times of several.
+    """
     schedule, tensors = task.realise(best).what
     run = autotune.build(schedule, tensors, target=task.target)
     rng = np.random.default_rng(0)
@@ -181,13 +189,27 @@ def against_peers(name: str, task: SearchTask, best: RecordedState, rounds: int 
     calls: dict[str, Callable[[], Any]] = {"autotune": lambda: run(*arrays)}
     if name.startswith("gemm"):
         calls["BLAS"] = lambda: np.matmul(*arrays[:2], out=arrays[2])
+    if CASES[name].template:
+        calls["C template, untuned"] = template_call(CASES[name].template, arrays)
+    several = parallel_threads() > 1
     least = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for label, call in calls.items():
+            let_threads_rest()
             call()
-            least[label] = min(least[label], timed(call)[1])
+            clock = time.perf_counter if several else time.process_time
+            least[label] = min(least[label], timed(call, clock)[1])
     shown = ", ".join(f"{label} {seconds * 1e6:.0f}" for label, seconds in least.items())
-    print(f"{name:14} CPU time, us: {shown}")
+    print(f"{name:14} {'wall' if several else 'CPU'} time, us: {shown}")
+
+
+def template_call(arguments: tuple[Any, ...], arrays: Sequence[Any]) -> Callable[[], Any]:
+    """Return a call of the hand-written template of a convolution, as it is untuned."""
+    with ApplyConfig(FallbackConfigEntity()), autotune.Target("llvm"):
+        module = autotune.build(source.conv2d_nchw_cpu(*arguments), name="template")
+    pairs = zip(module.kernel.args, arrays, strict=True)
+    given = [each.reshape(arg.shape) for arg, each in pairs]
+    return lambda: module(*given)
 
 
 def beside_fallback(name: str, task: SearchTask, best: RecordedState, rounds: int = 15) -> float:
@@ -259,10 +281,12 @@ def costs(name: str, target: str) -> None:
     )
 
 
-def timed(action: Callable[[], Any]) -> tuple[Any, float]:
-    started = time.process_time()
+def timed(
+    action: Callable[[], Any], clock: Callable[[], float] = time.process_time
+) -> tuple[Any, float]:
+    started = clock()
     found = action()
-    return found, time.process_time() - started
+    return found, clock() - started
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -276,9 +300,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--without", nargs="+", choices=ABLATIONS, default=[])
     parser.add_argument("--costs", action="store_true", help="measure the search, not kernels")
     parser.add_argument("--fallback", action="store_true", help="compare with untuned schedules")
-    parser.add_argument(
-        "--memory", action="store_true", help="that 30 tasks take"
-    )
+    parser.add_argument("--memory", action="store_true", help="that 30 tasks take")
     options = parser.parse_args(argv)
     known = "cuda -arch=sm_90" if options.target == "cuda" else options.target
     names = options.cases or (THIRTY if options.fallback or options.memory else FIRST)

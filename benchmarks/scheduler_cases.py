@@ -20,10 +20,12 @@ class Case:
     Attributes:
         tensors: makes its graph: inputs, then the output.
         library: yields what PyTorch calls, given arrays of the inputs and of the output.
+        template: arguments of the C template that computes the same, if there is one.
     """
 
     tensors: Callable[[], Tensors]
     library: Callable[[list[Any]], Named]
+    template: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,12 @@ class Layer:
         for each in bias:
             out = out + each
         return topi.nn.relu(out) if self.relu else out
+
+    def template(self) -> tuple[Any, ...]:
+        """Return the arguments of `templates.source.conv2d_nchw_cpu`; none of another layout."""
+        size, kernel, step = self.size, self.kernel, self.stride
+        shape = (1, size, size, self.filters, self.channels, kernel, kernel, step, self.padding)
+        return () if self.nhwc else (*shape, self.bias, self.relu)
 
     def library(self, arrays: list[Any]) -> Named:
         """Yield cuDNN in both layouts, fused with what follows where PyTorch offers that."""
@@ -116,7 +124,7 @@ def layer_norm(x: te.Tensor, gamma: te.Tensor, beta: te.Tensor) -> te.Tensor:
 def convolution(*sizes: int, **rest: bool) -> Case:
     """Return the case of a layer."""
     layer = Layer(*sizes, **rest)
-    return Case(layer.graph, layer.library)
+    return Case(layer.graph, layer.library, layer.template())
 
 
 def product(m: int, n: int, k: int) -> Case:
