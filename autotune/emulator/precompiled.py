@@ -9,7 +9,6 @@ is looked at once a process, and a kernel that fails with it is compiled without
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -132,7 +131,12 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def _turn(folder: Path) -> Iterator[bool]:
-    """Say whether this process alone makes it."""
+    """Say whether this process alone makes it; without such locks (Windows) each may."""
+    try:
+        import fcntl
+    except ImportError:
+        yield True
+        return
     with folder.with_suffix(".lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

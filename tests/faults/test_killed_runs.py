@@ -13,6 +13,8 @@ KILLS = {"in turn": 10, "in batches": 6}
 SPACE = 80
 # New records after which a run is killed; 0 kills while the workers start.
 MOMENTS = (0, 1, 1, 2, 3, 5)
+# Those that a run may go on to log before it is killed.
+MOST_MORE = 4
 # What ended so shortly before a kill may not have reached the log on a busy machine.
 LOGGED_WITHIN_S = 0.1
 
@@ -131,6 +133,13 @@ class Runs:
         return any(0 <= kill - seconds < LOGGED_WITHIN_S for kill in self.killed_at)
 
 
+def wait_until(is_so, seconds):
+    """Waits for something, not longer than so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
 @pytest.mark.parametrize("mode", KILLS)
 def test_a_run_killed_at_random_moments_resumes_with_nothing_lost_and_nothing_twice(
     tmp_path, mode
@@ -144,7 +153,8 @@ def test_a_run_killed_at_random_moments_resumes_with_nothing_lost_and_nothing_tw
             run.stdout.readline()
             while runs.rows < enough and run.poll() is None:
                 time.sleep(0.01)
-            time.sleep(rng.uniform(0, 0.3))
+            # Never so long that a fast machine has nothing left for the kills that follow.
+            wait_until(lambda most=enough + MOST_MORE: runs.rows >= most, rng.uniform(0, 0.3))
             runs.kill(run)
         after = runs.log.read_bytes() if runs.log.exists() else b""
         assert after.startswith(before)
