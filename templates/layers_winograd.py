@@ -10,11 +10,15 @@ from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
 from . import te_winograd
+from .common import ceil_div
 from .layers_cuda import ACTIVATIONS, FLOAT32, given, padding_of
 from .winograd_cpu import tile_of
 
 # Channels from which on transforming images and results is little beside the products.
 _MANY = 16
+# Tiles of 4x4 results below which a GPU may do better by 2x2: products have more columns, less of
+# a tile lies outside of the image, and the filters are less than half as many bytes.
+_FEW_TILES = 64
 
 
 def _suits(layer: Layer) -> bool:
@@ -27,7 +31,20 @@ def _suits(layer: Layer) -> bool:
     return known and (kh, kw) == (3, 3) and moves == {1} and min(co, ci) >= _MANY
 
 
-def _winograd(template: str) -> Callable[[Layer], Offer | None]:
+def _usual_tile(images: int, rows: int, columns: int) -> int:
+    """Return the tile that does best on most images of so many results."""
+    return tile_of(rows, columns)
+
+
+def _other_tile(images: int, rows: int, columns: int) -> int | None:
+    """Return the tile that may do better than the usual one; None if none does."""
+    few = images * ceil_div(rows, 4) * ceil_div(columns, 4) < _FEW_TILES
+    return 2 if few and tile_of(rows, columns) > 2 else None
+
+
+def _winograd(
+    template: str, tile_for: Callable[[int, int, int], int | None]
+) -> Callable[[Layer], Offer | None]:
     def winograd(layer: Layer) -> Offer | None:
         """Offer the kernels with all that may follow; filters are transformed once."""
         rest, (data, weight) = layer.epilogue, layer.inputs
@@ -36,7 +53,9 @@ def _winograd(template: str) -> Callable[[Layer], Offer | None]:
         if (rest.scale is None) != (rest.shift is None) and not rest.shifts:
             return None
         assert isinstance(layer.op, ops.Conv2d)
-        tile = tile_of(*layer.result.shape[2:])
+        tile = tile_for(data.shape[0], *layer.result.shape[2:])
+        if tile is None:
+            return None
         if template.endswith("cpu") and tile < 4:  # filters take as long to read as is saved
             return None
         n, ci, h, w = data.shape
@@ -68,8 +87,12 @@ def te_conv2d_nchw_winograd(layer: Layer) -> Offer | None:
     return Offer("te/conv2d_nchw_winograd.cuda", args, layer.inputs, prepared)
 
 
-for _kind, _activations in (("cpu", ("none", "relu")), ("cuda", ACTIVATIONS)):
+for _kind, _activations, _tile in (
+    ("cpu", ("none", "relu"), _usual_tile),
+    ("cuda", ACTIVATIONS, _usual_tile),
+    ("cuda", ACTIVATIONS, _other_tile),
+):
     _name, _keeps = f"winograd_conv2d.{_kind}", _kind == "cuda"
     implements("nn.conv2d", _kind, _name, ["NCHW"], FLOAT32, _activations, _keeps)(
-        _winograd(_name)
+        _winograd(_name, _tile)
     )

@@ -172,12 +172,27 @@ def by_dispatch(context: DispatchContext) -> Chooser:
 
 
 def same_for(function: Function, choice: Choice, target: Target) -> Choice | None:
-    """Return the template and candidate of a choice for another function; None if it has none."""
+    """Return the template and candidate of a choice for another function; None if it has none.
+
+    Of several offers of the template the one counts whose records serve the other, or that theirs
+    do: it differs from it in what follows the operator only.
+    """
+    found = []
     for offer in offers_of(function, target) if choice.kind == "template" else ():
         candidate = _own(offer, choice.candidate)
         if offer.task.name == choice.workload.name and candidate is not None:
-            return Choice("template", offer.task, candidate, offer)
-    return None
+            found.append(Choice("template", offer.task, candidate, offer))
+    theirs = choice.offer.known_as[: choice.offer.own] if choice.offer is not None else ()
+    near = [
+        each
+        for each in found
+        if each.offer is not None
+        and (
+            each.workload.workload in theirs
+            or choice.workload.workload in each.offer.known_as[: each.offer.own]
+        )
+    ]
+    return next(iter([*near, *found]), None)
 
 
 def _own(offer: FunctionOffer, config: object) -> ConfigEntity | None:

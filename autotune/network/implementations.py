@@ -175,6 +175,8 @@ def templates_for(
 ) -> list[Entry]:
     """Return the templates that may compute an operator, in the order they are tried.
 
+    One that may do so in several ways is listed once.
+
     Args:
         operator: its name, such as ``"nn.conv2d"``.
         kind: ``"cuda"`` or ``"cpu"``.
@@ -182,7 +184,8 @@ def templates_for(
         dtype: of operands and result; None for any.
     """
     _load_library()
-    return [each for each in _TABLE.get((operator, kind), ()) if each.serves(layout, dtype)]
+    entries = [each for each in _TABLE.get((operator, kind), ()) if each.serves(layout, dtype)]
+    return list({each.template or id(each): each for each in reversed(entries)}.values())[::-1]
 
 
 def offers_of(function: Function, target: Target) -> list[FunctionOffer]:

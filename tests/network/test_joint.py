@@ -21,7 +21,7 @@ from autotune.network import (
     tune,
 )
 from autotune.network.budget import Budget
-from autotune.network.choice import RULE, Choice, by_dispatch, choose_untuned
+from autotune.network.choice import RULE, Choice, by_dispatch, choose_untuned, same_for
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
 from autotune.network.layer import layers_of
@@ -97,6 +97,23 @@ def test_a_shift_without_a_scale_may_follow_winograds_sum():
     (joint,) = joint_of(winograd_joint("add", "relu"))
     (offer,) = [o for o in offers_of(joint, EMULATED) if o.task.name == "winograd_conv2d.cuda"]
     assert (offer.nodes, offer.task.args[-3:]) == (len(joint.nodes), ("NCHW", True, True))
+
+
+def test_both_tiles_of_winograds_are_tried_where_tiles_are_few_and_parts_keep_theirs():
+    def offers(function):
+        every = offers_of(function, EMULATED)
+        return {o.task.args[5]: o for o in every if o.task.name == "winograd_conv2d.cuda"}
+
+    for extents, tiles in (((14, 14), {2, 4}), ((7, 7), {2}), ((56, 56), {4})):
+        x = conv(Variable(TensorType((1, 16, *extents)), "data"), 16)
+        (joint,) = joint_of(Graph.of(x, STEPS["relu"](x)))
+        found = offers(joint)
+        assert set(found) == tiles
+        for tile, offer in found.items():
+            whole = Choice("template", offer.task, offer.task.default(), offer)
+            first = same_for(joint.parts[0], whole, EMULATED)
+            assert first.workload.args[5] == tile
+            assert same_for(joint, first, EMULATED).workload == offer.task
 
 
 def test_winograds_kernels_write_the_sum_too():

@@ -126,6 +126,10 @@ def test_other_limits_than_those_of_relu6_are_a_kernel_of_their_own():
             "winograd_conv2d.cpu", "conv2d_nchw.cpu", "depthwise_conv2d.cpu",
             "te/depthwise_conv2d_nchw.cpu", "te/conv2d_nchw.cpu",
         ]),
+        (("nn.conv2d", "cuda", "NCHW"), [
+            "conv2d_nchw.cuda", "depthwise_conv2d.cuda", "te/conv2d_nchw_winograd.cuda",
+            "winograd_conv2d.cuda", "te/depthwise_conv2d_nchw.cuda", "te/conv2d_nchw.cuda",
+        ]),
         (("nn.log_softmax", "cuda", None, "bfloat16"), ["log_softmax.cuda"]),
         (("argmax", "cuda"), ["reduce.cuda"]),
         (("nn.dense", "cuda", None, "int8"), []),
