@@ -29,8 +29,8 @@ logger = logging.getLogger("autotune")
 
 # The budget is in seconds: this many trials are never made.
 _NO_END = 1 << 30
-# The best of a relative, and of a cousin, that are tried before each round.
-_BORROWED, _LENT = 4, 1
+# The best of a relative that are tried before each round; cousins whose best is in the first one.
+_BORROWED, _COUSINS = 4, 8
 
 
 @dataclass(eq=False)
@@ -42,8 +42,8 @@ class Arm:
         run: its trials; what they found.
         relatives: arms of other functions whose candidates are of the same knobs, such as those
             of a layer with another epilogue: each tries what was best of the others.
-        cousins: arms of the same template for layers of other extents: what is best of one is a
-            fair guess for another, where its knobs offer it.
+        cousins: arms of the same template for layers of other extents, the nearest in the network
+            first: what is best of one is a fair first guess for another, where its knobs offer it.
         offer: what the template does of the function; None for the auto-scheduler.
         round_s: seconds that its last rounds took, a moving average; infinite before the first.
         best_by_round: seconds of its best after each round.
@@ -96,19 +96,26 @@ class Arm:
         """Let what a template takes untuned be tried first, and what is best elsewhere."""
         if self.offer is None:
             return
-        task = self.offer.task
-        found = []
         if not self.best_by_round:
-            untuned = shipped(self.offer), task.default()
-            found = [each for each in untuned if each is not None]
-        for others, most in ((self.relatives, _BORROWED), (self.cousins, _LENT)):
-            for other in others:
-                for candidate in other.run.best_candidates(most):
-                    # Spaces of other extents number their points differently.
-                    choices = ConfigEntity(0, None, ConfigEntity.of(candidate).recorded)
-                    with suppress(AutotuneError):  # this function does not allow what theirs did
-                        found.append(task.own(choices))
-        self.run.suggest(found)
+            self.run.suggest(
+                [each for each in (shipped(self.offer), self.offer.task.default()) if each]
+            )
+        for other in self.relatives:
+            self.run.suggest(self._borrowed(other, _BORROWED))
+        seen = [other for other in self.cousins if other.best_by_round]
+        for other in seen[:_COUSINS] if not self.best_by_round else ():
+            self.run.suggest(self._borrowed(other, 1))
+
+    def _borrowed(self, other: Arm, most: int) -> list[ConfigEntity]:
+        """Return the best of another arm that are points of the own space."""
+        assert self.offer is not None
+        found = []
+        for candidate in other.run.best_candidates(most):
+            # Spaces of other extents number their points differently.
+            choices = ConfigEntity(0, None, ConfigEntity.of(candidate).recorded)
+            with suppress(AutotuneError):  # this function does not allow what theirs did
+                found.append(self.offer.task.own(choices))
+        return found
 
 
 @dataclass(eq=False)
@@ -204,12 +211,13 @@ def _relate(arms: Sequence[Arm]) -> None:
             arm.relatives += [
                 each for each in family if each is not arm and each not in arm.relatives
             ]
-    for arm in arms:
-        arm.cousins += [
-            each
-            for each in arms
+    for here, arm in enumerate(arms):
+        others = [
+            (abs(there - here), each)
+            for there, each in enumerate(arms)
             if arm.offer and each.name == arm.name and each not in (arm, *arm.relatives)
         ]
+        arm.cousins += [each for _, each in sorted(others, key=lambda pair: pair[0])]
 
 
 def _arms(function: Function, target: Target, log: NetworkLog, seed: int | None) -> list[Arm]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from autotune.auto_scheduler import RecordReader
-from autotune.errors import GraphError, ScheduleError
+from autotune.errors import GraphError, ScheduleError, SpaceError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.measure import Session
@@ -27,6 +27,7 @@ from autotune.network.program_race import race
 from autotune.network.tuning_log import NETWORK_NOTE, NetworkLog, write_note
 from autotune.record import load_from_file
 from autotune.target import Target
+from autotune.task import ConfigEntity
 from tests.graph.networks import inputs_of
 from tests.network.rounds import tune_rounds
 
@@ -312,17 +313,23 @@ def test_what_is_best_of_a_layer_is_a_guess_for_layers_of_other_extents(tmp_path
     assert (one.cousins, one.relatives) == ([other], [])
     mine, theirs = one.offer.task, other.offer.task
 
-    def best(task, candidate):
-        return SimpleNamespace(best_candidates=lambda most: [candidate], suggest=found.extend)
-
     found = []
-    default = mine.default()
-    one.run, other.run = best(mine, default), best(theirs, theirs.default())
+    points = map(theirs.config_space.get, theirs.config_space.sample(50, rng))
+    both = next(each for each in points if offered_by(mine, each) is not None)
+    one.run = SimpleNamespace(best_candidates=lambda most: [offered_by(mine, both)])
+    other.run = SimpleNamespace(suggest=found.extend)
     other._suggest()
-    assert found[0].key == theirs.default().key
-    values = [{k: v.val for k, v in each.recorded.items()} for each in (found[-1], default)]
-    assert len(found) == 1 or values[0] == values[1]
-    one._suggest()
+    assert [each.key for each in found] == [theirs.default().key]  # of the other nothing is known
+    one.best_by_round.append(1.0)
+    other._suggest()
+    assert found[-1].key == both.key != found[0].key
+
+
+def offered_by(task, candidate):
+    try:
+        return task.own(ConfigEntity(0, None, candidate.recorded))
+    except SpaceError:
+        return None
 
 
 def test_what_the_auto_scheduler_refuses_is_tuned_by_templates(tmp_path, monkeypatch, caplog):
