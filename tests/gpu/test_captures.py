@@ -38,13 +38,14 @@ def torch():
 
 
 def in_a_cycle(*things):
-    """Leave things to the collector."""
+    """Returns a list of one list; once that is dropped, things are left to the collector."""
     cycle = [*things]
     cycle.append(cycle)
+    return [cycle]
 
 
-def drop_ours():
-    """Drop all kinds of ours that own something of the driver's."""
+def ours():
+    """Returns all kinds of ours that own something of the driver's."""
     function = driver.build(TWICE, target="cuda")
     x, y = (array(np.ones(N, "float32"), cuda()) for _ in range(2))
     function(x, y)
@@ -54,15 +55,15 @@ def drop_ours():
     program.run()
     sampler = loaded.sampler(loaded.allocate(), TimeOptions(use_graph=True, input_sets=2))
     sampler.sample(4)
-    in_a_cycle(function, loaded, program, sampler, x, y)
+    return in_a_cycle(function, loaded, program, sampler, x, y)
 
 
-def drop_theirs(torch):
-    """Drop a graph of torch's with memory of its own."""
+def theirs(torch):
+    """Returns a graph of torch's with memory of its own."""
     x, graph = torch.ones(N, device="cuda"), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         y = x + 1
-    in_a_cycle(graph, y, x)
+    return in_a_cycle(graph, y, x)
 
 
 @pytest.fixture(autouse=True)
@@ -81,10 +82,12 @@ def test_torchs_capture_survives_what_of_ours_is_collected_in_it(torch, where):
     function = driver.build(TWICE, target="cuda")
     x = torch.ones(N, device="cuda")
     for _ in range(TURNS):
-        drop_ours()
+        # Torch collects before a capture; what is dropped in it must live until then.
+        old = ours()
         y, graph = torch.zeros(N, device="cuda"), torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             function(x, y)
+            old.clear()
             if where == "same thread":
                 gc.collect()
             else:
@@ -106,13 +109,14 @@ def test_our_capture_survives_what_is_collected_in_it(torch):
 
     def queue():
         function(x, y, stream=stream)
+        old.clear()
         gc.collect()
         function(x, y, stream=stream)
 
     for turn in range(TURNS):
-        drop_ours()
-        if turn % 5 == 0:  # torch frees what it kept for a graph when it captures the next one
-            drop_theirs(torch)
+        old = ours()
+        if turn % 5 == 0:
+            old += theirs(torch)
 
         y.fill_bytes(0)
         with activated(0):
