@@ -247,7 +247,8 @@ def compile_emulated(
     names = ", ".join(k.name for k in several[:3]) + (", ..." if len(several) > 3 else "")
     # Most kernels that are tested run for less long than they would be optimised.
     command = [host_compiler(), "-std=c++17", "-O0", "-shared", "-fPIC"]
-    header = precompiled(command[:1], [*command[1:], *common_flags(arch, checked)])
+    common = [*command[1:], *common_flags(arch, checked)]
+    header = precompiled(command[:1], common, timeout_s or 120.0)
     for first in [header, []] if header else [[]]:
         argv = [*command, *first, *unit.flags, str(text), "-o", str(out)]
         try:

@@ -29,7 +29,8 @@ HEADER = "autotune_emulator.h"
 _WITHOUT = 2
 # Kernels that are compiled before it is tried again in a process where it could not be made.
 _NEVER = 1 << 60
-_TIMEOUT_S = 60.0
+# It takes at most half of the time for a kernel, and is not begun where there is no time.
+_PART, _LEAST_S = 0.5, 4.0
 _MOST_KEPT = 8
 _MAGIC = b"gpch"
 _compiled: Counter[Path] = Counter()
@@ -45,18 +46,23 @@ def header_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def precompiled(command: Sequence[str], flags: Sequence[str]) -> list[str]:
+def precompiled(
+    command: Sequence[str], flags: Sequence[str], timeout_s: float = 120.0
+) -> list[str]:
     """Return flags that have a compiler find the header precompiled; none if it is not.
 
     Args:
         command: the compiler.
         flags: all with which it compiles kernels, but for macros that only the kernel reads.
+        timeout_s: seconds that there are for the kernel at hand.
     """
     with contextlib.suppress(OSError):
         folder = _folder(tuple(command), tuple(flags))
         if not _is_there(folder):
             _compiled[folder] += 1
-            if _compiled[folder] <= _WITHOUT or not _made(folder, command, flags):
+            if _compiled[folder] <= _WITHOUT or timeout_s < _LEAST_S:
+                return []
+            if not _made(folder, command, flags, _PART * timeout_s):
                 return []
         return [f"-I{folder}"] if _fits(folder) else []
     return []
@@ -104,7 +110,7 @@ def _state(path: str) -> list[object]:
     return [path, status.st_mtime_ns, status.st_size]
 
 
-def _made(folder: Path, command: Sequence[str], flags: Sequence[str]) -> bool:
+def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s: float) -> bool:
     """Make it, unless another process does; return whether it is there."""
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _turn(folder) as own, tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
@@ -116,7 +122,7 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str]) -> bool:
         out, rules = str(new / f"{HEADER}.gch"), str(Path(temporary, "rules"))
         argv = [*command, *kept, "-x", "c++-header", "-MD", "-MF", rules, "-o", out]
         done = run(
-            [*argv, str(INCLUDE / HEADER)], _TIMEOUT_S, temporary, variables={"TMPDIR": temporary}
+            [*argv, str(INCLUDE / HEADER)], timeout_s, temporary, variables={"TMPDIR": temporary}
         )
         if done.returncode:
             _compiled[folder] = -_NEVER

@@ -167,6 +167,25 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path, monkeyp
     assert [asked() for _ in range(4)] == [[]] * 4
 
 
+def test_it_is_not_begun_where_the_kernel_has_no_time_for_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
+    precompiled._compiled.clear()
+    asked_in = [precompiled.precompiled([host_compiler()], FLAGS, s) for s in (9, 9, 1)]
+    assert asked_in == [[]] * 3
+    assert not (tmp_path / "emulator").exists()
+
+
+def test_one_that_takes_too_long_is_given_up(tmp_path, monkeypatch):
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\necho x >>calls\nexec sleep 20\n".replace("calls", f"{slow}.calls"))
+    slow.chmod(0o700)
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(precompiled, "_PART", 0.05)
+    asked_in = [precompiled.precompiled([str(slow)], FLAGS, 4.0) for _ in range(5)]
+    assert asked_in == [[]] * 5
+    assert (tmp_path / "slow.calls").read_text() == "x\n"
+
+
 def test_only_as_many_are_kept_as_compilers_need(tmp_path):
     for i in range(12):
         (tmp_path / f"{i}").mkdir()

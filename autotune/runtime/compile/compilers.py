@@ -71,7 +71,7 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
 
     def compile_in(folder: Path, timeout_s: float) -> str:
         started = time.monotonic()
-        header = precompiled(toolchain.command, (*base, *common_flags(target.arch)))
+        header = precompiled(toolchain.command, (*base, *common_flags(target.arch)), timeout_s)
         if header:
             quick = _host_recipe(
                 on_host, toolchain, ("-x", "c++", *header, *base, *on_host.flags), "kernel.cc"
