@@ -206,7 +206,9 @@ def measured(session: Session, task: Task, keys: Sequence[int]) -> dict[str, Any
     return {
         "trials": len(pairs),
         "devices": len(ends),
-        "per_second": sum((len(each) - 1) / (max(each) - min(each)) for each in ends.values()),
+        "per_second": sum(
+            (len(each) - 1) / (max(each) - min(each)) for each in ends.values() if each[1:]
+        ),
         "per_second_to_the_last": (len(every) - 1) / (max(every) - min(every)),
         "client_cpu_ms": 1e3 * own / counted,
         "all_cpu_ms": 1e3 * busy / counted,

@@ -291,7 +291,7 @@ class Members:
         """Say once that a program may not open as many connections as this fleet has use for."""
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         wanted = _FILES + sum(place.slots for place, _, _ in self._queue.places())
-        if wanted > most and not self._said_connections:
+        if resource.RLIM_INFINITY != most < wanted and not self._said_connections:
             self._said_connections = True
             logger.warning(
                 "this fleet may have %d messages under way, each on a connection of its own, and "

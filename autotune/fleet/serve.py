@@ -21,7 +21,7 @@ from distributed import Security, Worker, WorkerPlugin
 from autotune.errors import FleetError
 from autotune.fleet.agent import Agent
 from autotune.fleet.link import HANDLER, PLUGIN
-from autotune.fleet.wire import packed, unpacked
+from autotune.fleet.wire import is_packed, packed, unpacked
 
 logger = logging.getLogger("autotvm")
 
@@ -100,7 +100,7 @@ def _attach(worker: Worker, agent: Agent) -> None:
 
     async def autotune_fleet(message: Any) -> Any:
         answer = await asyncio.wrap_future(agent.answer(unpacked(message)))
-        return packed(answer) if isinstance(message, bytes) else answer
+        return packed(answer) if is_packed(message) else answer
 
     worker.handlers[HANDLER] = autotune_fleet
     worker.metrics[HANDLER] = lambda _: agent.facts.agent

@@ -9,22 +9,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+_BYTES = (bytes, bytearray, memoryview)
+# A compiler's words and the names of files are text of any kind.
+_TEXT = "surrogatepass"
+
 
 def packed(message: Mapping[str, Any]) -> bytes:
     """Return a message as bytes."""
     import msgpack  # comes with Dask, which is not everywhere
 
-    made: bytes = msgpack.packb(message)
+    made: bytes = msgpack.packb(message, unicode_errors=_TEXT)
     return made
+
+
+def is_packed(message: object) -> bool:
+    """Return whether a message came as bytes."""
+    return isinstance(message, _BYTES)
 
 
 def unpacked(data: Any) -> Any:
     """Return the message in bytes, None where they hold none; what is not bytes as it is."""
     import msgpack
 
-    if not isinstance(data, bytes):
+    if not is_packed(data):
         return data
     try:
-        return msgpack.unpackb(data)
+        return msgpack.unpackb(data, unicode_errors=_TEXT)
     except ValueError:
         return None

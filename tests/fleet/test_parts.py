@@ -328,6 +328,8 @@ def test_no_header_is_written_outside_its_folder(tmp_path):
 def test_a_message_crosses_the_wire_as_one_string_of_bytes(message):
     pytest.importorskip("msgpack")
     assert with_lists(unpacked(packed(message))) == with_lists(message)
+    odd = {"said": "\udcff\ud800"}
+    assert unpacked(packed(odd)) == odd
 
 
 @pytest.mark.parametrize(
