@@ -67,6 +67,8 @@ def compile_network(
         choose: says how each function is computed; by default `choose_untuned`.
         branches: whether on a GPU kernels run side by side that do not depend on one another.
 
+    A GPU that is there is opened meanwhile, so that the first run need not wait for that.
+
     In frozen mode every function is computed as the lock says; ``choose`` and ``kernel_for`` are
     not asked.
 
