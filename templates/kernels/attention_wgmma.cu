@@ -39,19 +39,20 @@ struct Ring {
   }
 };
 
-// Copies rows of D elements into panels of COUNT rows; `from` tells where a row begins, or null where there is
-// none, which becomes 0.
-template <int COUNT, class From>
-__device__ __forceinline__ void copy_rows(char* to, int tid, From from) {
+// Copies rows of D elements into panels of COUNT rows; `from` tells where a row begins, `exists` whether there
+// is one: else it becomes 0.
+template <int COUNT, class From, class Exists>
+__device__ __forceinline__ void copy_rows(char* to, int tid, From from, Exists exists) {
   const int row = tid / 8, vector = tid % 8;
   char* const at = to + row * 128 + (vector ^ row % 8) * 16;
 #pragma unroll
   for (int i = 0; i < COUNT; i += 16) {
-    const half_bits* const source = from(row + i);
+    const half_bits* const source = from(row + i) + vector * 8;
+    const bool valid = exists(row + i);
 #pragma unroll
     for (int panel = 0; panel < PANELS; ++panel)
       copy_async<4>(reinterpret_cast<float*>(at + (panel * COUNT + i) * 128),
-                    reinterpret_cast<const float*>(source + panel * PANEL + vector * 8), source != nullptr);
+                    reinterpret_cast<const float*>(source + panel * PANEL), valid);
   }
 }
 
@@ -59,9 +60,9 @@ __device__ __forceinline__ void copy_all(
     const Ring& ring, const half_bits* __restrict__ q, const half_bits* __restrict__ k,
     const half_bits* __restrict__ v, const Work& work) {
   const int tid = threadIdx.x;
-  copy_rows<TILE_Q>(ring.queries, tid, [&](int row) {
-    return work.row0 + row < ROWS ? q + row_begin(work.matrix, work.row0 + row) : nullptr;
-  });
+  copy_rows<TILE_Q>(
+      ring.queries, tid, [&](int row) { return q + row_begin(work.matrix, work.row0 + row); },
+      [&](int row) { return work.row0 + row < ROWS; });
   copy_arrive(ring.queries_full());
   Place place = {0, 1};
 #pragma unroll 1
@@ -71,9 +72,10 @@ __device__ __forceinline__ void copy_all(
     for (int kind = 0; kind < 2; ++kind) {
       const half_bits* const from = (kind ? v : k) + static_cast<size_t>(key0) * D;
       barrier_wait(ring.empty(kind, place.slot), place.parity);
-      copy_rows<TILE_K>(kind ? ring.values(place.slot) : ring.keys(place.slot), tid, [&](int row) {
-        return KEYS % TILE_K == 0 || key0 + row < KEYS ? from + row * D : nullptr;
-      });
+      copy_rows<TILE_K>(
+          kind ? ring.values(place.slot) : ring.keys(place.slot), tid,
+          [&](int row) { return from + row * D; },
+          [&](int row) { return KEYS % TILE_K == 0 || key0 + row < KEYS; });
       copy_arrive(ring.full(kind, place.slot));
     }
     place.next();
