@@ -5,7 +5,14 @@ import pytest
 
 import autotune
 from autotune import te, topi
-from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy, XGBModel
+from autotune.auto_scheduler import (
+    ComputeDAG,
+    HardwareParams,
+    SearchTask,
+    SketchPolicy,
+    XGBModel,
+)
+from autotune.auto_scheduler.search.annotate_cpu import cpu_program
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.auto_scheduler.sketch.lanes import lane_axis, lanes_of, uneven_run
@@ -123,3 +130,12 @@ def test_a_candidate_with_a_run_is_written_and_read_as_any_other():
     read = tuple(step_from_row(each) for each in rows)
     assert [each.to_row() for each in read] == rows
     assert arm.program.row_of(read) == row.tolist()
+
+
+def test_a_run_that_a_rule_of_a_user_makes_keeps_its_blocks_where_tiles_divide_it():
+    state = ComputeDAG(convolution(8, 14, 16)).get_init_state()
+    conv = next(i for i, stage in enumerate(state.stages) if len(stage.iters) == 7)
+    run = state.fuse(conv, state.stages[conv].iters[2:4])
+    state.split(conv, run, [None, None, None])
+    slots = cpu_program(state.state_object, HardwareParams(target="llvm")).slots
+    assert [(slot.extent, slot.covers) for slot in slots if slot.width == 3] == [(196, False)]

@@ -57,8 +57,9 @@ def _rounded(sketch: StateObject) -> dict[int, int]:
     for number, step in enumerate(sketch.transform_steps):
         if isinstance(step, SplitStep) and None in step.lengths:
             loop = state.stages[step.stage_id].iters[step.iter_id]
-            if loop.name.count("@") > 1:
-                extent = loop.extent or 1
+            run = loop.iter_kind is IterKind.SPATIAL and loop.name.count("@") > 1
+            extent = loop.extent or 1
+            if run and all(extent % n for n in SHARING):  # one that divides needs no rounding
                 found[number] = min(-(-extent // n) * n for n in SHARING)
         state = step.apply(state)
     return found
