@@ -148,8 +148,14 @@ def _from_here(task: Workload, pairs: Iterable[Pair]) -> Iterable[Pair]:
 
 
 def _without_races(pairs: Iterable[Pair]) -> list[Pair]:
-    """Return records as trials: a race names others by keys, which are of other points now."""
-    return [(inp, res._replace(evidence=replace(res.evidence, race=None))) for inp, res in pairs]
+    """Return records as trials: a race names others by keys, which are of other points now.
+
+    What a winner took side by side with others is no time to compare with those of trials, so its
+    own trial counts, where the log has it.
+    """
+    tried = {inp.key for inp, res in pairs if not is_race(res)}
+    kept = [pair for pair in pairs if not is_race(pair[1]) or pair[0].key not in tried]
+    return [(inp, res._replace(evidence=replace(res.evidence, race=None))) for inp, res in kept]
 
 
 __all__ = ["Earlier", "Records", "earlier"]

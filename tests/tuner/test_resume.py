@@ -117,6 +117,25 @@ def test_a_configuration_that_means_something_else_now_is_measured_again(caplog)
     assert "resume: of tests.tuner.changing, 2 records are not in its space" in caplog.text
 
 
+def test_a_race_between_points_that_moved_counts_no_more_and_their_trials_do():
+    values = [1, 2, 4]
+
+    @template("tests.tuner.moving")
+    def moving():
+        get_config().define_knob("x", list(values))
+
+    try:
+        old = create("tests.tuner.moving", (), "c")
+        race = {"tied": [0], "candidates": [{"index": 0}, {"index": 1}]}
+        records = [trial(old, 0, 1e-6), trial(old, 1, 2e-6), trial(old, 0, 1e-7, race=race)]
+        values.reverse()
+        tuner, _ = resumed(create("tests.tuner.moving", (), "c"), records, 2)
+    finally:
+        del TASK_TABLE["tests.tuner.moving"]
+    assert tuner.best_config["x"].val == 1
+    assert tuner.result.seconds == 1e-6
+
+
 def test_a_configuration_counts_once_however_often_it_was_measured(task):
     records = [trial(task, 1, 0.3), trial(task, 0, 0.2), trial(task, 1, 0.1), trial(task, 0, 0.4)]
     tuner, seen = resumed(task, records, 4)
