@@ -36,6 +36,16 @@ def target_of(task: Workload) -> Target:
     return task.target
 
 
+def takes_batches(part: object, own: type, method: str) -> bool:
+    """Return whether a user's class derived from ours has a ``build`` or ``run`` of its own.
+
+    As in AutoTVM, that is what trials then go through. A ``submit`` of its own comes before it.
+    """
+    kind = type(part)
+    changed = getattr(kind, method) is not getattr(own, method)
+    return changed and getattr(kind, "submit") is getattr(own, "submit")  # noqa: B009
+
+
 def runs_on_host(target: Target) -> bool:
     """Whether kernels for ``target`` run on this machine's CPU: C, or emulated CUDA."""
     return target.backend.device == "cpu"

@@ -48,6 +48,13 @@ class Batcher(Generic[Item, Result]):
             self._thread.start()
         return future
 
+    def stop(self) -> None:
+        """Cancel what waits; the batch at work is the last."""
+        for _, future in self._waiting([]):
+            future.cancel()
+        if self._thread is not None:
+            self._queue.put(None)
+
     def close(self) -> None:
         """Finish the batch at work, cancel what waits, and end the thread.
 
@@ -55,9 +62,7 @@ class Batcher(Generic[Item, Result]):
         """
         if self._thread is None:
             return
-        for _, future in self._waiting([]):
-            future.cancel()
-        self._queue.put(None)
+        self.stop()
         if self._thread is not threading.current_thread():
             self._thread.join(JOIN_S)
         self._thread = None

@@ -13,7 +13,7 @@ from typing import Literal
 
 from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
-from autotune.measure.base import Builder, runs_on_host, target_of
+from autotune.measure.base import Builder, runs_on_host, takes_batches, target_of
 from autotune.measure.build.job import BuildJob
 from autotune.measure.build.pool import AnyBuildPool, BuildPool
 from autotune.measure.build.realise import Realised, realise
@@ -87,9 +87,11 @@ class LocalBuilder(Builder):
     def mixes_tasks(self) -> bool:
         """Whether builds of several tasks may be under way at once: unless a script forbids it.
 
-        A subclass with a `set_task` of its own may rely on what that was called with last.
+        A subclass with a `set_task` or `build` of its own may rely on what the former was called
+        with last.
         """
-        return type(self).set_task is LocalBuilder.set_task
+        own = takes_batches(self, LocalBuilder, "build")
+        return type(self).set_task is LocalBuilder.set_task and not own
 
     def set_task(self, task: Workload, build_kwargs: dict[str, object] | None = None) -> None:
         """Prepare for a task.
@@ -117,7 +119,15 @@ class LocalBuilder(Builder):
         return None
 
     def submit(self, measure_input: MeasureInput) -> Future[BuildResult | MeasureResult]:
-        """Run the template now, and queue what it gives for compiling."""
+        """Run the template now, and queue what it gives for compiling.
+
+        Where a subclass has a `build` of its own, that is called with it instead.
+        """
+        if takes_batches(self, LocalBuilder, "build"):
+            return super().submit(measure_input)
+        return self._start(measure_input)
+
+    def _start(self, measure_input: MeasureInput) -> Future[BuildResult | MeasureResult]:
         known, self._realised = self._realised, None
         made = known[1] if known and known[0] is measure_input else realise(measure_input)
         future: Future[BuildResult | MeasureResult] = Future()
@@ -141,7 +151,9 @@ class LocalBuilder(Builder):
         self, measure_inputs: Sequence[MeasureInput]
     ) -> Sequence[BuildResult | MeasureResult]:
         """Build a batch and wait for it."""
-        return [future.result() for future in [self.submit(inp) for inp in measure_inputs]]
+        # What the `build` of a subclass hands on must not come back to it.
+        start = self._start if takes_batches(self, LocalBuilder, "build") else self.submit
+        return [future.result() for future in [start(inp) for inp in measure_inputs]]
 
     def discard(self, build_result: BuildResult) -> None:
         """Remove an artifact; a long run would fill the disk otherwise."""
@@ -163,8 +175,10 @@ class LocalBuilder(Builder):
 
     def close(self) -> None:
         """Kill the workers and remove the artifacts; the next `submit` starts anew."""
-        super().close()
+        if self._batcher is not None:
+            self._batcher.stop()  # the batch at work ends with the workers
         self._pool.close()
+        super().close()
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
-from autotune.measure.base import Runner, target_of
+from autotune.measure.base import Runner, takes_batches, target_of
 from autotune.measure.check.verify import VerifyPolicy, verify_policy
 from autotune.measure.run.gate import HostGate
 from autotune.measure.run.one_trial import RunOptions
@@ -66,6 +66,12 @@ class LocalRunner(Runner):
     # What owns a device. Tests put doubles here.
     station: ClassVar[type[Station]] = Station
     can_race = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let no race time past a `run` that says itself what counts as a time."""
+        super().__init_subclass__(**kwargs)
+        if "run" in vars(cls) and not {"race", "can_race"} & set(vars(cls)):
+            cls.can_race = False
 
     def __init__(
         self,
@@ -123,9 +129,11 @@ class LocalRunner(Runner):
     def mixes_tasks(self) -> bool:
         """Whether trials of several tasks may be under way at once: unless a script forbids it.
 
-        A subclass with a `set_task` of its own may rely on what that was called with last.
+        A subclass with a `set_task` or `run` of its own may rely on what the former was called
+        with last.
         """
-        return type(self).set_task is LocalRunner.set_task
+        own = takes_batches(self, LocalRunner, "run")
+        return type(self).set_task is LocalRunner.set_task and not own
 
     def set_task(self, task: Workload) -> None:
         """Take note of a task; trials of others that are under way go on."""
@@ -172,7 +180,17 @@ class LocalRunner(Runner):
     def submit(
         self, measure_input: MeasureInput, build_result: BuildResult
     ) -> Future[MeasureResult]:
-        """Queue one candidate for the next device that is free."""
+        """Queue one candidate for the next device that is free.
+
+        Where a subclass has a `run` of its own, that is called with it instead.
+        """
+        if takes_batches(self, LocalRunner, "run"):
+            return super().submit(measure_input, build_result)
+        return self._start(measure_input, build_result)
+
+    def _start(
+        self, measure_input: MeasureInput, build_result: BuildResult
+    ) -> Future[MeasureResult]:
         return self._pool.submit(self._plan(), measure_input, build_result)
 
     def run(
@@ -180,7 +198,9 @@ class LocalRunner(Runner):
     ) -> Sequence[MeasureResult]:
         """Run a batch and wait for it."""
         pairs = zip(measure_inputs, build_results, strict=True)
-        return [future.result() for future in [self.submit(i, b) for i, b in pairs]]
+        # What the `run` of a subclass hands on must not come back to it.
+        start = self._start if takes_batches(self, LocalRunner, "run") else self.submit
+        return [future.result() for future in [start(i, b) for i, b in pairs]]
 
     def race_devices(self) -> Sequence[int | None]:
         """Return all devices that are at work: a winner must win on each."""
@@ -221,8 +241,10 @@ class LocalRunner(Runner):
 
         What is submitted while the processes end is cancelled: a device never has two of them.
         """
-        super().close()
+        if self._batcher is not None:
+            self._batcher.stop()  # the batch at work ends with the processes
         self._pool.close()
+        super().close()
 
 
 def _physical_bytes() -> int:
