@@ -1,0 +1,130 @@
+"""Shapes and choices of knobs for kernels of `wgmma`: odd ones, which must be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+# What choices have in common; cases change some of it.
+BASE = {
+    "wgmma": 1, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2,
+    "split": 1, "band": 1,
+}  # fmt: skip
+HALF, BRAIN = 4e-3, 2e-2
+
+
+def products() -> Iterator[tuple[str, Any, dict[str, int]]]:
+    """Yield names, shapes and changes of `BASE`: each form of operand, and whatever follows."""
+    from autotune.templates.conv2d_nhwc import Conv2dNhwc
+    from autotune.templates.epilogue import Epilogue
+    from autotune.templates.gemm_shape import Gemm
+    from autotune.templates.window_shape import Window
+
+    full, bias = Epilogue(True, True, True, "gelu", 0.5), Epilogue(True)
+    half, brain = "float16", "bfloat16"
+    yield "nn", Gemm(200, 136, 264, half), {}
+    yield "nt", Gemm(200, 136, 264, half, 1, False, True), {"frags_n": 16, "stages": 3}
+    yield "tn", Gemm(200, 136, 267, half, 1, True), {"frags_n": 24, "frags_m": 2}
+    yield "tt", Gemm(200, 136, 264, brain, 1, True, True), {"warps_m": 8, "chunk": 128}
+    yield (
+        "nt rest", Gemm(197, 776, 136, half, 1, False, True, "", full), {"frags_n": 32, "band": 4}
+    )  # fmt: skip
+    yield (
+        "tt rest batch", Gemm(136, 264, 520, brain, 5, True, True, "b", full),
+        {"warps_m": 8, "frags_n": 16, "stages": 4},
+    )  # fmt: skip
+    yield (
+        "tn batch", Gemm(136, 264, 77, half, 3, True, False, "a", bias),
+        {"frags_m": 2, "frags_n": 16},
+    )  # fmt: skip
+    yield "even n", Gemm(65, 58, 72, half, 2, False, True, "b", full), {}
+    yield (
+        "odd n", Gemm(131, 1001, 520, half, 1, False, True, "", full), {"frags_n": 24, "stages": 4}
+    )  # fmt: skip
+    yield (
+        "nt split 2", Gemm(200, 136, 1032, half, 1, False, True, "", full),
+        {"split": 2, "stages": 4},
+    )  # fmt: skip
+    yield (
+        "tt split 4 odd n", Gemm(200, 133, 1032, half, 2, True, True, "", full),
+        {"split": 4, "frags_n": 16, "stages": 4},
+    )  # fmt: skip
+    yield (
+        "nn split 8", Gemm(512, 512, 8192, half),
+        {"split": 8, "warps_m": 8, "frags_n": 16, "stages": 5},
+    )  # fmt: skip
+    yield "scores", Gemm(512, 512, 64, half, 6, False, True), {"frags_m": 2, "frags_n": 16}
+    yield (
+        "tf32 nt", Gemm(200, 136, 268, "tf32", 1, False, True),
+        {"chunk": 32, "stages": 4, "frags_n": 16},
+    )  # fmt: skip
+    yield (
+        "tf32 nt rest odd n", Gemm(201, 135, 268, "tf32", 2, False, True, "", full),
+        {"chunk": 64, "frags_m": 2},
+    )  # fmt: skip
+    yield (
+        "tf32 split", Gemm(200, 136, 2052, "tf32", 1, False, True, "", bias),
+        {"chunk": 32, "split": 2, "stages": 4},
+    )  # fmt: skip
+    yield "turned tf32 nn", Gemm(200, 136, 267, "tf32"), {"chunk": 32, "stages": 4}
+    yield (
+        "turned tf32 tn rest", Gemm(200, 135, 268, "tf32", 3, True, False, "b", full),
+        {"chunk": 64},
+    )  # fmt: skip
+    yield "padded nn", Gemm(65, 77, 71, half), {}
+    yield (
+        "padded tt rest", Gemm(67, 257, 511, brain, 2, True, True, "a", full),
+        {"frags_n": 16, "stages": 4},
+    )  # fmt: skip
+    yield "padded tn", Gemm(67, 77, 71, brain, 2, True, False, "", full), {}
+    yield (
+        "windows 3x3",
+        Conv2dNhwc(2, 28, 28, 128, 64, Window((3, 3), (1, 1), (1, 1, 1, 1)), half, full),
+        {"frags_m": 2, "frags_n": 16, "stages": 4},
+    )
+    yield (
+        "windows 3x5",
+        Conv2dNhwc(3, 19, 17, 72, 24, Window((3, 5), (2, 1), (1, 2, 0, 1), (1, 2)), brain, bias),
+        {"warps_m": 8, "frags_n": 16, "chunk": 128},
+    )
+    yield (
+        "windows 1x1", Conv2dNhwc(2, 13, 13, 264, 72, Window((1, 1), (1, 1), (0, 0, 0, 0)), half),
+        {"frags_n": 24, "stages": 3},
+    )  # fmt: skip
+
+
+def attentions() -> Iterator[tuple[str, Any, dict[str, int]]]:
+    """Yield names, shapes and choices of attention."""
+    from autotune.templates.attention_cuda import Attention
+
+    cases = (
+        ("64", Attention(2, 3, 3, 333, 517, 64), (4, 64, 2)),
+        ("64, two blocks", Attention(2, 3, 3, 333, 517, 64), (4, 128, 3)),
+        ("64 causal", Attention(2, 4, 2, 300, 300, 64, True, 0.2, "bfloat16"), (8, 128, 4)),
+        ("64, three groups", Attention(2, 4, 1, 300, 700, 64, True), (12, 64, 3)),
+        ("128", Attention(2, 3, 3, 333, 517, 128), (8, 64, 3)),
+        ("128 causal", Attention(2, 3, 3, 517, 517, 128, True), (8, 128, 2)),
+        ("128 bfloat16", Attention(1, 8, 2, 400, 777, 128, True, 0.0, "bfloat16"), (8, 128, 3)),
+        ("128, three groups", Attention(2, 3, 3, 333, 257, 128), (12, 64, 2)),
+        ("128, one group", Attention(2, 3, 3, 133, 257, 128), (4, 64, 2)),
+        ("few keys", Attention(2, 3, 3, 300, 33, 64, True), (8, 64, 2)),
+    )
+    for name, shape, (warps, keys, stages) in cases:
+        choice = {"warps": warps, "keys": keys, "stages": stages, "split": 1}
+        yield f"attention {name}", shape, choice
+
+
+def kernels() -> Iterator[tuple[str, Any, float]]:
+    """Yield names, kernels and the largest error that is right, relative to the largest result."""
+    from autotune.templates import attention_wgmma, gemm_half, gemm_padded, gemm_turned
+    from autotune.templates.gemm_shape import Gemm
+
+    for name, shape, change in products():
+        family = gemm_turned if name.startswith("turned") else gemm_half
+        if isinstance(shape, Gemm) and shape.dtype != "tf32" and gemm_padded.is_needed(shape):
+            family = gemm_padded.Padded(gemm_half)
+        bound = BRAIN if shape.dtype == "bfloat16" else HALF
+        yield name, family.kernel(shape, {**BASE, **change}), bound
+    for name, shape, choice in attentions():
+        bound = BRAIN if shape.dtype == "bfloat16" else HALF
+        yield name, attention_wgmma.kernel(shape, choice), bound
