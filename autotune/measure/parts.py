@@ -43,7 +43,9 @@ def both_parts(builder: object, runner: object) -> tuple[object, object]:
 
 def _refuse(owner: str, name: str, choice: object, named: bool) -> NoReturn:
     if named:
-        raise MeasureError(f"{owner}: {name} must be an object or 'local', got {choice!r}")
+        raise MeasureError(
+            f"{owner}: {name} must be a {name.capitalize()} or 'local', got {choice!r}"
+        )
     raise MeasureError(
         f"{owner}: {name!r} must be a {name.capitalize()}, got {choice!r}; make the options with "
         "measure_option(builder=LocalBuilder(), runner=LocalRunner()), or give a Session"

@@ -31,8 +31,8 @@ from autotune.measure import LocalBuilder, LocalRunner, TimingPolicy, measure_op
         (lambda: LocalRunner(seed="x"), "seed must be a whole number of at least 0, got 'x'"),
         (lambda: LocalBuilder(timeout=None), "LocalBuilder: timeout must be positive seconds"),
         (lambda: LocalBuilder(n_parallel=1.5), "n_parallel must be a whole number of at least 1"),
-        (lambda: measure_option(1, "local"), "builder must be an object or 'local', got 1"),
-        (lambda: measure_option("local", "remote"), "runner must be an object or 'local'"),
+        (lambda: measure_option(1, "local"), "builder must be a Builder or 'local', got 1"),
+        (lambda: measure_option("local", "remote"), "runner must be a Runner or 'local'"),
     ],
 )
 def test_a_wrong_argument_is_refused_by_name(make, message):

@@ -344,7 +344,7 @@ def test_strings_stand_for_local():
 
 
 def test_bad_options_are_refused_in_words(task):
-    with pytest.raises(MeasureError, match="builder must be an object or 'local', got 'remote'"):
+    with pytest.raises(MeasureError, match="builder must be a Builder or 'local', got 'remote'"):
         measure_option("remote", "local")
     with pytest.raises(MeasureError, match="'runner' must be a Runner"):
         Pipeline(task, {"builder": PlainBuilder(), "runner": None})

@@ -367,7 +367,7 @@ def test_a_session_is_a_measure_option(session):
     assert Session.of(session) is session
     with pytest.raises(MeasureError, match="'builder' must be a Builder"):
         Session.of({"builder": None, "runner": PlainRunner()})
-    with pytest.raises(MeasureError, match="Session: runner must be an object or 'local'"):
+    with pytest.raises(MeasureError, match="Session: runner must be a Runner or 'local'"):
         Session("local", "remote")
 
 
