@@ -14,10 +14,6 @@ from . import attention_cuda, attention_wgmma, common
 from .attention_cuda import Attention
 from .gemm_half import KNOB
 
-# Whether attention runs by wgmma where nothing was tuned: once it was seen right and fast on a
-# device. Until then it is in the space, and ``mma.sync`` serves until a tuner finds it faster.
-UNTUNED = False
-
 
 def chosen_before(knobs: Container[str]) -> bool:
     """Return whether knobs were chosen when there was only ``mma.sync``: old logs stay valid."""
@@ -50,9 +46,7 @@ def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> flo
 
 def default_choice(shape: Attention, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
-    if UNTUNED:
-        return {KNOB: 1, **attention_wgmma.default_choice(shape, target)}
-    return {KNOB: 0, **attention_cuda.default_choice(shape, target)}
+    return {KNOB: 1, **attention_wgmma.default_choice(shape, target)}
 
 
 def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:

@@ -70,11 +70,6 @@ class Conv2dNhwc:
         return self.window.taps * self.ci
 
     @property
-    def is_plain(self) -> bool:
-        """It is no product of matrices."""
-        return False
-
-    @property
     def gathers(self) -> bool:
         """Rows of the left operand are windows."""
         return True

@@ -77,10 +77,6 @@ class Product(Protocol):
         """What follows; its channels are the columns of c."""
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is one product of matrices as they are, with nothing behind it."""
-
-    @property
     def gathers(self) -> bool:
         """Whether rows of a are windows of images, which are gathered as they are copied."""
 

@@ -63,7 +63,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return the choice to use where nothing was tuned."""
-    return gemm_half.default_choice(turned(shape) if gemm_half.UNTUNED[TF32] else shape, target)
+    return gemm_half.default_choice(turned(shape), target)
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:

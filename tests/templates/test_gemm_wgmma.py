@@ -114,8 +114,16 @@ def test_floats_that_do_not_stand_along_k_run_by_wgmma_on_copies_only():
     assert entries == ["along_k_b", "gemm_wgmma"]
     untuned = gemm_turned.default_choice(shape, HOPPER)
     assert gemm_turned.violation(shape, untuned, HOPPER) is None
-    by_wgmma = gemm_turned.kernel(shape, untuned).calls[-1].entry == "gemm_wgmma"
-    assert by_wgmma == gemm_half.UNTUNED["tf32"]
+    assert gemm_turned.kernel(shape, untuned).calls[-1].entry == "gemm_wgmma"
+
+
+def test_sums_that_are_short_run_by_the_older_instruction_untuned_and_keep_both():
+    shapes = {k: Gemm(512, 512, k, "float16", 6, False, True) for k in (64, 768)}
+    untuned = {k: gemm_half.default_choice(one, HOPPER) for k, one in shapes.items()}
+    assert [untuned[k]["wgmma"] for k in shapes] == [0, 1]
+    older = {"wgmma": 0, **gemm_mma.default_choice(shapes[64], HOPPER)}
+    assert gemm_half.violation(shapes[64], older, HOPPER) is None
+    assert gemm_half.violation(shapes[768], older, HOPPER) == "mma.sync where wgmma has full tiles"
 
 
 def test_copies_of_small_floats_are_not_worth_it():
