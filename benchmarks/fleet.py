@@ -2,7 +2,7 @@
 
     python -m benchmarks.fleet                                   # C: this host, and a fleet of one
     python -m benchmarks.fleet --target "cuda -arch=sm_90" --devices 1 2 4 --builders 40 \\
-        --trials 40 --rounds 1 --number 2 --size 1048576 --trial-s 0.3
+        --trials 32 --rounds 1 --number 2 --size 1048576 --trial-s 0.3
 
 All ways measure trials of the same task, without a cache of compiled code, one way after the
 other, in rounds; each of a fleet's devices adds `--trials`. With `--trial-s` the kernel repeats
