@@ -15,9 +15,13 @@ from autotune.record.frame import KNOB, choices_of, row_of
 from autotune.record.reader import RACE_NOTE, open_log, source_name
 from autotune.report import is_of
 from autotune.task import ConfigEntity, Task
+from autotune.utils.names import did_you_mean
+from autotune.utils.visible import visible
 
 # Longest text of arguments in a table.
 _ARGS_WIDTH = 60
+# Longest list of the tasks of a log in a message.
+_NAMES_WIDTH = 200
 
 
 @dataclass(frozen=True)
@@ -153,19 +157,29 @@ def read_logs(paths: Sequence[Path | str], task: str | None = None) -> Logs:
     """
     groups: dict[tuple[str, str, str], list[Entry]] = {}
     problems: list[str] = []
+    others: set[str] = set()
     for path in paths:
         with open_log(path) as file:
             lines = _Counted(file)
             reader = ALL_LINES.reader(lines, source_name(path), quiet=True)
             for inp, result in reader:
-                if is_of(inp.task, task):
+                if not is_of(inp.task, task):
+                    others.add(str(inp.task.name))
+                else:
                     again = lines.text.startswith(RACE_NOTE)
                     entry = Entry(inp, result, path, lines.number, again)
                     name = name_of(inp.task)
                     key = str(inp.target), name.kind, name.key
                     groups.setdefault(key, []).append(entry)
         problems += filter(None, [reader.report()])
+    if others and not groups:
+        problems.append(_no_such_task(str(task), sorted(others)))
     return Logs([Group(key[0], entries) for key, entries in groups.items()], problems)
+
+
+def _no_such_task(task: str, known: Sequence[str]) -> str:
+    some = visible(shorten(", ".join(known), _NAMES_WIDTH))
+    return f"no trial is of task {task!r}{did_you_mean(task, known)}; there are trials of {some}"
 
 
 def shorten(text: str, width: int = _ARGS_WIDTH) -> str:

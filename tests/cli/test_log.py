@@ -243,6 +243,13 @@ def test_an_empty_log_is_no_mistake(tmp_path):
     assert "no trial of any task succeeded" in run("best", log).output
 
 
+@pytest.mark.parametrize("command", ["show", "best"])
+def test_a_task_that_no_trial_is_of_is_named_beside_those_that_are(logs, command):
+    said = run(command, "--task", "gem", logs[0]).output
+    assert "no trial is of task 'gem'; did you mean 'gemm'?" in said
+    assert "there are trials of conv, gemm" in said
+
+
 # ---- pandas
 
 
