@@ -12,7 +12,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import dask
@@ -181,7 +182,7 @@ async def _serve(
     pause_s = _FIRST_S
     while not over.is_set():
         try:
-            async with Worker(
+            worker: Any = Worker(
                 scheduler,
                 nthreads=1,
                 name=f"{agent.facts.name}-{os.urandom(3).hex()}",
@@ -192,7 +193,10 @@ async def _serve(
                 port=port,
                 dashboard=False,
                 silence_logs=logging.WARNING,
-            ) as worker:
+            )
+            async with _joined(worker, over) as here:
+                if not here:
+                    return
                 pause_s = _FIRST_S
                 await _require_allowed(worker, scheduler, allows)
                 ready(worker.address)
@@ -205,6 +209,21 @@ async def _serve(
         if not over.is_set():
             await _first(asyncio.sleep(pause_s), over.wait())
             pause_s = min(2 * pause_s, _MOST_S)
+
+
+@asynccontextmanager
+async def _joined(worker: Any, over: asyncio.Event) -> AsyncIterator[bool]:
+    """Let a worker join; gives False where the process is told to end while it still tries."""
+    starting = asyncio.ensure_future(worker.__aenter__())  # Dask tries for ever
+    await _first(starting, over.wait())
+    if not starting.done():
+        yield False
+        return
+    starting.result()
+    try:
+        yield True
+    finally:
+        await worker.__aexit__(None, None, None)
 
 
 def _require_certificates(security: Security | None) -> None:

@@ -258,3 +258,15 @@ def test_a_worker_that_has_nothing_to_do_sleeps(troop):
     before = wakings(worker.script._process.pid)
     time.sleep(1.0)
     assert wakings(worker.script._process.pid) - before < 50
+
+
+def test_a_worker_that_finds_no_scheduler_ends_when_it_is_told_to(scheduler):
+    worker = Worker("tcp://127.0.0.1:9", "lonely")
+    try:
+        time.sleep(1.0)
+        assert worker.lives
+        worker.leave()
+        worker.script.wait(10)
+        assert not worker.lives
+    finally:
+        worker.close()
