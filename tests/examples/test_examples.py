@@ -12,7 +12,7 @@ PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 READS_A_LOG = ("read_a_log.py", "use_the_best.py")
 PRINTS = {
     "first_template.py": "best: ",
-    "te_template.py": "for i.outer in 0..",
+    "te_template.py": "fn main(A: in float32[64, 64]",
     "many_tasks.py": "best.log has 3 records",
     "own_tuner.py": "best: ",
     "own_callback.py": "ended: ",
