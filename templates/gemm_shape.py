@@ -140,12 +140,6 @@ class Gemm:
             raise TemplateError(f"{OWNER}: nothing follows sums of int8, got {self.rest}")
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is one product of matrices as they are, with nothing behind it."""
-        kind = Gemm(self.m, self.n, self.k, self.dtype)
-        return type(self) is Gemm and self == kind
-
-    @property
     def gathers(self) -> bool:
         """Both operands are matrices."""
         return False
