@@ -110,3 +110,8 @@ class Executable(ABC):
         own = self.workspaces if workspaces is None else workspaces
         where |= {name: one.pointer for name, one in own.items()}
         return [[where[name] for name in one.args] for one in self.kernel.calls]
+
+
+def timed_alone(buffers: Buffers, options: TimeOptions) -> bool:
+    """Returns whether each run is timed by itself, since something is done before it."""
+    return options.flush_cache or buffers.has_inout

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from autotune.errors import MeasureError
 from autotune.utils.check import Check
 
-# The growth of `number` per step when a repeat is too short; AutoTVM's.
-_GROWTH = 1.618
-# A repeat that takes no measurable time is given this many chances to grow.
+# The least growth of `number` per step when a sample is too short.
+_GROWTH = 1.2
+# A sample that takes no measurable time is given this many chances to grow.
 _MOST_GROWTH_STEPS = 100
 # Scales the median absolute deviation to the standard deviation of normal noise.
 _MAD_TO_SIGMA = 1.4826
@@ -185,7 +185,7 @@ def take_timing(sampler: Sampler, options: TimeOptions) -> Timing:
     # A throttled sample is taken again, up to twice as many in all: a hot device stays hot.
     while len(samples) - throttled < options.repeat and len(samples) < 2 * options.repeat:
         _cool_down(len(samples), options)
-        seconds, number = _grown_sample(sampler, number, options.min_repeat_ms * 1e-3)
+        seconds, number = grown_sample(sampler, number, options.min_repeat_ms * 1e-3)
         samples.append(seconds / number)
         clocks.append(sampler.clocks() if options.observe else None)
         throttled += _is_throttled(clocks[-1])
@@ -197,8 +197,11 @@ def _cool_down(taken: int, options: TimeOptions) -> None:
         time.sleep(options.cooldown_interval_s)
 
 
-def _grown_sample(sampler: Sampler, number: int, least_s: float) -> tuple[float, int]:
-    """Take one sample of at least ``least_s``; return it and the number of runs it took."""
+def grown_sample(sampler: Sampler, number: int, least_s: float) -> tuple[float, int]:
+    """Returns a sample of at least ``least_s`` seconds, and of how many runs it is.
+
+    One of ``number`` runs that is shorter is taken again with more.
+    """
     seconds = sampler.sample(number)
     for _ in range(_MOST_GROWTH_STEPS):
         if seconds >= least_s:

@@ -61,6 +61,49 @@ def test_a_long_sample_is_taken_once_though_single_runs_are_slower():
     assert sampler.numbers == [1, 1, 3000, timing.number]
 
 
+class Overhead(Clockwork):
+    """A sampler whose clock takes its own time, however many the runs."""
+
+    def sample(self, number):
+        return super().sample(number) + 60e-9
+
+
+@pytest.mark.parametrize("best_s", [None, 6e-9])
+def test_the_clock_shows_in_no_trial_of_a_kernel_of_nanoseconds(best_s):
+    sampler = Overhead(6e-9)
+    timing = take_samples(sampler, TimingPolicy(number=1, repeat=3), best_s)
+    assert timing.median == pytest.approx(6e-9, rel=0.01)
+    assert timing.number * timing.median >= 50e-6
+    assert not timing.cut_short
+    [raced] = race_rounds([Overhead(6e-9)], 3, 0.0, seed=0)
+    assert raced.median == pytest.approx(timing.median, rel=0.01)
+
+
+def test_a_hopeless_kernel_of_nanoseconds_is_told_without_the_clock():
+    timing = take_samples(Overhead(30e-9), TimingPolicy(), best_s=6e-9)
+    assert timing.cut_short
+    assert timing.median == pytest.approx(30e-9, rel=0.01)
+
+
+def test_a_sample_too_short_for_the_clock_is_lengthened_in_a_race():
+    # A time slice hits the run that the number of runs is reckoned from.
+    sampler = Clockwork(1e-6, 4e-3, 1e-6)
+    [raced] = race_rounds([sampler], 3, 2e-3, seed=0)
+    assert raced.number * 1e-6 >= 50e-6
+
+
+def test_long_runs_are_made_no_more_often_for_the_clock():
+    sampler = Clockwork(20e-6)
+    take_samples(sampler, TimingPolicy(number=4, repeat=3), None)
+    assert sampler.numbers == [1, 1, 4, 4, 4]
+
+
+def test_runs_timed_one_by_one_are_made_no_more_often_for_the_clock():
+    sampler = Clockwork(1e-9)
+    take_samples(sampler, TimingPolicy(number=4, repeat=3), None, batch_s=0.0)
+    assert sampler.numbers == [1, 1, 4, 4, 4]
+
+
 def test_a_hopeless_candidate_is_run_once_after_warming_up():
     sampler = Clockwork(30e-3, 20e-3)
     timing = take_samples(sampler, TimingPolicy(hopeless=4), best_s=4e-3)

@@ -1,11 +1,13 @@
 """One trial in the process of its device: what is checked, and who is to blame."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from autotune.kernel import SourceKernel, arg
 from autotune.measure.run.bench import Bench
-from autotune.measure.run.jobs import Check, RunJob
+from autotune.measure.run.jobs import Check, RaceJob, RunJob
 from autotune.measure.run.replies import Failed
 from autotune.measure.run.timing import CLOSE, TimingPolicy
 from autotune.measure.run.trial import _must_check, run_job
@@ -15,6 +17,8 @@ from autotune.target import Target
 
 N = 64
 TWICE = "for (int i = 0; i < N; i++) y[i] = 2 * x[i];"
+# So long that a sample of one run lasts long enough.
+SLOWLY = f"for (volatile int i = 0; i < 1000000; i++) {{}} {TWICE}"
 
 
 class Trials:
@@ -28,8 +32,8 @@ class Trials:
         np.save(self.folder / f"{name}.npy", values)
         return str(self.folder / f"{name}.npy")
 
-    def run(self, body, expected, x, check="always", best_s=None, bench=None):
-        """Run ``void f(x, y)`` with this body; the dtype is that of ``x``."""
+    def job(self, body, expected, x, check="always", best_s=None):
+        """Return what runs ``void f(x, y)`` with this body; the dtype is that of ``x``."""
         dtype = x.dtype.name
         kind = {"float32": "float", "bool": "_Bool", "uint8": "unsigned char", "int32": "int"}
         kernel = SourceKernel(
@@ -39,7 +43,7 @@ class Trials:
             [arg("x", (N,), dtype), arg("y", (N,), dtype, role="out")],
             {"N": N},
         ).kernel("c")
-        job = RunJob(
+        return RunJob(
             artifact=compile_kernel(kernel, Target("c"), out_dir=self.folder).artifact,
             kernel=kernel,
             timeout_s=10,
@@ -49,6 +53,10 @@ class Trials:
             check=check,
             best_s=best_s,
         )
+
+    def run(self, body, expected, x, check="always", best_s=None, bench=None):
+        """Run it, and say what came of it."""
+        job = self.job(body, expected, x, check, best_s)
         reply = run_job(bench or self.bench, job, lambda event: None)
         if isinstance(reply, Failed):
             assert reply.error_no == MeasureErrorNo.WRONG_ANSWER, reply
@@ -82,17 +90,43 @@ def test_a_kernel_that_overwrites_what_it_reads_is_blamed(trials):
 
 def test_a_right_answer_does_not_excuse_what_was_overwritten(trials):
     # In the last of its calls, when the outputs are written.
-    last = TWICE + "if (calls == 3) x[7] = 5;"
+    last = SLOWLY + "if (calls == 3) x[7] = 5;"
     assert trials.run(last, 2 * X, X) == "it overwrites what it only reads by its declaration: x"
 
 
 def test_what_is_timed_is_compared_and_runs_no_more_often_for_that(trials):
     # Two runs to warm up, each over a poison of its own, and one sample of one run.
-    assert trials.run(TWICE + "if (calls > 3) y[0] = 7;", 2 * X, X) == "verified"
+    assert trials.run(SLOWLY + "if (calls > 3) y[0] = 7;", 2 * X, X) == "verified"
     for right in (1, 2):
-        idle = f"if (calls <= {right}) {{ {TWICE} }}"
+        idle = f"if (calls <= {right}) {{ {SLOWLY} }}"
         assert trials.run(idle, 2 * X, X).startswith("y: ")
-    assert trials.run(TWICE + "if (calls == 3) y[5] = 7;", 2 * X, X).startswith("y: ")
+    assert trials.run(SLOWLY + "if (calls == 3) y[5] = 7;", 2 * X, X).startswith("y: ")
+
+
+def test_a_trial_and_a_race_agree_about_a_kernel_of_nanoseconds(trials):
+    job = trials.job("y[0] = 2 * x[0];", 2 * X, X, check="never")
+    times = {}
+    for _ in range(3):  # others use this machine, too
+        trial = run_job(trials.bench, job, lambda event: None)
+        race = run_job(trials.bench, RaceJob((job,), 5, 2e-3, 10, 0), lambda event: None)
+        for name, timing in (("trial", trial.timing), ("race", race.timings[0])):
+            assert timing.number * min(timing.samples_s) >= 49e-6
+            times[name] = min(times.get(name, 1.0), timing.median)
+    assert times["race"] < 1e-6
+    assert times["race"] / 1.5 < times["trial"] < 1.5 * times["race"]
+
+
+def test_runs_on_cold_caches_are_made_no_more_often_for_the_clock(trials):
+    job = replace(trials.job(TWICE, 2 * X, X, check="never"), flush=True)
+    assert run_job(trials.bench, job, lambda event: None).timing.number == 1
+
+
+def test_clock_overhead_condemns_no_kernel_of_nanoseconds(trials):
+    # A quarter of what one run between two looks at the clock takes.
+    job = trials.job("y[0] = 2 * x[0];", 2 * X, X, check="never")
+    best_s = min(run_job(trials.bench, job, lambda event: None).timing.median for _ in range(3))
+    again = trials.job("y[0] = 2 * x[0];", 2 * X, X, check="never", best_s=best_s)
+    assert not run_job(trials.bench, again, lambda event: None).timing.cut_short
 
 
 @pytest.mark.parametrize("best_s", [1e-12, 1e-7, None])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Sequence
 
-from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
+from autotune.measure.run.timing import LEAST_BATCH_S, runs_lasting
+from autotune.runtime.timing import Clocks, Sampler, Timing, grown_sample, summarize
 
 
 def race_rounds(
@@ -21,12 +21,12 @@ def race_rounds(
     Args:
         samplers: the candidates.
         rounds: samples of each.
-        least_s: least duration of a sample; all candidates run for about as long.
+        least_s: about how long a sample takes, at least 50 us; all candidates run for as long.
         seed: of the orders.
         rest: called before each turn. Candidates with threads of their own (a BLAS, another
             OpenMP runtime) need `autotune.measure.run.host.let_threads_rest`.
     """
-    numbers = [_runs_for(sampler, least_s) for sampler in samplers]
+    numbers = [_runs_for(sampler, max(least_s, LEAST_BATCH_S)) for sampler in samplers]
     seconds: list[list[float]] = [[] for _ in samplers]
     clocks: list[list[Clocks | None]] = [[] for _ in samplers]
     rng = random.Random(seed)
@@ -37,7 +37,8 @@ def race_rounds(
             rest()
             if numbers[i] > 1:  # what ran before has left its own data and threads behind
                 samplers[i].sample(1)
-            seconds[i].append(samplers[i].sample(numbers[i]) / numbers[i])
+            taken_s, numbers[i] = grown_sample(samplers[i], numbers[i], LEAST_BATCH_S)
+            seconds[i].append(taken_s / numbers[i])
             clocks[i].append(samplers[i].clocks())
     return [
         summarize(seconds[i], numbers[i], clocks[i], input_sets=samplers[i].input_sets)
@@ -48,5 +49,4 @@ def race_rounds(
 def _runs_for(sampler: Sampler, least_s: float) -> int:
     """Warm up, and find how many runs take ``least_s``."""
     sampler.sample(1)
-    one_s = max(sampler.sample(1), 1e-9)
-    return max(1, math.ceil(least_s / one_s))
+    return max(1, runs_lasting(sampler, least_s, sampler.sample(1)))

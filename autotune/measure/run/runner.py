@@ -34,7 +34,7 @@ class LocalRunner(Runner):
 
     Args:
         timeout: seconds that loading, timing and checking one candidate may take together.
-        number: runs of one sample; by default 4.
+        number: runs of one sample, by default 4; more where they would take less than 50 us.
         repeat: samples at least, by default 3; candidates near the best get more.
         min_repeat_ms: least duration of a sample, by default 0; `number` grows until it is
             reached.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from autotune.errors import MeasureError
 from autotune.measure.evidence import Evidence
 from autotune.measure.types import middle_of
-from autotune.runtime.timing import Clocks, Sampler, Timing, summarize
+from autotune.runtime.timing import Clocks, Sampler, Timing, grown_sample, summarize
 from autotune.utils.check import Check
 
 # The very first run also pays for cold caches, lazily loaded code and threads that start; only
@@ -20,12 +20,14 @@ _COLD_S = 0.1
 # A short run may have met an interrupt, or waited for a scheduler's time slice: so long it is
 # repeated before it is called hopeless.
 _HOPELESS_S = 10e-3
-_LEAST_GROWTH = 1.2
 # So many runs of a sample are reckoned from a shorter one, with this much to spare.
 _MANY, _SPARE = 100, 1.03
 
 # Trials up to this much slower than the fastest may be the fastest in truth.
 CLOSE = 1.1
+# Reading a clock takes some ten nanoseconds on a CPU, and a microsecond between two events on a
+# GPU: a sample lasts so long that neither shows in the time of one run.
+LEAST_BATCH_S = 50e-6
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,11 @@ class TimingPolicy:
     """How a candidate is timed.
 
     Attributes:
-        number: runs of one sample; more when `min_repeat_ms` asks for it.
+        number: runs of one sample; more where they would take less than `min_repeat_ms`, or than
+            50 us.
         repeat: samples at least.
-        min_repeat_ms: least duration of a sample.
+        min_repeat_ms: least duration of a sample. Below 0.05 it says nothing, unless each run is
+            timed by itself (on cold caches, or over restored arguments).
         hopeless: a candidate this many times slower than the best is run until that is beyond
             doubt and no more; 0 turns that off.
         near: up to this many times the best, samples are added until the interval is small.
@@ -107,7 +111,11 @@ NOT_BEGUN = Begun()
 
 
 def take_samples(
-    sampler: Sampler, policy: TimingPolicy, best_s: float | None, begun: Begun = NOT_BEGUN
+    sampler: Sampler,
+    policy: TimingPolicy,
+    best_s: float | None,
+    begun: Begun = NOT_BEGUN,
+    batch_s: float = LEAST_BATCH_S,
 ) -> Timing:
     """Time one candidate.
 
@@ -116,39 +124,49 @@ def take_samples(
         policy: how often.
         best_s: seconds of the best candidate so far, if there is one.
         begun: its first runs, where they were made already.
+        batch_s: least duration of a sample, whatever the policy says; 0 where each run is timed
+            by itself, and more of them would show the clock no less.
     """
     hopeless_s = policy.hopeless * best_s if best_s and policy.hopeless else math.inf
     made = begun.seconds
     first = made[0] if made else sampler.sample(1)
     if first > max(_COLD_S, _COLD_FACTOR * hopeless_s):
-        return _cut_short(sampler, min([first, *made]))
-    second = _single_run(sampler, hopeless_s, made[1:])
+        return _cut_short(sampler, min([first, *made]), 1)
+    second, runs = _first_sample(sampler, hopeless_s, made[1:], batch_s)
     if second > hopeless_s:
-        return _cut_short(sampler, second)
+        return _cut_short(sampler, second, runs)
     begun.get_ready()
-    number = max(policy.number, _runs_lasting(sampler, policy.min_repeat_ms * 1e-3, second))
-    taker = _Taker(sampler, policy, number)
+    least_s = max(batch_s, policy.min_repeat_ms * 1e-3)
+    number = max(policy.number, runs_lasting(sampler, least_s, second))
+    taker = _Taker(sampler, policy, number, least_s)
     while taker.trusted < max(1, policy.repeat):
         taker.take()
     taker.refine(best_s)
     return taker.timing()
 
 
-def _single_run(sampler: Sampler, hopeless_s: float, begun: Sequence[float]) -> float:
-    """Return the seconds of one run, of the least of several where one would condemn it.
+def _first_sample(
+    sampler: Sampler, hopeless_s: float, begun: Sequence[float], batch_s: float
+) -> tuple[float, int]:
+    """Returns the seconds of one run, and how many runs they were told by.
 
-    A sample may make more runs than it tells of, so the time that passes counts as well.
+    One run by itself decides unless it would condemn the candidate: then it is the least of
+    several samples, long enough for the clock not to be what is timed. A sample may make more
+    runs than it tells of, so the time that passes counts as well.
     """
     least = spent = begun[0] if begun else sampler.sample(1)
+    number = runs = 1
     started = time.perf_counter()
     while least > hopeless_s and max(spent, time.perf_counter() - started) < _HOPELESS_S:
-        seconds = sampler.sample(1)
-        least, spent = min(least, seconds), spent + seconds
-    return least
+        seconds, number = grown_sample(sampler, number, batch_s)
+        spent += seconds
+        if seconds / number < least:
+            least, runs = seconds / number, number
+    return least, runs
 
 
-def _runs_lasting(sampler: Sampler, least_s: float, single_s: float) -> int:
-    """Return how many runs in a row take so long.
+def runs_lasting(sampler: Sampler, least_s: float, single_s: float) -> int:
+    """Returns how many runs in a row take so long.
 
     A run by itself takes longer than one of many, so a sample that is reckoned from it comes out
     too short and is taken again. Where that is dear, a tenth of the runs are made first.
@@ -161,30 +179,28 @@ def _runs_lasting(sampler: Sampler, least_s: float, single_s: float) -> int:
     return math.ceil(_SPARE * least_s * some / seconds) if seconds > 0 else runs
 
 
-def _cut_short(sampler: Sampler, seconds: float) -> Timing:
+def _cut_short(sampler: Sampler, seconds: float, number: int) -> Timing:
     states = [sampler.clocks()]
-    return summarize([seconds], 1, states, cut_short=True, input_sets=sampler.input_sets)
+    return summarize([seconds], number, states, cut_short=True, input_sets=sampler.input_sets)
 
 
 class _Taker:
     """Collects samples of at least the wanted duration."""
 
-    def __init__(self, sampler: Sampler, policy: TimingPolicy, number: int) -> None:
+    def __init__(
+        self, sampler: Sampler, policy: TimingPolicy, number: int, least_s: float
+    ) -> None:
         self._sampler = sampler
         self._policy = policy
         self._number = number
+        self._least_s = least_s
         self._seconds: list[float] = []
         self._clocks: list[Clocks | None] = []
         self.trusted = 0
 
     def take(self) -> None:
         """Add one sample; one that is too short is taken again with more runs."""
-        wanted_s = self._policy.min_repeat_ms * 1e-3
-        total_s = self._sampler.sample(self._number)
-        while 0 < total_s < wanted_s:
-            grown = math.ceil(wanted_s / total_s * self._number) + 1
-            self._number = max(grown, math.ceil(self._number * _LEAST_GROWTH))
-            total_s = self._sampler.sample(self._number)
+        total_s, self._number = grown_sample(self._sampler, self._number, self._least_s)
         self._seconds.append(total_s / self._number)
         clocks = self._sampler.clocks()
         self._clocks.append(clocks)

@@ -16,7 +16,7 @@ from autotune.kernel.kernel import Kernel
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.arrays.buffers import Buffers, sets_beyond
 from autotune.runtime.device import Device
-from autotune.runtime.executable import Executable
+from autotune.runtime.executable import Executable, timed_alone
 from autotune.runtime.host.host_helper import (
     CallStruct,
     RangeStruct,
@@ -166,6 +166,7 @@ class CpuSampler:
         self._buffers = buffers
         self._helper = host_helper()
         self._flush = options.flush_cache
+        self._alone = timed_alone(buffers, options)
         # Twice, so that a sample can begin with any set and find the following ones behind it.
         self._once = executable.prepared(buffers.sets[: self.input_sets])
         self._runs = (RunStruct * (2 * self.input_sets))(*self._once, *self._once)
@@ -174,7 +175,7 @@ class CpuSampler:
 
     def sample(self, number: int) -> float:
         """Run ``number`` times: in one go, or one by one where each needs a fresh start."""
-        if self._flush or self._buffers.has_inout:
+        if self._alone:
             seconds = sum(self._single(self._take(1)) for _ in range(number))
         else:
             runs = ctypes.byref(self._runs[self._take(number)])

@@ -18,7 +18,7 @@ from autotune.runtime.arrays.array import NDArray, empty
 from autotune.runtime.arrays.buffers import Buffers, sets_beyond
 from autotune.runtime.compile.cubin import symbols
 from autotune.runtime.device import Device
-from autotune.runtime.executable import Executable
+from autotune.runtime.executable import Executable, timed_alone
 from autotune.runtime.nvidia.driver import activated, driver, given_back_after, leave
 from autotune.runtime.nvidia.graph import Graph
 from autotune.runtime.nvidia.nvml import read_clocks
@@ -210,7 +210,7 @@ class CudaSampler:
         # The pointers below do not keep the arrays alive.
         self._buffers = buffers
         self._index = executable.device.index
-        self._alone = options.flush_cache or buffers.has_inout
+        self._alone = timed_alone(buffers, options)
         self._cold = options.flush_cache
         self._flush = _flush_buffer(executable.device) if self._alone else None
         self._use_graph = options.use_graph
