@@ -22,6 +22,7 @@ from autotune.measure.types import MeasureResult
 from autotune.record.extras import shorten_message, writable
 from autotune.record.fields import result_from_json, target_of
 from autotune.record.reader import RACE_NOTE
+from autotune.record.row_parts import no_json
 
 RecordedPair = tuple[MeasureInput, MeasureResult]
 
@@ -132,7 +133,7 @@ def decode(line: str, note: str = "") -> RecordedPair | None:
     except RecordError:
         raise
     except json.JSONDecodeError as error:
-        raise RecordError(f"not JSON ({error.msg} at character {error.pos + 1})") from error
+        raise no_json(error) from error
     except (AutotuneError, TypeError, ValueError, KeyError, RecursionError) as error:
         raise RecordError(f"not a record: {_few_words(error)}") from error
 

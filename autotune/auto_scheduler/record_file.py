@@ -21,7 +21,7 @@ from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput as TrialInput
 from autotune.measure.types import MeasureResult
 from autotune.record.paths import LogPath, log_path
-from autotune.record.reader import RACE_NOTE, Problem, open_log
+from autotune.record.reader import RACE_NOTE, Problem, is_torn, open_log
 from autotune.record.writer import LogWriter
 from autotune.utils.check import Check
 
@@ -60,8 +60,7 @@ class RecordReader(Iterable[RecordedPair]):
                 try:
                     pair = decode(line, note)
                 except RecordError as error:
-                    torn = not text.endswith("\n")
-                    self.problems.append(Problem(number, str(error), torn))
+                    self.problems.append(Problem(number, str(error), is_torn(text, error)))
                     continue
                 finally:
                     note = text if text.startswith(NOTE) else ""

@@ -26,7 +26,7 @@ from autotune.record.fields import (
 from autotune.record.forms import form_of, written
 from autotune.record.legacy import decode_version_0_1
 from autotune.record.pickled import decode_pickle
-from autotune.record.row_parts import PartReader, RowParts, read_json
+from autotune.record.row_parts import PartReader, RowParts, no_json, read_json
 from autotune.task import Task
 from autotune.task.json_form import plain
 from autotune.utils.check import Check
@@ -115,7 +115,7 @@ class Decoder:
         except RecordError:
             raise
         except json.JSONDecodeError as error:
-            raise RecordError(f"not JSON ({error.msg} at character {error.pos + 1})") from error
+            raise no_json(error) from error
         except Exception as error:  # a line may hold anything: it is a border like a process
             raise RecordError(f"not a record: {_words(error)}") from error
 

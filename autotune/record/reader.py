@@ -17,6 +17,7 @@ from autotune.record.codec import Decoder, Protocol
 from autotune.record.database import RACE_NOTE as RACE_NOTE
 from autotune.record.database import Database
 from autotune.record.paths import LogPath, log_source, without_password
+from autotune.record.row_parts import NoJsonError
 from autotune.record.store import existing, is_store
 from autotune.utils.check import Check
 from autotune.utils.garbage import collection_paused
@@ -108,8 +109,7 @@ class LogReader(Iterable[Pair]):
             try:
                 pair = decode(line)
             except RecordError as error:
-                # Only the last line of a file has no newline.
-                self.problems.append(Problem(number, str(error), torn=not line.endswith("\n")))
+                self.problems.append(Problem(number, str(error), is_torn(line, error)))
                 continue
             if pair is not None:
                 pairs.append(pair)
@@ -221,6 +221,13 @@ def protocol_of(line: str) -> Protocol:
     if line.startswith("{"):
         return "json"
     return "json" if line.lstrip()[:1] in ("{", "#", "", "[") or "\t" not in line else "pickle"
+
+
+def is_torn(line: str, error: RecordError) -> bool:
+    """Returns whether a line that was refused is the beginning of a record, and the file's end."""
+    if line.endswith("\n"):
+        return False
+    return protocol_of(line) == "pickle" or ("{" in line and isinstance(error, NoJsonError))
 
 
 def _why(problem: Problem) -> str:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from autotune.errors import RecordError
 from autotune.record.fields import Entities, Tasks
 from autotune.record.forms import form_of
 from autotune.target import Target
@@ -32,6 +33,25 @@ _CHOICE = '], ["'
 _RESULT = ']]}, "result": '
 _PARTS = frozenset(("input", "config", "result"))
 _VERSIONS = frozenset(("version", "tvm_version"))
+
+
+class NoJsonError(RecordError):
+    """A line is no JSON; it may be the beginning of some."""
+
+
+class TrailingTextError(RecordError):
+    """A line goes on after its record."""
+
+
+def no_json(error: json.JSONDecodeError) -> RecordError:
+    """Returns what to say of a line that is no JSON."""
+    if error.msg != "Extra data":
+        return NoJsonError(f"not JSON ({error.msg} at character {error.pos + 1})")
+    rest = error.doc[error.pos :].lstrip()
+    where = f"from character {len(error.doc) - len(rest) + 1} on"
+    if rest.startswith("{"):
+        return TrailingTextError(f"more than one record in a line, the second {where}")
+    return TrailingTextError(f"text after the record, {where}")
 
 
 class RowParts(NamedTuple):

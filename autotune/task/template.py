@@ -58,11 +58,13 @@ def find_template(name: str) -> TaskTemplate:
         WorkloadError: no template of this name was registered.
     """
     if name not in TASK_TABLE:
-        known = ", ".join(sorted(TASK_TABLE)) or "none"
+        near = did_you_mean(name, TASK_TABLE)
+        ready = (
+            "" if "autotune.templates" in sys.modules else "; autotune.templates has some ready"
+        )
         raise WorkloadError(
-            f"no template is registered for task {name!r}{did_you_mean(name, TASK_TABLE)}; import "
-            f"the module that defines it, or autotune.templates for the ready-made ones "
-            f"(registered: {known})"
+            f"no template is registered for task {name!r}{near}; import the module that defines "
+            f"it (a command takes its FILE.py, or --module NAME){ready}"
         )
     return TASK_TABLE[name]
 

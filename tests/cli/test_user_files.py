@@ -98,6 +98,19 @@ def test_a_file_that_cannot_be_imported_is_one_message(project, what):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", [["verify"], ["lock", "write"], ["log", "best"]])
+def test_a_template_that_is_not_found_is_one_line_that_says_where_templates_come_from(
+    project, command
+):
+    done = run("-m", "autotune", *command, "double.log", cwd=project)
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "no template" in line]
+    assert len(said) == 1, done.stderr
+    assert said[0].endswith(
+        "no template is registered for task 'user_files.double'; import the module that defines "
+        "it (a command takes its FILE.py, or --module NAME)"
+    )
+
+
 def test_a_file_named_like_a_loaded_module_is_refused(project):
     (project / "json.py").write_text("")
     done = run("-P" if sys.version_info >= (3, 11) else "-I", "-c", CONSOLE.replace(

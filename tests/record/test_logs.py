@@ -56,6 +56,30 @@ def test_a_line_cut_short_is_told_from_garbage(tmp_path):
     assert "line 2: cut short, its writer was interrupted" in reader.report()
 
 
+@pytest.mark.parametrize("newline", ["\n", ""])
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (TVM_ROW, "more than one record in a line, the second from character {} on"),
+        ("  " + TVM_ROW[:40], "more than one record in a line, the second from character {} on"),
+        (" # a note", "text after the record, from character {} on"),
+        ("]", "text after the record, from character {} on"),
+    ],
+)
+def test_what_follows_a_record_in_its_line_is_not_taken_for_a_line_cut_short(newline, after, said):
+    reader = LogReader([TVM_ROW + "\n", TVM_ROW + after + newline], "two.log", quiet=True)
+    assert len(list(reader)) == 1
+    where = len(TVM_ROW) + len(after) - len(after.lstrip()) + 1
+    assert f"(line 2: {said.format(where)})" in reader.report()
+
+
+def test_a_last_line_that_never_was_a_record_is_not_cut_short():
+    for line in ("[]", "garbage", '{"version": 7}'):
+        reader = LogReader([TVM_ROW + "\n", line], "odd.log", quiet=True)
+        assert len(list(reader)) == 1
+        assert not reader.problems[0].torn
+
+
 def test_a_complete_log_gives_no_report(tmp_path, caplog):
     assert len(list(load_from_buffer(io.StringIO(TVM_ROW + "\n" + TVM_ROW)))) == 2
     assert not caplog.records
