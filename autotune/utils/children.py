@@ -36,7 +36,6 @@ _HEADER = struct.Struct("<I")
 _MOST_BYTES = 1 << 30  # a longer reply is garbage
 _DECODE = json.JSONDecoder().decode  # `json.loads` first finds out how bytes are encoded
 _OUTPUT_KEPT = 4096  # bytes of the child's own output kept for messages
-_SEND_TIMEOUT_S = 60.0  # for a message that a pipe cannot hold whole
 _MOST_READS = 16  # of the output at a time: a child that prints without end must not hold us
 
 # The child makes empty package objects for those it is told of, because their __init__ imports far
@@ -79,14 +78,9 @@ def describe_exit(code: int) -> str:
         return f"killed by signal {-code}"
 
 
-def framed(payload: bytes) -> memoryview:
-    """Returns a message with its length before it."""
-    return memoryview(_HEADER.pack(len(payload)) + payload)
-
-
 def write_frame(fd: int, payload: bytes) -> None:
     """Write one length-prefixed message, whole."""
-    view = framed(payload)
+    view = memoryview(_HEADER.pack(len(payload)) + payload)
     while view:
         view = view[os.write(fd, view) :]
 
@@ -183,10 +177,7 @@ class Child:
         self._poll = select.poll()
         self._poll.register(reply_read, select.POLLIN)
         self._poll.register(output_read, select.POLLIN)
-        self._room = select.poll()
-        self._room.register(self._requests, select.POLLOUT)
         os.set_blocking(output_read, False)
-        os.set_blocking(self._requests, False)
         self._closed = False
 
     @property
@@ -203,18 +194,11 @@ class Child:
         """Hand over a message.
 
         Raises:
-            ChildDied: the child is gone; or it was stopped, took nothing, and was killed.
+            ChildDied: the child is gone.
         """
-        view = framed(pickle.dumps(message, protocol=5))
-        deadline = time.monotonic() + _SEND_TIMEOUT_S
         try:
-            while view:
-                if not self._room.poll(max(0.0, deadline - time.monotonic()) * 1e3):
-                    self.kill()
-                    raise self._death()
-                with contextlib.suppress(BlockingIOError):
-                    view = view[os.write(self._requests, view) :]
-        except OSError as error:
+            write_frame(self._requests, pickle.dumps(message, protocol=5))
+        except (BrokenPipeError, OSError) as error:
             raise self._death() from error
 
     def receive(self, timeout_s: float) -> Any:

@@ -20,6 +20,7 @@ from autotune.runtime.compile.cubin import symbols
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable, timed_alone
 from autotune.runtime.nvidia.driver import activated, driver, given_back_after, leave
+from autotune.runtime.nvidia.event import Event
 from autotune.runtime.nvidia.graph import Graph
 from autotune.runtime.nvidia.nvml import read_clocks
 from autotune.runtime.timing import Clocks, TimeOptions
@@ -222,8 +223,9 @@ class CudaSampler:
         # Goes on from sample to sample, or a sample of few runs would always find warm sets.
         self._turn = itertools.cycle(range(self.input_sets))
         self._last_graph: tuple[tuple[int, ...], Graph] | None = None
+        self._pairs: list[tuple[Event, Event]] = []
         with activated(self._index):
-            self._events = driver.Event(), driver.Event()
+            self._events = Event(), Event()
             self._bus = driver.Device(self._index).pci_bus_id()
 
     def sample(self, number: int) -> float:
@@ -256,7 +258,7 @@ class CudaSampler:
             self._executable.queue(self._pointers[next(self._turn)])
         end.record(self._executable.stream)
         end.synchronize()
-        return float(start.time_till(end)) * 1e-3
+        return start.seconds_till(end)
 
     def _graph_sample(self, number: int) -> float:
         runs = max(min(number, _MOST_GRAPH_RUNS), self.input_sets)
@@ -268,7 +270,7 @@ class CudaSampler:
             graph.launch()
         end.record(self._executable.stream)
         end.synchronize()
-        return float(start.time_till(end)) * 1e-3 * number / (launches * runs)
+        return start.seconds_till(end) * number / (launches * runs)
 
     def _graph(self, order: tuple[int, ...]) -> Graph:
         if self._last_graph is None or self._last_graph[0] != order:
@@ -284,9 +286,8 @@ class CudaSampler:
             self._executable.queue(self._pointers[index])
 
     def _each(self, number: int) -> float:
-        event = driver.Event
         # One more, not counted: where the caches stay warm, the head start has cooled the first.
-        pairs = [(event(), event()) for _ in range(number + (not self._cold))]
+        pairs = self._event_pairs(number + (not self._cold))
         # A device that is busy meanwhile lets Python queue ahead; else it would wait for Python
         # between the first event and the kernel.
         for _ in range(0 if self._cold else len(pairs) // _RUNS_QUEUED_PER_FLUSH + 1):
@@ -301,7 +302,12 @@ class CudaSampler:
             self._executable.queue(self._pointers[index])
             end.record(self._executable.stream)
         self._executable.stream.synchronize()
-        return sum(float(start.time_till(end)) for start, end in pairs[-number:]) * 1e-3
+        return sum(start.seconds_till(end) for start, end in pairs[-number:])
+
+    def _event_pairs(self, count: int) -> list[tuple[Event, Event]]:
+        while len(self._pairs) < count:
+            self._pairs.append((Event(), Event()))
+        return self._pairs[:count]
 
     def _clear(self) -> None:
         if self._flush is not None:

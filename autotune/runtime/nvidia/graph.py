@@ -21,9 +21,6 @@ from autotune.runtime.nvidia.libcuda import (
     library,
 )
 
-# CU_EVENT_RECORD_EXTERNAL: while a stream is captured the event becomes a node of the graph.
-_EXTERNAL = 1
-
 
 class _NodeParams(ctypes.Structure):
     """``CUDA_KERNEL_NODE_PARAMS_v2``."""
@@ -99,38 +96,6 @@ class Graph:
         params.params = (ctypes.c_void_p * len(values))(*places)
         params.extra = None
         call("cuGraphExecKernelNodeSetParams_v2", self._exec, where, ctypes.byref(params))
-
-
-class GraphEvent:
-    """A mark of time that a graph makes whenever it comes by.
-
-    Raises:
-        DeviceError: there is no memory for it.
-    """
-
-    def __init__(self) -> None:
-        self._event = ctypes.c_void_p()
-        _destroyed_after(self, "cuEventDestroy_v2", self._event)
-        call("cuEventCreate", ctypes.byref(self._event), ctypes.c_uint(0))
-
-    def record(self, stream: Any) -> None:
-        """Queue it on a stream that is being captured.
-
-        Raises:
-            DeviceError: it cannot be queued.
-        """
-        handle = ctypes.c_void_p(stream.handle)
-        call("cuEventRecordWithFlags", self._event, handle, ctypes.c_uint(_EXTERNAL))
-
-    def seconds_till(self, later: GraphEvent) -> float:
-        """Return the seconds to another event; both have happened.
-
-        Raises:
-            DeviceError: one of them has not.
-        """
-        found = ctypes.c_float()
-        call("cuEventElapsedTime", ctypes.byref(found), self._event, later._event)
-        return found.value * 1e-3
 
 
 def _destroyed_after(owner: object, function: str, handle: ctypes.c_void_p) -> None:

@@ -14,8 +14,9 @@ from autotune.runtime.branches import Placed, Touched, place
 from autotune.runtime.call.streams import stream_handle
 from autotune.runtime.device import Device
 from autotune.runtime.nvidia.driver import activated, driver, given_back_after
+from autotune.runtime.nvidia.event import Event
 from autotune.runtime.nvidia.executable import CudaExecutable, nothing
-from autotune.runtime.nvidia.graph import Graph, GraphEvent
+from autotune.runtime.nvidia.graph import Graph
 from autotune.runtime.nvidia.libcuda import last_node, synchronize
 from autotune.runtime.nvidia.nvml import read_clocks
 from autotune.runtime.program import Program, ProgramStep
@@ -66,7 +67,7 @@ class CudaProgram(Program):
             self._graph = self._captured() if self.steps else None
         # On which the last run was queued.
         self._last: int | None = None
-        self._timed: tuple[Graph, list[GraphEvent]] | None = None
+        self._timed: tuple[Graph, list[Event]] | None = None
         self._event_s = 0.0
 
     @property
@@ -100,22 +101,22 @@ class CudaProgram(Program):
     def _queue_branches(self, placed: Sequence[Placed]) -> None:
         """Queue the steps on streams that fork from the program's own and join it at the end."""
         waited_for = {number for each in placed for number in each.after}
-        ended: dict[int, Any] = {}
+        ended: dict[int, Event] = {}
         begun = _event_on(self.stream)
         try:
             for each in self._streams[1:]:
-                each.wait_for_event(begun)
+                begun.hold(each)
             for number, (where, queued) in enumerate(zip(placed, self._queued, strict=True)):
                 executable, addresses, step = queued
                 executable.stream = self._streams[where.branch]
                 for other in where.after:
-                    executable.stream.wait_for_event(ended[other])
+                    ended[other].hold(executable.stream)
                 executable.queue(addresses, step.workspaces, partial(self._note_node, number))
                 if number in waited_for:
                     ended[number] = _event_on(executable.stream)
             joined = [_event_on(each) for each in self._streams[1:]]
             for event in joined:
-                self.stream.wait_for_event(event)
+                event.hold(self.stream)
         finally:
             for executable, _, _ in self._queued:
                 executable.stream = self.stream
@@ -198,16 +199,16 @@ class CudaProgram(Program):
         timed = statistics.median(sum(self._timed_run()) for _ in range(_COMPARED_RUNS))
         return max(timed - plain, 0.0) / len(self.steps)
 
-    def _timed_graph(self) -> tuple[Graph, list[GraphEvent]]:
+    def _timed_graph(self) -> tuple[Graph, list[Event]]:
         """Return the graph with an event before the first step and after each."""
-        events = [GraphEvent() for _ in range(len(self._queued) + 1)]
+        events = [Event() for _ in range(len(self._queued) + 1)]
 
         def queue() -> None:
-            events[0].record(self.stream)
+            events[0].record_in_graph(self.stream)
             for (executable, addresses, step), end in zip(self._queued, events[1:], strict=True):
                 executable.stream = self.stream
                 executable.queue(addresses, step.workspaces)
-                end.record(self.stream)
+                end.record_in_graph(self.stream)
 
         graph = Graph(self.stream, queue)
         graph.launch()  # the first launch uploads it
@@ -218,9 +219,9 @@ class CudaProgram(Program):
         return CudaProgramSampler(self)
 
 
-def _event_on(stream: Any) -> Any:
+def _event_on(stream: Any) -> Event:
     """Return an event that happens when the stream is here."""
-    event = driver.Event(driver.event_flags.DISABLE_TIMING)
+    event = Event(timing=False)
     event.record(stream)
     return event
 
@@ -246,7 +247,7 @@ class CudaProgramSampler:
         self._program = program
         self._own = graph
         with activated(program.device.index):
-            self._events = driver.Event(), driver.Event()
+            self._events = Event(), Event()
             self._bus = driver.Device(program.device.index).pci_bus_id()
 
     def sample(self, number: int) -> float:
@@ -261,7 +262,7 @@ class CudaProgramSampler:
                     self._own.launch()
             end.record(self._program.stream)
             end.synchronize()
-            return float(start.time_till(end)) * 1e-3
+            return start.seconds_till(end)
 
     def clocks(self) -> Clocks | None:
         """Ask NVML."""
