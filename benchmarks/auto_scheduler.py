@@ -53,6 +53,7 @@ from autotune.auto_scheduler.search import annotate_gpu
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of
 from autotune.measure.run.host import let_threads_rest
+from autotune.runtime import array
 from autotune.task import ApplyConfig, FallbackConfigEntity
 from autotune.utils.environment import parallel_threads
 from benchmarks.cubin import Loaded, Replays, build, race
@@ -222,7 +223,7 @@ def beside_fallback(name: str, task: SearchTask, best: RecordedState, rounds: in
     arrays = [rng.random(shape, "float32") for shape in shapes]
     if task.target.backend.on_gpu:
         dev = autotune.device("cuda", 0)
-        given = [autotune.nd.array(each, dev) for each in arrays]
+        given = [array(each, dev) for each in arrays]
         least = {
             label: run.time_evaluator(run.entry_name, dev, number=20, repeat=5)(*given).median
             for label, run in runs.items()

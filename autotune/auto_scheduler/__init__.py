@@ -1,6 +1,6 @@
 """The auto-scheduler: fast kernels from a definition alone, without a template."""
 
-from autotune.auto_scheduler import record_codec, workload_registry
+from autotune.auto_scheduler import feature, record_codec, workload_registry
 from autotune.auto_scheduler.best_record import (
     FAR,
     decode_workload_key,
@@ -88,6 +88,7 @@ __all__ = [
     "equivalent_keys",
     "fair",
     "fallback_schedule",
+    "feature",
     "load_best",
     "load_best_record",
     "load_records",

@@ -9,6 +9,10 @@ from autotune.features.itervar import (
     get_itervar_feature_flatten,
 )
 from autotune.features.knob import KnobFeatures
+from autotune.features.per_store import (
+    per_store_feature_names,
+    per_store_features,
+)
 from autotune.features.table import LoopFeatures, loop_feature_names, loop_features
 
 __all__ = [
@@ -22,4 +26,6 @@ __all__ = [
     "get_itervar_feature_flatten",
     "loop_feature_names",
     "loop_features",
+    "per_store_feature_names",
+    "per_store_features",
 ]

@@ -96,15 +96,20 @@ def loop_nest(schedule: Schedule, args: Sequence[Tensor]) -> LoopNest:
         LoweringError: bounds cannot be inferred; the message says for which stage and why.
     """
     simplifier = BodySimplifier(schedule.stage_map)
-    places = {(schedule[tensor], tensor.value_index): tensor for tensor in args}
-    kept = [stage for stage, _ in places if isinstance(stage.op, ComputeOp)]
-    plan = infer_bounds(schedule, simplifier, kept, _binds_threads(schedule))
-    given = {place: _buffer(tensor) for place, tensor in places.items()}
+    given = buffers_of(schedule, args)
+    kept = [stage for stage, _ in given if isinstance(stage.op, ComputeOp)]
+    plan = infer_bounds(schedule, simplifier, kept, is_bound(schedule))
     homes = Homes(plan, simplifier, schedule.stage_map, given)
     return _Lister(plan, simplifier, homes).listed()
 
 
-def _binds_threads(schedule: Schedule) -> bool:
+def buffers_of(schedule: Schedule, args: Sequence[Tensor]) -> dict[tuple[Stage, int], Buffer]:
+    """Return the buffers of what a function takes, by stage and number of the output."""
+    return {(schedule[tensor], tensor.value_index): _buffer(tensor) for tensor in args}
+
+
+def is_bound(schedule: Schedule) -> bool:
+    """Return whether loops of a schedule are bound to thread axes."""
     attributes = [attr for stage in schedule.stages for attr in stage.iter_attrs.values()]
     return any(attr.kind is ForKind.THREAD for attr in attributes)
 

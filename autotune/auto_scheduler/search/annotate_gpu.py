@@ -20,10 +20,12 @@ from autotune.auto_scheduler.loops import (
     IterKind,
     Stage,
 )
+from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.steps import Annotator, splits_of
 from autotune.auto_scheduler.sketch.tensor_cores import COLUMNS, ROWS
 from autotune.auto_scheduler.transform_steps import AnnotationStep, SplitStep, StorageAlignStep
+from autotune.ir.structure import walk
 from autotune.te.relation import extent_of
 
 UNROLL_LIMITS = (0, 16, 64, 512, 1024)
@@ -32,6 +34,10 @@ VECTOR_LENGTHS = (1, 2, 4)
 PIPELINES = (0, 1, 2, 3, 4)
 # Elements of 16 bits by which rows of tiles for tensor cores are longer: what is copied at once.
 PADDING = 8
+# Rows of other tiles may be longer, so that they begin in different banks: their length is then
+# this modulo `ROW_UNIT`, which leaves vectors of four words in place.
+ROW_OFFSETS = (0, 4)
+ROW_UNIT = 8
 THREADS = (32, 64, 128, 256, 512, 1024)
 _NO_SPLIT = "auto_scheduler_no_split_at_inner"
 _ALWAYS_UNROLL = "auto_scheduler_always_unroll_inner"
@@ -157,11 +163,28 @@ def _copy_together(work: Annotator, stage_id: int) -> None:
         _copy_by_warps(work, stage_id, work.state.attach[target][0])
         return
     sources = spatial_splits(work.state, target)
+    dimension = _row_dimension(work, stage_id, target)
+    if dimension is not None and len(ROW_OFFSETS) > 1:
+        work.choose(StorageAlignStep(stage_id, dimension, ROW_UNIT, 0), ROW_OFFSETS)
     work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
     work.split(stage_id, 0, VECTOR_LENGTHS)
     work.annotate(stage_id, 1, Annotation.VECTORIZE)
     work.follow(stage_id, 0, sources[::-1], 1)
     work.annotate(stage_id, 1, Annotation.THREAD_X)
+
+
+def _row_dimension(work: Annotator, stage_id: int, target: int) -> int | None:
+    """Return the dimension of a tile along which threads read rows, if they read none across."""
+    op = work.stage(target).op
+    data = {axis.var for axis in op.axis if (extent_of(axis) or 2) > 1}
+    found = None
+    for indices in reads_of(op).get(work.stage(stage_id).op, ()):
+        by_threads = [any(node in data for node in walk(index)) for index in indices]
+        if not by_threads or by_threads[-1] or not any(by_threads):
+            return None
+        last = max(i for i, each in enumerate(by_threads) if each)
+        found = last if found is None else min(found, last)
+    return found
 
 
 def _copy_by_warps(work: Annotator, stage_id: int, root: int) -> None:

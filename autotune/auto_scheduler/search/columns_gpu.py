@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from autotune.auto_scheduler.search.annotate_gpu import ROW_UNIT
 from autotune.auto_scheduler.search.program import Rows
 from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput
 
@@ -220,7 +221,7 @@ def traffic_of(source: TileInput, rows: Rows, levels: Levels, shape: Shape) -> T
         )
     ]
     wide = _width(source, levels, extents)
-    distinct, conflict = _banks(source, levels, extents, wide)
+    distinct, conflict = _banks(source, levels, strides_of(source, rows, extents), wide)
     return Traffic(
         elements=elements,
         copies=np.ceil(elements / (shape.threads * width)),
@@ -275,17 +276,29 @@ def _width(source: TileInput, levels: Levels, extents: list[Column]) -> Column:
     return np.gcd(np.gcd(run.astype(np.int64), inner), most).astype(np.float64)
 
 
+def strides_of(source: TileInput, rows: Rows, extents: list[Column]) -> list[Column]:
+    """Return how far apart neighbours along each dimension of a tile in shared memory are.
+
+    Behind them stands the number of its elements, gaps included.
+    """
+    strides = [np.ones(len(rows))]
+    for dimension in range(len(extents) - 1, -1, -1):
+        if source.row is not None and dimension == source.row_dimension:
+            offset = rows[:, source.row]
+            gap = np.where(offset > 0, (offset - strides[-1]) % ROW_UNIT, 0.0)
+            strides[-1] = strides[-1] + gap
+        strides.append(strides[-1] * extents[dimension])
+    size = strides.pop()
+    return [*strides[::-1], size]
+
+
 def _banks(
-    source: TileInput, levels: Levels, extents: list[Column], width: Column
+    source: TileInput, levels: Levels, pitch: list[Column], width: Column
 ) -> tuple[Column, Column]:
     """Return how many threads of a warp read different elements, and how many meet in a bank.
 
     The second looks at the innermost data axis by whose threads the element depends.
     """
-    pitch = [levels.one()]
-    for extent in reversed(extents[1:]):
-        pitch.append(pitch[-1] * extent)
-    pitch.reverse()
     lanes, distinct, conflict = np.full(levels.count, _WARP), levels.one(), levels.one()
     for index in range(len(levels.data) - 1, -1, -1):
         lengths = levels.data[index]

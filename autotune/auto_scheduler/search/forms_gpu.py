@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.loops import ComputeAtKind
+from autotune.auto_scheduler.search.annotate_gpu import ROW_UNIT
 from autotune.auto_scheduler.search.columns_gpu import (
     Levels,
     Shape,
     Traffic,
     footprint,
     shape_of,
+    strides_of,
     traffic_of,
     unrolled_steps,
 )
@@ -101,9 +103,12 @@ class GpuForms:
             for each in tiled.inputs:
                 if each.vector is None or not each.shape:
                     continue
-                inner = footprint(each, levels, slice(None), slice(None))[-1].astype(np.int64)
+                extents = footprint(each, levels, slice(None), slice(None))
+                inner = extents[-1].astype(np.int64)
                 most = np.gcd(np.gcd(inner, each.shape[-1]), max(16 // each.item, 1))
                 rows[:, each.vector] = np.minimum(rows[:, each.vector], most)
+                if each.row is not None:
+                    _without_gaps(rows, each, extents)
             if tiled.pipeline is not None:
                 chunks = shape_of(tiled, levels).chunks.astype(np.int64)
                 most = np.where(chunks > 1, chunks, 0)
@@ -183,9 +188,7 @@ class StageForms:
         """Bytes of shared memory of a block."""
         sizes = []
         for each, extents in self.shared_extents:
-            size = np.full(len(self.rows), float(each.item))
-            for extent in extents:
-                size = size * extent
+            size = each.item * strides_of(each, self.rows, extents)[-1]
             aligned = np.ceil(size / _SLOT) * _SLOT
             several = np.where(self.buffers == 1, 2.0, self.buffers)
             sizes.append(np.where(self.buffers > 0, several * aligned, size))
@@ -335,6 +338,16 @@ class StageForms:
         columns += _lengths(self.levels.reductions, 4, 2, none)
         columns += _lengths(self.levels.data[::-1], 6, 4, none)
         return [np.where(np.isfinite(each), each, 0.0) for each in columns]
+
+
+def _without_gaps(rows: Rows, source: TileInput, extents: list[Column]) -> None:
+    """Leave rows of a tile as long as they are where gaps between them bring nothing."""
+    assert source.row is not None
+    plain = rows.copy()
+    plain[:, source.row] = 0
+    length = strides_of(source, plain, extents)[source.row_dimension]
+    useful = (length % ROW_UNIT == 0) & (extents[source.row_dimension] > 1)
+    rows[:, source.row] = np.where(useful, rows[:, source.row], 0)
 
 
 def _lengths(axes: list[Column], most: int, levels: int, none: Column) -> list[Column]:

@@ -17,7 +17,12 @@ import numpy.typing as npt
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search.factors import factorings
-from autotune.auto_scheduler.transform_steps import PragmaStep, SplitStep, TransformStep
+from autotune.auto_scheduler.transform_steps import (
+    PragmaStep,
+    SplitStep,
+    StorageAlignStep,
+    TransformStep,
+)
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL
 
 Rows = npt.NDArray[np.int64]
@@ -53,7 +58,8 @@ class ChoiceSlot:
     """A number from a short list.
 
     Attributes:
-        step: which step of the program has it: the length of a split, or a limit of unrolling.
+        step: which step of the program has it: the length of a split, a limit of unrolling, the
+            number of buffers, or by how much rows of a tile in shared memory are longer.
         values: the numbers.
     """
 
@@ -126,6 +132,8 @@ class Program:
 def _filled(step: TransformStep, values: list[int]) -> TransformStep:
     if isinstance(step, SplitStep):
         return replace(step, lengths=tuple(values))
+    if isinstance(step, StorageAlignStep):
+        return replace(step, offset=values[0])
     assert isinstance(step, PragmaStep)
     key = UNROLL if step.pipeline is None else PIPELINE
     return replace(step, pragma_type=f"{key}${values[0]}")
@@ -133,24 +141,34 @@ def _filled(step: TransformStep, values: list[int]) -> TransformStep:
 
 def _is_nothing(step: TransformStep) -> bool:
     """Whether a step says nothing: records are clearer without, and TVM can replay them."""
-    return isinstance(step, PragmaStep) and step.pipeline == 0
+    return step == _nothing_like(step)
+
+
+def _nothing_like(step: TransformStep) -> TransformStep | None:
+    """Return what a step is where it says nothing; None for steps that always say something."""
+    if isinstance(step, StorageAlignStep):
+        return replace(step, offset=0)
+    if isinstance(step, PragmaStep) and step.pipeline is not None:
+        return replace(step, pragma_type=f"{PIPELINE}$0")
+    return None
 
 
 def _whole(steps: Sequence[TransformStep], own: Sequence[TransformStep]) -> list[TransformStep]:
     """Return steps with those put back that a candidate leaves out as they say nothing."""
     found = list(steps)
     for place, step in enumerate(own):
-        if not isinstance(step, PragmaStep) or step.pipeline is None:
-            continue
+        nothing = _nothing_like(step)
         there = found[place] if place < len(found) else None
-        if not isinstance(there, PragmaStep) or there.pipeline is None:
-            found.insert(place, replace(step, pragma_type=f"{PIPELINE}$0"))
+        if nothing is not None and (there is None or _nothing_like(there) != nothing):
+            found.insert(place, nothing)
     return found
 
 
 def _numbers(step: TransformStep) -> list[int] | None:
     if isinstance(step, SplitStep):
         return [int(length) for length in step.lengths if length is not None]
+    if isinstance(step, StorageAlignStep):
+        return [step.offset]
     if isinstance(step, PragmaStep):
         number = step.unroll if step.pipeline is None else step.pipeline
         return None if number is None else [number]

@@ -21,7 +21,7 @@ from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.steps import splits_of
 from autotune.auto_scheduler.sketch.facts import original_names
 from autotune.auto_scheduler.sketch.lanes import lanes_of
-from autotune.auto_scheduler.transform_steps import PragmaStep
+from autotune.auto_scheduler.transform_steps import PragmaStep, StorageAlignStep
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL
 from autotune.ir import Add, Expr, IntImm, IterVar, Mul, Sub, Var
 from autotune.ir.dtype import bits_of
@@ -71,6 +71,8 @@ class TileInput:
         vector: column of the choice how many elements are copied at once, if it is one.
         in_shared: whether it is copied to shared memory, or read from where it is.
         packed: whether each block has a copy of its own part, or computes that itself.
+        row: column of the choice whether rows of the copy are longer, if it is one.
+        row_dimension: the dimension along which those rows lie.
     """
 
     name: str
@@ -80,6 +82,8 @@ class TileInput:
     vector: int | None
     in_shared: bool
     packed: bool = False
+    row: int | None = None
+    row_dimension: int = 0
 
     @property
     def pitches(self) -> tuple[int, ...]:
@@ -202,11 +206,23 @@ def _input(
     shape = tuple(n if isinstance(n, int) else 1 for n in tensor.shape)
     indices = tuple(tuple(_coefficients(index, axes) for index in each) for each in reads)
     shared = source.name.endswith(".shared")
+    row, dimension = _row_column(program, source)
     return TileInput(
         source.name, shape, bits_of(tensor.dtype) // 8, indices,
         _vector_column(program, source) if shared else None, shared,
         program.state.stage_ops.index(source) in program.state.attach and not shared,
+        row, dimension,
     )  # fmt: skip
+
+
+def _row_column(program: Program, source: Operation) -> tuple[int | None, int]:
+    """Return the column of the choice of longer rows, and the dimension of these."""
+    stage_id = program.state.stage_ops.index(source)
+    for slot in program.slots:
+        step = program.state.transform_steps[slot.step]
+        if isinstance(step, StorageAlignStep) and step.stage_id == stage_id:
+            return int(program.columns[slot.step].start), step.iter_id
+    return None, 0
 
 
 def _vector_column(program: Program, source: Operation) -> int | None:

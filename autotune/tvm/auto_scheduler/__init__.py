@@ -8,11 +8,14 @@ from autotune.measure.types import MeasureErrorNo
 from autotune.network import ApplyHistoryBest
 from autotune.tvm.auto_scheduler import (
     compute_dag,
+    cost_model,
     loop_state,
     measure,
     measure_record,
     relay_integration,
+    search_policy,
     search_task,
+    task_scheduler,
     utils,
 )
 from autotune.tvm.auto_scheduler.measure import MeasureResult
@@ -25,12 +28,15 @@ __all__ = [
     "MeasureErrorNo",
     "MeasureResult",
     "compute_dag",
+    "cost_model",
     "extract_tasks",
     "loop_state",
     "measure",
     "measure_record",
     "relay_integration",
+    "search_policy",
     "search_task",
+    "task_scheduler",
     "utils",
 ]
 

@@ -1,0 +1,125 @@
+"""Features of states, as TVM's auto-scheduler has them; our search needs none of them.
+
+They are for scripts and models that learned from them, and for what is compared with TVM: see
+`autotune.features.per_store`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.auto_scheduler.loop_state import HasSteps
+from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.record_file import RecordReader
+from autotune.auto_scheduler.recover import recover_measure_input
+from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.errors import AutotuneError
+from autotune.features import per_store_feature_names, per_store_features
+from autotune.measure import MeasureResult
+
+# Buffers of a statement that are told apart.
+DEFAULT_MAX_N_BUFS = 5
+DEFAULT_FEATURE_VEC_LEN = len(per_store_feature_names(DEFAULT_MAX_N_BUFS))
+
+Features = list[npt.NDArray[np.float32]]
+
+
+def get_per_store_feature_names(max_n_bufs: int | None = None) -> list[str]:
+    """Return the names of the features, in their order."""
+    return per_store_feature_names(max_n_bufs or DEFAULT_MAX_N_BUFS)
+
+
+def get_per_store_features_from_states(
+    states: Sequence[HasSteps], task: SearchProblem, max_n_bufs: int | None = None
+) -> Features:
+    """Return the features of states, a matrix each: one row for each buffer that is written.
+
+    The matrix of a state that cannot be lowered has no rows.
+
+    Args:
+        states: with ``transform_steps``; all lengths have to be decided.
+        task: whose states they are.
+        max_n_bufs: buffers of a statement that are told apart; 5 by default.
+    """
+    most = max_n_bufs or DEFAULT_MAX_N_BUFS
+    line = task.hardware_params.cache_line_bytes
+    on_gpu = task.target.backend.on_gpu
+    found = []
+    for state in states:
+        try:
+            schedule, args = task.compute_dag.apply_steps_from_state(state)
+            found.append(per_store_features(schedule, args, on_gpu, line, most))
+        except AutotuneError:
+            found.append(np.zeros((0, len(per_store_feature_names(most))), np.float32))
+    return found
+
+
+def get_per_store_features_from_measure_pairs(
+    inputs: Sequence[MeasureInput],
+    results: Sequence[MeasureResult],
+    skip_first_n_feature_extraction: int = 0,
+    max_n_bufs: int | None = None,
+) -> tuple[Features, npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+    """Return the features of trials, their throughputs, and which task each is of.
+
+    A throughput is the least time of its task, of all trials given, over the trial's own; 0 for
+    one that failed. Trials of workloads that are not registered are passed over.
+
+    Args:
+        inputs: the trials.
+        results: what came of them.
+        skip_first_n_feature_extraction: trials at the beginning whose matrices stay empty.
+        max_n_bufs: buffers of a statement that are told apart; 5 by default.
+    """
+    features: Features = []
+    seconds: list[float] = []
+    numbers: list[int] = []
+    tasks: dict[tuple[str, str], tuple[int, SearchProblem]] = {}
+    width = len(get_per_store_feature_names(max_n_bufs))
+    for i, (inp, result) in enumerate(zip(inputs, results, strict=True)):
+        key = (inp.task.workload_key, str(inp.target))
+        if key not in tasks:
+            try:
+                found = recover_measure_input(inp).task
+            except AutotuneError:
+                continue
+            if not isinstance(found, SearchProblem):
+                continue
+            tasks[key] = (len(tasks), found)
+        number, task = tasks[key]
+        skipped = i < skip_first_n_feature_extraction or not result.ok
+        features += (
+            [np.zeros((0, width), np.float32)]
+            if skipped
+            else get_per_store_features_from_states([inp.state], task, max_n_bufs)
+        )
+        seconds.append(result.seconds if result.ok else np.inf)
+        numbers.append(number)
+    which, times = np.array(numbers, np.int32), np.array(seconds)
+    least = {n: times[which == n].min() for n in set(numbers)}
+    rates = [
+        least[n] / s if np.isfinite(s) else 0.0 for n, s in zip(numbers, seconds, strict=True)
+    ]
+    return features, np.array(rates), which
+
+
+def get_per_store_features_from_file(
+    filename: str | Path, max_lines: int, max_n_bufs: int | None = None
+) -> tuple[Features, npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+    """Return the same of the first lines of a log; all of them where ``max_lines`` is negative."""
+    inputs, results = RecordReader(filename).read_lines(max_lines)
+    return get_per_store_features_from_measure_pairs(inputs, results, 0, max_n_bufs)
+
+
+__all__ = [
+    "DEFAULT_FEATURE_VEC_LEN",
+    "DEFAULT_MAX_N_BUFS",
+    "get_per_store_feature_names",
+    "get_per_store_features_from_file",
+    "get_per_store_features_from_measure_pairs",
+    "get_per_store_features_from_states",
+]
