@@ -26,7 +26,7 @@ from autotune.ir import (
 )
 from autotune.te.location import locate_error, user_line
 from autotune.te.reduction import UNNAMED
-from autotune.te.tensor import Attrs, ComputeOp, Extent, PlaceholderOp, Tensor, TensorSlice
+from autotune.te.tensor import Attrs, ComputeOp, Dim, Extent, PlaceholderOp, Tensor, TensorSlice
 
 _TAG: ContextVar[str] = ContextVar("te_tag", default="")
 
@@ -109,8 +109,8 @@ def check_shape(name: str, shape: object) -> tuple[Extent, ...]:
 
 
 def _check_extent(name: str, extent: object) -> Extent:
-    if type(extent) is int and extent > 0:
-        return extent
+    if (type(extent) is int or type(extent) is Dim) and extent > 0:
+        return int(extent)
     try:
         expr = as_expr(whole(extent))
     except ExpressionError:

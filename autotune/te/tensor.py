@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
 from autotune.errors import ExpressionError
@@ -14,6 +14,24 @@ Extent = int | Expr
 Attrs = dict[str, Any]
 # What may stand between the brackets: it is checked when it is read.
 Index = object
+
+
+class Dim(int):
+    """A known extent in the shape of a tensor: an int of which TVM's scripts ask the ``value``.
+
+    What is computed of it is a plain int, and so is a copy.
+    """
+
+    __slots__ = ()
+    dtype: ClassVar[str] = "int32"
+
+    @property
+    def value(self) -> int:
+        """The number itself."""
+        return int(self)
+
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        return int, (int(self),)
 
 
 class Tensor:
@@ -29,11 +47,13 @@ class Tensor:
     __array_ufunc__: ClassVar[None] = None
 
     def __init__(
-        self, op: Operation, value_index: int, shape: tuple[Extent, ...], dtype: str, name: str
+        self, op: Operation, value_index: int, shape: Sequence[Extent], dtype: str, name: str
     ) -> None:
         self.op = op
         self.value_index = value_index
-        self.shape = shape
+        self.shape: tuple[Extent, ...] = tuple(
+            [Dim(n) if isinstance(n, int) else n for n in shape]
+        )
         self.dtype = dtype
         self.name = name
 

@@ -109,9 +109,11 @@ def whole_numbers(value: object) -> list[int]:
     Raises:
         TypeError: it is something else.
     """
-    if not isinstance(value, (list, tuple, range)) or any(type(n) is not int for n in value):
+    if not isinstance(value, (list, tuple, range)) or any(
+        isinstance(n, bool) or not isinstance(n, int) for n in value
+    ):
         raise TypeError("expected a list of whole numbers")
-    return list(value)
+    return [int(n) for n in value]
 
 
 def _enter(kind: type[Entity]) -> None:

@@ -87,7 +87,7 @@ class OtherOptionSpace(TransformSpace):
     def traced(self, asked: Asked) -> object:
         """Return an option whose value is a number, or one of those listed, not known yet."""
         values = [option.val for option in self._options]
-        if all(type(value) in (int, float) for value in values):
+        if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
             return asked.entity(OtherOptionEntity, lambda: asked.number(np.array(values)))
         return asked.entity(OtherOptionEntity, lambda: asked.one_of(values))
 
