@@ -81,6 +81,8 @@ def plain_loops(args: Sequence[Argument], target: Target) -> Module:
 class Called:
     """Times a Python function on each of several sets of arguments in turn."""
 
+    alone = False
+
     def __init__(self, sets: Sequence[Callable[[], object]]) -> None:
         self.input_sets = len(sets)
         self._sets = sets
@@ -104,6 +106,7 @@ class Replayed:
     """Times replays of a CUDA graph of torch, so that no launch from Python is counted."""
 
     input_sets = 1
+    alone = False
 
     def __init__(self, torch: Any, sets: Sequence[Callable[[], object]]) -> None:
         self._torch = torch

@@ -66,6 +66,7 @@ class CallSampler:
 
     # One set of arrays: the function has its own.
     input_sets = 1
+    alone = False
 
     def __init__(self, function: Callable[[], None]) -> None:
         self._function = function

@@ -134,9 +134,12 @@ class Sampler(Protocol):
 
     Attributes:
         input_sets: copies of the arguments that the runs go round.
+        alone: whether each run is timed by itself, since something is done before it. A sample
+            then takes longer than it tells.
     """
 
     input_sets: int
+    alone: bool
 
     def sample(self, number: int) -> float:
         """Run ``number`` times and return the seconds all of them took."""
@@ -198,18 +201,30 @@ def _cool_down(taken: int, options: TimeOptions) -> None:
 
 
 def grown_sample(sampler: Sampler, number: int, least_s: float) -> tuple[float, int]:
-    """Returns a sample of at least ``least_s`` seconds, and of how many runs it is.
+    """Returns a sample that took at least ``least_s`` seconds, and of how many runs it is.
 
-    One of ``number`` runs that is shorter is taken again with more.
+    One of ``number`` runs that is shorter is taken again with more. The sample itself may tell of
+    less time than it took, see `Sampler.alone`.
     """
-    seconds = sampler.sample(number)
+    seconds, took_s = sample_and_duration(sampler, number)
     for _ in range(_MOST_GROWTH_STEPS):
-        if seconds >= least_s:
+        if took_s >= least_s:
             break
-        wanted = least_s / (seconds / number) + 1 if seconds > 0 else 0.0
+        wanted = least_s / (took_s / number) + 1 if took_s > 0 else 0.0
         number = math.ceil(max(wanted, number * _GROWTH))
-        seconds = sampler.sample(number)
+        seconds, took_s = sample_and_duration(sampler, number)
     return seconds, number
+
+
+def sample_and_duration(sampler: Sampler, number: int) -> tuple[float, float]:
+    """Returns the seconds of so many runs, and how long it took to take that sample.
+
+    Of runs that follow each other these are the same: what else a sample takes, such as building
+    a graph of them, is done once.
+    """
+    started = time.perf_counter()
+    seconds = sampler.sample(number)
+    return seconds, time.perf_counter() - started if sampler.alone else seconds
 
 
 def _is_throttled(clocks: Clocks | None) -> bool:

@@ -25,6 +25,7 @@ class Clockwork:
     """A sampler that takes the given seconds a run, one after another, and then the last."""
 
     input_sets = 1
+    alone = False
 
     def __init__(self, *seconds, hot=()):
         self.seconds = itertools.chain(seconds, itertools.repeat(seconds[-1]))
@@ -98,10 +99,26 @@ def test_long_runs_are_made_no_more_often_for_the_clock():
     assert sampler.numbers == [1, 1, 4, 4, 4]
 
 
-def test_runs_timed_one_by_one_are_made_no_more_often_for_the_clock():
-    sampler = Clockwork(1e-9)
-    take_samples(sampler, TimingPolicy(number=4, repeat=3), None, batch_s=0.0)
+class Restoring(Clockwork):
+    """A sampler that spends two milliseconds before each run, and tells of the run."""
+
+    alone = True
+
+    def sample(self, number):
+        time.sleep(2e-3 * number)
+        return super().sample(number)
+
+
+def test_of_runs_timed_one_by_one_counts_how_long_all_of_it_takes():
+    sampler = Restoring(1e-9)
+    take_samples(sampler, TimingPolicy(number=4, repeat=3), None)
     assert sampler.numbers == [1, 1, 4, 4, 4]
+    sampler = Restoring(1e-9)
+    [raced] = race_rounds([sampler], 3, 5e-3, seed=0)
+    assert raced.number <= 3
+    sampler = Restoring(1e-9)
+    timing = take_samples(sampler, TimingPolicy(number=1, repeat=1, min_repeat_ms=5), None)
+    assert 1 < timing.number <= 4
 
 
 def test_a_hopeless_candidate_is_run_once_after_warming_up():

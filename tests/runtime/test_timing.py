@@ -12,6 +12,7 @@ class FakeSampler:
     """Runs take `run_s` each; throttled at the samples listed."""
 
     input_sets = 1
+    alone = False
 
     def __init__(self, run_s, throttled=()):
         self.run_s = run_s

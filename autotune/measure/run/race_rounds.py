@@ -5,8 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from autotune.measure.run.timing import LEAST_BATCH_S, runs_lasting
-from autotune.runtime.timing import Clocks, Sampler, Timing, grown_sample, summarize
+from autotune.measure.run.timing import least_batch_s, runs_lasting
+from autotune.runtime.timing import (
+    Clocks,
+    Sampler,
+    Timing,
+    grown_sample,
+    sample_and_duration,
+    summarize,
+)
 
 
 def race_rounds(
@@ -21,12 +28,12 @@ def race_rounds(
     Args:
         samplers: the candidates.
         rounds: samples of each.
-        least_s: about how long a sample takes, at least 50 us; all candidates run for as long.
+        least_s: about how long a sample takes, no less than in a trial; all run for as long.
         seed: of the orders.
         rest: called before each turn. Candidates with threads of their own (a BLAS, another
             OpenMP runtime) need `autotune.measure.run.host.let_threads_rest`.
     """
-    numbers = [_runs_for(sampler, max(least_s, LEAST_BATCH_S)) for sampler in samplers]
+    numbers = [_runs_for(sampler, max(least_s, least_batch_s(sampler))) for sampler in samplers]
     seconds: list[list[float]] = [[] for _ in samplers]
     clocks: list[list[Clocks | None]] = [[] for _ in samplers]
     rng = random.Random(seed)
@@ -37,7 +44,7 @@ def race_rounds(
             rest()
             if numbers[i] > 1:  # what ran before has left its own data and threads behind
                 samplers[i].sample(1)
-            taken_s, numbers[i] = grown_sample(samplers[i], numbers[i], LEAST_BATCH_S)
+            taken_s, numbers[i] = grown_sample(samplers[i], numbers[i], least_batch_s(samplers[i]))
             seconds[i].append(taken_s / numbers[i])
             clocks[i].append(samplers[i].clocks())
     return [
@@ -49,4 +56,5 @@ def race_rounds(
 def _runs_for(sampler: Sampler, least_s: float) -> int:
     """Warm up, and find how many runs take ``least_s``."""
     sampler.sample(1)
-    return max(1, runs_lasting(sampler, least_s, sampler.sample(1)))
+    _, took_s = sample_and_duration(sampler, 1)
+    return max(1, runs_lasting(sampler, least_s, took_s))

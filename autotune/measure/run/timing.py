@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from autotune.errors import MeasureError
 from autotune.measure.evidence import Evidence
 from autotune.measure.types import middle_of
-from autotune.runtime.timing import Clocks, Sampler, Timing, grown_sample, summarize
+from autotune.runtime.timing import (
+    Clocks,
+    Sampler,
+    Timing,
+    grown_sample,
+    sample_and_duration,
+    summarize,
+)
 from autotune.utils.check import Check
 
 # The very first run also pays for cold caches, lazily loaded code and threads that start; only
@@ -27,7 +34,9 @@ _MANY, _SPARE = 100, 1.03
 CLOSE = 1.1
 # Reading a clock takes some ten nanoseconds on a CPU, and a microsecond between two events on a
 # GPU: a sample lasts so long that neither shows in the time of one run.
-LEAST_BATCH_S = 50e-6
+_LEAST_BATCH_S = 50e-6
+# Where something is done before each run, the first few find the kernel's own code cold.
+_LEAST_BATCH_ALONE_S = 1e-3
 
 
 @dataclass(frozen=True)
@@ -36,10 +45,10 @@ class TimingPolicy:
 
     Attributes:
         number: runs of one sample; more where they would take less than `min_repeat_ms`, or than
-            50 us.
+            50 us. Where each run is timed by itself, on cold caches or over restored arguments,
+            what is done before each counts as well, and they take a millisecond at least.
         repeat: samples at least.
-        min_repeat_ms: least duration of a sample. Below 0.05 it says nothing, unless each run is
-            timed by itself (on cold caches, or over restored arguments).
+        min_repeat_ms: least duration of a sample.
         hopeless: a candidate this many times slower than the best is run until that is beyond
             doubt and no more; 0 turns that off.
         near: up to this many times the best, samples are added until the interval is small.
@@ -115,7 +124,6 @@ def take_samples(
     policy: TimingPolicy,
     best_s: float | None,
     begun: Begun = NOT_BEGUN,
-    batch_s: float = LEAST_BATCH_S,
 ) -> Timing:
     """Time one candidate.
 
@@ -124,20 +132,20 @@ def take_samples(
         policy: how often.
         best_s: seconds of the best candidate so far, if there is one.
         begun: its first runs, where they were made already.
-        batch_s: least duration of a sample, whatever the policy says; 0 where each run is timed
-            by itself, and more of them would show the clock no less.
     """
     hopeless_s = policy.hopeless * best_s if best_s and policy.hopeless else math.inf
     made = begun.seconds
     first = made[0] if made else sampler.sample(1)
     if first > max(_COLD_S, _COLD_FACTOR * hopeless_s):
         return _cut_short(sampler, min([first, *made]), 1)
-    second, runs = _first_sample(sampler, hopeless_s, made[1:], batch_s)
+    second, runs = _first_sample(sampler, hopeless_s, made[1:])
     if second > hopeless_s:
         return _cut_short(sampler, second, runs)
     begun.get_ready()
-    least_s = max(batch_s, policy.min_repeat_ms * 1e-3)
-    number = max(policy.number, runs_lasting(sampler, least_s, second))
+    least_s = max(least_batch_s(sampler), policy.min_repeat_ms * 1e-3)
+    number = policy.number
+    if not sampler.alone:
+        number = max(number, runs_lasting(sampler, least_s, second))
     taker = _Taker(sampler, policy, number, least_s)
     while taker.trusted < max(1, policy.repeat):
         taker.take()
@@ -146,7 +154,7 @@ def take_samples(
 
 
 def _first_sample(
-    sampler: Sampler, hopeless_s: float, begun: Sequence[float], batch_s: float
+    sampler: Sampler, hopeless_s: float, begun: Sequence[float]
 ) -> tuple[float, int]:
     """Returns the seconds of one run, and how many runs they were told by.
 
@@ -158,11 +166,16 @@ def _first_sample(
     number = runs = 1
     started = time.perf_counter()
     while least > hopeless_s and max(spent, time.perf_counter() - started) < _HOPELESS_S:
-        seconds, number = grown_sample(sampler, number, batch_s)
+        seconds, number = grown_sample(sampler, number, least_batch_s(sampler))
         spent += seconds
         if seconds / number < least:
             least, runs = seconds / number, number
     return least, runs
+
+
+def least_batch_s(sampler: Sampler) -> float:
+    """Returns how long a sample must take, so that it tells of the kernel and of nothing else."""
+    return _LEAST_BATCH_ALONE_S if sampler.alone else _LEAST_BATCH_S
 
 
 def runs_lasting(sampler: Sampler, least_s: float, single_s: float) -> int:
@@ -175,8 +188,8 @@ def runs_lasting(sampler: Sampler, least_s: float, single_s: float) -> int:
     if runs < _MANY:
         return runs
     some = runs // 10
-    seconds = sampler.sample(some)
-    return math.ceil(_SPARE * least_s * some / seconds) if seconds > 0 else runs
+    _, took_s = sample_and_duration(sampler, some)
+    return math.ceil(_SPARE * least_s * some / took_s) if took_s > 0 else runs
 
 
 def _cut_short(sampler: Sampler, seconds: float, number: int) -> Timing:

@@ -12,10 +12,10 @@ from autotune.measure.run.bench import Bench, Speak
 from autotune.measure.run.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.measure.run.replies import Computed, Failed, Raced, Ran, Rated, Reply
-from autotune.measure.run.timing import CLOSE, LEAST_BATCH_S, NOT_BEGUN, Begun, take_samples
+from autotune.measure.run.timing import CLOSE, NOT_BEGUN, Begun, take_samples
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime.arrays.buffers import POISONS, Buffers
-from autotune.runtime.executable import Executable, timed_alone
+from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
 from autotune.runtime.roofline import ceilings_of
 from autotune.runtime.timing import Sampler, TimeOptions, TimesSingleRuns, Timing
@@ -70,7 +70,6 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
     with load(job.artifact, job.kernel, bench.device) as executable:
         options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)
         sampler = bench.sampler(executable, buffers, options)
-        batch_s = 0.0 if timed_alone(buffers, options) else LEAST_BATCH_S
         phases.end("load")
         speak("quiet")
         phases.end("quiet")
@@ -79,7 +78,7 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
             phases.end("turn")
             with bench.watch() as watch:
                 begun = _begun(bench, job, sampler)
-                timing = take_samples(sampler, job.timing, job.best_s, begun, batch_s)
+                timing = take_samples(sampler, job.timing, job.best_s, begun)
             phases.end("time")
             checked = _must_check(job, timing)
             if checked:

@@ -166,7 +166,7 @@ class CpuSampler:
         self._buffers = buffers
         self._helper = host_helper()
         self._flush = options.flush_cache
-        self._alone = timed_alone(buffers, options)
+        self.alone = timed_alone(buffers, options)
         # Twice, so that a sample can begin with any set and find the following ones behind it.
         self._once = executable.prepared(buffers.sets[: self.input_sets])
         self._runs = (RunStruct * (2 * self.input_sets))(*self._once, *self._once)
@@ -175,7 +175,7 @@ class CpuSampler:
 
     def sample(self, number: int) -> float:
         """Run ``number`` times: in one go, or one by one where each needs a fresh start."""
-        if self._alone:
+        if self.alone:
             seconds = sum(self._single(self._take(1)) for _ in range(number))
         else:
             runs = ctypes.byref(self._runs[self._take(number)])

@@ -87,6 +87,7 @@ class HostProgramSampler:
 
     # One set of arrays: a program has its own.
     input_sets = 1
+    alone = False
 
     def __init__(self, program: HostProgram) -> None:
         self._program = program

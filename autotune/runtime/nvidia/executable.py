@@ -211,9 +211,9 @@ class CudaSampler:
         # The pointers below do not keep the arrays alive.
         self._buffers = buffers
         self._index = executable.device.index
-        self._alone = timed_alone(buffers, options)
+        self.alone = timed_alone(buffers, options)
         self._cold = options.flush_cache
-        self._flush = _flush_buffer(executable.device) if self._alone else None
+        self._flush = _flush_buffer(executable.device) if self.alone else None
         self._use_graph = options.use_graph
         self._long_runs = 0
         sets = buffers.sets[: self.input_sets]
@@ -231,7 +231,7 @@ class CudaSampler:
     def sample(self, number: int) -> float:
         """Run ``number`` times; return the seconds they took on the device."""
         with activated(self._index):
-            if self._alone:
+            if self.alone:
                 return self._each(number)
             if self._use_graph is None:
                 return self._undecided_sample(number)
