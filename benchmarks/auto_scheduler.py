@@ -91,7 +91,9 @@ class Trials:
 def tuned(name: str, options: argparse.Namespace, seed: int) -> float | None:
     """Tune one case and print what was found; return the share that its fallback reaches."""
     graph = ComputeDAG(CASES[name].tensors())
-    task = SearchTask(compute_dag=graph, target=options.target, desc=name)
+    task = SearchTask(
+        compute_dag=graph, target=options.target, desc=name, layout_rewrite_option=options.rewrite
+    )
     policy = SketchPolicy(task, XGBModel(), seed=seed)
     on_gpu = task.target.backend.on_gpu
     builder = LocalBuilder(compiler="nvrtc") if on_gpu else LocalBuilder()
@@ -186,8 +188,11 @@ def against_peers(name: str, task: SearchTask, best: RecordedState, rounds: int 
     schedule, tensors = task.realise(best).what
     run = autotune.build(schedule, tensors, target=task.target)
     rng = np.random.default_rng(0)
-    arrays = [rng.random([int(n) for n in each.shape], "float32") for each in tensors]
-    calls: dict[str, Callable[[], Any]] = {"autotune": lambda: run(*arrays)}
+    own = task.compute_dag.tensors
+    arrays = [rng.random([int(n) for n in each.shape], "float32") for each in own]
+    pairs = zip(arrays, task.layouts_of(best), strict=True)
+    given = [array if layout is None else layout.forward(array) for array, layout in pairs]
+    calls: dict[str, Callable[[], Any]] = {"autotune": lambda: run(*given)}
     if name.startswith("gemm"):
         calls["BLAS"] = lambda: np.matmul(*arrays[:2], out=arrays[2])
     if CASES[name].template:
@@ -297,6 +302,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--target", default="cuda")
     parser.add_argument("--library", action="store_true", help="compare with PyTorch on the GPU")
+    parser.add_argument("--rewrite", type=int, choices=[0, 1, 2], help="layout_rewrite_option")
     parser.add_argument("--out", type=Path, help="folder for what was found")
     parser.add_argument("--without", nargs="+", choices=ABLATIONS, default=[])
     parser.add_argument("--costs", action="store_true", help="measure the search, not kernels")

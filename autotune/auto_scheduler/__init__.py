@@ -14,6 +14,7 @@ from autotune.auto_scheduler.cost_model import CostModel, PythonBasedModel, Rand
 from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
 from autotune.auto_scheduler.fallback import fallback_schedule
 from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.measuring import (
@@ -38,7 +39,7 @@ from autotune.auto_scheduler.search_policy import (
     PreloadMeasuredStates,
     SketchPolicy,
 )
-from autotune.auto_scheduler.search_task import LayoutRewriteOption, SearchTask, create_task
+from autotune.auto_scheduler.search_task import SearchTask, create_task
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule
 from autotune.auto_scheduler.state import State
 from autotune.auto_scheduler.task_scheduler import (

@@ -6,13 +6,16 @@ from functools import cached_property
 
 from autotune.auto_scheduler.bounds import infer_bound
 from autotune.auto_scheduler.compute_graph import ComputeGraph
+from autotune.auto_scheduler.layout_graph import LayoutRewriteOption, rewritten
+from autotune.auto_scheduler.layout_rewrite import free_placeholders, layouts_of
 from autotune.auto_scheduler.loop_state import HasSteps, StateObject, TransformStep, plain_state
 from autotune.auto_scheduler.python_text import runnable_text, schedule_text
 from autotune.auto_scheduler.replay import apply_steps
 from autotune.auto_scheduler.state import State
 from autotune.errors import ScheduleError
+from autotune.kernel.layout import TiledLayout
 from autotune.te.schedule import Schedule
-from autotune.te.tensor import Tensor
+from autotune.te.tensor import Operation, PlaceholderOp, Tensor
 from autotune.utils.check import shown
 
 
@@ -47,19 +50,46 @@ class ComputeDAG(ComputeGraph):
 
         Args:
             state: whose steps they are.
-            layout_rewrite: 0 or 1 of TVM's options. Weights are read as they are in either case,
-                where TVM's option 1 would have the kernel copy them first.
+            layout_rewrite: what is done about the order of weights that an operation lists in its
+                attribute ``layout_free_placeholders``, see `LayoutRewriteOption`. With
+                ``REWRITE_FOR_PRE_TRANSFORMED`` their tensors have the shapes of
+                `layouts_from_state`, in which a caller lays them out.
 
         Raises:
-            ScheduleError: a step cannot be taken, the length of a loop is not decided, or weights
-                are to be given in another layout (option 2).
+            ScheduleError: a step cannot be taken, or the length of a loop is not decided.
         """
-        if layout_rewrite not in (0, 1):
-            raise ScheduleError(
-                "apply_steps_from_state: weights cannot be given in another layout yet; expected "
-                f"layout_rewrite 0 or 1, got {layout_rewrite!r}"
-            )
-        return apply_steps(self, _steps("apply_steps_from_state", state))
+        steps = _steps("apply_steps_from_state", state)
+        return apply_steps(
+            *rewritten(self, steps, _option("apply_steps_from_state", layout_rewrite))
+        )
+
+    @property
+    def free_inputs(self) -> tuple[Operation, ...]:
+        """The inputs that may lie in any order, as operations say that read them."""
+        found = [each for op in self.ops for each in free_placeholders(op)]
+        return tuple([op for op in dict.fromkeys(found) if isinstance(op, PlaceholderOp)])
+
+    def layouts_from_state(self, state: HasSteps) -> tuple[TiledLayout | None, ...]:
+        """Return for each of the tensors the order of elements in which a state reads it.
+
+        None stands for those that it reads as they are. `TiledLayout.forward` lays an array out,
+        `TiledLayout.inverse` undoes that.
+
+        Raises:
+            ScheduleError: a step cannot be taken, or the length of a loop is not decided.
+        """
+        found = layouts_of(self, _steps("layouts_from_state", state))
+        return tuple([found.get(tensor.op) for tensor in self.tensors])
+
+    def rewrite_layout_from_state(self, state: HasSteps) -> ComputeDAG:
+        """Return the graph with weights in the order in which a state reads them; TVM's name.
+
+        Raises:
+            ScheduleError: a step cannot be taken, or the length of a loop is not decided.
+        """
+        steps = _steps("rewrite_layout_from_state", state)
+        option = LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED
+        return ComputeDAG(rewritten(self, steps, option)[0].tensors)
 
     def print_python_code_from_state(self, state: HasSteps, mode: str = "schedule") -> str:
         """Return the steps of a state as python calls.
@@ -88,6 +118,12 @@ class ComputeDAG(ComputeGraph):
 
     def __reduce__(self) -> tuple[type[ComputeDAG], tuple[list[Tensor]]]:
         return ComputeDAG, (list(self.tensors),)
+
+
+def _option(who: str, given: int) -> LayoutRewriteOption:
+    if given not in list(LayoutRewriteOption):
+        raise ScheduleError(f"{who}: layout_rewrite must be 0, 1 or 2, got {shown(given)}")
+    return LayoutRewriteOption(given)
 
 
 def _steps(who: str, state: object) -> tuple[TransformStep, ...]:

@@ -47,6 +47,10 @@ class TransformStep:
         """Take the step on a schedule; what was said before it has been done there."""
         raise NotImplementedError
 
+    def making_room(self, at: int) -> TransformStep:
+        """Return the step with the stages from a number on called by the next one each."""
+        return replace(self, stage_id=self.stage_id + (self.stage_id >= at))
+
     def to_row(self) -> list[object]:
         """Return the row of the step, ready for `json.dumps`."""
         values = [getattr(self, each.name) for each in fields(self)]

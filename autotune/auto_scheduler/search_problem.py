@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import IntEnum
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,8 @@ from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.equivalent_keys import structural_hash
 from autotune.auto_scheduler.errors import SearchTaskError
 from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.loop_state import HasSteps
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.workload_registry import (
     is_registered,
@@ -21,28 +23,10 @@ from autotune.auto_scheduler.workload_registry import (
 )
 from autotune.errors import SpaceError
 from autotune.ir.dtype import bits_of
+from autotune.kernel.layout import TiledLayout
 from autotune.target import Target
 from autotune.utils.check import Check
 from autotune.workload import Candidate, Computed, Realisation
-
-
-class LayoutRewriteOption(IntEnum):
-    """What is done about the layout of weights (see `SearchTask`)."""
-
-    NO_REWRITE = 0
-    INSERT_TRANSFORM_STAGE = 1
-    REWRITE_FOR_PRE_TRANSFORMED = 2
-
-    @staticmethod
-    def get_target_default(
-        target: str | Target, in_relay_integration: bool = False
-    ) -> LayoutRewriteOption:
-        """Return what is usual: weights are rewritten on a CPU, and not on a GPU."""
-        if "cpu" not in Target(target).keys and Target(target).device_name != "mali":
-            return LayoutRewriteOption.NO_REWRITE
-        if in_relay_integration:
-            return LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED
-        return LayoutRewriteOption.INSERT_TRANSFORM_STAGE
 
 
 class SearchProblem:
@@ -153,8 +137,27 @@ class SearchProblem:
         """
         if not hasattr(candidate, "transform_steps"):
             raise SpaceError(f"search task {self.name!r}: expected a state, got {candidate!r}")
-        schedule, tensors = self.compute_dag.apply_steps_from_state(candidate)
-        return Realisation((schedule, list(tensors)), Computed(tensors), self.flop, self.bytes)
+        option = self.layout_rewrite_option
+        schedule, tensors = self.compute_dag.apply_steps_from_state(candidate, option)
+        what = (schedule, list(tensors))
+        reference = Computed(self.compute_dag.tensors)
+        return Realisation(what, reference, self.flop, self.bytes, self.layouts_of(candidate))
+
+    def rewriting(self, option: LayoutRewriteOption) -> SearchProblem:
+        """Return the same problem with something else done about the order of weights."""
+        other = copy(self)
+        other.layout_rewrite_option = LayoutRewriteOption(option)
+        return other
+
+    def layouts_of(self, candidate: HasSteps) -> tuple[TiledLayout | None, ...]:
+        """Return the layouts in which the kernel of a candidate takes its arguments.
+
+        None stands for an array whose elements lie row by row; all do unless the task has weights
+        laid out ahead of time.
+        """
+        if self.layout_rewrite_option is not LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED:
+            return (None,) * len(self.compute_dag.tensors)
+        return self.compute_dag.layouts_from_state(candidate)
 
     def examples(self) -> Iterable[RecordedState]:
         """Return the plain state."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.measuring import TuningOptions
 from autotune.auto_scheduler.search_policy import SearchPolicy
-from autotune.auto_scheduler.search_problem import LayoutRewriteOption, SearchProblem
+from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.tune_task import apply_best, print_best, tune_task
 from autotune.target import Target
 from autotune.te.schedule import Schedule
@@ -73,11 +74,18 @@ class SearchTask(SearchProblem):
     ) -> tuple[Schedule, list[Tensor]]:
         """Return the schedule of the fastest record of this task, and the kernel's arguments.
 
+        Args:
+            log_file: where to look.
+            include_compatible: whether records of smaller workloads are used, whose sizes divide
+                those of this one.
+            layout_rewrite_option: what is done about the order of weights; by default as the task
+                says. With ``REWRITE_FOR_PRE_TRANSFORMED`` the kernel takes them as
+                `ComputeDAG.layouts_from_state` says.
+
         Raises:
             NoScheduleError: the log holds no record of this task.
         """
-        del layout_rewrite_option
-        return apply_best(self, log_file, include_compatible)
+        return apply_best(self, log_file, include_compatible, layout_rewrite_option)
 
     def print_best(self, log_file: str | Path, print_mode: str = "schedule") -> str:
         """Return the fastest record of this task as text.

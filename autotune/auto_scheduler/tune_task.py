@@ -9,6 +9,7 @@ from autotune.auto_scheduler.best_record import best_of, size_factor
 from autotune.auto_scheduler.cost_model import XGBModel
 from autotune.auto_scheduler.equivalent_keys import equivalent_keys
 from autotune.auto_scheduler.errors import NoScheduleError, PrintModeError, TuningOptionError
+from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.measuring import TuningOptions
 from autotune.auto_scheduler.recorded_state import RecordedState
@@ -68,7 +69,8 @@ def auto_schedule(
         state = next(iter(policy.propose(1)), None)
     if state is None:
         raise NoScheduleError(f"auto_schedule: found no state of {task!r} that can run")
-    schedule, tensors = task.compute_dag.apply_steps_from_state(state)
+    option = task.layout_rewrite_option
+    schedule, tensors = task.compute_dag.apply_steps_from_state(state, option)
     return schedule, list(tensors)
 
 
@@ -100,11 +102,16 @@ def best_of_log(
 
 
 def apply_best(
-    task: SearchProblem, log_file: str | Path, include_compatible: bool = False
+    task: SearchProblem,
+    log_file: str | Path,
+    include_compatible: bool = False,
+    layout_rewrite_option: LayoutRewriteOption | None = None,
 ) -> tuple[Schedule, list[Tensor]]:
     """Return the schedule of the fastest record of a task, and the kernel's arguments."""
     inp, _ = best_of_log(task, log_file, include_compatible)
-    schedule, tensors = task.compute_dag.apply_steps_from_state(inp.state)
+    known = task.layout_rewrite_option
+    option = known if layout_rewrite_option is None else layout_rewrite_option
+    schedule, tensors = task.compute_dag.apply_steps_from_state(inp.state, option)
     return schedule, list(tensors)
 
 

@@ -38,6 +38,7 @@ from autotune.fleet.messages import (
 from autotune.fleet.parcels import Store, digest_of
 from autotune.fleet.relocate import files_of, relocate, runs_of
 from autotune.kernel.kernel import Argument
+from autotune.kernel.layout import natural_args
 from autotune.measure.base import usable_cores
 from autotune.measure.process.pending import forward
 from autotune.measure.run.gate import HostGate
@@ -196,12 +197,11 @@ class Agent:
         seen: set[tuple[Argument, ...]] = set()
         for run in runs_of(ask.job):
             absent = [name for name in run.inputs if self._store.path(name) is None]
-            if not absent or run.kernel.args in seen:
+            args = natural_args(run.kernel.args)
+            if not absent or args in seen:
                 continue
-            seen.add(run.kernel.args)
-            for name, values in zip(
-                run.inputs, random_inputs(run.kernel.args, ask.seed), strict=True
-            ):
+            seen.add(args)
+            for name, values in zip(run.inputs, random_inputs(args, ask.seed), strict=True):
                 if name in absent:
                     made = self._store.place(f"made-{secrets.token_hex(4)}.npy")
                     with self._store.written(made):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from autotune.errors import FleetError
 from autotune.kernel import Argument, Constant, Kernel, KernelCall, Launch, Scalar, Workspace
+from autotune.kernel.layout import TiledArgument, TiledLayout
 from autotune.measure.build.job import BuildJob
 from autotune.measure.run.jobs import CeilingJob, Check, RaceJob, RunJob
 from autotune.measure.run.timing import TimingPolicy
@@ -21,7 +22,7 @@ _KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
         Argument, BuildJob, CeilingJob, Check, Constant, Kernel, KernelCall, Launch, RaceJob,
-        RunJob, Scalar, TimingPolicy, Workspace,
+        RunJob, Scalar, TiledArgument, TiledLayout, TimingPolicy, Workspace,
     )
 }  # fmt: skip
 _KIND = "is"

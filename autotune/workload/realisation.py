@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from autotune.kernel.layout import TiledLayout
     from autotune.te import Tensor
 
 
@@ -43,9 +44,12 @@ class Realisation:
         reference: how the right answer comes about.
         flop: operations of one run, as the candidate counts them; 0 where it does not.
         bytes: bytes one run moves at least; 0 where it does not say.
+        layouts: in which the kernel takes its arguments, in order, None for those row by row;
+            empty where all are. References and callers have them row by row.
     """
 
     what: object
     reference: Reference = NO_REFERENCE
     flop: float = 0.0
     bytes: float = 0.0
+    layouts: tuple[TiledLayout | None, ...] = ()

@@ -13,6 +13,7 @@ from autotune.auto_scheduler import (
     XGBModel,
 )
 from autotune.auto_scheduler.search.annotate_cpu import cpu_program
+from autotune.auto_scheduler.search.host_model import HostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.auto_scheduler.sketch.lanes import lane_axis, lanes_of, uneven_run
@@ -80,7 +81,8 @@ def test_programs_with_lanes_along_channels_are_right(size, stride):
         np.testing.assert_allclose(out, arrays[2], rtol=1e-4, atol=1e-4)
 
 
-def test_the_first_proposal_for_short_rows_multiplies_vectors_of_weights():
+def test_the_first_proposal_for_short_rows_multiplies_vectors_of_weights(monkeypatch):
+    monkeypatch.setattr(HostModel, "here", HostModel)  # 16 registers, whatever runs the test
     task = task_of(tutorial_layer())
     best = SketchPolicy(task, XGBModel(), seed=0).propose(1)[0]
     text = kernel_of(task.realise(best).what, task.target).source

@@ -75,7 +75,8 @@ def test_the_best_records_of_a_log_are_the_kernels_of_a_network(tuned):
     bodies = [body(each.kernel) for each in library.network.modules]
     for task in tasks:
         best, _ = auto_scheduler.load_best_record(str(log), task.workload_key, "llvm")
-        schedule, arguments = task.compute_dag.apply_steps_from_state(best.state)
+        option = task.layout_rewrite_option
+        schedule, arguments = task.compute_dag.apply_steps_from_state(best.state, option)
         kernel = kernel_of((schedule, list(arguments)), Target("llvm"), "any")
         assert body(kernel) in bodies
     untuned = build(auto_scheduler.ApplyHistoryBest(None), module, params)

@@ -10,6 +10,7 @@ import numpy as np
 from autotune.auto_scheduler.access import AccessAnalyzer
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.flop import count_flop
+from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
@@ -59,8 +60,10 @@ def _worth_drafting(tensors: Sequence[Tensor], target: Target) -> SearchProblem 
     access = AccessAnalyzer(graph.ops)
     if not any(op.reduce_axis and access.needs_multi_level_tiling(op) for op in graph.ops):
         return None
-    flop = count_flop(graph.ops)
-    return SearchProblem(compute_dag=graph, target=target) if _FEWEST <= flop < inf else None
+    if not _FEWEST <= count_flop(graph.ops) < inf:
+        return None
+    as_it_is = LayoutRewriteOption.NO_REWRITE  # nobody is told to lay weights out
+    return SearchProblem(compute_dag=graph, target=target, layout_rewrite_option=as_it_is)
 
 
 def _best(programs: Sequence[ClosedForms]) -> RecordedState | None:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.search.columns_gpu import Levels, footprint, unrolled_steps
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.host_model import HostModel
@@ -38,16 +39,27 @@ class CpuForms:
     Args:
         program: whose rows are looked at.
         params: of the device.
+        rewrite: what is done about the order of weights.
     """
 
-    def __init__(self, program: Program, params: HardwareParams) -> None:
+    def __init__(
+        self,
+        program: Program,
+        params: HardwareParams,
+        rewrite: LayoutRewriteOption = LayoutRewriteOption.NO_REWRITE,
+    ) -> None:
         self.program = program
         self.params = params
-        self.tiled: list[Tiled] = tiled_stages(program)
+        rewrites = rewrite is not LayoutRewriteOption.NO_REWRITE
+        self.tiled: list[Tiled] = tiled_stages(program, rewrites)
+        self.copied_s = 0.0
+        if rewrite is LayoutRewriteOption.INSERT_TRANSFORM_STAGE:
+            copied = [each.bytes for one in self.tiled for each in one.inputs if each.tiled]
+            self.copied_s = _copy_s(sum(copied), params)
 
     def __call__(self, rows: Rows) -> Forms:
         """Return the closed forms of rows."""
-        seconds = np.full(len(rows), 1e-6)
+        seconds = np.full(len(rows), 1e-6 + self.copied_s)
         feasible = self._covered(rows)
         slowest = np.zeros((len(rows), _STAGE))
         longest = np.full(len(rows), -1.0)
@@ -198,7 +210,7 @@ class _Stage:
     def _by_lane(self, source: TileInput) -> int | None:
         """Return by how many elements an input goes on from lane to lane; copies as lanes do."""
         step = _stride(source, self.tiled.lanes)
-        return step if not source.packed or not step else 1
+        return step if not source.together or not step else 1
 
     @cached_property
     def kept(self) -> float:
@@ -224,7 +236,7 @@ class _Stage:
             by_lane = self._by_lane(each) != 0
             loads = loads + (size / self.width if by_lane else size)
             operands = operands + (np.ceil(self.lanes / self.width) if by_lane else 0.0)
-            if by_lane and not each.packed and each.pitch % _PITCH == 0:
+            if by_lane and not each.together and each.pitch % _PITCH == 0:
                 loads = loads + _APART * size / self.width
         cycles = np.maximum(np.maximum(vectors / 2, loads / 2), self.host.latency)
         spilled = np.where(vectors + operands + 1 > self.host.registers, 2.0, 1.0)
@@ -267,6 +279,12 @@ class _Stage:
         columns += _lengths(self.levels.reductions, _REDUCTIONS, 1, none)
         columns += _lengths(self.levels.data[::-1], _DATA, _LEVELS, none)
         return [np.asarray(each, np.float64) for each in columns]
+
+
+def _copy_s(total: int, params: HardwareParams) -> float:
+    """Return the seconds in which weights are copied to another order, from beyond the caches."""
+    host = HostModel.here()
+    return 4 * total / host.l2_rate / host.frequency / max(params.num_cores, 1)
 
 
 def _stride(source: TileInput, axis: int) -> int | None:

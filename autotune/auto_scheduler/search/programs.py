@@ -58,9 +58,9 @@ def programs_of(
     hardware = task.hardware_params
     if not task.target.backend.on_gpu:
         vector = int(params["max_vectorize_size"])
-        return [
-            CpuForms(cpu_program(each, hardware, innermost, vector), hardware) for each in decided
-        ]
+        rewrite = task.layout_rewrite_option
+        made = [cpu_program(each, hardware, innermost, vector) for each in decided]
+        return [CpuForms(each, hardware, rewrite) for each in made]
     model = GpuModel.of(task.target, hardware)
     return [_gpu_forms(gpu_program(each, hardware, innermost), model) for each in decided]
 

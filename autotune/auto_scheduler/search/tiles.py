@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.access import AccessAnalyzer
+from autotune.auto_scheduler.layout_rewrite import reads_freely
 from autotune.auto_scheduler.loops import Stage
 from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.annotate_gpu import spatial_splits
@@ -73,6 +74,7 @@ class TileInput:
         packed: whether each block has a copy of its own part, or computes that itself.
         row: column of the choice whether rows of the copy are longer, if it is one.
         row_dimension: the dimension along which those rows lie.
+        tiled: whether its elements lie in the order of the loops (`layout_rewrite`).
     """
 
     name: str
@@ -84,6 +86,17 @@ class TileInput:
     packed: bool = False
     row: int | None = None
     row_dimension: int = 0
+    tiled: bool = False
+
+    @property
+    def together(self) -> bool:
+        """Whether what a tile reads lies in one piece, in the order in which it is read."""
+        return self.packed or self.tiled
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all of it."""
+        return product(self.shape) * self.item
 
     @property
     def pitches(self) -> tuple[int, ...]:
@@ -123,19 +136,24 @@ class Tiled:
     lanes: int = -1
 
 
-def tiled_stages(program: Program) -> list[Tiled]:
-    """Return the tiled stages of a program: those whose reads repeat, with splits left open."""
+def tiled_stages(program: Program, rewrites: bool = False) -> list[Tiled]:
+    """Return the tiled stages of a program: those whose reads repeat, with splits left open.
+
+    Args:
+        program: whose they are.
+        rewrites: whether weights that may lie in any order are laid out as they are read.
+    """
     state = program.state
     access = AccessAnalyzer(state.stage_ops)
     return [
-        _tiled(program, stage_id)
+        _tiled(program, stage_id, rewrites)
         for stage_id, stage in enumerate(state.stages)
         if access.needs_multi_level_tiling(stage.op)
         and any(step in program.columns for step in spatial_splits(state, stage_id))
     ]
 
 
-def _tiled(program: Program, stage_id: int) -> Tiled:
+def _tiled(program: Program, stage_id: int, rewrites: bool) -> Tiled:
     state = program.state
     op = state.stages[stage_id].op
     assert isinstance(op, ComputeOp)
@@ -146,7 +164,10 @@ def _tiled(program: Program, stage_id: int) -> Tiled:
     sums = [(axis,) for axis in op.reduce_axis]
     reductions = _axes(program, sums, found[len(data_steps) :])
     axes = [each.axis for each in (*data, *reductions)]
-    inputs = tuple(_input(program, axes, source, reads) for source, reads in reads_of(op).items())
+    inputs = tuple(
+        _input(program, axes, source, reads, rewrites and reads_freely(op, source))
+        for source, reads in reads_of(op).items()
+    )
     lanes = op.axis[lanes_of(state.stages[stage_id])]
     return Tiled(
         stage_id, data, reductions, inputs, bits_of(op.outputs[0].dtype) // 8,
@@ -201,6 +222,7 @@ def _input(
     axes: Sequence[IterVar],
     source: Operation,
     reads: Sequence[tuple[Expr, ...]],
+    tiled: bool,
 ) -> TileInput:
     tensor = source.outputs[0]
     shape = tuple(n if isinstance(n, int) else 1 for n in tensor.shape)
@@ -211,7 +233,7 @@ def _input(
         source.name, shape, bits_of(tensor.dtype) // 8, indices,
         _vector_column(program, source) if shared else None, shared,
         program.state.stage_ops.index(source) in program.state.attach and not shared,
-        row, dimension,
+        row, dimension, tiled,
     )  # fmt: skip
 
 

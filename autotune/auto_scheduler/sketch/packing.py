@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.layout_rewrite import reads_freely
 from autotune.auto_scheduler.loops import IterKind, Stage
 from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.sketch.facts import (
@@ -52,7 +54,8 @@ class PackInBlock:
             return Condition.PASS
         if state.stages[stage_id].is_compute:
             return self._movable(context, state, stage_id)
-        if not _is_vector(reader, state.stages[stage_id].op):
+        source = state.stages[stage_id].op
+        if not _is_vector(reader, source) or _lies_so_already(context, reader, source):
             return Condition.PASS
         chosen = lanes_of(reader) != len(reader.op.axis) - 1  # for the sake of what is packed
         return Condition.APPLY_AND_SKIP_REST if chosen else Condition.APPLY
@@ -77,6 +80,13 @@ class PackInBlock:
         root, loop = place
         new.compute_at(at, root, new.stages[root].iters[loop])
         return [(new, stage_id - 1)]
+
+
+def _lies_so_already(context: SketchContext, reader: Stage, source: Operation) -> bool:
+    """Returns whether weights come in the order of the loops, so that a copy gains nothing."""
+    ahead = LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED
+    option = context.search_task.layout_rewrite_option
+    return option is ahead and reads_freely(reader.op, source)
 
 
 def block_end(state: State, stage_id: int) -> tuple[int, int] | None:

@@ -41,6 +41,11 @@ class ComputeAtStep(TransformStep):
         )
         return state.with_stage(self, _place(stage, ComputeAtKind.ITER), attach=attach)
 
+    def making_room(self, at: int) -> TransformStep:
+        """Return the step with the stages from a number on called by the next one each."""
+        stage_id, target = (each + (each >= at) for each in (self.stage_id, self.target_stage_id))
+        return replace(self, stage_id=stage_id, target_stage_id=target)
+
     def replay(self, on: Replay) -> None:
         """Attach the stage."""
         on.compute_at(self.stage_id, self.target_stage_id, self.target_iter_id)

@@ -32,6 +32,12 @@ class CacheReadStep(TransformStep):
         ops = ops_after(state.dag, (*state.transform_steps, self))
         return state.with_added_stage(self, added, ops, {added: stage_of(ops[added])})
 
+    def making_room(self, at: int) -> TransformStep:
+        """Return the step with the stages from a number on called by the next one each."""
+        readers = tuple([each + (each >= at) for each in self.reader_stage_ids])
+        stage_id = self.stage_id + (self.stage_id >= at)
+        return replace(self, stage_id=stage_id, reader_stage_ids=readers)
+
     def replay(self, on: Replay) -> None:
         """Insert the copy."""
         on.cache_read(self.stage_id, self.scope_name, self.reader_stage_ids)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from autotune.driver import kernel_hash, kernel_of
 from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Kernel
+from autotune.kernel.layout import with_layouts
 from autotune.kernel.limits import launch_violation
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput
 from autotune.workload import Reference
@@ -38,7 +39,8 @@ def realise(measure_input: MeasureInput) -> Realised | BuildResult:
     try:
         made = workload.realise(candidate)
         kernel = kernel_of(made.what, target)
-        kernel = kernel.hashed(kernel_hash(made.what, target, kernel) or "")
+        hashed = kernel_hash(made.what, target, kernel) or ""
+        kernel = with_layouts(kernel, made.layouts).hashed(hashed)
         refused = launch_violation(kernel, target.limits) or _open_sizes(kernel)
     except AutotuneError as error:
         refused = f"{type(error).__name__}: {error}"

@@ -14,6 +14,7 @@ import numpy as np
 
 from autotune.errors import MeasureError
 from autotune.kernel.kernel import Argument, Kernel
+from autotune.kernel.layout import natural_args, natural_kernel
 from autotune.measure.build.realise import Realised, realise
 from autotune.measure.check.expected import Expected, expected
 from autotune.measure.check.followed import follow_errors
@@ -183,9 +184,10 @@ class Oracle:
 
     def known(self, kernel: Kernel, expected: bool = True) -> Data | None:
         """Return what `data` would, if that takes no time."""
-        known = self._known.get(kernel.args)
-        if known is None and not expected and kernel.args in self._inputs:
-            return Data(self._inputs[kernel.args], ())
+        args = natural_args(kernel.args)
+        known = self._known.get(args)
+        if known is None and not expected and args in self._inputs:
+            return Data(self._inputs[args], ())
         return known
 
     def data(
@@ -198,7 +200,8 @@ class Oracle:
         """Return the files for a kernel of this workload.
 
         Candidates of one workload nearly always have the same arguments; a template whose
-        arguments change (packed layouts) gets one set for each.
+        arguments change (packed layouts) gets one set for each. Arrays are in the files row by
+        row, whatever layouts the kernel takes them in.
 
         Args:
             measure_input: a trial.
@@ -209,6 +212,7 @@ class Oracle:
         Raises:
             MeasureError: the reference fails or gives other outputs than the kernel has.
         """
+        kernel = natural_kernel(kernel)
         args = kernel.args
         if args not in self._inputs:
             self._inputs[args] = tuple(self._write(value) for value in self._values(kernel))

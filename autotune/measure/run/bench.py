@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from autotune.errors import DeviceError
 from autotune.kernel.kernel import Argument
+from autotune.kernel.layout import laid_out
 from autotune.measure.check.inspection import Inspection
 from autotune.measure.exclusive.folder import NoLocks
 from autotune.measure.exclusive.lock import DeviceLock
@@ -128,7 +129,8 @@ class Bench:
             self._kept.move_to_end(key)
             return self._kept[key]
         read = [a for a in args if a.role != "out"]
-        values = [read_values(p, a.dtype) for p, a in zip(inputs, read, strict=True)]
+        files = zip(inputs, read, strict=True)
+        values = laid_out(read, [read_values(path, one.dtype) for path, one in files])
         try:
             buffers = Buffers(args, self.device, values)
         except Exception as error:

@@ -167,7 +167,8 @@ def _convolve(
         return te.sum(image.astype(dtype) * weight.astype(dtype), axis=over)
 
     names = arrange(layout, {"N": "nn", "C": "ff", "H": "yy", "W": "xx"})
-    result: Tensor = te.compute(arrange(layout, out), body, name, what, varargs_names=names)
+    attrs = {"layout_free_placeholders": [kernel]}
+    result: Tensor = te.compute(arrange(layout, out), body, name, what, attrs, names)
     return result
 
 

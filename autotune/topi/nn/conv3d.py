@@ -64,7 +64,8 @@ def conv3d(
 
     called = arrange(data_layout, {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"})
     name = f"conv3d_{data_layout.lower()}"
-    result: Tensor = te.compute(arrange(data_layout, out), body, name, name, varargs_names=called)
+    attrs = {"layout_free_placeholders": [kernel]}
+    result: Tensor = te.compute(arrange(data_layout, out), body, name, name, attrs, called)
     return result
 
 

@@ -62,6 +62,7 @@ def multiply_matrices(
         ),
         name=f"T_matmul_{letters}",
         tag="dense" if letters == "NT" else "matmul",
+        attrs={"layout_free_placeholders": [tensor_b]},
     )
     if row is None:
         return product
@@ -116,6 +117,7 @@ def batch_matmul(
         return te.sum(left.astype(dtype) * right.astype(dtype), axis=k)
 
     result: Tensor = te.compute(
-        (max(ba, bb), m, n), body, name=f"T_batch_matmul_{letters}", tag="batch_matmul"
-    )
+        (max(ba, bb), m, n), body, name=f"T_batch_matmul_{letters}", tag="batch_matmul",
+        attrs={"layout_free_placeholders": [tensor_b]},
+    )  # fmt: skip
     return result

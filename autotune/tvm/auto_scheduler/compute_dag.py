@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from autotune.auto_scheduler.compute_dag import ComputeDAG
-from autotune.auto_scheduler.search_task import LayoutRewriteOption
+from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
 from autotune.tvm.names import resolver
 
 __all__ = ["ComputeDAG", "LayoutRewriteOption"]

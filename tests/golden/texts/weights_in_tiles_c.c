@@ -1,0 +1,48 @@
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#pragma GCC target("tune=generic")
+#endif
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+#define LANES(type) ((int)(sizeof(type) / sizeof((type){0}[0])))
+
+typedef float float_v32 __attribute__((vector_size(VECTOR_BYTES < 32 ? VECTOR_BYTES : 32),
+    aligned(sizeof(float)), may_alias));
+
+static inline __attribute__((always_inline)) float_v32 max_float_v32(float_v32 a, float_v32 b) {
+  typedef __typeof__(a > b) mask;
+  const mask first = a > b;
+  return (float_v32)((first & (mask)a) | (~first & (mask)b));
+}
+
+void weights_in_tiles_c(const float* restrict x, const float* restrict w, float* restrict compute) {
+  float T_matmul_NT[32] __attribute__((aligned(64)));
+  for (int i0_outer = 0; i0_outer < 2; ++i0_outer) {
+    for (int i1_outer = 0; i1_outer < 4; ++i1_outer) {
+      for (int i_init = 0; i_init < 4; ++i_init) {
+        #pragma GCC unroll 2
+        for (int j_init = 0; j_init < 8; j_init += LANES(float_v32)) {
+          *(float_v32*)&T_matmul_NT[i_init * 8 + j_init] = (float_v32){0};
+        }
+      }
+      for (int k = 0; k < 16; ++k) {
+        for (int i = 0; i < 4; ++i) {
+          #pragma GCC unroll 2
+          for (int j = 0; j < 8; j += LANES(float_v32)) {
+            *(float_v32*)&T_matmul_NT[i * 8 + j] += x[i0_outer * 64 + i * 16 + k] * *(const float_v32*)&w[i1_outer * 128 + k * 8 + j];
+          }
+        }
+      }
+      for (int i0_inner = 0; i0_inner < 4; ++i0_inner) {
+        #pragma GCC unroll 2
+        for (int i1_inner = 0; i1_inner < 8; i1_inner += LANES(float_v32)) {
+          *(float_v32*)&compute[i0_outer * 128 + i0_inner * 32 + i1_outer * 8 + i1_inner] = max_float_v32(*(const float_v32*)&T_matmul_NT[i0_inner * 8 + i1_inner], (float_v32){0});
+        }
+      }
+    }
+  }
+}
