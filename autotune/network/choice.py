@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
+from autotune.auto_scheduler import LayoutRewriteOption
 from autotune.errors import AutotuneError
 from autotune.graph import Constant, Node, Operator, Pattern, Value
 from autotune.graph.fuse import Function
+from autotune.graph.ops import TileLayout
 from autotune.graph.passes import folded
 from autotune.kernel import SourceKernel
 from autotune.network.implementations import FunctionOffer, offers_of
@@ -41,7 +44,18 @@ class Choice:
         """Tells it from all others of its function; the same in every process."""
         if self.workload is None:
             return self.kind
-        return f"{self.kind} {self.workload.key} {self.candidate.key}"
+        tiled = " tiled" if self.kind == "search" and self.prepared else ""
+        return f"{self.kind} {self.workload.key} {self.candidate.key}{tiled}"
+
+    @cached_property
+    def prepared(self) -> tuple[tuple[int, Operator], ...]:
+        """(Number of an input, operator) of those that are laid out anew ahead of time."""
+        if self.offer is not None:
+            return self.offer.prepared
+        if self.kind != "search":
+            return ()
+        layouts = enumerate(self.workload.layouts_of(self.candidate))
+        return tuple([(i, TileLayout(each.parts)) for i, each in layouts if each is not None])
 
     @property
     def provenance(self) -> str:
@@ -50,7 +64,8 @@ class Choice:
             case "template":
                 return f"{self.workload.name} #{self.candidate.key}"
             case "search":
-                return f"auto-scheduler {self.candidate.key}"
+                tiled = ", weights laid out ahead of time" if self.prepared else ""
+                return f"auto-scheduler {self.candidate.key}{tiled}"
         return "by rule, untuned"
 
 
@@ -270,14 +285,14 @@ def _units(
     function: Function, choice: Choice, prepared: dict[tuple[Constant, Operator], Constant]
 ) -> list[Unit]:
     offer = choice.offer
-    if offer is None:
-        return [_natural(function, function, choice)]
     inputs = list(function.inputs)
-    for index, op in offer.prepared:
+    for index, op in choice.prepared:
         value = inputs[index]
         if not isinstance(value, Constant):  # known in another function of this structure
-            return [_natural(function, function, RULE)]
+            return [_natural(function, function, _as_they_are(choice))]
         inputs[index] = _prepare(value, op, prepared)
+    if offer is None:
+        return [Unit(function, function, choice, (*inputs, *function.outputs))]
     operands = [inputs[index] for index in offer.operands]
     parts = function.cut(offer.nodes)
     if parts is None:
@@ -285,6 +300,14 @@ def _units(
     first, rest = parts
     computed = Unit(first, function, choice, (*operands, *first.outputs))
     return [computed, _natural(rest, function, RULE)]
+
+
+def _as_they_are(choice: Choice) -> Choice:
+    """Return a choice whose kernel takes all inputs as they are."""
+    if choice.kind != "search":
+        return RULE
+    return Choice("search", choice.workload.rewriting(LayoutRewriteOption.NO_REWRITE),
+                  choice.candidate)  # fmt: skip
 
 
 def _natural(function: Function, whole: Function, choice: Choice) -> Unit:

@@ -7,9 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from autotune.auto_scheduler import ComputeDAG, RecordedState, SearchTask
+from autotune.auto_scheduler import ComputeDAG, LayoutRewriteOption, RecordedState, SearchTask
 from autotune.driver import kernel_of
 from autotune.errors import SpaceError
+from autotune.graph import Constant, Value
 from autotune.graph.fuse import Function
 from autotune.network.choice import RULE, Choice
 from autotune.network.implementations import offers_of
@@ -20,11 +21,36 @@ _DIGITS = 16
 
 
 def search_task(function: Function, target: Target) -> SearchTask:
-    """Return the task of a function for the auto-scheduler."""
+    """Return the task of a function for the auto-scheduler.
+
+    On a CPU its kernels take weights in the order of their loops, where these are known.
+    """
     dag = ComputeDAG(list(function.tensors()))
     return SearchTask(
-        compute_dag=dag, workload_key=dag.workload_key(), target=target, desc=function.name
-    )
+        compute_dag=dag, workload_key=dag.workload_key(), target=target, desc=function.name,
+        layout_rewrite_option=rewrite_option(function, dag, target),
+    )  # fmt: skip
+
+
+def rewrite_option(
+    function: Function,
+    dag: ComputeDAG,
+    target: Target,
+    known: tuple[type[Value], ...] = (Constant,),
+) -> LayoutRewriteOption:
+    """Return what a network does about the order of the weights of a function.
+
+    Args:
+        function: a function of it.
+        dag: its tensors.
+        target: what for.
+        known: of which kind inputs are that can be laid out ahead of time.
+    """
+    values = dict(zip((each.op for each in dag.tensors), function.inputs, strict=False))
+    ahead = all(isinstance(values.get(op), known) for op in dag.free_inputs)
+    if not ahead:
+        return LayoutRewriteOption.NO_REWRITE
+    return LayoutRewriteOption.get_target_default(target, in_relay_integration=True)
 
 
 def choice_to_json(choice: Choice) -> dict[str, Any]:

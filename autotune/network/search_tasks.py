@@ -8,9 +8,10 @@ from pathlib import Path
 
 from autotune.auto_scheduler import ComputeDAG, HardwareParams, LayoutRewriteOption, SearchTask
 from autotune.errors import GraphError
-from autotune.graph import Graph
+from autotune.graph import Constant, Graph, Variable
 from autotune.graph.fuse import Function, partition
 from autotune.graph.passes import RELAY_CPU, RELAY_CUDA, Pipeline
+from autotune.network.choice_json import rewrite_option
 from autotune.target import Target
 from autotune.utils.check import Check
 
@@ -57,6 +58,7 @@ def extract_tasks(
     tasks: dict[str, ComputeDAG] = {}
     weights: dict[str, int] = {}
     names: dict[str, dict[str, None]] = {}
+    options: dict[str, LayoutRewriteOption] = {}
     for group in groups.values():
         if not (include_simple_tasks or group[0].has_reduction) or group[0].is_free:
             continue
@@ -65,14 +67,16 @@ def extract_tasks(
         tasks.setdefault(key, dag)
         weights[key] = weights.get(key, 0) + len(group)
         names.setdefault(key, {})[group[0].name] = None
+        # Parameters without their numbers are variables here, and constants when it is built.
+        own = [rewrite_option(each, dag, chosen, (Constant, Variable)) for each in group]
+        options[key] = min([*own, options.get(key, own[0])])
     if dump_workload_to_dag_log is not None:
         texts = {key: str(dag) for key, dag in tasks.items()}
         Path(dump_workload_to_dag_log).write_text(json.dumps(texts), "utf-8")
-    option = LayoutRewriteOption.get_target_default(chosen, in_relay_integration=True)
     made = [
         SearchTask(
             compute_dag=dag, workload_key=key, target=chosen, hardware_params=hardware_params,
-            layout_rewrite_option=option, desc=",".join(names[key]),
+            layout_rewrite_option=options[key], desc=",".join(names[key]),
         )
         for key, dag in tasks.items()
     ]  # fmt: skip

@@ -60,6 +60,7 @@ CASES = [
     (ops.BatchFlatten(), (2, 3, 4)),
     (ops.Transpose((1, 2, 0)), (2, 3, 4)),
     (ops.Transpose(), (2, 3)),
+    (ops.TileLayout(((1, 2), (0, 6), (1, 4))), (6, 8)),
     (ops.Squeeze(), (1, 3, 1)),
     (ops.Squeeze((0,)), (1, 3, 1)),
     (ops.Concatenate(1), (2, 3), (2, 4), (2, 1)),

@@ -66,6 +66,7 @@ from autotune.graph.ops.shape import (
     Squeeze,
     Stack,
     StridedSlice,
+    TileLayout,
     Transpose,
 )
 from autotune.graph.ops.winograd import WinogradConv2d, WinogradWeight
@@ -144,6 +145,7 @@ __all__ = [
     "Sum",
     "Take",
     "Tanh",
+    "TileLayout",
     "Transpose",
     "Upsampling",
     "Where",

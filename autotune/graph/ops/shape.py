@@ -8,11 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from autotune import topi
+from autotune import te, topi
+from autotune.errors import KernelError
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.spelling import define
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
+from autotune.kernel.layout import TiledLayout
 from autotune.te.tensor import Tensor
 
 
@@ -51,6 +53,42 @@ class Reshape(Injective):
     def reference(self, *inputs: Array) -> Array:
         """Reshape."""
         return inputs[0].reshape(self._shape(inputs[0].shape))
+
+
+@dataclass(frozen=True)
+class TileLayout(Injective):
+    """Put the elements in the order in which tiles read them: see `TiledLayout`.
+
+    Attributes:
+        parts: (dimension, extent), the outermost first.
+    """
+
+    name: ClassVar[str] = "layout_tile"
+    parts: tuple[tuple[int, int], ...] = ()
+
+    def _layout(self, shape: tuple[int, ...]) -> TiledLayout:
+        try:
+            return TiledLayout(shape, self.parts)
+        except KernelError:
+            self.refuse("parts", f"those of the shape {shape}", self.parts)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type of all parts, each a dimension."""
+        self.take(inputs, 1)
+        return TensorType(self._layout(inputs[0].shape).tiled_shape, inputs[0].dtype)
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Read each element where it lies."""
+        (data,) = inputs
+        layout = self._layout(TensorType.of(data).shape)
+        made: Tensor = te.compute(
+            layout.tiled_shape, lambda *at: data(*layout.indices(at)), self.name, "injective"
+        )
+        return made
+
+    def reference(self, *inputs: Array) -> Array:
+        """Permute."""
+        return self._layout(inputs[0].shape).forward(inputs[0])
 
 
 @dataclass(frozen=True)
