@@ -8,6 +8,7 @@ from autotune.codegen.c import C
 from autotune.codegen.dialect import Scalar
 from autotune.codegen.functions import floor_helpers, real_functions
 from autotune.codegen.tensor_core import tensor_core_functions, tensor_core_helpers
+from autotune.codegen.warpgroup import ARCH, FENCE, warpgroup_functions, warpgroup_helpers
 
 _SCALARS = {
     "bool": Scalar("bool", "bool"),
@@ -60,7 +61,7 @@ def _functions() -> dict[str, dict[str, str]]:
     table["popcount"] = {"long": "__popcll({0})", "*": "__popc({0})"}
     for name in ("shfl", "shfl_up", "shfl_down", "shfl_xor"):
         table[name] = {"*": f"__{name}_sync(0xffffffffu, {{0}}, {{1}}, {{2}})"}
-    return table | tensor_core_functions()
+    return table | tensor_core_functions() | warpgroup_functions()
 
 
 def _casts() -> dict[tuple[str, str], str]:
@@ -82,8 +83,10 @@ CUDA = replace(
     functions=_functions(),
     casts=_casts(),
     helpers=floor_helpers("static __device__ __forceinline__", "long long")
-    | tensor_core_helpers(),
+    | tensor_core_helpers()
+    | warpgroup_helpers(),
     headers=("cuda_fp16.h", "cuda_bf16.h", "cuda_pipeline.h"),
+    flags={FENCE: f"-arch={ARCH}"},
     entry='extern "C" __global__ void __launch_bounds__({threads})\n{name}({params}) {{',
     restrict="__restrict__",
     unroll="#pragma unroll",

@@ -42,6 +42,7 @@ class Dialect:
         casts: by (from, to) dtype, where a plain C cast does not do; ``"*"`` is any other dtype.
         helpers: text of each helper function that expressions may need, by name.
         headers: in the order they are written; only those that are needed are.
+        flags: of the compiler, by helper that cannot do without.
         entry: head of a function; ``{threads}``, ``{name}``, ``{params}``.
         restrict: the word for a pointer that has no alias.
         unroll: pragma in front of a loop to unroll; ``{}`` is the extent.
@@ -62,6 +63,7 @@ class Dialect:
     casts: Mapping[tuple[str, str], str] = field(default_factory=dict)
     helpers: Mapping[str, str] = field(default_factory=dict)
     headers: tuple[str, ...] = ()
+    flags: Mapping[str, str] = field(default_factory=dict)
     vector_bytes: int = 0
     barriers: Mapping[str, str] = field(default_factory=dict)
     infinity: Mapping[str, str] = field(default_factory=dict)

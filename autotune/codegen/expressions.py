@@ -233,17 +233,23 @@ class ExpressionPrinter:
             return f"{a} {symbol} {b}", binding
         if node.name == "bitwise_not":
             return f"~{self.text(node.args[0], UNARY)}", UNARY
-        dtype = node.args[0].dtype
+        dtype = node.args[0].dtype if node.args else node.dtype
         row = self.dialect.functions.get(node.name, {})
         template = row.get(self.scalar_of(dtype).functions) or row.get("*")
         if template is None:
             raise LoweringError(f"no C function for {node.name} of {dtype}, in {node}")
         if template.startswith("#"):  # a helper of ours, written in front
             template = template[1:]
-            self.needs.add(template.partition("(")[0])
+            self.needs.add(template.partition("(")[0].partition("<")[0])
         else:
             self.needs.add("math.h")
-        return template.format(*map(self.text, node.args)), ATOM
+        return template.format(*map(self.argument, node.args)), ATOM
+
+    def argument(self, node: Expr) -> str:
+        """Return the text of an argument; a run of elements is given by the first of them."""
+        if isinstance(node, Load) and isinstance(node.indices[0], Ramp):
+            return self.element(node.buffer, node.indices[0].base)
+        return self.text(node)
 
     def cast(self, node: Cast) -> Text:
         """A conversion: by the table of casts, or as C does it."""

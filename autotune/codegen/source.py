@@ -45,12 +45,27 @@ def kernel_of_schedule(
         limits: of the device, to be kept; a kernel that breaks one is found early.
 
     Raises:
-        LoweringError: the schedule cannot be lowered for the target.
+        LoweringError: the schedule cannot be lowered for the target, or uses instructions that it
+            does not have.
         InstantiationError: the kernel would break a limit.
     """
     language = target.language
     function = lower_schedule(schedule, args, name, language, limits=limits)
-    return kernel_of_function(function, language)
+    kernel = kernel_of_function(function, language)
+    _check_arch(kernel, target)
+    return kernel
+
+
+def _check_arch(kernel: Kernel, target: Target) -> None:
+    """Raise if a kernel needs another architecture than that of a target; any does to emulate."""
+    needed = {flag.partition("=")[2] for flag in kernel.flags if flag.startswith("-arch=")}
+    if target.emulate or target.arch is None or not needed:
+        return
+    if {arch.rstrip("a") for arch in needed} != {target.arch.rstrip("a")}:
+        raise LoweringError(
+            f"{kernel.name}: its instructions are those of {', '.join(needed)}, the target is "
+            f"{target.arch}"
+        )
 
 
 @collection_paused()
@@ -71,6 +86,7 @@ def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
         name=function.name,
         language=language,
         source="\n".join([*_preamble(dialect, needs), *texts]),
+        flags=tuple(flag for name, flag in dialect.flags.items() if name in needs),
         args=outlines.args(),
         calls=tuple(calls),
         workspace=outlines.workspace(),

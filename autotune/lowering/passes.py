@@ -23,6 +23,7 @@ from autotune.lowering.unroll import unroll_loops
 from autotune.lowering.vectorize import vectorize_loops
 from autotune.lowering.verify import check_limits
 from autotune.lowering.vthread import inject_vthreads
+from autotune.lowering.warpgroups import show_to_warpgroups, use_warpgroups
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,14 @@ PASSES = (
     Pass("limits", check_limits),
     Pass("vthread", inject_vthreads),
     Pass("tensor_cores", use_tensor_cores),
+    Pass("warpgroups", use_warpgroups),
     Pass("partition", partition_loops),
     Pass("vectorize", vectorize_loops),
     Pass("storage", hoist_allocations),
     Pass("pipeline", pipeline_loops),
     Pass("limits", check_limits),
     Pass("barriers", insert_barriers),
+    Pass("proxies", show_to_warpgroups),
     # What a kernel uses is easier to see before loops are written out than after.
     Pass("describe", describe),
     Pass("unroll", unroll_loops),

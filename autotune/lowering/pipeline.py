@@ -9,6 +9,15 @@ A loop that fills a buffer and then uses it becomes, with ``n`` copies of the bu
       use slot k % n
 
 A fill that is not asynchronous loads before the use, and stores after it.
+
+Products of warpgroups are at work while threads go on. Of three slots or more, the loop waits for
+those of the iteration before only, and fills ahead by one slot less::
+
+    for k:
+      wait for slot k % n, barrier
+      begin to use slot k % n
+      fill slot (k + n - 2) % n for k + n - 2
+      wait until k - 1 is used
 """
 
 from __future__ import annotations
@@ -40,6 +49,7 @@ from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.ownership import Slot
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 from autotune.lowering.staging import stage_through_registers
+from autotune.lowering.warpgroups import waited, without_waits
 from autotune.lowering.written import read_buffers, written_buffers
 
 COPIED_BYTES = (4, 8, 16)
@@ -107,22 +117,27 @@ class _Pipeliner(Rewriter):
         simplifier = self.simplifier
         extent = constant_iterations(loop, "pipeline")
         k = simplifier.var(loop.var)
-        ahead = shift_affine(k, depth - 1)
-        now, then = Slot(loop.var, 0, depth), Slot(loop.var, depth - 1, depth)
+        begun, end = without_waits(use) if is_async and depth > 2 else (use, seq())
+        is_late = begun is not use
+        lead = depth - 2 if is_late else depth - 1
+        ahead = shift_affine(k, lead)
+        now, then = Slot(loop.var, 0, depth), Slot(loop.var, lead, depth)
         commit = AsyncCommit() if is_async else None
         first: list[Stmt | None] = []
-        for i in range(depth - 1):
+        for i in range(lead):
             if i < extent:
                 first.append(self._filled(fill, loop.var, constant(i), depth, is_async, None))
             first.append(commit)
         more = self._filled(fill, loop.var, ahead, depth, is_async, then)
         in_range = simplifier.compare("<", ahead, constant(extent))
-        used = self._moved(use, {}, k, depth, now)
+        used = self._moved(begun, {}, k, depth, now)
         # What a fill reads of another ring has to be there before the use, not after it.
         is_plain = not is_async and read_buffers(fill).isdisjoint(self.rings)
         staged = stage_through_registers(more, simplifier) if is_plain else None
-        if is_async:
-            arrival = (AsyncWait(depth - 2), Barrier("shared"))
+        arrival = (AsyncWait(lead - 1), Barrier("shared"))
+        if is_late:
+            body = seq(*arrival, used, If(in_range, more), commit, waited(1))
+        elif is_async:
             body = seq(*arrival, If(in_range, more), commit, used)
         elif staged is not None:
             body = seq(If(in_range, staged.load), used, If(in_range, staged.store))
@@ -131,7 +146,7 @@ class _Pipeliner(Rewriter):
         rest: Stmt = loop.with_body(body)
         for buffer in staged.buffers if staged is not None else ():
             rest = Allocate(buffer, rest)
-        return seq(*first, rest)
+        return seq(*first, rest, end)
 
     def _filled(
         self,

@@ -163,7 +163,7 @@ class _Multiplier(StmtRewriter):
 
     def _block(self, stmt: Stmt, loops: Sequence[For], y: Var, x: Var) -> _Block:
         """Return what one store is: the rows of one virtual thread."""
-        factors = _factors(stmt)
+        factors = product_factors(stmt)
         if factors is None:
             raise self._refusal(f"expected a sum of products of 16-bit floats, got {stmt}")
         total, *pair = factors
@@ -204,7 +204,7 @@ def _range(loop: For) -> range:
     return range(constant_iterations(loop, TENSOR_CORE))
 
 
-def _factors(stmt: Stmt) -> tuple[Store, Load, Load] | None:
+def product_factors(stmt: Stmt) -> tuple[Store, Load, Load] | None:
     """Return a store ``t[i] = t[i] + float32(a) * float32(b)``, a and b; None if it is another."""
     match stmt:
         case Store(total, (place,), Add(Load(same, (where,)), Mul(a, b))):

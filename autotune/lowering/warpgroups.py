@@ -1,0 +1,429 @@
+"""Products of 16-bit floats on Hopper's tensor cores: a marked loop nest becomes ``wgmma``.
+
+The nest is what a thread does for its own part of a matrix product in some 16 steps of the
+reduction::
+
+    for chunk in 0..n:  # wgmma
+      for k in 0..16:
+        C.local[i, j] += float32(A.shared[i, chunk, k]) * float32(B.shared[chunk, k, j])
+
+with a store for each element that virtual threads or loops name. Four warps, a warpgroup, multiply
+64 rows by up to 256 columns with one instruction, which reads both operands from shared memory
+while its threads go on. Which sums a thread has is fixed (PTX ISA, "Register fragments for
+wgmma.mma_async.m64nNk16"), and so it is here: with threadIdx.x in 0..4, threadIdx.y in 0..8 and
+warps along threadIdx.z, thread (x, y, z) has, of each 64 rows times the number of warpgroups, rows
+16 z + y and 16 z + y + 8, and of these columns 8 j + 2 x and 8 j + 2 x + 1. Its sums are numbered
+by, the slowest first, the 64 rows, j, the row, the column.
+
+The operands are laid out anew for the instruction, wherever they are written or read. Of a tile of
+m rows, vectors of 8 neighbours lie below one another in columns of m + 1 vectors: eight of a column
+are a "core matrix" without swizzle, and the one more lets the vectors of a row be stored without a
+conflict of banks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product as tuples
+from math import prod
+
+from autotune.errors import LoweringError
+from autotune.ir.analysis_affine import Affine, AtomKind, constant
+from autotune.ir.expr import Call, Expr, IntImm, Load, Ramp, Var
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import (
+    Allocate,
+    Barrier,
+    Buffer,
+    Evaluate,
+    For,
+    ForKind,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+)
+from autotune.ir.visitor import Rewriter, StmtRewriter
+from autotune.lowering.draft import Draft
+from autotune.lowering.extents import constant_iterations, known
+from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
+from autotune.lowering.tensor_cores import COLUMNS, DEPTH, ROWS, product_factors
+
+WGMMA = "wgmma"
+FENCE, COMMIT, WAIT, SUMS = "wgmma_fence", "wgmma_commit", "wgmma_wait", "wgmma_sums"
+SHOW = "wgmma_show"
+TYPES = {"float16": "f16", "bfloat16": "bf16"}
+# Warps of a warpgroup, and the rows that it multiplies with one instruction.
+WARPS, TILE_ROWS = 4, 64
+# Columns of one instruction: a multiple of these, up to those.
+UNIT, MOST_COLUMNS = 8, 256
+# Elements of a vector of 16 bytes.
+VECTOR = 8
+
+
+def instruction(dtype: str, columns: int) -> str:
+    """Return the name of the function that is one instruction."""
+    return f"{WGMMA}_m{TILE_ROWS}n{columns}k{DEPTH}_{TYPES[dtype]}"
+
+
+def use_warpgroups(stmt: Stmt, draft: Draft) -> Stmt:
+    """Carries out marked loops of matrix products by instructions of four warps (``wgmma``)."""
+    if not draft.gpu:
+        return stmt
+    multiplier = _Multiplier(draft)
+    stmt = multiplier.rewrite(stmt)
+    if not multiplier.tiles:
+        return stmt
+    return _LayOut(draft.simplifier, multiplier.tiles).rewrite(stmt)
+
+
+def show_to_warpgroups(stmt: Stmt, draft: Draft) -> Stmt:
+    """Puts before barriers what makes stores visible to ``wgmma``, where there is any."""
+    show = _Show()
+    new = show.rewrite(stmt) if draft.gpu else stmt
+    return new if show.multiplies else stmt
+
+
+def waited(pending: int) -> Stmt:
+    """Returns the wait until so many groups of instructions at most are at work."""
+    return _effect(WAIT, pending)
+
+
+def without_waits(stmt: Stmt) -> tuple[Stmt, Stmt]:
+    """Returns a statement that waits for no products, and what it has to be followed by then."""
+    taken = _TakeWaits()
+    return taken.rewrite(stmt), seq(*taken.waits)
+
+
+class _TakeWaits(StmtRewriter):
+    """Takes the waits out of statements."""
+
+    def __init__(self) -> None:
+        self.waits: list[Stmt] = []
+
+    def visit_Evaluate(self, node: Evaluate) -> Stmt:
+        """Take a wait out."""
+        if not isinstance(node.value, Call) or node.value.name not in (WAIT, SUMS):
+            return node
+        self.waits.append(node)
+        return seq()
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """An operand in shared memory: ``rows`` of ``width`` neighbours, and where they are now.
+
+    Neighbours are steps of the reduction, or, if it is ``turned``, rows of the left operand or
+    columns of the right.
+    """
+
+    buffer: Buffer
+    rows: int
+    width: int
+    turned: bool
+
+    @property
+    def pitch(self) -> int:
+        """Elements from one column of vectors to the next."""
+        return (self.rows + 1) * VECTOR
+
+    def begin(self, simplifier: Simplifier, across: Affine, step: Affine) -> Affine:
+        """Return where the core matrix begins that both coordinates are multiples of 8 of."""
+        row, column = (step, across) if self.turned else (across, step)
+        vectors = simplifier.floordiv(column, VECTOR)
+        return simplifier.combine([(vectors, self.pitch), (row, VECTOR)])
+
+    def place(self, simplifier: Simplifier, index: Affine) -> Affine:
+        """Return where an element is that was at ``index``."""
+        row = simplifier.floordiv(index, self.width)
+        column = simplifier.floormod(index, self.width)
+        parts = [
+            (simplifier.floordiv(column, VECTOR), self.pitch),
+            (row, VECTOR),
+            (simplifier.floormod(column, VECTOR), 1),
+        ]
+        return simplifier.combine(parts)
+
+    def span(self, across: int) -> int:
+        """Return how many elements one instruction reaches over that takes ``across`` of it."""
+        if self.turned:
+            return (across // VECTOR - 1) * self.pitch + DEPTH * VECTOR
+        return (DEPTH // VECTOR - 1) * self.pitch + across * VECTOR
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A store of sums, what it reads, and the loops of data around it."""
+
+    total: Store
+    left: Load
+    right: Load
+    loops: Sequence[For]
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """An operand as the nest reads it: coefficients of variables, and offsets by sum."""
+
+    buffer: Buffer
+    of: Mapping[Var, int]
+    offsets: Sequence[int]
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """The thread axes, and how many warps there are."""
+
+    x: Var
+    y: Var
+    z: Var
+    warps: int
+
+
+class _Multiplier(StmtRewriter):
+    """Replaces marked nests; ``tiles`` are their operands, by the buffers that they were."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.simplifier = draft.simplifier
+        self.tiles: dict[Buffer, _Tile] = {}
+
+    def visit_For(self, node: For) -> Stmt:
+        """Replace a marked nest, or look into a loop."""
+        if WGMMA not in node.annotations:
+            return super().visit_For(node)
+        step = node.body
+        if not isinstance(step, For) or step.iterations != DEPTH:
+            raise self._refusal(f"expected a loop of {DEPTH} steps inside the marked one")
+        lanes = self._lanes()
+        sums = list(self._sums(step.body, ()))
+        totals, left, right = self._numbered(sums, lanes)
+        rows, columns = (len(set(each.offsets)) // 2 for each in (left, right))
+        height = TILE_ROWS * (lanes.warps // WARPS)
+        of_row, of_column = left.of.get(lanes.y, 0), right.of.get(lanes.x, 0) // 2
+        expected = [
+            ((height * tile + ROWS * half) * of_row, (UNIT * j + own) * of_column)
+            for tile in range(rows)
+            for j in range(columns)
+            for half in (0, 1)
+            for own in (0, 1)
+        ]
+        at_row = {lanes.y: of_row, lanes.z: 2 * ROWS * of_row}
+        a = self._tile(left, at_row, of_row, (node, step), rows * height)
+        b = self._tile(right, {lanes.x: 2 * of_column}, of_column, (node, step), columns * UNIT)
+        found = list(zip(left.offsets, right.offsets, strict=True))
+        if a is None or b is None or found != expected or columns * UNIT > MOST_COLUMNS:
+            raise self._refusal(
+                "expected each thread to have rows 8 apart of the 64 of a warpgroup, two of each 8 "
+                f"of at most {MOST_COLUMNS} columns, and whole operands in shared memory, got "
+                f"{sums[0].total}"
+            )
+        self.tiles |= {left.buffer: a, right.buffer: b}
+        return self._multiplied(node, totals, (a, b), (rows, columns * UNIT), lanes)
+
+    def _tile(
+        self,
+        operand: _Operand,
+        at: Mapping[Var, int],
+        one: int,
+        loops: tuple[For, For],
+        across: int,
+    ) -> _Tile | None:
+        """Return the tile that an operand is, None if it is read in another way.
+
+        Args:
+            operand: which one.
+            at: how its index has to depend on threads.
+            one: how far a row, if it is the left operand, or a column is from the next.
+            loops: the two over steps of the reduction.
+            across: how many rows or columns there are.
+        """
+        outer, inner = loops
+        step = operand.of.get(inner.var, 0)
+        wanted = {**at, inner.var: step}
+        if outer.iterations != 1:
+            wanted[outer.var] = DEPTH * step
+        deep = constant_iterations(outer, WGMMA) * DEPTH
+        turned = step != 1
+        rows, width = (deep, across) if turned else (across, deep)
+        buffer = operand.buffer
+        plain = operand.of == wanted and {one, step} == {1, width} and width % VECTOR == 0
+        size = prod(known(buffer.shape, buffer.name))
+        if not plain or size != rows * width or buffer.scope != "shared" or buffer in self.tiles:
+            return None
+        columns = width // VECTOR
+        new = Buffer(buffer.name, (columns * (rows + 1) * VECTOR,), buffer.dtype, buffer.scope)
+        return _Tile(new, rows, width, turned)
+
+    def _multiplied(
+        self,
+        node: For,
+        totals: Buffer,
+        tiles: tuple[_Tile, _Tile],
+        counts: tuple[int, int],
+        lanes: _Lanes,
+    ) -> Stmt:
+        """Return the instructions of a nest, and what has to stand around them."""
+        simplifier = self.simplifier
+        (a, b), (rows, columns) = tiles, counts
+        group = simplifier.floordiv(simplifier.var(lanes.z), WARPS)
+        step = simplifier.combine([(simplifier.var(node.var), DEPTH)])
+        right = self._span(b, b.begin(simplifier, constant(0), step), columns)
+        calls = []
+        for tile in range(rows):
+            first = constant(tile * TILE_ROWS * (lanes.warps // WARPS))
+            row = simplifier.combine([(group, TILE_ROWS), (first, 1)])
+            left = self._span(a, a.begin(simplifier, row, step), TILE_ROWS)
+            sums = Load(totals, (IntImm(tile * columns // 2),))
+            layout = [2 * a.pitch, 2 * b.pitch, int(a.turned), int(b.turned)]
+            arguments = (sums, left, right, *map(IntImm, layout))
+            calls.append(Evaluate(Call(instruction(a.buffer.dtype, columns), arguments)))
+        return seq(
+            _effect(FENCE),
+            For(node.var, node.extent, ForKind.UNROLLED, seq(*calls)),
+            _effect(COMMIT),
+            waited(0),
+            Evaluate(Call(SUMS, (Load(totals, (IntImm(0),)), IntImm(rows * columns // 2)))),
+        )
+
+    def _span(self, tile: _Tile, begin: Affine, across: int) -> Load:
+        """Return the elements that an instruction reaches over."""
+        return Load(tile.buffer, (Ramp(self.simplifier.expr(begin), 1, tile.span(across)),))
+
+    # What a nest has to be.
+
+    def _sums(self, stmt: Stmt, loops: tuple[For, ...]) -> Iterator[_Sum]:
+        """Yield the stores of a nest."""
+        match stmt:
+            case Seq(stmts):
+                for each in stmts:
+                    yield from self._sums(each, loops)
+            case For():
+                yield from self._sums(stmt.body, (*loops, stmt))
+            case _:
+                factors = product_factors(stmt)
+                if factors is None:
+                    raise self._refusal(f"expected a sum of products of 16-bit floats, got {stmt}")
+                yield _Sum(*factors, loops)
+
+    def _numbered(self, sums: Sequence[_Sum], lanes: _Lanes) -> tuple[Buffer, _Operand, _Operand]:
+        """Return the buffer of sums and the operands, whose offsets are ordered by sum."""
+        found: dict[int, tuple[int, int]] = {}
+        seen = set()
+        for each in sums:
+            left, right = each.left, each.right
+            if lanes.y in self.simplifier.form_of(right.indices[0]).vars:
+                left, right = right, left
+            inner = {loop.var: range(constant_iterations(loop, WGMMA)) for loop in each.loops}
+            places = (each.total.indices[0], left.indices[0], right.indices[0])
+            forms = [self._linear(place) for place in places]
+            rests = [frozenset((v, k) for v, k in of.items() if v not in inner) for _, of in forms]
+            seen.add((each.total.buffer, left.buffer, right.buffer, *rests))
+            for values in tuples(*inner.values()):
+                moved = list(zip(inner, values, strict=True))
+                at = [const + sum(of.get(v, 0) * n for v, n in moved) for const, of in forms]
+                found[at[0]] = (at[1], at[2])
+        if len(seen) != 1 or sorted(found) != list(range(len(found))):
+            raise self._refusal("expected the sums of one product of two tiles")
+        ((totals, a, b, _, of_a, of_b),) = seen
+        pairs = [found[i] for i in range(len(found))]
+        left_operand = _Operand(a, dict(of_a), [each for each, _ in pairs])
+        return totals, left_operand, _Operand(b, dict(of_b), [each for _, each in pairs])
+
+    def _linear(self, index: Expr) -> tuple[int, dict[Var, int]]:
+        """Return an index as a constant and coefficients of variables."""
+        form = self.simplifier.form_of(index)
+        of = {}
+        for atom, k in form.terms.items():
+            if atom.kind is not AtomKind.VAR:
+                raise self._refusal(f"expected a sum of loops and threads, got {index}")
+            (var,) = atom.vars
+            of[var] = k
+        return form.const, of
+
+    def _lanes(self) -> _Lanes:
+        """Return the thread axes within a warp, and that of warps."""
+        found = {t.tag: t for t in self.draft.threads}
+        x, y, z = (found.get(f"threadIdx.{d}") for d in "xyz")
+        if (
+            x is None
+            or y is None
+            or z is None
+            or z.count % WARPS
+            or (x.count, y.count) != (COLUMNS, ROWS)
+        ):
+            counts = [None if axis is None else axis.count for axis in (x, y, z)]
+            raise self._refusal(
+                f"expected {COLUMNS} threads along threadIdx.x, {ROWS} along threadIdx.y and a "
+                f"multiple of {WARPS} along threadIdx.z, got {counts}"
+            )
+        return _Lanes(x.var, y.var, z.var, z.count)
+
+    def _refusal(self, why: str) -> LoweringError:
+        return LoweringError(f"{WGMMA}: {self.draft.stage}: {why}")
+
+
+def _effect(name: str, *arguments: int) -> Stmt:
+    return Evaluate(Call(name, tuple(map(IntImm, arguments)), "int32"))
+
+
+class _LayOut(Rewriter):
+    """Moves all elements of tiles to where instructions want them."""
+
+    def __init__(self, simplifier: Simplifier, tiles: Mapping[Buffer, _Tile]) -> None:
+        self.simplifier = simplifier
+        self.tiles = tiles
+
+    def visit_For(self, node: For) -> Stmt:
+        """Rewrite the body; a pipeline is one of the tiles as they are now."""
+        notes = dict(node.annotations)
+        if PIPELINE in notes:
+            notes[PIPELINE] = tuple([self._pipelined(mark) for mark in notes[PIPELINE]])
+        body = self.rewrite(node.body)
+        return For(node.var, node.extent, node.kind, body, node.thread, notes)
+
+    def _pipelined(self, mark: PipelinedBuffer) -> PipelinedBuffer:
+        tile = self.tiles.get(mark.buffer)
+        return mark if tile is None else replace(mark, buffer=tile.buffer)
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        """Allocate a tile as it is now."""
+        tile = self.tiles.get(node.buffer)
+        body = self.rewrite(node.body)
+        return Allocate(node.buffer if tile is None else tile.buffer, body)
+
+    def visit_Store(self, node: Store) -> Stmt:
+        """Move a store."""
+        index, value = node.indices[0], self.rewrite(node.value)
+        tile = self.tiles.get(node.buffer)
+        if tile is None:
+            return Store(node.buffer, (self.rewrite(index),), value)
+        return Store(tile.buffer, (self._moved(tile, index),), value)
+
+    def visit_Load(self, node: Load) -> Expr:
+        """Move a load."""
+        tile = self.tiles.get(node.buffer)
+        if tile is None:
+            return Load(node.buffer, self.rewrite_all(node.indices))
+        return Load(tile.buffer, (self._moved(tile, node.indices[0]),))
+
+    def _moved(self, tile: _Tile, index: Expr) -> Expr:
+        return self.simplifier.expr(tile.place(self.simplifier, self.simplifier.form_of(index)))
+
+
+class _Show(StmtRewriter):
+    """Puts the fence of the asynchronous proxy before each barrier."""
+
+    def __init__(self) -> None:
+        self.multiplies = False
+
+    def visit_Evaluate(self, node: Evaluate) -> Stmt:
+        """Note an instruction."""
+        call = node.value
+        self.multiplies = self.multiplies or (isinstance(call, Call) and call.name == FENCE)
+        return node
+
+    def visit_Barrier(self, node: Barrier) -> Stmt:
+        """Put the fence before a barrier."""
+        return seq(_effect(SHOW), node) if node.scope == "shared" else node
