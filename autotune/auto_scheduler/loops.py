@@ -130,14 +130,14 @@ class Iterator:
 class StageAttributes:
     """Hints of a stage: `auto_unroll_max_step` in statements, `storage_offset` in elements.
 
-    `pipeline` is the number of buffers of the copies that hang at it, `tensor_core` whether it is
-    computed on tensor cores (see `PragmaStep`).
+    `pipeline` is the number of buffers of the copies that hang at it, `tensor_core` names the
+    instructions that compute it on tensor cores (see `PragmaStep`).
     """
 
     auto_unroll_max_step: int = 0
     storage_offset: int = 0
     pipeline: int = 0
-    tensor_core: bool = False
+    tensor_core: str = ""
 
 
 @dataclass(frozen=True, eq=False)

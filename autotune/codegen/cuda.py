@@ -8,7 +8,13 @@ from autotune.codegen.c import C
 from autotune.codegen.dialect import Scalar
 from autotune.codegen.functions import floor_helpers, real_functions
 from autotune.codegen.tensor_core import tensor_core_functions, tensor_core_helpers
-from autotune.codegen.warpgroup import ARCH, FENCE, warpgroup_functions, warpgroup_helpers
+from autotune.codegen.warpgroup import (
+    ALIGNMENT,
+    ARCH,
+    FENCE,
+    warpgroup_functions,
+    warpgroup_helpers,
+)
 
 _SCALARS = {
     "bool": Scalar("bool", "bool"),
@@ -87,6 +93,7 @@ CUDA = replace(
     | warpgroup_helpers(),
     headers=("cuda_fp16.h", "cuda_bf16.h", "cuda_pipeline.h"),
     flags={FENCE: f"-arch={ARCH}"},
+    shared_alignment={FENCE: ALIGNMENT},
     entry='extern "C" __global__ void __launch_bounds__({threads})\n{name}({params}) {{',
     restrict="__restrict__",
     unroll="#pragma unroll",

@@ -43,6 +43,7 @@ class Dialect:
         helpers: text of each helper function that expressions may need, by name.
         headers: in the order they are written; only those that are needed are.
         flags: of the compiler, by helper that cannot do without.
+        shared_alignment: bytes at whose multiples shared arrays begin, by helper that needs it.
         entry: head of a function; ``{threads}``, ``{name}``, ``{params}``.
         restrict: the word for a pointer that has no alias.
         unroll: pragma in front of a loop to unroll; ``{}`` is the extent.
@@ -64,6 +65,7 @@ class Dialect:
     helpers: Mapping[str, str] = field(default_factory=dict)
     headers: tuple[str, ...] = ()
     flags: Mapping[str, str] = field(default_factory=dict)
+    shared_alignment: Mapping[str, int] = field(default_factory=dict)
     vector_bytes: int = 0
     barriers: Mapping[str, str] = field(default_factory=dict)
     infinity: Mapping[str, str] = field(default_factory=dict)

@@ -178,7 +178,8 @@ class _KernelPrinter:
 
     def _shared_arrays(self) -> Iterator[str]:
         """Yield declarations of shared arrays: static, or carved out of one dynamic array."""
-        sizes = [_align(elements_of(b) * item_bytes(b.dtype)) for b in self.body.shared]
+        unit = self._alignment()
+        sizes = [-(-elements_of(b) * item_bytes(b.dtype) // unit) * unit for b in self.body.shared]
         if sum(sizes) > _STATIC_SHARED_BYTES:
             yield from self._dynamic_arrays(sizes)
             return
@@ -186,10 +187,16 @@ class _KernelPrinter:
         for buffer in self.body.shared:
             kind = self.body.expressions.scalar_of(buffer.dtype).storage
             declared = f"{kind} {self.names[buffer]}[{elements_of(buffer)}]"
-            yield f"{INDENT}__shared__ __align__({_ALIGNMENT}) {declared};"
+            yield f"{INDENT}__shared__ __align__({unit}) {declared};"
+
+    def _alignment(self) -> int:
+        """Return the bytes at whose multiples shared arrays begin."""
+        asked = self.dialect.shared_alignment
+        return max(_ALIGNMENT, *(n for name, n in asked.items() if name in self.body.needs), 0)
 
     def _dynamic_arrays(self, sizes: Sequence[int]) -> Iterator[str]:
-        yield f"{INDENT}extern __shared__ __align__({_ALIGNMENT}) unsigned char dynamic_shared[];"
+        array = "unsigned char dynamic_shared[]"
+        yield f"{INDENT}extern __shared__ __align__({self._alignment()}) {array};"
         for buffer, size in zip(self.body.shared, sizes, strict=True):
             kind = self.body.expressions.scalar_of(buffer.dtype).storage
             place = (
@@ -208,7 +215,3 @@ def _join(params: list[str]) -> str:
     if len(line) <= _LINE:
         return line
     return "\n" + ",\n".join(f"{INDENT * 2}{param}" for param in params)
-
-
-def _align(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT

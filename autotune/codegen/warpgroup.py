@@ -1,17 +1,20 @@
 """Hopper's ``wgmma`` as CUDA functions: 64 rows by up to 256 columns, 16 steps, sums in float32.
 
-Operands stand in shared memory without swizzle (PTX ISA, "Asynchronous warpgroup level matrix
-operations", strides): core matrices of eight vectors of 16 bytes below one another, so many bytes
-("pitch") from a column of vectors to the next. Vectors lie along the reduction, or, of an operand
-that is turned, across it. The emulator, which has no such instruction, lets each thread add up its
-own sums.
+Operands stand in shared memory in panels: rows of 128 bytes, the eight vectors of 16 bytes of each
+exchanged by the last three bits of its number (PTX ISA, "Asynchronous warpgroup level matrix
+operations", 128-byte swizzle), and panels one after another. Along a row items are neighbours in
+the reduction, or, of an operand that is turned, across it. A call gets the tile, which begins at a
+multiple of `ALIGNMENT` bytes, and where in it the operand begins. The emulator, which has no such
+instruction, lets each thread add up its own sums.
 """
 
 from __future__ import annotations
 
-_KINDS = {"f16": ("__half", "__half2float"), "bf16": ("__nv_bfloat16", "__bfloat162float")}
+_KINDS = {"f16": "__half", "bf16": "__nv_bfloat16"}
 # What they are compiled for: such code runs on compute capability 9.0 and nowhere else.
 ARCH = "sm_90a"
+# Bytes at whose multiples operands begin: eight rows of a panel.
+ALIGNMENT = 1024
 _COLUMNS = range(8, 257, 8)
 
 _SHARED_TEXT = """\
@@ -21,13 +24,19 @@ static inline void wgmma_commit() {}
 template <int PENDING> static inline void wgmma_wait() {}
 template <int COUNT> static inline void wgmma_sums(float&) {}
 static inline void wgmma_show() {}
+// Returns an item of an operand: of the row or column `across`, the one `k` along the reduction.
+template <int TURNED, class T>
+static inline float wgmma_item(const T* tile, int begin, int panel, int across, int k) {
+  const int row = TURNED ? k : across, column = TURNED ? across : k;
+  const int plain = begin + column / 64 * (panel / 2) + row * 64 + column % 64;
+  return (float)tile[plain ^ (plain >> 6 & 7) << 3];
+}
 #else
-// Describes an operand; a core matrix is 128 bytes before the one eight vectors further.
-template <int TURNED>
-static __device__ __forceinline__ unsigned long long wgmma_operand(const void* at, int pitch) {
+// Describes an operand that begins at an item of a tile: eight rows are 1024 bytes before the next
+// eight, a panel is so many before the next, and vectors are exchanged.
+static __device__ __forceinline__ unsigned long long wgmma_operand(const void* at, int panel) {
   const unsigned place = (unsigned)__cvta_generic_to_shared(at) & 0x3ffff;
-  const unsigned long long along = TURNED ? 128 : pitch, across = TURNED ? pitch : 128;
-  return place >> 4 | along >> 4 << 16 | across >> 4 << 32;
+  return 1ull << 62 | 1024ull >> 4 << 32 | (unsigned long long)(panel >> 4) << 16 | place >> 4;
 }
 
 // Orders what threads did to their sums before the instructions that follow.
@@ -62,20 +71,16 @@ static __device__ __forceinline__ void wgmma_show() {
 _PRODUCT_TEXT = """\
 template <int LEFT_TURNED, int RIGHT_TURNED>
 static __device__ __forceinline__ void {name}(
-    float& first, const {type}& left, const {type}& right, const int left_pitch,
-    const int right_pitch) {{
+    float& first, const {type}& left, int left_begin, const {type}& right, int right_begin,
+    int left_panel, int right_panel) {{
   float* const sum = &first;
 #ifdef AUTOTUNE_EMULATE
   for (int i = 0; i < {sums}; ++i) {{
     const int row = threadIdx.z % 4 * 16 + i / 2 % 2 * 8 + threadIdx.y;
     const int column = i / 4 * 8 + threadIdx.x * 2 + i % 2;
-    for (int k = 0; k < 16; ++k) {{
-      const int a = LEFT_TURNED ? row / 8 * left_pitch / 2 + k * 8 + row % 8
-                                : k / 8 * left_pitch / 2 + row * 8 + k % 8;
-      const int b = RIGHT_TURNED ? column / 8 * right_pitch / 2 + k * 8 + column % 8
-                                 : k / 8 * right_pitch / 2 + column * 8 + k % 8;
-      sum[i] += {wide}((&left)[a]) * {wide}((&right)[b]);
-    }}
+    for (int k = 0; k < 16; ++k)
+      sum[i] += wgmma_item<LEFT_TURNED>(&left, left_begin, left_panel, row, k) *
+                wgmma_item<RIGHT_TURNED>(&right, right_begin, right_panel, column, k);
   }}
 #else
   asm volatile(
@@ -83,8 +88,8 @@ static __device__ __forceinline__ void {name}(
 {names}
       "}}, %{sums}, %{b}, 1, 1, 1, %{turn_a}, %{turn_b};"
       : {outputs}
-      : "l"(wgmma_operand<LEFT_TURNED>(&left, left_pitch)),
-        "l"(wgmma_operand<RIGHT_TURNED>(&right, right_pitch)),
+      : "l"(wgmma_operand(&left + left_begin, left_panel)),
+        "l"(wgmma_operand(&right + right_begin, right_panel)),
         "n"(LEFT_TURNED), "n"(RIGHT_TURNED));
 #endif
 }}
@@ -92,14 +97,13 @@ static __device__ __forceinline__ void {name}(
 
 
 def _product(name: str, ptx: str, columns: int) -> str:
-    kind, wide = _KINDS[ptx]
     sums = columns // 2
     places = [f"%{i}" for i in range(sums)]
     outputs = [f'"+f"(sum[{i}])' for i in range(sums)]
     names = [", ".join(places[i : i + 16]) for i in range(0, sums, 16)]
     lines = [", ".join(outputs[i : i + 6]) for i in range(0, sums, 6)]
     return _PRODUCT_TEXT.format(
-        name=name, type=kind, wide=wide, ptx=ptx, columns=columns, sums=sums,
+        name=name, type=_KINDS[ptx], ptx=ptx, columns=columns, sums=sums,
         b=sums + 1, turn_a=sums + 2, turn_b=sums + 3,
         names="\n".join(f'      "{n}{", " if n is not names[-1] else ""}"' for n in names),
         outputs=",\n        ".join(lines),
@@ -126,7 +130,7 @@ def warpgroup_helpers() -> dict[str, str]:
 
 def warpgroup_functions() -> dict[str, dict[str, str]]:
     """Return how calls of them are written."""
-    turns, places = "<{5}, {6}>", "({0}, {1}, {2}, {3}, {4})"
+    turns, places = "<{7}, {8}>", "({0}, {1}, {2}, {3}, {4}, {5}, {6})"
     table = {name: f"#{name}{turns}{places}" for name in _products()}
     table |= {
         FENCE: f"#{FENCE}()",

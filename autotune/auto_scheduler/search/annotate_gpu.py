@@ -24,7 +24,9 @@ from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.steps import Annotator, splits_of
 from autotune.auto_scheduler.sketch.tensor_cores import COLUMNS, ROWS
+from autotune.auto_scheduler.sketch.warpgroups import WARPS
 from autotune.auto_scheduler.transform_steps import AnnotationStep, SplitStep, StorageAlignStep
+from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
 from autotune.ir.structure import walk
 from autotune.te.relation import extent_of
 
@@ -159,8 +161,9 @@ def _bind_tiles(work: Annotator, stage_id: int) -> None:
 def _copy_together(work: Annotator, stage_id: int) -> None:
     """Let all threads of a block fill a tile of shared memory, some elements at a time."""
     target = work.state.attach[stage_id][0]
-    if work.stage(target).attrs.tensor_core:
-        _copy_by_warps(work, stage_id, work.state.attach[target][0])
+    instructions = work.stage(target).attrs.tensor_core
+    if instructions:
+        _copy_by_warps(work, stage_id, work.state.attach[target][0], instructions)
         return
     sources = spatial_splits(work.state, target)
     dimension = _row_dimension(work, stage_id, target)
@@ -187,18 +190,27 @@ def _row_dimension(work: Annotator, stage_id: int, target: int) -> int | None:
     return found
 
 
-def _copy_by_warps(work: Annotator, stage_id: int, root: int) -> None:
-    """Let the warps of a block fill a tile, by vectors, whose rows begin in different banks."""
+def _copy_by_warps(work: Annotator, stage_id: int, root: int, instructions: str) -> None:
+    """Let the warps of a block fill a tile, by vectors.
+
+    Its rows begin in different banks; what ``wgmma`` reads is laid out by lowering.
+    """
     rows = len(work.stage(stage_id).iters) - 2
-    work.take(StorageAlignStep(stage_id, rows, 2 * PADDING, PADDING))
+    if instructions == TENSOR_CORE:
+        work.take(StorageAlignStep(stage_id, rows, 2 * PADDING, PADDING))
     work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
     work.split(stage_id, 0, [PADDING])
     work.annotate(stage_id, 1, Annotation.VECTORIZE)
     for length, thread in ((COLUMNS, Annotation.THREAD_X), (ROWS, Annotation.THREAD_Y)):
         work.split(stage_id, 0, [length])
         work.annotate(stage_id, 1, thread)
-    warps = splits_of(work.state.transform_steps, root)[-2:]
-    work.follow(stage_id, 0, warps, 1)
+    splits = splits_of(work.state.transform_steps, root)
+    if instructions == WGMMA:
+        work.split(stage_id, 0, [WARPS])
+        work.follow(stage_id, 0, splits[-3:-2], 1)
+        work.fuse(stage_id, 1, 2)
+    else:
+        work.follow(stage_id, 0, splits[-2:], 1)
     work.annotate(stage_id, 1, Annotation.THREAD_Z)
 
 
@@ -214,6 +226,8 @@ def spatial_splits(state: StateObject, stage_id: int) -> list[int]:
 def _unroll(work: Annotator, stage_id: int) -> None:
     stage = work.stage(stage_id)
     if not stage.is_compute or stage.compute_at is ComputeAtKind.INLINED:
+        return
+    if stage.attrs.tensor_core == WGMMA:
         return
     names = stage.op.attrs.get(_ALWAYS_UNROLL)
     if names:

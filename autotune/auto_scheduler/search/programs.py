@@ -13,6 +13,7 @@ from autotune.auto_scheduler.search.factors import divisors
 from autotune.auto_scheduler.search.forms_cpu import CpuForms
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
 from autotune.auto_scheduler.search.forms_tensor import TensorForms, multiplied_stage
+from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.proposer import ClosedForms
@@ -22,7 +23,9 @@ from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
 from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
+from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
+from autotune.auto_scheduler.transform_steps.loops import WGMMA
 
 # In how many parts a reduction is split that blocks or cores share.
 _PARTS = (2, 4, 8, 16, 32, 64)
@@ -44,6 +47,7 @@ def sketches_of(
         LanesAlongChannels(),
         PackInBlock(),
         TensorCores(),
+        WarpgroupTensorCores(),
     )
     found = generate_sketches(task, params, rules, policy)
     return [each.state_object for each in found]
@@ -69,6 +73,8 @@ def _gpu_forms(program: Program, model: GpuModel) -> ClosedForms:
     multiplied = multiplied_stage(program)
     if multiplied is None:
         return GpuForms(program, model)
+    if program.state.stages[multiplied].attrs.tensor_core == WGMMA:
+        return WarpgroupForms(program, multiplied, model)
     return TensorForms(program, multiplied, model)
 
 

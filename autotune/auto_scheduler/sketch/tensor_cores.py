@@ -30,12 +30,17 @@ _FIRST_ARCH = 80
 
 @dataclass(frozen=True)
 class Product:
-    """A stage that is a matrix product: its axes by what they are."""
+    """A stage that is a matrix product: its axes by what they are.
+
+    `turned` says of the operands with rows and with columns whether the reduction is not the index
+    of neighbours in memory.
+    """
 
     batch: tuple[IterVar, ...]
     row: IterVar
     column: IterVar
     reduction: IterVar
+    turned: tuple[bool, bool]
 
 
 def product_of(op: Operation) -> Product | None:
@@ -60,7 +65,9 @@ def product_of(op: Operation) -> Product | None:
     separate = {frozenset(each) for each in own} == {frozenset({row.var}), frozenset({column.var})}
     if not separate or any(k.var not in each for each in used):
         return None
-    return Product(tuple(batch), row, column, k)
+    turned = [not any(n is k.var for n in walk(each.indices[-1])) for each in (a, b)]
+    of_row, of_column = turned if own[0] == {row.var} else turned[::-1]
+    return Product(tuple(batch), row, column, k, (of_row, of_column))
 
 
 class TensorCores:
@@ -74,7 +81,7 @@ class TensorCores:
         target = context.search_task.target
         if not context.is_gpu or is_tiled(stage):
             return Condition.PASS
-        if has_cache_write(state, stage_id) or _arch(target.arch) < _FIRST_ARCH:
+        if has_cache_write(state, stage_id) or arch_of(target.arch) < _FIRST_ARCH:
             return Condition.PASS
         found = product_of(stage.op)
         if found is None or len(reads_of(stage.op)) != 2:
@@ -113,19 +120,21 @@ def _tile(state: State, stage_id: int) -> Iterator:
     blocks, virtual, warps = ([each[level] for each in tiles] for level in range(3))
     order = [*batch, *blocks, *virtual, *warps, lane_row, lane_column, own]
     state.reorder(stage_id, order)
-    _bind(state, stage_id, [*batch, *blocks], "blockIdx.x")
+    bind_together(state, stage_id, [*batch, *blocks], "blockIdx.x")
     for loop in virtual:
         state.bind(stage_id, loop, "vthread")
-    _bind(state, stage_id, warps, "threadIdx.z")
+    bind_together(state, stage_id, warps, "threadIdx.z")
     state.bind(stage_id, lane_row, "threadIdx.y")
     return state.bind(stage_id, lane_column, "threadIdx.x")
 
 
-def _bind(state: State, stage_id: int, loops: Sequence[Iterator], thread: str) -> None:
+def bind_together(state: State, stage_id: int, loops: Sequence[Iterator], thread: str) -> None:
+    """Bind loops, which become one, to a thread axis."""
     fused = state.fuse(stage_id, loops) if len(loops) > 1 else loops[0]
     state.bind(stage_id, fused, thread)
 
 
-def _arch(arch: str | None) -> int:
+def arch_of(arch: str | None) -> int:
+    """Return the number of an architecture, 90 of ``sm_90a``; 0 where none is named."""
     digits = "".join(c for c in (arch or "") if c.isdigit())
     return int(digits or 0)

@@ -24,6 +24,9 @@ from autotune.errors import ScheduleError
 UNROLL = "auto_unroll_max_step"
 PIPELINE = "software_pipeline"
 TENSOR_CORE = "tensor_core"
+WGMMA = "wgmma"
+# A nest of a product becomes instructions of a warp, or of four.
+_INSTRUCTIONS = (TENSOR_CORE, WGMMA)
 SKIP_REGION = "debug_skip_region"
 # Of an unroll limit: more than that is no number of statements.
 _DIGITS = 9
@@ -176,9 +179,9 @@ class PragmaStep(TransformStep):
         stage = state.compute_stage(self)
         if self.pragma_type == SKIP_REGION:
             return state.taken(self, attach=detach_stage(state.attach, self.stage_id))
-        if self.pragma_type == TENSOR_CORE:
+        if self.pragma_type in _INSTRUCTIONS:
             state.loop(self, stage, self.iter_id)
-            attrs = replace(stage.attrs, tensor_core=True)
+            attrs = replace(stage.attrs, tensor_core=self.pragma_type)
         elif self.unroll is not None:
             attrs = replace(stage.attrs, auto_unroll_max_step=self.unroll)
         elif self.pipeline is not None and self.pipeline <= MOST_BUFFERS:
@@ -192,8 +195,8 @@ class PragmaStep(TransformStep):
         """Set the hint on the axis."""
         if self.pragma_type == SKIP_REGION:
             on.pragma(self.stage_id, self.iter_id, SKIP_REGION, None)
-        elif self.pragma_type == TENSOR_CORE:
-            on.pragma(self.stage_id, self.iter_id, TENSOR_CORE, 1)
+        elif self.pragma_type in _INSTRUCTIONS:
+            on.pragma(self.stage_id, self.iter_id, self.pragma_type, 1)
         elif self.unroll is not None:
             on.pragma(self.stage_id, self.iter_id, UNROLL, self.unroll)
             on.pragma(self.stage_id, self.iter_id, "unroll_explicit", True)
@@ -206,7 +209,7 @@ class PragmaStep(TransformStep):
         return refuse(
             self,
             f"expected {UNROLL}$<number>, {PIPELINE}$<number up to {MOST_BUFFERS}>, "
-            f"{TENSOR_CORE} or {SKIP_REGION}",
+            f"{TENSOR_CORE}, {WGMMA} or {SKIP_REGION}",
         )
 
 
