@@ -1,0 +1,123 @@
+"""Marked products become `wgmma`: right in the emulator, compiled well, or refused."""
+
+import re
+import shutil
+import subprocess
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from autotune import te
+from autotune.codegen.source import kernel_of_schedule
+from autotune.errors import LoweringError
+from autotune.target import Target
+from tests.fuzz.running import Job, run_batch
+from tests.lowering.warpgroup_products import Tiles, definition, product
+
+HOPPER = Target("cuda -arch=sm_90")
+CASES = {
+    "plain": (Tiles(), {}),
+    "columns along the reduction": (Tiles(columns=32, tall=2), {"turned": (False, False)}),
+    "rows across it": (Tiles(rows=64, depth=32, stages=2), {"turned": (True, True)}),
+    "both the other way": (Tiles(rows=64, stages=4), {"turned": (True, False), "out": "float32"}),
+    "bfloat16, two panels": (
+        Tiles(columns=128, depth=128, stages=2),
+        {"dtype": "bfloat16", "out": "float32"},
+    ),
+    "products at work over a chunk": (Tiles(tall=2, stages=3), {}),
+}
+TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+def kernel_of(tiles, name="main", size=(128, 128, 256), target=HOPPER, **options):
+    return kernel_of_schedule(*product(*size, tiles, **options), target, name)
+
+
+def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
+    rng, jobs, wanted = np.random.default_rng(0), [], []
+    for i, (tiles, options) in enumerate(CASES.values()):
+        kernel = kernel_of(tiles, f"k{i}", **options)
+        dtype, turned = options.get("dtype", "float16"), options.get("turned", (False, True))
+        inputs = [each for each in kernel.args if each.role == "in"]
+        a, b = (rng.uniform(-1, 1, each.shape).astype(TYPES[dtype]) for each in inputs)
+        left, right = (x.astype(np.float64) for x in (a, b))
+        wanted.append((left.T if turned[0] else left) @ (right if turned[1] else right.T))
+        jobs.append(Job(kernel, [a, b], i))
+        assert "wgmma_m64n" in kernel.source
+    for name, got, right in zip(CASES, run_batch(jobs, tmp_path), wanted, strict=True):
+        assert not isinstance(got, str), f"{name}: {got}"
+        near = 2e-2 if got[0].dtype == np.float16 else 1e-4
+        np.testing.assert_allclose(got[0].astype(np.float64), right, atol=near, err_msg=name)
+
+
+def test_products_are_compiled_for_hopper_and_for_nothing_else():
+    assert kernel_of(Tiles()).flags == ("-arch=sm_90a",)
+    assert kernel_of(Tiles(), target=Target("cuda -arch=sm_90a")).flags == ("-arch=sm_90a",)
+    with pytest.raises(
+        LoweringError, match=r"instructions are those of sm_90a, the target is sm_80"
+    ):
+        kernel_of(Tiles(), target=Target("cuda -arch=sm_80"))
+    assert kernel_of(Tiles(), target=Target("cuda -arch=sm_80 -emulate=1")).flags
+
+
+def test_operands_of_products_begin_at_multiples_of_eight_rows():
+    small, large = kernel_of(Tiles(depth=64)), kernel_of(Tiles(stages=4))
+    assert re.search(r"__shared__ __align__\(1024\) __half A_shared\[8192\]", small.source)
+    assert "extern __shared__ __align__(1024) unsigned char" in large.source
+
+
+def test_the_last_products_are_at_work_while_the_next_chunk_is_awaited():
+    text = kernel_of(Tiles(stages=3)).source
+    assert "wgmma_wait<1>();\n  }\n  wgmma_wait<0>();\n  wgmma_sums<" in text
+    assert "wgmma_wait<1>" not in kernel_of(Tiles(stages=2)).source.partition("__global__")[2]
+
+
+def test_stores_are_shown_to_products_before_every_barrier():
+    for stages in (0, 2, 3):
+        body = kernel_of(Tiles(stages=stages)).source.partition("__global__")[2]
+        barriers = [line.strip() for line in body.split("\n") if line.strip().endswith("();")]
+        at = [i for i, line in enumerate(barriers) if line == "__syncthreads();"]
+        assert at
+        assert all(barriers[i - 1] == "wgmma_show();" for i in at)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "options", "why"),
+    [
+        (Tiles(depth=32), {}, "64 neighbours or a multiple"),
+        (Tiles(columns=32), {}, "64 neighbours or a multiple"),
+        (Tiles(columns=512), {"size": (128, 512, 64)}, "at most 256 columns"),
+        (Tiles(rows=32), {}, r"multiple of 4 along threadIdx.z, got \[4, 8, 2\]"),
+    ],
+    ids=["depth", "columns", "wide", "warps"],
+)
+def test_products_that_no_warpgroup_multiplies_are_refused(tiles, options, why):
+    with pytest.raises(LoweringError, match=f"wgmma: D: .*{why}"):
+        kernel_of(tiles, **options)
+
+
+def test_a_mark_on_other_loops_is_refused():
+    *inputs, c, d = definition(64, 64, 64)
+    s = te.create_schedule(d.op)
+    s[c].set_scope("local")
+    rows, columns = d.op.axis
+    s[d].bind(rows, te.thread_axis("blockIdx.x"))
+    s[d].bind(columns, te.thread_axis("threadIdx.x"))
+    s[c].compute_at(s[d], columns)
+    s[c].pragma(c.op.reduce_axis[0], "wgmma", 1)
+    with pytest.raises(LoweringError, match="wgmma: D: expected a loop of 16 steps"):
+        kernel_of_schedule(s, [*inputs, d], HOPPER)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_products_are_not_serialized_and_sums_stay_in_registers(stages, tmp_path):
+    tiles = Tiles(rows=128, columns=256 if stages < 4 else 128, stages=stages)
+    kernel, text = kernel_of(tiles, size=(4096, 4096, 4096)), tmp_path / "kernel.cu"
+    text.write_text(kernel.source)
+    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "serialized" not in done.stderr
+    assert "0 bytes spill stores" in done.stderr
