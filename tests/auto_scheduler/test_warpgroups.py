@@ -1,0 +1,123 @@
+"""Products of 16-bit floats are searched by `wgmma` on Hopper, and are right there."""
+
+import numpy as np
+import pytest
+
+from autotune import te
+from autotune.auto_scheduler import ComputeDAG, SearchTask
+from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
+from autotune.auto_scheduler.record_codec import decode, encode
+from autotune.auto_scheduler.search.forms_tensor import TensorForms
+from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
+from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.driver import kernel_of
+from autotune.kernel import launch_violation
+from autotune.measure.types import MeasureResult
+from tests.auto_scheduler.graphs import matmul
+from tests.auto_scheduler.test_tensor_cores import PARAMS, TYPES, kernels, product
+from tests.fuzz.running import Job, run_batch
+
+
+def warpgroup_forms(tensors, target="cuda -arch=sm_90"):
+    task = SearchTask(compute_dag=ComputeDAG(tensors), target=target)
+    found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
+    return task, [each for each in found if isinstance(each, WarpgroupForms)], found
+
+
+def followed():
+    """A layer: a product, a bias, a ReLU, rounded."""
+    a, b, c = product(64, 64, 128)
+    bias = te.placeholder((64,), "float16", name="bias")
+    out = te.compute(
+        c.shape,
+        lambda i, j: te.max(c[i, j] + bias[j].astype("float32"), 0.0).astype("float16"),
+        name="D",
+    )
+    return [a, b, bias, out]
+
+
+CASES = {
+    "plain": product(64, 64, 128),
+    "bfloat16": product(64, 64, 128, dtype="bfloat16"),
+    "cast": product(128, 64, 128, cast=True),
+    "transposed": product(64, 64, 128, transposed=True),
+    "batch": product(64, 64, 64, batch=2),
+    "followed": followed(),
+}
+
+
+def wanted_of(name, inputs):
+    a, b, *rest = (each.astype(np.float64) for each in inputs)
+    found = a @ (np.swapaxes(b, -1, -2) if name == "transposed" else b)
+    return np.maximum(found + rest[0], 0.0) if rest else found
+
+
+def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
+    rng, jobs, names = np.random.default_rng(0), [], []
+    for name, tensors in CASES.items():
+        task, (forms, *_), _ = warpgroup_forms(tensors)
+        rows = Sampler(forms.program, forms.limits(), rng).draw(3)
+        for i, row in enumerate(rows):
+            state = task.realise(forms.program.candidate(row)).what
+            kernel = kernel_of(state, task.target, f"{name}{i}")
+            assert "wgmma_m64n" in kernel.source
+            dtype = TYPES["bfloat16" if name == "bfloat16" else "float16"]
+            inputs = [each for each in kernel.args if each.role == "in"]
+            values = [rng.uniform(-1, 1, each.shape).astype(dtype) for each in inputs]
+            jobs.append(Job(kernel, values, i))
+            names.append(name)
+    for name, job, got in zip(names, jobs, run_batch(jobs, tmp_path), strict=True):
+        assert not isinstance(got, str), f"{name}: {got}"
+        near = 2e-2 if got[0].dtype == np.float16 else 1e-4
+        wanted = wanted_of(name, job.inputs)
+        np.testing.assert_allclose(got[0].astype(np.float64), wanted, atol=near, err_msg=name)
+
+
+def test_closed_forms_of_warpgroups_say_what_lowering_finds():
+    for tensors in (product(512, 512, 512, cast=True), product(512, 512, 512, transposed=True)):
+        task, (forms, *_), _ = warpgroup_forms(tensors)
+        rows, found = kernels(task, forms, 12)
+        shape = forms.shape(rows)
+        for i, kernel in enumerate(found):
+            (call,) = kernel.calls
+            assert launch_violation(kernel, task.target.limits) is None
+            assert np.prod(call.launch.block) == shape.threads[i]
+            assert np.prod(call.launch.grid) == shape.blocks[i]
+            assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
+            assert f"m64n{int(shape.tile_columns[i])}k16" in kernel.source
+
+
+@pytest.mark.parametrize(
+    ("tensors", "target"),
+    [
+        (matmul(64, 64, 64), "cuda -arch=sm_90"),
+        (product(64, 64, 64), "cuda -arch=sm_80"),
+        (product(64, 64, 64), "cuda -arch=sm_100"),
+        (product(64, 64, 64), "llvm"),
+        (product(96, 64, 64), "cuda -arch=sm_90"),
+        (product(64, 96, 64), "cuda -arch=sm_90"),
+        (product(64, 64, 96), "cuda -arch=sm_90"),
+    ],
+    ids=["float32", "older", "newer", "cpu", "rows", "columns", "steps"],
+)
+def test_what_does_not_fit_warpgroups_is_left_to_others(tensors, target):
+    assert not warpgroup_forms(tensors, target)[1]
+
+
+def test_odd_sizes_are_left_to_single_warps():
+    _, found, others = warpgroup_forms(product(96, 96, 96))
+    assert not found
+    assert any(isinstance(each, TensorForms) for each in others)
+
+
+def test_a_row_of_warpgroups_comes_back_from_its_steps_and_from_a_log():
+    task, (forms, *_), _ = warpgroup_forms(product(256, 256, 256))
+    row = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(1)[0]
+    state = forms.program.candidate(row)
+    assert forms.program.row_of(state.transform_steps) == row.tolist()
+    logged = MeasureInput(RecordedTask("k", "cuda"), state)
+    again, _ = decode(encode(logged, MeasureResult((1e-5,), 0, 1.0, 1.0)))
+    assert again.state == state
+    text = kernel_of(task.realise(state).what, task.target, "k").source
+    assert kernel_of(task.realise(again.state).what, task.target, "k").source == text
