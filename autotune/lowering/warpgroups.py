@@ -14,27 +14,20 @@ wgmma.mma_async.m64nNk16"), and so it is here: with threadIdx.x in 0..4, threadI
 warps along threadIdx.z, thread (x, y, z) has, of each 64 rows times the number of warpgroups, rows
 16 z + y and 16 z + y + 8, and of these columns 8 j + 2 x and 8 j + 2 x + 1. Its sums are numbered
 by, the slowest first, the 64 rows, j, the row, the column.
-
-The operands are laid out anew for the instruction, wherever they are written or read, in panels of
-64 neighbours: 128 bytes, in which the eight vectors of 16 bytes of a row are exchanged by the last
-three bits of its number ("128-byte swizzle"), so that neither copies nor products meet a bank
-twice. The layout without swizzle, which needs no exchange, was tried first: it takes the 32 bytes
-apart that arrive together, and a product of 4096 took 690 us by it on an H200.
+`autotune.lowering.panels` says how the operands then lie in shared memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product as tuples
 from math import prod
 
 from autotune.errors import LoweringError
-from autotune.ir.analysis_affine import Affine, AtomKind, constant
+from autotune.ir.analysis_affine import AtomKind, constant
 from autotune.ir.expr import Call, Expr, IntImm, Load, Ramp, Var
-from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import (
-    Allocate,
     Barrier,
     Buffer,
     Evaluate,
@@ -45,10 +38,10 @@ from autotune.ir.stmt import (
     Store,
     seq,
 )
-from autotune.ir.visitor import Rewriter, StmtRewriter
+from autotune.ir.visitor import StmtRewriter
 from autotune.lowering.draft import Draft
 from autotune.lowering.extents import constant_iterations, known
-from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
+from autotune.lowering.panels import PANEL, Tile, lay_out
 from autotune.lowering.tensor_cores import COLUMNS, DEPTH, ROWS, product_factors
 
 WGMMA = "wgmma"
@@ -59,8 +52,6 @@ TYPES = {"float16": "f16", "bfloat16": "bf16"}
 WARPS, TILE_ROWS = 4, 64
 # Columns of one instruction: a multiple of these, up to those.
 UNIT, MOST_COLUMNS = 8, 256
-# Elements of a row of a panel, of a vector of 16 bytes, and rows after which exchanges repeat.
-PANEL, VECTOR, TURN = 64, 8, 8
 
 
 def instruction(dtype: str, columns: int) -> str:
@@ -76,7 +67,7 @@ def use_warpgroups(stmt: Stmt, draft: Draft) -> Stmt:
     stmt = multiplier.rewrite(stmt)
     if not multiplier.tiles:
         return stmt
-    return _LayOut(draft.simplifier, multiplier.tiles).rewrite(stmt)
+    return lay_out(stmt, draft.simplifier, multiplier.tiles)
 
 
 def show_to_warpgroups(stmt: Stmt, draft: Draft) -> Stmt:
@@ -109,52 +100,6 @@ class _TakeWaits(StmtRewriter):
             return node
         self.waits.append(node)
         return seq()
-
-
-@dataclass(frozen=True)
-class _Tile:
-    """An operand in shared memory: ``rows`` of ``width`` neighbours, and where they are now.
-
-    Neighbours are steps of the reduction, or, if it is ``turned``, rows of the left operand or
-    columns of the right.
-    """
-
-    buffer: Buffer
-    rows: int
-    width: int
-    turned: bool
-
-    @property
-    def panel(self) -> int:
-        """Elements of a panel."""
-        return self.rows * PANEL
-
-    def begin(self, simplifier: Simplifier, across: Affine, step: Affine) -> Affine:
-        """Return where an instruction begins to read, before the vectors of a row are exchanged.
-
-        Args:
-            simplifier: of the lowering.
-            across: the first row or column, a multiple of 64 if the operand is turned.
-            step: the first step of the reduction.
-        """
-        row, column = (step, across) if self.turned else (across, step)
-        panel, inside = simplifier.floordiv(column, PANEL), simplifier.floormod(column, PANEL)
-        return simplifier.combine([(panel, self.panel), (row, PANEL), (inside, 1)])
-
-    def place(self, simplifier: Simplifier, index: Affine) -> Affine:
-        """Return where an element is that was at ``index``."""
-        row = simplifier.floordiv(index, self.width)
-        column = simplifier.floormod(index, self.width)
-        vector = simplifier.floordiv(simplifier.floormod(column, PANEL), VECTOR)
-        pair = (simplifier.expr(vector), simplifier.expr(simplifier.floormod(row, TURN)))
-        exchanged = simplifier.form(Call("bitwise_xor", pair, "int32"))
-        parts = [
-            (simplifier.floordiv(column, PANEL), self.panel),
-            (row, PANEL),
-            (exchanged, VECTOR),
-            (simplifier.floormod(column, VECTOR), 1),
-        ]
-        return simplifier.combine(parts)
 
 
 @dataclass(frozen=True)
@@ -192,7 +137,7 @@ class _Multiplier(StmtRewriter):
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
         self.simplifier = draft.simplifier
-        self.tiles: dict[Buffer, _Tile] = {}
+        self.tiles: dict[Buffer, Tile] = {}
 
     def visit_For(self, node: For) -> Stmt:
         """Replace a marked nest, or look into a loop."""
@@ -234,7 +179,7 @@ class _Multiplier(StmtRewriter):
         one: int,
         loops: tuple[For, For],
         across: int,
-    ) -> _Tile | None:
+    ) -> Tile | None:
         """Return the tile that an operand is, None if it is read in another way.
 
         Args:
@@ -258,13 +203,13 @@ class _Multiplier(StmtRewriter):
         if not plain or size != rows * width or buffer.scope != "shared" or buffer in self.tiles:
             return None
         new = Buffer(buffer.name, (size,), buffer.dtype, buffer.scope)
-        return _Tile(new, rows, width, turned)
+        return Tile(new, rows, width, turned)
 
     def _multiplied(
         self,
         node: For,
         totals: Buffer,
-        tiles: tuple[_Tile, _Tile],
+        tiles: tuple[Tile, Tile],
         counts: tuple[int, int],
         lanes: _Lanes,
     ) -> Stmt:
@@ -310,7 +255,8 @@ class _Multiplier(StmtRewriter):
     def _numbered(self, sums: Sequence[_Sum], lanes: _Lanes) -> tuple[Buffer, _Operand, _Operand]:
         """Return the buffer of sums and the operands, whose offsets are ordered by sum."""
         found: dict[int, tuple[int, int]] = {}
-        seen = set()
+        seen, count = set(), 0
+        rests: list[frozenset[tuple[Var, int]]] = []
         for each in sums:
             left, right = each.left, each.right
             if lanes.y in self.simplifier.form_of(right.indices[0]).vars:
@@ -320,11 +266,12 @@ class _Multiplier(StmtRewriter):
             forms = [self._linear(place) for place in places]
             rests = [frozenset((v, k) for v, k in of.items() if v not in inner) for _, of in forms]
             seen.add((each.total.buffer, left.buffer, right.buffer, *rests))
+            count += prod(map(len, inner.values()))
             for values in tuples(*inner.values()):
                 moved = list(zip(inner, values, strict=True))
                 at = [const + sum(of.get(v, 0) * n for v, n in moved) for const, of in forms]
                 found[at[0]] = (at[1], at[2])
-        if len(seen) != 1 or sorted(found) != list(range(len(found))):
+        if len(seen) != 1 or sorted(found) != list(range(count)) or rests[0]:
             raise self._refusal("expected the sums of one product of two tiles")
         ((totals, a, b, _, of_a, of_b),) = seen
         pairs = [found[i] for i in range(len(found))]
@@ -364,57 +311,13 @@ class _Multiplier(StmtRewriter):
         return LoweringError(f"{WGMMA}: {self.draft.stage}: {why}")
 
 
-def _whole(tile: _Tile) -> Load:
+def _whole(tile: Tile) -> Load:
     """Return all of a tile: what an instruction may read of it."""
     return Load(tile.buffer, (Ramp(IntImm(0), 1, tile.rows * tile.width),))
 
 
 def _effect(name: str, *arguments: int) -> Stmt:
     return Evaluate(Call(name, tuple(map(IntImm, arguments)), "int32"))
-
-
-class _LayOut(Rewriter):
-    """Moves all elements of tiles to where instructions want them."""
-
-    def __init__(self, simplifier: Simplifier, tiles: Mapping[Buffer, _Tile]) -> None:
-        self.simplifier = simplifier
-        self.tiles = tiles
-
-    def visit_For(self, node: For) -> Stmt:
-        """Rewrite the body; a pipeline is one of the tiles as they are now."""
-        notes = dict(node.annotations)
-        if PIPELINE in notes:
-            notes[PIPELINE] = tuple([self._pipelined(mark) for mark in notes[PIPELINE]])
-        body = self.rewrite(node.body)
-        return For(node.var, node.extent, node.kind, body, node.thread, notes)
-
-    def _pipelined(self, mark: PipelinedBuffer) -> PipelinedBuffer:
-        tile = self.tiles.get(mark.buffer)
-        return mark if tile is None else replace(mark, buffer=tile.buffer)
-
-    def visit_Allocate(self, node: Allocate) -> Stmt:
-        """Allocate a tile as it is now."""
-        tile = self.tiles.get(node.buffer)
-        body = self.rewrite(node.body)
-        return Allocate(node.buffer if tile is None else tile.buffer, body)
-
-    def visit_Store(self, node: Store) -> Stmt:
-        """Move a store."""
-        index, value = node.indices[0], self.rewrite(node.value)
-        tile = self.tiles.get(node.buffer)
-        if tile is None:
-            return Store(node.buffer, (self.rewrite(index),), value)
-        return Store(tile.buffer, (self._moved(tile, index),), value)
-
-    def visit_Load(self, node: Load) -> Expr:
-        """Move a load."""
-        tile = self.tiles.get(node.buffer)
-        if tile is None:
-            return Load(node.buffer, self.rewrite_all(node.indices))
-        return Load(tile.buffer, (self._moved(tile, node.indices[0]),))
-
-    def _moved(self, tile: _Tile, index: Expr) -> Expr:
-        return self.simplifier.expr(tile.place(self.simplifier, self.simplifier.form_of(index)))
 
 
 class _Show(StmtRewriter):
