@@ -10,8 +10,9 @@ A loop that fills a buffer and then uses it becomes, with ``n`` copies of the bu
 
 A fill that is not asynchronous loads before the use, and stores after it.
 
-Products of warpgroups are at work while threads go on. Of three slots or more, the loop waits for
-those of the iteration before only, and fills ahead by one slot less::
+Products of warpgroups are at work while threads go on. Of four slots or more, the loop waits for
+those of the iteration before only, and fills ahead by one slot less; of three, what is filled one
+slot ahead would come too late::
 
     for k:
       wait for slot k % n, barrier
@@ -54,6 +55,8 @@ from autotune.lowering.written import read_buffers, written_buffers
 
 COPIED_BYTES = (4, 8, 16)
 ALIGNMENT_BYTES = 16
+# Slots with which products of one iteration are at work in the next.
+LATE_SLOTS = 4
 
 
 def pipeline_loops(stmt: Stmt, draft: Draft) -> Stmt:
@@ -117,7 +120,7 @@ class _Pipeliner(Rewriter):
         simplifier = self.simplifier
         extent = constant_iterations(loop, "pipeline")
         k = simplifier.var(loop.var)
-        begun, end = without_waits(use) if is_async and depth > 2 else (use, seq())
+        begun, end = without_waits(use) if is_async and depth >= LATE_SLOTS else (use, seq())
         is_late = begun is not use
         lead = depth - 2 if is_late else depth - 1
         ahead = shift_affine(k, lead)

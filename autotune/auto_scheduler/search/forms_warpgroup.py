@@ -34,6 +34,8 @@ _OTHERS = 40
 # Bytes of shared memory that a multiprocessor moves in a cycle.
 _SHARED_BYTES = 128.0
 _ARRIVAL = 150.0
+# Buffers with which lowering leaves products at work, see `autotune.lowering.pipeline`.
+_LATE = 4
 
 
 class WarpgroupForms:
@@ -108,8 +110,13 @@ class WarpgroupShape:
     @cached_property
     def shared_bytes(self) -> Column:
         """Bytes of shared memory of a block."""
-        several = np.where(self.buffers == 1, 2.0, np.maximum(self.buffers, 1.0))
-        return np.asarray((self.tile_rows + self.tile_columns) * self.depth * _ITEM * several)
+        elements = (self.tile_rows + self.tile_columns) * self.depth * self.several
+        return np.asarray(elements * _ITEM)
+
+    @property
+    def several(self) -> Column:
+        """How many times operands are there: of copies through registers twice."""
+        return np.where(self.buffers == 1, 2.0, np.maximum(self.buffers, 1.0))
 
     @cached_property
     def feasible(self) -> npt.NDArray[np.bool_]:
@@ -158,14 +165,12 @@ class WarpgroupShape:
         read = instructions * (TILE + self.tile_columns) * DEPTH * _ITEM
         shared = (read + moved) / _SHARED_BYTES
         memory = moved / model.l2_bytes_per_cycle
-        # Of three buffers or more, products of the chunk before are at work while threads wait.
-        late = self.buffers >= 3
-        ahead = np.where(late, self.buffers - 2, np.where(self.buffers == 2, 1.0, 0.0))
+        # Of four buffers or more, products of the chunk before are at work while threads wait.
+        late = self.buffers >= _LATE
+        ahead = np.where(late, self.buffers - 2, self.several - 1)
         alone = np.maximum(own, shared) + np.where(late, 0.0, _ARRIVAL)
-        chain = np.where(
-            ahead > 0, np.maximum(alone, (model.latency + alone) / (ahead + 1.0)),
-            model.latency + memory + alone,
-        )  # fmt: skip
+        come = model.latency + memory
+        chain = np.where(ahead > 0, np.maximum(alone, come / np.maximum(ahead, 1.0)), come + alone)
         busy = np.maximum.reduce([own, shared, memory]) * together
         written = together * self.tile_rows * self.tile_columns / 32
         cycles = waves * (chunks * np.maximum(busy, chain) + written + 1000.0)

@@ -6,4 +6,4 @@ from tests.lowering.warpgroup_products import Tiles, product
 
 @case("cuda")
 def matmul_wgmma():
-    return product(128, 128, 256, Tiles(rows=64, columns=64, depth=64, stages=3))
+    return product(128, 128, 256, Tiles(rows=64, columns=64, depth=64, stages=4))

@@ -1,4 +1,4 @@
-// matmul_wgmma_cuda_kernel0(A, B, D) grid (4, 1, 1) block (4, 8, 4) shared 0
+// matmul_wgmma_cuda_kernel0(A, B, D) grid (4, 1, 1) block (4, 8, 4) shared 65536
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
 
@@ -88,16 +88,13 @@ matmul_wgmma_cuda_kernel0(
     const __half* __restrict__ A,
     const __half* __restrict__ B,
     __half* __restrict__ D) {
-  __shared__ __align__(1024) __half A_shared[12288];
-  __shared__ __align__(1024) __half B_shared[12288];
+  extern __shared__ __align__(1024) unsigned char dynamic_shared[];
+  __half* const A_shared = (__half*)(dynamic_shared);
+  __half* const B_shared = (__half*)(dynamic_shared + 32768);
   const int bx = blockIdx.x;
   const int tx = threadIdx.x;
   const int ty = threadIdx.y;
   const int tz = threadIdx.z;
-  __builtin_assume(0 <= bx && bx < 4);
-  __builtin_assume(0 <= tx && tx < 4);
-  __builtin_assume(0 <= ty && ty < 8);
-  __builtin_assume(0 <= tz && tz < 4);
   float C[32];
   #pragma unroll
   for (int j_init = 0; j_init < 2; ++j_init) {
@@ -125,22 +122,29 @@ matmul_wgmma_cuda_kernel0(
     __pipeline_memcpy_async(B_shared + ax0_ax1_fused_outer_outer_outer_outer * 1024 + tz * 256 + (ty >> 1) * 64 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 8, B + ax0_ax1_fused_outer_outer_outer_outer * 2048 + tz * 512 + (ty >> 1) * 128 + (bx & 1) * 64 + (ty & 1) * 32 + tx * 8, 16);
   }
   __pipeline_commit();
+  for (int ax0_ax1_fused_outer_outer_outer_outer = 0; ax0_ax1_fused_outer_outer_outer_outer < 4; ++ax0_ax1_fused_outer_outer_outer_outer) {
+    __pipeline_memcpy_async(A_shared + ax0_ax1_fused_outer_outer_outer_outer * 1024 + tz * 256 + (ty >> 1) * 64 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 8 + 4096, A + (bx >> 1) * 16384 + ax0_ax1_fused_outer_outer_outer_outer * 4096 + tz * 1024 + (ty >> 1) * 256 + (ty & 1) * 32 + tx * 8 + 64, 16);
+  }
+  for (int ax0_ax1_fused_outer_outer_outer_outer = 0; ax0_ax1_fused_outer_outer_outer_outer < 4; ++ax0_ax1_fused_outer_outer_outer_outer) {
+    __pipeline_memcpy_async(B_shared + ax0_ax1_fused_outer_outer_outer_outer * 1024 + tz * 256 + (ty >> 1) * 64 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 8 + 4096, B + ax0_ax1_fused_outer_outer_outer_outer * 2048 + tz * 512 + (ty >> 1) * 128 + (bx & 1) * 64 + (ty & 1) * 32 + tx * 8 + 8192, 16);
+  }
+  __pipeline_commit();
   for (int k_outer_outer = 0; k_outer_outer < 4; ++k_outer_outer) {
-    __pipeline_wait_prior(0);
+    __pipeline_wait_prior(1);
     wgmma_show();
     __syncthreads();
     wgmma_fence();
-    wgmma_m64n64k16_f16<0, 1>(C[0], A_shared[k_outer_outer % 3 * 4096], 0, B_shared[k_outer_outer % 3 * 4096], 0, 8192, 8192);
-    wgmma_m64n64k16_f16<0, 1>(C[0], A_shared[k_outer_outer % 3 * 4096], 16, B_shared[k_outer_outer % 3 * 4096], 1024, 8192, 8192);
-    wgmma_m64n64k16_f16<0, 1>(C[0], A_shared[k_outer_outer % 3 * 4096], 32, B_shared[k_outer_outer % 3 * 4096], 2048, 8192, 8192);
-    wgmma_m64n64k16_f16<0, 1>(C[0], A_shared[k_outer_outer % 3 * 4096], 48, B_shared[k_outer_outer % 3 * 4096], 3072, 8192, 8192);
+    wgmma_m64n64k16_f16<0, 1>(C[0], A_shared[k_outer_outer * 4096], 0, B_shared[k_outer_outer * 4096], 0, 8192, 8192);
+    wgmma_m64n64k16_f16<0, 1>(C[0], A_shared[k_outer_outer * 4096], 16, B_shared[k_outer_outer * 4096], 1024, 8192, 8192);
+    wgmma_m64n64k16_f16<0, 1>(C[0], A_shared[k_outer_outer * 4096], 32, B_shared[k_outer_outer * 4096], 2048, 8192, 8192);
+    wgmma_m64n64k16_f16<0, 1>(C[0], A_shared[k_outer_outer * 4096], 48, B_shared[k_outer_outer * 4096], 3072, 8192, 8192);
     wgmma_commit();
-    if (k_outer_outer < 3) {
+    if (k_outer_outer < 2) {
       for (int ax0_ax1_fused_outer_outer_outer_outer = 0; ax0_ax1_fused_outer_outer_outer_outer < 4; ++ax0_ax1_fused_outer_outer_outer_outer) {
-        __pipeline_memcpy_async(A_shared + (k_outer_outer + 1) % 3 * 4096 + ax0_ax1_fused_outer_outer_outer_outer * 1024 + tz * 256 + (ty >> 1) * 64 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 8, A + (bx >> 1) * 16384 + ax0_ax1_fused_outer_outer_outer_outer * 4096 + tz * 1024 + (ty >> 1) * 256 + k_outer_outer * 64 + (ty & 1) * 32 + tx * 8 + 64, 16);
+        __pipeline_memcpy_async(A_shared + ((k_outer_outer + 2) & 3) * 4096 + ax0_ax1_fused_outer_outer_outer_outer * 1024 + tz * 256 + (ty >> 1) * 64 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 8, A + (bx >> 1) * 16384 + ax0_ax1_fused_outer_outer_outer_outer * 4096 + tz * 1024 + (ty >> 1) * 256 + k_outer_outer * 64 + (ty & 1) * 32 + tx * 8 + 128, 16);
       }
       for (int ax0_ax1_fused_outer_outer_outer_outer = 0; ax0_ax1_fused_outer_outer_outer_outer < 4; ++ax0_ax1_fused_outer_outer_outer_outer) {
-        __pipeline_memcpy_async(B_shared + (k_outer_outer + 1) % 3 * 4096 + ax0_ax1_fused_outer_outer_outer_outer * 1024 + tz * 256 + (ty >> 1) * 64 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 8, B + k_outer_outer * 8192 + ax0_ax1_fused_outer_outer_outer_outer * 2048 + tz * 512 + (ty >> 1) * 128 + (bx & 1) * 64 + (ty & 1) * 32 + tx * 8 + 8192, 16);
+        __pipeline_memcpy_async(B_shared + ((k_outer_outer + 2) & 3) * 4096 + ax0_ax1_fused_outer_outer_outer_outer * 1024 + tz * 256 + (ty >> 1) * 64 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 8, B + k_outer_outer * 8192 + ax0_ax1_fused_outer_outer_outer_outer * 2048 + tz * 512 + (ty >> 1) * 128 + (bx & 1) * 64 + (ty & 1) * 32 + tx * 8 + 16384, 16);
       }
     }
     __pipeline_commit();
