@@ -187,17 +187,31 @@ class CudaProgram(Program):
     def _timed_run(self) -> list[float]:
         """Run once with events; return the seconds between them."""
         assert self._timed is not None
-        graph, events = self._timed
+        return self._seconds_between(*self._timed)
+
+    def _seconds_between(self, graph: Graph, events: Sequence[Event]) -> list[float]:
         graph.launch()
         self.stream.synchronize()
         return [a.seconds_till(b) for a, b in itertools.pairwise(events)]
 
     def _seconds_of_an_event(self) -> float:
-        graph = Graph(self.stream, self._queue_all) if self._has_branches else None
-        sampler = CudaProgramSampler(self, graph)
-        plain = statistics.median(sampler.sample(1) for _ in range(_COMPARED_RUNS))
-        timed = statistics.median(sum(self._timed_run()) for _ in range(_COMPARED_RUNS))
-        return max(timed - plain, 0.0) / len(self.steps)
+        """Compare with a graph that has events at its two ends only, so that no launch counts."""
+        between = len(self.steps) - 1
+        if not between:
+            return 0.0
+        ends = Event(), Event()
+
+        def queue() -> None:
+            ends[0].record_in_graph(self.stream)
+            self._queue_all()
+            ends[1].record_in_graph(self.stream)
+
+        graph = Graph(self.stream, queue)
+        plain, timed = (
+            statistics.median(sum(run()) for _ in range(_COMPARED_RUNS))
+            for run in (partial(self._seconds_between, graph, ends), self._timed_run)
+        )
+        return max(timed - plain, 0.0) / between
 
     def _timed_graph(self) -> tuple[Graph, list[Event]]:
         """Return the graph with an event before the first step and after each."""
@@ -238,15 +252,13 @@ def _touched(step: ProgramStep) -> Touched:
 
 
 class CudaProgramSampler:
-    """Times runs of a program with CUDA events; of another graph where one is given."""
+    """Times runs of a program with CUDA events."""
 
     # One set of arrays: a program has its own.
     input_sets = 1
-    alone = False
 
-    def __init__(self, program: CudaProgram, graph: Graph | None = None) -> None:
+    def __init__(self, program: CudaProgram) -> None:
         self._program = program
-        self._own = graph
         with activated(program.device.index):
             self._events = Event(), Event()
             self._bus = driver.Device(program.device.index).pci_bus_id()
@@ -257,10 +269,7 @@ class CudaProgramSampler:
         with activated(self._program.device.index):
             start.record(self._program.stream)
             for _ in range(number):
-                if self._own is None:
-                    self._program.queue()
-                else:
-                    self._own.launch()
+                self._program.queue()
             end.record(self._program.stream)
             end.synchronize()
             return start.seconds_till(end)
