@@ -13,12 +13,12 @@ before anything was tuned.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune import te
 from autotune.auto_scheduler.search.drafted import drafted_schedule
-from autotune.ir import Expr, IterVar, ProducerLoad, Var, Visitor
+from autotune.ir import Conditional, Expr, IterVar, ProducerLoad, Var, Visitor
 from autotune.target import Target
 from autotune.te.dag import post_order
 from autotune.te.schedule import Schedule
@@ -34,6 +34,8 @@ _LONG_SUM, _FEW_RESULTS, _SUM_THREADS = 64, 1 << 14, 64
 _SOME_RESULTS, _PARTED_SUM, _PARTS, _WARP = 1 << 16, 512, 8, 32
 # Loops of no more steps are written out.
 _UNROLLED = 16
+# The innermost axes of what windows go over: rows and columns.
+_WINDOW_AXES = 2
 
 
 def fallback_schedule(
@@ -57,13 +59,49 @@ def fallback_schedule(
         if op in inlined:
             schedule[op].compute_inline()
     users = _users(computes, inlined)
+    paddings = {} if on_gpu else _paddings(computes, inlined, users)
     attached = {op: _elementwise_user(op, users[op], outputs) for op in computes if op.reduce_axis}
     for op in computes:
         if op in inlined or attached.get(op) is not None:
             continue
         sums = [each for each, user in attached.items() if user is op]
-        (_gpu_root if on_gpu else _cpu_root)(schedule, op, sums)
+        if op in paddings:
+            _cpu_windows(schedule, op, paddings[op])
+        else:
+            (_gpu_root if on_gpu else _cpu_root)(schedule, op, sums)
     return schedule, list(tensors)
+
+
+def _paddings(
+    computes: Sequence[ComputeOp],
+    inlined: set[ComputeOp],
+    users: Mapping[Operation, Sequence[tuple[ComputeOp, bool]]],
+) -> dict[ComputeOp, ComputeOp]:
+    """Return for sums over small windows the stage of choices that only they read, if any."""
+    found = {}
+    for op in computes:
+        readers = {user for user, _ in users[op]}
+        if op not in inlined or len(readers) != 1 or not isinstance(op.body[0], Conditional):
+            continue
+        (reader,) = readers
+        reads = {load.tensor.op for load in _loads(reader)}
+        small = reader.reduce_axis and _size(reader.reduce_axis) <= _UNROLLED
+        if small and reads == {op} and len(reader.axis) > _WINDOW_AXES and len(reader.body) == 1:
+            found[reader] = op
+    return found
+
+
+def _cpu_windows(schedule: Schedule, op: ComputeOp, padding: ComputeOp) -> None:
+    """Sum up windows of an image with its padding put around it before: all steps written out."""
+    stage, axes = schedule[op], list(op.axis)
+    whole, rows = axes[:-_WINDOW_AXES], axes[-_WINDOW_AXES:-1]
+    image = stage.fuse(*whole) if len(whole) > 1 else whole[0]
+    last, lanes = stage.split(axes[-1], factor=_divisor(_extent(axes[-1]), _LANES))
+    stage.reorder(image, *rows, last, *op.reduce_axis, lanes)
+    for axis in (*op.reduce_axis, lanes):
+        stage.unroll(axis)
+    stage.parallel(image)
+    schedule[padding].compute_at(stage, image)
 
 
 def _users(

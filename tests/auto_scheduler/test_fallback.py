@@ -72,6 +72,21 @@ def test_a_sum_is_kept_in_registers_where_an_elementwise_stage_reads_it():
     assert text.count("allocate") == 1  # the tile of sums; padding is computed in place
 
 
+def test_small_windows_on_a_cpu_have_their_padding_put_around_the_image_once():
+    x = te.placeholder((2, 3, 11, 13), name="x")
+    pool = topi.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max")
+    data = np.random.default_rng(0).normal(size=(2, 3, 11, 13)).astype("float32")
+    out = np.full([int(n) for n in pool.shape], np.nan, "float32")
+    run("c", [x, pool], [data], [out])
+    padded = np.pad(data, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))[:, :, ::2, ::2]
+    np.testing.assert_array_equal(out, windows.max(axis=(4, 5)))
+    schedule, args = fallback_schedule([x, pool], "c")
+    text = str(autotune.lower(schedule, args))
+    assert "allocate pad_temp" in text
+    assert not [line for line in text.splitlines() if "max(" in line and "if_then_else" in line]
+
+
 @pytest.mark.parametrize("target", ["c", "cuda"])
 def test_extents_that_nothing_divides_and_no_axes_at_all_are_scheduled(target):
     x = te.placeholder((7, 11, 13))
