@@ -11,10 +11,11 @@
 Times are those of the final race of each run. With ``--library`` the winner is also built by nvcc
 and timed in turns with what PyTorch calls, as `benchmarks.templates_gpu` does it: CUDA graphs,
 arrays resident in L2. ``--out`` is a folder for the records of all trials, the CUDA text of each
-winner and ``results.jsonl``; ``--without pipelines`` tells what a structure brings. On a CPU the
-winner and numpy's BLAS, or the C template of a convolution, take turns in one process, and the
-least CPU time of each is shown: with one thread, as above, other work on the machine disturbs it
-little. With several threads it is the least wall time.
+winner and ``results.jsonl``; ``--without pipelines`` tells what a structure brings, ``--without
+draft`` what an idea of the search does. On a CPU the winner and numpy's BLAS, or the C template of
+a convolution, take turns in one process, and the least CPU time of each is shown: with one
+thread, as above, other work on the machine disturbs it little. With several threads it is the
+least wall time.
 Costs are CPU seconds of one core: making programs of a graph, closed forms of 10,000 rows,
 proposing 64 candidates, learning from them, and lowering one of them. With ``--fallback`` the
 winner of each of 30 workloads and the schedule by rule take turns: how much of the tuned speed
@@ -31,6 +32,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,11 @@ from autotune.auto_scheduler import (
     fallback_schedule,
 )
 from autotune.auto_scheduler.recorded_state import RecordedState
-from autotune.auto_scheduler.search import annotate_gpu
+from autotune.auto_scheduler.search import annotate_gpu, programs
+from autotune.auto_scheduler.search.forms import Forms
+from autotune.auto_scheduler.search.forms_gpu import GpuForms
+from autotune.auto_scheduler.search.program import Rows
+from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of
 from autotune.measure.run.host import let_threads_rest
@@ -59,10 +65,35 @@ from autotune.utils.environment import parallel_threads
 from benchmarks.cubin import Loaded, Replays, build, race
 from benchmarks.scheduler_cases import CASES, FIRST, THIRTY
 
-# Structures that a search can be denied: the list of choices, and what is left of it.
-ABLATIONS: dict[str, tuple[str, tuple[int, ...]]] = {
-    "pipelines": ("PIPELINES", (0,)),
-    "vectors": ("VECTOR_LENGTHS", (1,)),
+
+def _without_split() -> None:
+    left = [rule for rule in programs.OUR_RULES if rule.name != "SplitAcrossBlocks"]
+    setattr(programs, "OUR_RULES", tuple(left))  # noqa: B010
+
+
+def _without_draft() -> None:
+    """Draft the same time for all that is feasible."""
+    drafted = GpuForms.__call__
+
+    def equal(self: GpuForms, rows: Rows) -> Forms:
+        found = drafted(self, rows)
+        return replace(found, seconds=np.where(found.feasible, 1e-5, np.inf))
+
+    setattr(GpuForms, "__call__", equal)  # noqa: B010
+
+
+def _without_crossover() -> None:
+    setattr(Sampler, "cross", lambda self, a, b: a[:0])  # noqa: B010
+
+
+# What a search for a GPU can be denied: structures, and ideas of how it looks for them.
+ABLATIONS: dict[str, Callable[[], None]] = {
+    "pipelines": lambda: setattr(annotate_gpu, "PIPELINES", (0,)),
+    "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
+    "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
+    "split": _without_split,
+    "draft": _without_draft,
+    "crossover": _without_crossover,
 }
 
 
@@ -317,7 +348,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     shares = []
     for structure in options.without:
-        setattr(annotate_gpu, *ABLATIONS[structure])
+        ABLATIONS[structure]()
     for name in names:
         if options.costs:
             costs(name, known)

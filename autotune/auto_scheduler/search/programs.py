@@ -27,6 +27,15 @@ from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
 
+# The rules that TVM does not have.
+OUR_RULES: tuple[SketchRule, ...] = (
+    SplitAcrossBlocks(),
+    ElementsInOneRun(),
+    LanesAlongChannels(),
+    PackInBlock(),
+    TensorCores(),
+    WarpgroupTensorCores(),
+)
 # In how many parts a reduction is split that blocks or cores share.
 _PARTS = (2, 4, 8, 16, 32, 64)
 # The same where several reductions are split, each of which multiplies the programs.
@@ -40,16 +49,7 @@ def sketches_of(
     policy: object = None,
 ) -> list[StateObject]:
     """Return the sketches of a task by TVM's rules and ours."""
-    rules = (
-        *custom_rules,
-        SplitAcrossBlocks(),
-        ElementsInOneRun(),
-        LanesAlongChannels(),
-        PackInBlock(),
-        TensorCores(),
-        WarpgroupTensorCores(),
-    )
-    found = generate_sketches(task, params, rules, policy)
+    found = generate_sketches(task, params, (*custom_rules, *OUR_RULES), policy)
     return [each.state_object for each in found]
 
 
