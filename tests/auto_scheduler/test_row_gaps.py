@@ -8,7 +8,7 @@ import pytest
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.loop_state import plain_state
-from autotune.auto_scheduler.search.columns_gpu import Levels, footprint, shape_of, traffic_of
+from autotune.auto_scheduler.search.columns_gpu import Levels, footprint
 from autotune.auto_scheduler.search.forms_gpu import StageForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.sampler import Sampler
@@ -86,10 +86,9 @@ def test_closed_forms_count_gaps_and_see_fewer_threads_in_a_bank():
     _, forms = first_forms(both_along_the_sum(1, 64, 64))
     rows = rows_with_and_without(forms)
     (tiled,) = forms.tiled
-    levels = Levels(tiled, rows)
     stage = StageForms(tiled, rows, forms.model)
     assert stage.shared_bytes.tolist() == [2 * 64 * 8 * 4, 2 * 64 * 12 * 4]
-    traffic = traffic_of(tiled.inputs[1], rows, levels, shape_of(tiled, levels))
+    traffic = stage.traffic[1]
     assert traffic.conflict[1] < traffic.conflict[0]
 
 

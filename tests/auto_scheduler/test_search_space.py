@@ -261,3 +261,18 @@ def test_a_search_looks_at_each_generation_once():
     assert len(proposer.propose(8)) == 8
     assert len(proposer.arms) > 1
     assert len(asked) == 1 + SMALL.generations + 1  # drawn rows, each generation, neighbours
+
+
+def test_inner_steps_that_are_no_straight_code_make_outer_loops_read_again():
+    task = SearchTask(compute_dag=ComputeDAG(matmul(64, 64, 64)), target="cuda -arch=sm_90")
+    (each, *_) = programs_of(task, sketches_of(task, PARAMS), PARAMS)
+    (tiled,) = each.tiled
+    row = [1 if slot.width == 1 else 0 for slot in each.program.slots for _ in range(slot.width)]
+    row[tiled.unroll] = 0
+    for axis in tiled.data:  # two outer and two inner results along either axis, eight threads
+        row[axis.columns] = [1, 8, 2, 2]
+    steps = np.array([row, row])
+    steps[:, tiled.reductions[0].columns] = [[4, 8], [1, 32]]
+    stage = StageForms(tiled, steps, each.model)
+    assert [traffic.again.tolist() for traffic in stage.traffic] == [[1, 2], [1, 2]]
+    assert stage.seconds[1] > stage.seconds[0]

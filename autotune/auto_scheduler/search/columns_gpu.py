@@ -58,7 +58,8 @@ class Traffic:
         copies: elements that one thread copies, divided by how many it copies at once.
         regular: whether the copies of a thread are a constant distance apart.
         sectors: units of 32 bytes that one chunk reads from memory.
-        loads: elements that one thread reads for one step of the reduction.
+        loads: elements that one thread needs for one step of the reduction.
+        again: how often it reads each of them.
         width: neighbours among them that one instruction reads.
         distinct: threads of a warp that read different elements.
         conflict: threads of a warp that meet in one bank.
@@ -70,6 +71,7 @@ class Traffic:
     regular: Column
     sectors: Column
     loads: Column
+    again: Column
     width: Column
     distinct: Column
     conflict: Column
@@ -78,7 +80,7 @@ class Traffic:
     @property
     def reads(self) -> Column:
         """Instructions by which a thread reads what it needs for one step."""
-        return self.loads / self.width
+        return self.again * self.loads / self.width
 
     @property
     def wavefronts(self) -> Column:
@@ -204,8 +206,18 @@ def footprint(source: TileInput, levels: Levels, data: slice, reductions: slice)
     return extents
 
 
-def traffic_of(source: TileInput, rows: Rows, levels: Levels, shape: Shape) -> Traffic:
-    """Return what one input costs."""
+def traffic_of(
+    source: TileInput, rows: Rows, levels: Levels, shape: Shape, written: Column
+) -> Traffic:
+    """Return what one input costs.
+
+    Args:
+        source: the input.
+        rows: the population.
+        levels: its lengths.
+        shape: its extents.
+        written: whether the inner loops are written out, 0 or 1.
+    """
     every = slice(None)
     extents = footprint(source, levels, every, every)
     elements = _product(extents, levels)
@@ -220,6 +232,7 @@ def traffic_of(source: TileInput, rows: Rows, levels: Levels, shape: Shape) -> T
             strict=True,
         )
     ]
+    again = np.where(written > 0, 1.0, _repeats(source, levels))
     wide = _width(source, levels, extents)
     distinct, conflict = _banks(source, levels, strides_of(source, rows, extents), wide)
     return Traffic(
@@ -228,6 +241,7 @@ def traffic_of(source: TileInput, rows: Rows, levels: Levels, shape: Shape) -> T
         regular=_regular(extents, shape.threads * width),
         sectors=sectors,
         loads=_product(per_thread, levels),
+        again=again,
         width=wide,
         distinct=distinct,
         conflict=conflict,
@@ -255,6 +269,20 @@ def contiguous(source: TileInput, levels: Levels, extents: list[Column]) -> Colu
         run = np.where(open_, run * extent, run)
         open_ &= extent == whole
     return run
+
+
+def _repeats(source: TileInput, levels: Levels) -> Column:
+    """Return how often a thread reads what it needs for one step of the reduction.
+
+    Between the two inner levels of data loops stand the inner steps of the reduction. Where these
+    are not written out, each iteration of the outer loops goes through them alone, and reads
+    again what does not depend on it.
+    """
+    again = levels.one()
+    for index, lengths in enumerate(levels.data):
+        used = any(f is not None and f[index] for read in source.indices for f in read)
+        again = again if used else again * lengths[2]
+    return again
 
 
 def _width(source: TileInput, levels: Levels, extents: list[Column]) -> Column:

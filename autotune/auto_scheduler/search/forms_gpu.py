@@ -40,11 +40,15 @@ _COPY = 8.0
 # The same where each copy has to find its place by divisions.
 _COPY_APART = 20.0
 # Statements that may be written out before instructions come too slowly.
-_MOST_CODE = 192.0
+_MOST_CODE = 1024.0
+# Inner steps of a reduction that the compiler writes out by itself.
+_FEW_STEPS = 8
 # Bytes at whose multiples the buffers of a pipeline begin.
 _SLOT = 16.0
 # Cycles until all threads know that a chunk has come that was asked for long ago.
 _ARRIVAL = 60.0
+# Part of the shorter of two times, calculating and reading shared memory, that is not hidden.
+_APART = 0.5
 # Cycles that a step of a reduction waits where it is not unrolled.
 _LOOP_LATENCY = 25.0
 
@@ -168,7 +172,8 @@ class StageForms:
     def traffic(self) -> list[Traffic]:
         """What each input costs."""
         inputs = self.tiled.inputs
-        return [traffic_of(each, self.rows, self.levels, self.shape) for each in inputs]
+        known = self.rows, self.levels, self.shape, self.written
+        return [traffic_of(each, *known) for each in inputs]
 
     @cached_property
     def copied(self) -> list[tuple[TileInput, Traffic]]:
@@ -264,6 +269,12 @@ class StageForms:
         return (self.shape.inner <= limit).astype(np.float64)
 
     @cached_property
+    def written(self) -> Column:
+        """Whether the inner loops are written out, by the compiler where no hint says so."""
+        steps = self.levels.product(self.levels.reductions, slice(1, None))
+        return np.maximum(self.unrolled, (steps <= _FEW_STEPS).astype(np.float64))
+
+    @cached_property
     def code(self) -> Column:
         """Statements that are written out."""
         limit = np.zeros(len(self.rows))
@@ -308,10 +319,10 @@ class StageForms:
         late = np.maximum(alone + _ARRIVAL, (model.latency + alone) / np.maximum(self.ahead, 1.0))
         chain = np.where(self.ahead > 0, late, model.latency + alone)
         moved = self._total([each.sectors * 32.0 for _, each in self.copied])
-        memory = np.maximum(
-            together * moved / model.l2_bytes_per_cycle, together * warps * answered
-        )
-        chunk = np.maximum(np.maximum(throughput, memory), chain)
+        memory = together * moved / model.l2_bytes_per_cycle
+        shared = together * warps * answered
+        busy = np.maximum(throughput, shared) + _APART * np.minimum(throughput, shared)
+        chunk = np.maximum(np.maximum(busy, memory), chain)
         written = shape.accumulators * warps * together * (32.0 / np.minimum(shape.run, 32.0))
         bloat = np.maximum(self.code / _MOST_CODE, 1.0) ** 1.5
         cycles = self.waves * (shape.chunks * chunk * bloat + written * 2.0 + 1000.0)
