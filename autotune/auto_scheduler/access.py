@@ -79,6 +79,10 @@ class AccessAnalyzer:
         """Whether it reads elements several times."""
         return self._fact(op).needs_tiling
 
+    def inputs_read_again(self, op: Operation) -> int:
+        """Return how many operations it reads of which results at several places need the same."""
+        return self._again(op) if isinstance(op, ComputeOp) else 0
+
     def consumers(self, op: Operation, inlined: Container[Operation] = NOTHING) -> list[Operation]:
         """Return who reads an operation, looking through those that are inlined."""
         return _reached(op, self.readers, inlined)
@@ -152,12 +156,16 @@ class AccessAnalyzer:
     def _needs_tiling(self, op: ComputeOp) -> bool:
         if CONSTANT_INDICES in op.attrs:
             return False
+        missing = self._again(op)
+        return missing >= 2 or (missing >= 1 and bool(op.reduce_axis))
+
+    def _again(self, op: ComputeOp) -> int:
         wide = {axis.var for axis in op.axis if extent_of(axis) != 1}
         missing = 0
         for accesses in self.reads[op].values():
             used = {var for indices in accesses for index in indices for var in variables(index)}
             missing += bool(wide - used)
-        return missing >= 2 or (missing >= 1 and bool(op.reduce_axis))
+        return missing
 
 
 def _reached(

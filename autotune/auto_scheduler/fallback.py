@@ -1,6 +1,6 @@
 """A schedule for any graph of tensor expressions, without measuring anything.
 
-On a CPU what reads much again and again is given the tiles that closed forms rank first
+What reads much again and again is given the tiles that closed forms rank first
 (`search/drafted.py`); all else is scheduled by the rules here.
 
 What precedes a reduction, or follows it, is computed in place; a reduction that one elementwise
@@ -45,11 +45,11 @@ def fallback_schedule(
 
     Args:
         tensors: inputs and outputs, as the arguments of the kernel.
-        target: a CPU or a CUDA device; only its kind matters.
+        target: a CPU or a CUDA device; only its kind and its limits matter.
     """
     outputs = [tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)]
     on_gpu = Target(target).backend.on_gpu
-    drafted = None if on_gpu else drafted_schedule(tensors, Target(target))
+    drafted = drafted_schedule(tensors, Target(target))
     if drafted is not None:
         return drafted, list(tensors)
     computes = [op for op in post_order(outputs) if isinstance(op, ComputeOp)]

@@ -96,7 +96,10 @@ def test_extents_that_nothing_divides_and_no_axes_at_all_are_scheduled(target):
         autotune.lower(schedule, args)
 
 
-def test_long_sums_of_too_few_results_to_fill_a_gpu_are_parted_among_the_threads_of_a_block():
+def test_long_sums_of_too_few_results_to_fill_a_gpu_are_parted_among_the_threads_of_a_block(
+    monkeypatch,
+):
+    monkeypatch.setattr(drafted, "_FEWEST", 1e9)
     data = te.placeholder((1, 64, 7, 7), name="data")
     weight = te.placeholder((343, 64, 3, 3), name="weight")
     conv = topi.nn.conv2d_nchw(data, weight, 1, 1)
@@ -143,6 +146,29 @@ def test_what_reads_much_again_and_again_has_the_tiles_of_the_best_draft_on_a_cp
     plain, other = answer(layer(), arrays)
     assert "_global[" not in other
     np.testing.assert_allclose(out, plain, rtol=1e-5)
+
+
+def test_what_reads_all_again_and_again_has_the_tiles_of_the_best_draft_on_a_gpu(monkeypatch):
+    data, weight = te.placeholder((1, 8, 7, 7)), te.placeholder((16, 8, 3, 3))
+    relu = topi.nn.relu(topi.nn.conv2d_nchw(data, weight, 1, 1))
+    plain = kernel_of(fallback_schedule((data, weight, relu), "cuda"), "cuda")
+    assert "_shared[" not in plain.source
+    monkeypatch.setattr(drafted, "_FEWEST", 1e4)
+    kernel = kernel_of(fallback_schedule((data, weight, relu), "cuda"), "cuda")
+    assert "_shared[" in kernel.source
+    arrays = [np.random.default_rng(0).random(shape, "float32")
+              for shape in ((1, 8, 7, 7), (16, 8, 3, 3))]  # fmt: skip
+    got, want = (np.full((1, 16, 7, 7), np.nan, "float32") for _ in range(2))
+    run("cuda -emulate", (data, weight, relu), arrays, [got])
+    run("c", (data, weight, relu), arrays, [want])
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 64])
+def test_a_gpu_drafts_products_of_matrices_and_none_of_a_vector(rows):
+    a, b = te.placeholder((rows, 512), name="a"), te.placeholder((4096, 512), name="b")
+    found = drafted.drafted_schedule([a, b, topi.nn.dense(a, b)], Target("cuda"))
+    assert (found is not None) == (rows > 1)
 
 
 def test_a_draft_that_cannot_be_lowered_leaves_the_schedule_to_the_rules(monkeypatch):

@@ -37,7 +37,7 @@ def drafted_schedule(tensors: Sequence[Tensor], target: Target) -> Schedule | No
 
     Args:
         tensors: inputs and outputs, as the arguments of the kernel.
-        target: a CPU.
+        target: a CPU or a CUDA device; only its kind and its limits matter.
     """
     try:
         task = _worth_drafting(tensors, target)
@@ -48,17 +48,23 @@ def drafted_schedule(tensors: Sequence[Tensor], target: Target) -> Schedule | No
         if best is None:
             return None
         schedule, given = task.compute_dag.apply_steps_from_state(best)
-        lower_schedule(schedule, given, target_kind=target.backend.language)
+        limits = target.limits if target.backend.on_gpu else None
+        lower_schedule(schedule, given, target_kind=target.backend.language, limits=limits)
     except AutotuneError:  # what is drawn may not fit what it is drawn for; a rule always does
         return None
     return schedule
 
 
 def _worth_drafting(tensors: Sequence[Tensor], target: Target) -> SearchProblem | None:
-    """Return the search of some tensors, if a stage of theirs reads much again and again."""
+    """Return the search of some tensors, if a stage of theirs reads much again and again.
+
+    On a GPU all that it reads has to be: products of a matrix and a vector are as fast as memory.
+    """
     graph = ComputeDAG(tensors)
     access = AccessAnalyzer(graph.ops)
-    if not any(op.reduce_axis and access.needs_multi_level_tiling(op) for op in graph.ops):
+    least = 2 if target.backend.on_gpu else 1
+    sums = [op for op in graph.ops if op.reduce_axis and access.needs_multi_level_tiling(op)]
+    if not any(access.inputs_read_again(op) >= least for op in sums):
         return None
     if not _FEWEST <= count_flop(graph.ops) < inf:
         return None
