@@ -22,6 +22,7 @@ def measured_states(
 ) -> list[tuple[MeasureInput, MeasureResult]]:
     """Return the records of a log that are of a task, on its kind of target, in order.
 
+    Those that were measured with weights in another order (`SearchProblem.times_alike`) are not.
     A log that does not exist holds none; a warning says so.
     """
     if not Path(filename).exists():
@@ -33,6 +34,7 @@ def measured_states(
         (MeasureInput(task, inp.state), result)
         for inp, result in RecordReader(filename)
         if inp.target.kind == task.target.kind
+        and task.times_alike(inp.task.layout_rewrite_option)
         and definition.concerns(inp, result)
         and definition.made(inp, result)
     ]

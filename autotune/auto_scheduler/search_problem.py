@@ -149,6 +149,15 @@ class SearchProblem:
         other.layout_rewrite_option = LayoutRewriteOption(option)
         return other
 
+    def times_alike(self, option: int | None) -> bool:
+        """Return whether a record with an option has the times of what this problem measures.
+
+        Args:
+            option: of the record; None where it is too old to say.
+        """
+        alike = option is None or option == self.layout_rewrite_option
+        return alike or not self.compute_dag.free_inputs
+
     def layouts_of(self, candidate: HasSteps) -> tuple[TiledLayout | None, ...]:
         """Return the layouts in which the kernel of a candidate takes its arguments.
 

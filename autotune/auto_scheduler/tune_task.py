@@ -79,6 +79,8 @@ def best_of_log(
 ) -> tuple[MeasureInput, MeasureResult]:
     """Return the fastest record of a task, under any of its keys.
 
+    Records that were measured with weights in another order count where there are no others.
+
     Raises:
         NoScheduleError: there is none.
     """
@@ -91,7 +93,11 @@ def best_of_log(
         known = inp.task.workload_key
         return min(size_factor(key, known, include_compatible) for key in keys)
 
-    best = best_of(log_file, task.target, factor, definition.made)
+    def alike(inp: MeasureInput, result: MeasureResult) -> bool:
+        return task.times_alike(inp.task.layout_rewrite_option) and definition.made(inp, result)
+
+    best = best_of(log_file, task.target, factor, alike)
+    best = best or best_of(log_file, task.target, factor, definition.made)
     definition.warn(log_file)
     if best is None:
         raise NoScheduleError(

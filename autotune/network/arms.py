@@ -239,7 +239,9 @@ def _arms(function: Function, target: Target, log: NetworkLog, seed: int | None)
     states: list[Any] = [
         (MeasureInput(task.target, task, inp.config), result)
         for inp, result in log.states
-        if inp.task.workload_key == task.workload_key and inp.target.kind == task.target.kind
+        if inp.task.workload_key == task.workload_key
+        and inp.target.kind == task.target.kind
+        and task.times_alike(inp.task.layout_rewrite_option)
     ]
     _resume(run, task, states)
     arms.append(Arm("auto-scheduler", run))

@@ -14,19 +14,24 @@ from autotune.auto_scheduler import (
     LayoutRewriteOption,
     LocalBuilder,
     LocalRunner,
+    MeasureInput,
     RecordToFile,
     SearchTask,
     SketchPolicy,
     TuningOptions,
     XGBModel,
     load_best,
+    save_records,
 )
 from autotune.auto_scheduler.layout_graph import TRANSFORM
+from autotune.auto_scheduler.resume import measured_states
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.transform_steps import CacheReadStep
+from autotune.auto_scheduler.tune_task import best_of_log
 from autotune.codegen import kernel_of_schedule
 from autotune.errors import ScheduleError
 from autotune.kernel.layout import TiledLayout
+from autotune.measure import MeasureResult
 from autotune.target import Target
 from tests.auto_scheduler.graphs import conv2d_layer
 from tests.fuzz.running import Job, run_batch
@@ -262,6 +267,24 @@ def test_what_is_measured_is_what_would_run(option, tmp_path):
     plain = autotune.build(*task.apply_best(log, layout_rewrite_option=NO), task.target)
     plain(x, w, out)
     np.testing.assert_allclose(out, np.maximum(x @ w.T, 0), rtol=1e-4, atol=1e-5)
+
+
+def test_times_with_weights_in_another_order_count_only_where_there_are_no_others(tmp_path):
+    dag = ComputeDAG(dense(8, 32, 16))
+    tasks = {
+        option: SearchTask(compute_dag=dag, target="llvm", layout_rewrite_option=option)
+        for option in LayoutRewriteOption
+    }
+    states = SketchPolicy(tasks[AHEAD], seed=0).proposer.sample(2)
+    rows = [(AHEAD, states[0], 1e-6), (NO, states[1], 2e-6)]
+    inputs = [MeasureInput(tasks[option], state) for option, state, _ in rows]
+    results = [MeasureResult([seconds], 0, 0.1, 0.0, "") for *_, seconds in rows]
+    log = tmp_path / "log.json"
+    save_records(log, inputs, results)
+    found = {option: best_of_log(task, log)[0].key for option, task in tasks.items()}
+    assert found == {AHEAD: states[0].key, NO: states[1].key, INSERT: states[0].key}
+    known = {option: [i.key for i, _ in measured_states(t, log)] for option, t in tasks.items()}
+    assert known == {AHEAD: [states[0].key], NO: [states[1].key], INSERT: []}
 
 
 def test_weights_in_another_order_than_the_kernel_reads_them_are_a_wrong_answer(monkeypatch):

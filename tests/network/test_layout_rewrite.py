@@ -9,7 +9,7 @@ from autotune import tvm
 from autotune.auto_scheduler import LayoutRewriteOption, RecordedState, SketchPolicy
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
-from autotune.network import check, compile_network, report
+from autotune.network import check, compile_network, lock_network, report
 from autotune.network.choice import RULE, Choice
 from autotune.network.choice_json import choice_from_json, choice_to_json, search_task
 from autotune.network.export import export_network, load_network
@@ -111,6 +111,18 @@ def test_a_network_in_a_file_keeps_the_order_of_its_weights(tmp_path):
     again = load_network(tmp_path / "net.so")
     assert [c.shape for c in again.plan.constants] == [c.shape for c in network.plan.constants]
     np.testing.assert_array_equal(again.plan.constants[0].array, network.plan.constants[0].array)
+    is_right(graph, again)
+
+
+def test_such_a_network_is_locked_timed_and_frozen(tmp_path, monkeypatch):
+    """The trials of the lock verify the kernels, the weights laid out as they read them."""
+    graph, path = Graph.of(conv()), tmp_path / "autotune.lock"
+    network = compile_network(graph, CPU, choose=by_search, jobs=1)
+    assert lock_network(network, path) == 1
+    monkeypatch.setenv("AUTOTUNE_LOCK", str(path))
+    monkeypatch.setenv("AUTOTUNE_FROZEN", "1")
+    again = compile_network(graph, CPU)
+    assert [unit.key for unit in again.plan.kernels] == [unit.key for unit in network.plan.kernels]
     is_right(graph, again)
 
 
