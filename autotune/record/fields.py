@@ -23,6 +23,7 @@ from autotune.utils.plain_data import row as row_of_json
 # marshal tells 1, 1.0 and True apart; from version 3 on its bytes depend on who holds the objects.
 _MARSHAL = 2
 _LARGEST = sys.float_info.max
+_YEAR_10000 = 253402300800.0
 _NUMBERS = frozenset(map(int, MeasureErrorNo))
 
 
@@ -51,6 +52,8 @@ def result_from_json(
 ) -> MeasureResult:
     """Read ``[costs, error_no, all_cost, timestamp]``; a failed trial has no costs.
 
+    A time of no calendar is read as 0, which is not known.
+
     Raises:
         ValueError, TypeError: it is something else, or a good trial without a time.
     """
@@ -65,7 +68,8 @@ def result_from_json(
     message = error_msg and shorten_message(writable(error_msg))
     known = from_json(extra) if extra else NOTHING
     # Past the constructor, which takes what users note of a trial in other forms as well.
-    made = kept, number, float(all_cost), float(timestamp), message, known
+    ended = float(timestamp) if 0 <= timestamp < _YEAR_10000 else 0.0
+    made = kept, number, float(all_cost), ended, message, known
     return MeasureResult._make(made)
 
 

@@ -19,7 +19,7 @@ from autotune.task.errors import WorkloadError
 from autotune.task.knobs import Knobs
 from autotune.task.point_run import PointRun, ReplayedRun
 from autotune.task.workload import args_to_workload
-from autotune.utils.check import Check
+from autotune.utils.check import Check, shown
 from autotune.utils.names import did_you_mean
 
 Function = Callable[..., object]
@@ -63,8 +63,8 @@ def find_template(name: str) -> TaskTemplate:
             "" if "autotune.templates" in sys.modules else "; autotune.templates has some ready"
         )
         raise WorkloadError(
-            f"no template is registered for task {name!r}{near}; import the module that defines "
-            f"it (a command takes its FILE.py, or --module NAME){ready}"
+            f"no template is registered for task {shown(name)}{near}; import the module "
+            f"that defines it (a command takes its FILE.py, or --module NAME){ready}"
         )
     return TASK_TABLE[name]
 

@@ -15,6 +15,8 @@ from autotune.workload import Candidate, Workload
 # Part of a time by which two runs of a program differ, however little samples of one run do:
 # clocks, placement in memory.
 BETWEEN_RUNS = 0.02
+# Characters of a workload's name and arguments that stand in a message.
+_LONGEST_TITLE = 200
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,8 @@ def _knobs(config: Candidate) -> str:
 
 def title(workload: Workload) -> str:
     """Return a workload in a few words: a template's name and arguments, or a name alone."""
-    return f"{workload.name}{args_of(workload)}"
+    text = f"{workload.name}{args_of(workload)}"
+    return text if len(text) <= _LONGEST_TITLE else f"{text[:_LONGEST_TITLE]}..."
 
 
 def args_of(workload: Workload) -> str:

@@ -91,7 +91,7 @@ def test_a_record_that_tuning_wrote_is_measured_again(tmp_path):
     assert result.output.startswith("faster    1000000.000 us then ")
     assert "answer checked     softmax.cpu (64, 100) #0" in result.output
     # On a busy host the noise may be more than all of it.
-    assert re.search(r" -(99\.\d|100\.0)%, (beyond|within) noise of ", result.output)
+    assert re.search(r" -(9\d\.\d|100\.0)%, (beyond|within) noise of ", result.output)
     assert result.output.endswith("\n1 of 1 records hold; of these 1 answers checked\n")
 
 

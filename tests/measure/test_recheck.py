@@ -5,6 +5,7 @@ import pytest
 import autotune.task as at
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, measure_option
 from autotune.measure.final.recheck import Way, recheck, verdict
+from autotune.runtime.device import Device
 from tests.measure import kernels  # noqa: F401 - registers the templates
 
 
@@ -53,6 +54,23 @@ def test_what_worked_is_measured_again_task_by_task():
     assert [c.recorded.mean for c in checked] == [2.0, 1.0, 1e-9]
     assert [c.holds for c in checked] == [True, False, False]
     assert [c.checked for c in checked] == [True, True, True]
+
+
+def test_what_has_no_template_or_no_device_here_failed_and_the_others_are_measured(monkeypatch):
+    unknown = at.Task("test_recheck.unknown", (64,), target="c")
+    elsewhere = at.create("measure_test.scale", (64, 8), target="cuda -arch=sm_90")
+    other = at.create("measure_test.scale", (64, 8), target="c")
+    log = [
+        (MeasureInput(unknown.target, unknown, at.ConfigEntity(0, None, {})), result(1.0)),
+        record(elsewhere, 0, 1.0),
+        record(other, 0, 1.0),
+    ]
+    monkeypatch.setattr(Device, "exist", property(lambda self: self.kind == "cpu"))
+    option = measure_option(LocalBuilder(), LocalRunner(cooldown_interval=0))
+    checked = list(recheck(log, lambda way: option))
+    assert [c.verdict for c in checked] == ["failed", "failed", "faster"]
+    assert "no template is registered" in checked[0].measured.error_msg
+    assert "no such device here" in checked[1].measured.error_msg
 
 
 def test_a_record_is_timed_again_in_the_way_it_was_timed():

@@ -473,3 +473,12 @@ def test_a_folder_that_cannot_be_made_is_no_full_disk(tmp_path, rescue_folder):
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordError, match="choose another path"):
         LogWriter(tmp_path / "file" / "log").append(make_input(), good())
+
+
+@pytest.mark.parametrize("moment", [1e308, 1e12, -1.0])
+def test_a_time_of_no_calendar_is_not_known(moment):
+    row = json.loads(TVM_ROW)
+    row["result"][3] = moment
+    [(_, result)] = load_from_buffer(io.StringIO(json.dumps(row)))
+    assert result.ok
+    assert result.timestamp == 0.0

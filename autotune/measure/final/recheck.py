@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
+from autotune.errors import DeviceError, TemplateError
+from autotune.measure.evidence import NOTHING
 from autotune.measure.pipeline import Pipeline
 from autotune.measure.session import Session
 from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult, Pair
@@ -94,6 +97,8 @@ def recheck(
 ) -> Iterator[Recheck]:
     """Build, verify and time records of a log again, each in the way it was timed.
 
+    A record of a task that has no template or no device here failed; the others are measured.
+
     Args:
         records: of any tasks; failed ones are passed over.
         option_for: returns who builds and who runs what was timed in that way. Give the runner
@@ -112,8 +117,22 @@ def recheck(
                 session = sessions[way] = Session.of(option)
                 if session is not option:
                     opened.enter_context(session)
-            with Pipeline(task, sessions[way]) as pipeline:
-                yield from _again(pipeline, task, pairs)
+            yield from _again_or_failed(task, sessions[way], pairs)
+
+
+def _again_or_failed(task: Workload, session: Session, pairs: list[Pair]) -> Iterator[Recheck]:
+    """Measure the records of one task again; where none of it can run here, they failed."""
+    measured = 0
+    try:
+        with Pipeline(task, session) as pipeline:
+            for one in _again(pipeline, task, pairs):
+                measured += 1
+                yield one
+    except (TemplateError, DeviceError) as error:
+        refused = isinstance(error, TemplateError)
+        number = MeasureErrorNo.INSTANTIATION_ERROR if refused else MeasureErrorNo.RUNTIME_DEVICE
+        failed = MeasureResult((), number, 0.0, time.time(), str(error), NOTHING)
+        yield from (Recheck(inp, before, failed, "failed") for inp, before in pairs[measured:])
 
 
 def _again(pipeline: Pipeline, task: Workload, pairs: list[Pair]) -> Iterator[Recheck]:
