@@ -256,6 +256,7 @@ class CudaProgramSampler:
 
     # One set of arrays: a program has its own.
     input_sets = 1
+    alone = False
 
     def __init__(self, program: CudaProgram) -> None:
         self._program = program
