@@ -219,6 +219,7 @@ CASES: dict[str, Case] = {
     "gemm2048": product(2048, 2048, 2048),
     "gemm16": product(16, 4096, 4096),
     "gemm1024_half": half_product(1024),
+    "gemm2048_half": half_product(2048),
     "gemm4096_half": half_product(4096),
     "batch_matmul": Case(
         lambda: of(topi.batch_matmul, (12, 512, 64), (12, 512, 64)), _batch_matmul

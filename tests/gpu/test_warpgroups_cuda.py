@@ -1,0 +1,66 @@
+"""Products by `wgmma` on a device: all layouts of operands, rows of the search, to the bit."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.driver import build
+from autotune.target import Target
+from tests.auto_scheduler.test_tensor_cores import product as definition
+from tests.auto_scheduler.test_warpgroups import warpgroup_forms
+from tests.lowering.test_warpgroups import CASES
+from tests.lowering.warpgroup_products import product
+
+TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+SIZES = (256, 384, 1024)
+
+
+@pytest.fixture(autouse=True)
+def hopper():
+    if not (Target("cuda").arch or "").startswith("sm_90"):
+        pytest.skip("needs compute capability 9.0")
+
+
+def check(module, arguments, turned=(False, True)):
+    """Compare with integers, whose sums are exact, five times: a race would move."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, each.shape).astype(numpy_type(each)) for each in arguments[:2])
+    left, right = (x.astype(np.float64) for x in (a, b))
+    exact = (left.T if turned[0] else left) @ (right if turned[1] else right.T)
+    wanted = exact.astype(numpy_type(arguments[2]))
+    for _ in range(5):
+        out = np.full(wanted.shape, np.nan, wanted.dtype)
+        module(a, b, out)
+        np.testing.assert_array_equal(out, wanted)
+
+
+def numpy_type(argument):
+    return np.dtype(TYPES.get(argument.dtype, argument.dtype))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
+def test_products_of_warpgroups_are_right_on_the_device(name):
+    tiles, options = CASES[name]
+    schedule, tensors = product(*SIZES, tiles, **options)
+    module = build(schedule, tensors, target="cuda", name="product")
+    check(module, tensors, options.get("turned", (False, True)))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transposed", [False, True], ids=["nn", "nt"])
+def test_rows_of_the_search_by_warpgroups_are_right_on_the_device(transposed):
+    tensors = definition(*SIZES, cast=True, transposed=transposed)
+    task, (forms, *_), _ = warpgroup_forms(tensors, "cuda")
+    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(32)
+
+    def built(row):
+        schedule, arguments = task.realise(forms.program.candidate(row)).what
+        return build(schedule, arguments, target="cuda", name="product")
+
+    with ThreadPoolExecutor(8) as pool:
+        for module in pool.map(built, rows):
+            check(module, tensors, (False, not transposed))
