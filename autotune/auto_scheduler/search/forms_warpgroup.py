@@ -33,7 +33,8 @@ _MOST_COLUMNS, _MOST_SUMS = 256, 192
 _OTHERS = 40
 # Bytes of shared memory that a multiprocessor moves in a cycle.
 _SHARED_BYTES = 128.0
-_ARRIVAL = 150.0
+# Cycles that a chunk takes beside its products where these are waited for.
+_ARRIVAL = 600.0
 # Buffers with which lowering leaves products at work, see `autotune.lowering.pipeline`.
 _LATE = 4
 
@@ -167,7 +168,7 @@ class WarpgroupShape:
         memory = moved / model.l2_bytes_per_cycle
         # Of four buffers or more, products of the chunk before are at work while threads wait.
         late = self.buffers >= _LATE
-        ahead = np.where(late, self.buffers - 2, self.several - 1)
+        ahead = np.where(late, self.buffers - 2, np.maximum(self.buffers - 1, 0.0))
         alone = np.maximum(own, shared) + np.where(late, 0.0, _ARRIVAL)
         come = model.latency + memory
         chain = np.where(ahead > 0, np.maximum(alone, come / np.maximum(ahead, 1.0)), come + alone)
