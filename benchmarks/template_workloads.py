@@ -77,6 +77,16 @@ GEMMS = {
     "gemm 16x4096x4096": (16, 4096, 4096),
     "gemm 1x1000x512": (1, 1000, 512),
 }
+# Of float32, by products of bfloat16.
+SPLIT_GEMMS = {
+    "bf16x3 gemm 768": (768, 768, 768),
+    "bf16x3 gemm 1000": (1000, 1000, 1000),
+    "bf16x3 gemm 1024": (1024, 1024, 1024),
+    "bf16x3 gemm 2048": (2048, 2048, 2048),
+    "bf16x3 gemm 4096": (4096, 4096, 4096),
+    "bf16x3 gemm 197x3072x768": (197, 3072, 768),
+    "bf16x3 gemm 768x3072x768": (768, 3072, 768),
+}
 HALF_GEMMS = {
     "fp16 gemm 1024": (1024, 1024, 1024, "float16"),
     "fp16 gemm 1536": (1536, 1536, 1536, "float16"),
@@ -160,11 +170,13 @@ def _windows() -> Iterator[Workload]:
 
 
 def _products() -> Iterator[Workload]:
-    from autotune.templates import gemm_cuda, gemm_half, gemm_padded
+    from autotune.templates import gemm_bf16x3, gemm_cuda, gemm_half, gemm_padded
     from autotune.templates.gemm_shape import Gemm
 
     for name, sizes in GEMMS.items():
         yield _workload(name, gemm_cuda, Gemm(*sizes), matmul_rivals)
+    for name, sizes in SPLIT_GEMMS.items():
+        yield _workload(name, gemm_bf16x3, Gemm(*sizes), matmul_rivals)
     for name, sizes in HALF_GEMMS.items():
         yield _workload(name, gemm_half, Gemm(*sizes), matmul_rivals)
     for name, sizes in ODD_GEMMS.items():

@@ -17,6 +17,7 @@ from autotune.task import OtherOptionEntity
 from . import (
     conv2d_cpu,
     conv2d_cuda,
+    gemm_bf16x3,
     gemm_cpu,
     gemm_cuda,
     gemm_half,
@@ -140,14 +141,17 @@ def conv2d_nchw_cpu(
 
 
 @template("gemm_nn.cuda")
-def gemm_nn_cuda(m: int, n: int, k: int, dtype: str = "float32") -> SourceKernel:
+def gemm_nn_cuda(
+    m: int, n: int, k: int, dtype: str = "float32", fma: bool = False
+) -> SourceKernel:
     """Multiply matrices: c[m, n] = a[m, k] b[k, n], all row-major and of one dtype.
 
     ``"float16"`` and ``"bfloat16"`` run on tensor cores (sm_80 and later) with sums in float32,
     on sm_90, for n and k that 8 divides, also by ``wgmma``; where n or k is odd, on copies with
-    rows of a multiple of 8. The other dtype is ``"float32"``.
+    rows of a multiple of 8. The other dtype is ``"float32"``; on sm_90 large products of it run on
+    tensor cores too, as exactly as by ``fmaf`` (`gemm_bf16x3`), unless ``fma`` asks for that.
     """
-    return _product("gemm_nn.cuda", Gemm(m, n, k, dtype), (*HALVES, "float32"))
+    return _product("gemm_nn.cuda", Gemm(m, n, k, dtype), (*HALVES, "float32"), fma)
 
 
 @template("gemm.cuda")
@@ -155,7 +159,7 @@ def gemm_cuda_any(
     m: int, n: int, k: int, dtype: str = "float32", batch: int = 1,
     transpose_a: bool = False, transpose_b: bool = False, bias: bool = False,
     activation: str = "none", residual: bool = False, affine: bool = False, alpha: float = 1.0,
-    shared: str = "",
+    shared: str = "", fma: bool = False,
 ) -> SourceKernel:  # fmt: skip
     """Multiply ``batch`` pairs of matrices, c[m, n] = a[m, k] b[k, n], with all that may follow.
 
@@ -165,8 +169,8 @@ def gemm_cuda_any(
     arrays have it as their first axis.
 
     Args:
-        dtype: of all arrays: ``"float32"``; ``"float16"`` and ``"bfloat16"``, which run as in
-            ``gemm_nn.cuda`` (there with rows in memory that 8 divides); ``"tf32"``, of
+        dtype: of all arrays: ``"float32"``, ``"float16"`` and ``"bfloat16"``, which run as in
+            ``gemm_nn.cuda`` (halves there with rows in memory that 8 divides); ``"tf32"``, of
             float32 arrays that tensor cores (sm_80 and later) multiply after rounding to 11 bits
             (or cutting, by ``wgmma``);
             ``"int8"``, with c int32, ``transpose_b`` and a k that 4 divides, of which nothing
@@ -174,10 +178,11 @@ def gemm_cuda_any(
         transpose_a, transpose_b: whether a is stored as [k, m], and b as [n, k].
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
         shared: ``"a"`` or ``"b"``: one matrix, without the batch's axis, serves the whole batch.
+        fma: whether float32 is multiplied by ``fmaf`` only.
     """
     rest = Epilogue(bias, residual, affine, activation, alpha)
     shape = Gemm(m, n, k, dtype, batch, transpose_a, transpose_b, shared, rest)
-    return _product("gemm.cuda", shape, (*gemm_mma.DTYPES, "float32"))
+    return _product("gemm.cuda", shape, (*gemm_mma.DTYPES, "float32"), fma)
 
 
 @template("matvec.cuda")
@@ -203,16 +208,19 @@ def matvec_cuda_rows(
     return tunable(matvec_cuda, Gemm(m, n, k, dtype, transpose_b=True, rest=rest), "cuda")
 
 
-def _product(name: str, shape: Gemm, dtypes: Sequence[str]) -> SourceKernel:
+def _product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool) -> SourceKernel:
     """Return the kernel of a product by the family that its type and rows ask for."""
     if shape.dtype not in dtypes:
         raise TemplateError(f"{name}: dtype must be {', '.join(dtypes)}, got {shape.dtype!r}")
+    target = Target.current() or Target("cuda")
     if shape.dtype == "float32":
-        return tunable(gemm_cuda, shape, "cuda")
+        plain = fma or gemm_bf16x3.chosen_before(get_config())
+        split = not plain and gemm_bf16x3.offered(shape, target)
+        return tunable(gemm_bf16x3 if split else gemm_cuda, shape, "cuda")
     if shape.dtype in HALVES and gemm_padded.is_needed(shape):
         family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
         return tunable(family, shape, "cuda")
-    target, old = Target.current() or Target("cuda"), gemm_half.chosen_before(get_config())
+    old = gemm_half.chosen_before(get_config())
     if not old and gemm_turned.is_needed(shape, target):
         return tunable(gemm_turned, shape, "cuda")
     return tunable(tensor_core_family(shape), shape, "cuda")

@@ -27,6 +27,7 @@ LAYERS = [
     ("te/depthwise_conv2d_nchw.cuda", (1, 28, 28, 32, 1, 3, 3, 1, 1)),
     ("te/gemm.cuda", (256, 256, 256)),
     ("te/softmax.cuda", (64, 1000)),
+    ("gemm_nn.cuda", (1024, 1024, 1024, "float32", True)),
 ]
 DRAWN = 6
 

@@ -17,6 +17,7 @@ SHIPPED = [
     ("conv2d_nchw.cuda", (1, 224, 224, 64, 3, 7, 7, 2, 3)),
     ("conv2d_nchw.cpu", LAYER),
     ("gemm_nn.cuda", (1024, 1024, 1024)),
+    ("gemm_nn.cuda", (1024, 1024, 1024, "float32", True)),
     ("gemm_nn.cuda", (16, 4096, 4096)),
     ("gemm_nn.cuda", (1024, 1020, 1024, "float16")),
     ("gemm_nn.cuda", (1024, 1024, 1024, "float16")),

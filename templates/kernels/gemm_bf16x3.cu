@@ -1,0 +1,317 @@
+// C[M, N] = A[M, K] B[K, N] of float32 on Hopper's tensor cores: each operand is the sum of three bfloat16
+// (pack_bf16x3.cu), whose nine products are exact; operands.h says how A and B are stored.
+//
+// Tensor cores cut what they add to a sum, so long sums would be too small. Here a sum is theirs over one CHUNK
+// of K only, the small products first, and is then added to the total as floats are, rounded to the nearest.
+//
+// A block owns a tile of TILE_M x TILE_N of C and one of SPLIT ranges of K. One thread of its first warpgroup
+// has chunks of both operands copied into a ring of STAGES slots of shared memory; the others multiply, each 64
+// rows by all columns, PART_N at a time. A slot goes around by two barriers: `full` when its copies have
+// arrived, `empty` when all multiplying warps are done with it. Tiles that the packing has flagged are multiplied
+// as plain floats.
+constexpr int GROUPS = THREADS / 128 - 1;
+constexpr int PARTS = TILE_N / PART_N, WORDS = PART_N / 2;
+constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
+constexpr int COPY_REGISTERS = 40, SUM_REGISTERS = 232;
+constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
+
+// A place in the ring: slots are used in turn, and `parity` changes with every turn.
+struct Place {
+  int slot;
+  unsigned parity;
+  __device__ __forceinline__ void next() {
+    if (++slot < STAGES) return;
+    slot = 0;
+    parity ^= 1;
+  }
+};
+
+// The warpgroups take turns by barriers of 256 threads: those of one wait there, those of the other arrive.
+#ifdef AUTOTUNE_EMULATE
+static inline void wait_for_turn(int) {}
+static inline void pass_turn(int) {}
+#else
+__device__ __forceinline__ void wait_for_turn(int group) {
+  asm volatile("bar.sync %0, 256;" ::"r"(group + 1) : "memory");
+}
+
+__device__ __forceinline__ void pass_turn(int group) {
+  asm volatile("bar.arrive %0, 256;" ::"r"(group + 1) : "memory");
+}
+#endif
+
+struct Ring {
+  unsigned slots, full, empty;
+};
+
+struct Tile {
+  int m, n;
+};
+
+// Tiles run in columns of BAND tiles of M, so that those at work at one time share rows and columns of
+// the inputs in the L2 cache.
+__device__ __forceinline__ Tile tile_of(int number) {
+  const int band = number / (BAND * BLOCKS_N), first = band * BAND;
+  const int height = BLOCKS_M - first < BAND ? BLOCKS_M - first : BAND;
+  const int inside = number - first * BLOCKS_N;
+  return {first + inside % height, inside / height};
+}
+
+// Has the chunks of this block copied; `a` and `b` are its first ones.
+__device__ __forceinline__ void copy_tile(const Ring& ring, const char* a, const char* b, bool copies) {
+  Place place = {0, 1};
+#pragma unroll 1
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    barrier_wait(ring.empty + place.slot * 8, place.parity);
+    if (copies) {
+      const unsigned slot = ring.slots + place.slot * SLOT_BYTES, full = ring.full + place.slot * 8;
+      barrier_expect(full, SLOT_BYTES);
+      copy_bytes(slot, a + static_cast<size_t>(chunk) * A_BYTES, A_BYTES, full);
+      copy_bytes(slot + A_BYTES, b + static_cast<size_t>(chunk) * B_BYTES, B_BYTES, full);
+    }
+    place.next();
+  }
+}
+
+// Begins the products of a chunk: of the smallest pieces first, of which PRODUCTS may leave some out.
+__device__ __forceinline__ void begin_chunk(float (&sum)[WORDS], descriptor left, descriptor right) {
+  constexpr int LEFT[9] = {2, 1, 2, 1, 0, 2, 0, 1, 0}, RIGHT[9] = {2, 2, 1, 1, 2, 0, 1, 0, 0};
+  products_fence();
+#pragma unroll
+  for (int i = 9 - PRODUCTS; i < 9; ++i)
+#pragma unroll
+    for (int k = 0; k < CHUNK; k += DEPTH)
+      begin_packed(sum, left + further(LEFT[i] * (A_BYTES / 3) + k * TILE_M * 2),
+                   right + further(RIGHT[i] * (B_BYTES / 3) + k * TILE_N * 2), i > 9 - PRODUCTS || k > 0);
+  products_commit();
+}
+
+__device__ __forceinline__ void add_chunk(float (&total)[WORDS], float (&sum)[WORDS]) {
+  sums_are_new(sum);
+#pragma unroll
+  for (int i = 0; i < WORDS; ++i) total[i] += sum[i];
+}
+
+// Where a thread of a warpgroup reads the ring.
+struct Reader {
+  const Ring& ring;
+  int group, lane;
+  Place place;
+
+  __device__ __forceinline__ void wait() const { barrier_wait(ring.full + place.slot * 8, place.parity); }
+  __device__ __forceinline__ void free() const {
+    if (lane == 0) barrier_arrive(ring.empty + place.slot * 8);
+  }
+};
+
+// The warpgroups begin chunks in turn with IN_TURN, so that one adds while the other's products are at work.
+__device__ __forceinline__ void multiply_tile(float (&total)[PARTS][WORDS], Reader reader) {
+  const int group = reader.group, other = (group + 1) % GROUPS;
+  const descriptor left = describe_blocks(reader.ring.slots + group * 64 * 16, TILE_M * 16);
+  const descriptor right = describe_blocks(reader.ring.slots + A_BYTES, TILE_N * 16);
+  float sum[WORDS];
+  if (IN_TURN && group == GROUPS - 1) pass_turn(0);
+#pragma unroll 1
+  for (int chunk = 0; chunk < CHUNKS; ++chunk, reader.place.next()) {
+    reader.wait();
+    const descriptor slot = further(SLOT_BYTES) * static_cast<descriptor>(reader.place.slot);
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+      const bool last = chunk == CHUNKS - 1 && part == PARTS - 1;
+      if (IN_TURN) wait_for_turn(group);
+      begin_chunk(sum, left + slot, right + slot + further(part * PART_N * 16));
+      if (IN_TURN && !(last && group == GROUPS - 1)) pass_turn(other);
+      products_wait<0>();
+      if (part == PARTS - 1) reader.free();
+      add_chunk(total[part], sum);
+    }
+  }
+}
+
+// The same sums as plain floats have them, where the pieces do not add up to the operands.
+__device__ __forceinline__ void multiply_plainly(
+    float (&total)[PARTS][WORDS], const float* __restrict__ a, const float* __restrict__ b, int m, int n, int k,
+    int k_end) {
+  const float* left[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = m + half * 8 < M ? m + half * 8 : M - 1;
+    left[half] = a + (TRANSPOSE_A ? row : static_cast<size_t>(row) * K);
+  }
+#pragma unroll 1
+  for (; k < k_end; ++k) {
+    const size_t at = TRANSPOSE_A ? static_cast<size_t>(k) * M : k;
+    const float upper = left[0][at], lower = left[1][at];
+#pragma unroll
+    for (int i = 0; i < PARTS * WORDS / 2; ++i) {
+      const int part = i / (WORDS / 2), j = i % (WORDS / 2);
+      int column = n + part * PART_N + j / 2 * 8 + j % 2;
+      if (!WHOLE_N) column = column < N ? column : N - 1;
+      const float right = b[TRANSPOSE_B ? static_cast<size_t>(column) * K + k : static_cast<size_t>(k) * N + column];
+      float* const sums = total[part] + j / 2 * 4 + j % 2;
+      sums[0] = fmaf(upper, right, sums[0]);
+      sums[2] = fmaf(lower, right, sums[2]);
+    }
+  }
+}
+
+#if FOLLOWS
+#define FINISH(low, high, n, at) finish_pair(low, high, rest, n, at)
+#else
+#define FINISH(low, high, n, at)
+#endif
+
+// Writes the sums of one thread, whose first is at row m and column n.
+__device__ __forceinline__ void write_sums(
+    float* __restrict__ out, float (&sum)[WORDS], int m, int n, const Rest& rest) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = m + half * 8;
+    if (!WHOLE_M && row >= M) continue;
+#pragma unroll
+    for (int j = 0; j < WORDS / 4; ++j) {
+      const int column = n + j * 8;
+      if (!WHOLE_N && column >= N) continue;
+      float &low = sum[j * 4 + half * 2], &high = sum[j * 4 + half * 2 + 1];
+      const size_t at = static_cast<size_t>(row) * N + column;
+      FINISH(low, high, column, at);
+      write_pair(out, at, column, low, high);
+    }
+  }
+}
+
+#if SPLIT > 1
+// The blocks of a cluster hold sums of one tile over a part of K each. They put them where the ring
+// was, and each adds up its share of the rows.
+constexpr int PART_PITCH = TILE_N + 8, SHARE = TILE_M / SPLIT;
+constexpr int VECTOR_N = N % 4 == 0 ? 4 : N % 2 == 0 ? 2 : 1;
+static_assert(TILE_M * PART_PITCH * 4 <= STAGES * SLOT_BYTES, "the parts do not fit into the ring");
+
+__device__ __forceinline__ void keep_sums(float* part, const float (&sum)[WORDS]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half)
+#pragma unroll
+    for (int j = 0; j < WORDS / 4; ++j)
+      store_vector<2>(part + half * 8 * PART_PITCH + j * 8, sum + j * 4 + half * 2);
+}
+
+// Adds up four neighbours at one shared address of all blocks.
+__device__ __forceinline__ void add_parts_of_cluster(float (&total)[4], const float* own) {
+  float part[SPLIT][4];
+#pragma unroll
+  for (int rank = 0; rank < SPLIT; ++rank)
+    asm volatile(
+        "{ .reg .u32 remote;\n"
+        "mapa.shared::cluster.u32 remote, %4, %5;\n"
+        "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [remote]; }"
+        : "=f"(part[rank][0]), "=f"(part[rank][1]), "=f"(part[rank][2]), "=f"(part[rank][3])
+        : "r"(shared_address(own)), "r"(rank)
+        : "memory");
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    total[i] = part[0][i];
+#pragma unroll
+    for (int rank = 1; rank < SPLIT; ++rank) total[i] += part[rank][i];
+  }
+}
+
+__device__ __forceinline__ void write_share(
+    float* __restrict__ out, const float* part, int rank, int m0, int n0, int tid, const Rest& rest) {
+  constexpr int VECTORS = TILE_N / 4;
+#pragma unroll 4
+  for (int i = tid; i < SHARE * VECTORS; i += GROUPS * 128) {
+    const int row = rank * SHARE + i / VECTORS, column = i % VECTORS * 4;
+    float total[4];
+    add_parts_of_cluster(total, part + row * PART_PITCH + column);
+    const int m = m0 + row, n = n0 + column;
+    if ((!WHOLE_M && m >= M) || (!WHOLE_N && n >= N)) continue;
+    const size_t at = static_cast<size_t>(m) * N + n;
+#pragma unroll
+    for (int v = 0; v < 4; v += VECTOR_N) {
+      if (!WHOLE_N && n + v >= N) continue;
+      float values[VECTOR_N];
+#pragma unroll
+      for (int w = 0; w < VECTOR_N; ++w) values[w] = total[v + w];
+#if FOLLOWS
+      finish<1>(values, rest, n + v, at + v);
+#endif
+      store_vector<VECTOR_N>(out + at + v, values);
+    }
+  }
+}
+#endif
+
+extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16x3(
+    const char* __restrict__ packed_a, const char* __restrict__ packed_b, const int* __restrict__ flags,
+    const float* __restrict__ a, const float* __restrict__ b, REST_PARAMETERS float* __restrict__ out) {
+  extern __shared__ float4 shared_memory[];
+  Ring ring;
+  ring.slots = shared_address(shared_memory);
+  ring.full = ring.slots + STAGES * SLOT_BYTES;
+  ring.empty = ring.full + STAGES * 8;
+  if (threadIdx.x == 0) {
+    for (int slot = 0; slot < STAGES; ++slot) {
+      barrier_init(ring.full + slot * 8, 1);
+      barrier_init(ring.empty + slot * 8, GROUPS * 4);
+    }
+    show_to_products();
+  }
+  const int which = blockIdx.x / (BLOCKS_M * BLOCKS_N);
+  const Tile tile = tile_of(blockIdx.x % (BLOCKS_M * BLOCKS_N));
+  // The first of its chunks in the packed operands, and their flags.
+  const int a_first = (((A_COUNT > 1) * which * BLOCKS_M + tile.m) * SPLIT + blockIdx.z) * CHUNKS;
+  const int b_first = (((B_COUNT > 1) * which * BLOCKS_N + tile.n) * SPLIT + blockIdx.z) * CHUNKS;
+  __syncthreads();
+
+  const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
+  if (group == 0) {
+    give_registers<COPY_REGISTERS>();
+    if (threadIdx.x < 32)
+      copy_tile(ring, packed_a + static_cast<size_t>(a_first) * A_BYTES,
+                packed_b + static_cast<size_t>(b_first) * B_BYTES, lane == 0);
+#if SPLIT > 1
+    __syncwarp();
+    for (int i = 0; i < 3; ++i) cluster_sync();
+#endif
+  } else {
+    take_registers<SUM_REGISTERS>();
+    bool flagged = false;
+    for (int chunk = lane; chunk < CHUNKS; chunk += 32)
+      flagged |= flags[a_first + chunk] | flags[A_COUNT * BLOCKS_M * SPLIT * CHUNKS + b_first + chunk];
+    const int row = (group - 1) * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4, column = lane % 4 * 2;
+    const int m = tile.m * TILE_M + row, n = tile.n * TILE_N + column;
+    float total[PARTS][WORDS];
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part)
+#pragma unroll
+      for (int i = 0; i < WORDS; ++i) total[part][i] = 0.0f;
+    Reader reader = {ring, group - 1, lane, {0, 0}};
+    if (__any_sync(0xffffffffu, flagged)) {
+      for (int chunk = 0; chunk < CHUNKS; ++chunk, reader.place.next()) reader.wait(), reader.free();
+      const int k = blockIdx.z * CHUNKS * CHUNK, k_end = k + CHUNKS * CHUNK < K ? k + CHUNKS * CHUNK : K;
+      multiply_plainly(total, a + static_cast<size_t>(which) * A_STRIDE, b + static_cast<size_t>(which) * B_STRIDE,
+                       m, n, k, k_end);
+    } else {
+      multiply_tile(total, reader);
+    }
+    const size_t matrix = static_cast<size_t>(which) * M * N;
+    out += matrix;
+#if FOLLOWS
+    const Rest rest = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
+#else
+    const Rest rest = {};
+#endif
+#if SPLIT > 1
+    float* const part = reinterpret_cast<float*>(shared_memory);
+    cluster_sync();
+#pragma unroll
+    for (int i = 0; i < PARTS; ++i) keep_sums(part + row * PART_PITCH + column + i * PART_N, total[i]);
+    cluster_sync();
+    write_share(out, part, blockIdx.z, tile.m * TILE_M, tile.n * TILE_N, threadIdx.x - 128, rest);
+    cluster_sync();
+#else
+#pragma unroll
+    for (int i = 0; i < PARTS; ++i) write_sums(out, total[i], m, n + i * PART_N, rest);
+#endif
+  }
+}

@@ -1,0 +1,86 @@
+// Copies of float32 operands as three bfloat16 each, for gemm_bf16x3.cu: of x the first is the nearest, the second
+// the nearest to what remains, the third the rest. A float32 has 24 digits and a bfloat16 8, so their sum is x,
+// unless digits of x are below the smallest bfloat16. A block copies a tile of rows (of B: columns) over a chunk
+// of K in the order in which it will stand in shared memory: piece, 8 items along K, row, item; what lies outside
+// is 0. It flags tiles that must be multiplied otherwise: with an x whose pieces do not add up to it, or of 2^56
+// and more, of which sums of products could overflow, infinities and NaNs among them.
+constexpr int PACK_THREADS = 256, CHUNK_VECTORS = CHUNK / 8;
+constexpr unsigned TOO_LARGE = (127u + 56u) << 23;
+
+struct Pieces {
+  unsigned first, second, third;
+};
+
+__device__ __forceinline__ unsigned nearest(float x) { return (__float_as_uint(x) + 0x8000u) & 0xffff0000u; }
+
+__device__ __forceinline__ Pieces split(float x, bool& strange) {
+  const unsigned first = nearest(x);
+  const float rest = x - __uint_as_float(first);
+  const unsigned second = nearest(rest), third = __float_as_uint(rest - __uint_as_float(second));
+  strange = strange || (__float_as_uint(x) & 0x7fffffffu) >= TOO_LARGE || (third & 0xffffu) != 0;
+  return {first, second, third};
+}
+
+__device__ __forceinline__ unsigned upper_halves(unsigned low, unsigned high) {
+  return __byte_perm(low, high, 0x7632);
+}
+
+// Reads 8 neighbours along K, of which the first of `exist` exist.
+template <bool ALONG_K, int PITCH>
+__device__ __forceinline__ void load_eight(float (&x)[8], const float* from, int exist) {
+  if (ALONG_K && PITCH % 4 == 0 && exist >= 8) {
+    load_vector<4>(x, from);
+    load_vector<4>(x + 4, from + 4);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    x[i] = i < exist ? from[ALONG_K ? i : static_cast<long long>(i) * PITCH] : 0.0f;
+}
+
+// Packs tile `tile` of chunk `chunk` of a matrix of EXTENT rows (of B: columns).
+template <int TILE, int EXTENT, bool ALONG_K>
+__device__ __forceinline__ void pack_tile(const float* matrix, uint4* to, int* flag, int tile, int chunk) {
+  bool strange = false;
+  for (int i = threadIdx.x; i < TILE * CHUNK_VECTORS; i += PACK_THREADS) {
+    const int across = ALONG_K ? i / CHUNK_VECTORS : i % TILE, vector = ALONG_K ? i % CHUNK_VECTORS : i / TILE;
+    const int row = tile * TILE + across, k = chunk * CHUNK + vector * 8;
+    float x[8];
+    load_eight<ALONG_K, ALONG_K ? K : EXTENT>(
+        x, matrix + (ALONG_K ? static_cast<long long>(row) * K + k : static_cast<long long>(k) * EXTENT + row),
+        row < EXTENT ? K - k : 0);
+    unsigned word[3][4];
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      const Pieces low = split(x[2 * pair], strange), high = split(x[2 * pair + 1], strange);
+      word[0][pair] = upper_halves(low.first, high.first);
+      word[1][pair] = upper_halves(low.second, high.second);
+      word[2][pair] = upper_halves(low.third, high.third);
+    }
+#pragma unroll
+    for (int piece = 0; piece < 3; ++piece)
+      to[(piece * CHUNK_VECTORS + vector) * TILE + across] =
+          make_uint4(word[piece][0], word[piece][1], word[piece][2], word[piece][3]);
+  }
+  strange = __syncthreads_or(strange);
+  if (threadIdx.x == 0) *flag = strange;
+}
+
+extern "C" __global__ void __launch_bounds__(PACK_THREADS) pack_bf16x3(
+    const float* __restrict__ a, const float* __restrict__ b, uint4* __restrict__ packed_a,
+    uint4* __restrict__ packed_b, int* __restrict__ flags) {
+  constexpr int A_TILES = A_COUNT * BLOCKS_M, ALL = CHUNKS * SPLIT;
+  const int chunk = blockIdx.x % ALL, tile = blockIdx.x / ALL;
+  int* const flag = flags + blockIdx.x;
+  if (tile < A_TILES) {
+    const size_t place = blockIdx.x;
+    pack_tile<TILE_M, M, !TRANSPOSE_A>(
+        a + static_cast<size_t>(tile / BLOCKS_M) * A_STRIDE, packed_a + place * (A_BYTES / 16), flag,
+        tile % BLOCKS_M, chunk);
+  } else {
+    const size_t place = blockIdx.x - A_TILES * ALL;
+    pack_tile<TILE_N, N, TRANSPOSE_B>(
+        b + static_cast<size_t>((tile - A_TILES) / BLOCKS_N) * B_STRIDE, packed_b + place * (B_BYTES / 16), flag,
+        (tile - A_TILES) % BLOCKS_N, chunk);
+  }
+}
