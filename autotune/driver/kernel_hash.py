@@ -22,7 +22,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import CodeType
 
 from autotune.driver.step_rows import binary_rows
-from autotune.kernel import Argument, Kernel, SourceKernel, Workspace
+from autotune.kernel import Argument, Kernel, KernelCall, SourceKernel, Workspace
 from autotune.runtime.compile.user_headers import header_contents
 from autotune.target import Target
 from autotune.te import Schedule, Tensor
@@ -33,7 +33,7 @@ from autotune.te.tensor import ComputeOp
 LENGTH = 16
 _PARSING = threading.Lock()
 _ATTEMPTS = 5
-_SHARED = {Argument, Workspace}
+_SHARED = {Argument, KernelCall, Workspace}
 
 
 def kernel_hash(output: object, target: Target, rendered: Kernel | None = None) -> str | None:
@@ -61,9 +61,10 @@ def kernel_hash(output: object, target: Target, rendered: Kernel | None = None) 
 def of_source(kernel: Kernel, reference: Callable[..., object] | None) -> str:
     """Return the hash of a hand-written kernel."""
     headers, flags = header_contents(kernel.source, kernel.flags)
-    parts = [_plain_part(kernel.args), _plain(kernel.calls), _plain_part(kernel.workspace)]
-    facts = [kernel.name, kernel.language, *parts, flags, headers, _identity(reference)]
-    return _digest([json.dumps(facts), kernel.source])
+    parts = [_json_of(part) for part in (kernel.args, kernel.calls, kernel.workspace)]
+    named = map(json.dumps, (kernel.name, kernel.language))
+    others = json.dumps([flags, headers, _identity(reference)])[1:-1]
+    return _digest([f"[{', '.join([*named, *parts, others])}]", kernel.source])
 
 
 def of_schedule(schedule: Schedule, args: Iterable[object]) -> str:
@@ -79,15 +80,15 @@ def _digest(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()[:LENGTH]
 
 
-def _plain_part(part: tuple[object, ...]) -> object:
-    """Return what `_plain` does; trials of one workload share most parts of their kernels."""
+def _json_of(part: tuple[object, ...]) -> str:
+    """Return part of a kernel as JSON; trials of one workload share most parts of theirs."""
     # Of these, which hold texts and whole numbers only, equal ones have equal JSON.
-    return _plain_once(part) if {*map(type, part)} <= _SHARED else _plain(part)
+    return _json_once(part) if {*map(type, part)} <= _SHARED else json.dumps(_plain(part))
 
 
 @functools.lru_cache(maxsize=1024)
-def _plain_once(part: tuple[object, ...]) -> object:
-    return _plain(part)
+def _json_once(part: tuple[object, ...]) -> str:
+    return json.dumps(_plain(part))
 
 
 def _plain(value: object) -> object:

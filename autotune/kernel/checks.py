@@ -38,9 +38,12 @@ def extent3(check: Check, name: str, extent: object, least: int = 0) -> tuple[in
     """
     expected = "a launch extent: an int or up to three"
     extents: tuple[Any, ...]
-    if isinstance(extent, (str, bytes, Mapping)):
+    if type(extent) is tuple or type(extent) is int:  # as nearly always
+        extents = extent if type(extent) is tuple else (extent,)
+    elif isinstance(extent, (str, bytes, Mapping)):
         check.refuse(name, expected, extent)
-    extents = tuple(extent) if isinstance(extent, Iterable) else (extent,)
+    else:
+        extents = tuple(extent) if isinstance(extent, Iterable) else (extent,)
     if not 1 <= len(extents) <= 3:
         check.refuse(name, f"{expected} (1 to 3 dimensions)", extent)
     try:
@@ -62,14 +65,13 @@ def define_line(check: Check, name: object, value: object) -> str:
     """
     if not isinstance(name, str) or not name.isidentifier():
         check.refuse("defines", "named by C identifiers", name)
-    plain = value.item() if hasattr(value, "item") else value
+    plain = value if isinstance(value, _DEFINE) else getattr(value, "item", lambda: value)()
     if not isinstance(plain, _DEFINE):
         check.refuse(f"defines: {name!r}", "a number, a bool or text", value)
-    text = str(int(plain) if isinstance(plain, bool) else plain)
     # The preprocessor would take what follows a line break for further lines of the source.
-    if len(text.splitlines()) > 1 or text.endswith(_JOINS_LINES):
-        check.refuse(f"defines: {name!r}", "one line of text", text)
-    return f"#define {name} {text}\n"
+    if isinstance(plain, str) and (len(plain.splitlines()) > 1 or plain.endswith(_JOINS_LINES)):
+        check.refuse(f"defines: {name!r}", "one line of text", plain)
+    return f"#define {name} {int(plain) if isinstance(plain, bool) else plain}\n"
 
 
 def check_items(check: Check, name: str, items: Any, kind: type, expected: str) -> Sequence[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from autotune.errors import KernelError
 from autotune.kernel.entry import check_entry
@@ -16,6 +16,7 @@ from autotune.kernel.scalar import ScalarValue, scalar_value
 from autotune.kernel.sizes import Size, Sizes, evaluate
 from autotune.target import Language
 from autotune.target.backends import of_language
+from autotune.utils.frozen import remade
 from autotune.utils.math import product
 
 Role = Literal["in", "out", "inout"]
@@ -192,34 +193,44 @@ class Kernel:
 
     def hashed(self, kernel_hash: str) -> Kernel:
         """Return this kernel, known to be whole, with the hash of what it was made from."""
-        known = object.__new__(type(self))
-        known.__dict__.update(self.__dict__, kernel_hash=kernel_hash)
-        return known
+        return remade(Kernel, {**self.__dict__, "kernel_hash": kernel_hash})
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return the kernel with its parts as plain data.
+
+        Each trial sends it to two processes; to pickle a class takes longer than what it holds.
+        """
+        args = [(_ARGUMENTS.index(type(one)), one.__dict__) for one in self.args]
+        calls = [(one.entry, one.args, one.launch.__dict__) for one in self.calls]
+        buffers = [one.__dict__ for one in self.workspace]
+        return _whole, ({**self.__dict__, "args": args, "calls": calls, "workspace": buffers},)
 
     def __post_init__(self) -> None:
-        names = [a.name for a in self.args] + [w.name for w in self.workspace]
-        if len(set(names)) < len(names):
+        known = self._known()
+        if len(known) < len(self.args) + len(self.workspace):
+            names = [a.name for a in self.args] + [w.name for w in self.workspace]
             twice = sorted({n for n in names if names.count(n) > 1})
             raise KernelError(
                 f"kernel {self.name!r}: argument names used twice: {', '.join(twice)}"
             )
         if not self.calls:
             raise KernelError(f"kernel {self.name!r}: no entry to call")
+        templates = of_language(self.language).cxx
         for one in self.calls:
-            check_entry(self.name, one.entry, templates=of_language(self.language).cxx)
-            unknown = [n for n in one.args if n not in names]
+            check_entry(self.name, one.entry, templates)
+            unknown = [n for n in one.args if n not in known]
             if unknown:
                 raise KernelError(
                     f"kernel {self.name!r}: entry {one.entry!r} takes {', '.join(unknown)}, "
-                    f"but the function has only {', '.join(names)}"
+                    f"but the function has only {', '.join(known)}"
                 )
-        self._check_kinds()
+        self._check_kinds(known)
 
-    def _check_kinds(self) -> None:
+    def _check_kinds(self, known: Mapping[str, Argument | Workspace]) -> None:
         """Refuse constants as parameters, and an entry that is called in two ways."""
         kinds: dict[str, tuple[str | None, ...]] = {}
         for one in self.calls:
-            taken = self.parameters(one)
+            taken = [known[name] for name in one.args]
             wrong = [a.name for a in taken if isinstance(a, Constant)]
             if wrong:
                 raise KernelError(
@@ -260,9 +271,14 @@ class Kernel:
 
     def parameters(self, one: KernelCall) -> tuple[Argument | Workspace, ...]:
         """Return what one of the calls passes, in order."""
-        known: dict[str, Argument | Workspace] = {a.name: a for a in self.args}
-        known |= {w.name: w for w in self.workspace}
+        known = self._known()
         return tuple([known[name] for name in one.args])
+
+    def _known(self) -> dict[str, Argument | Workspace]:
+        """Return arguments and workspaces by their names."""
+        known: dict[str, Argument | Workspace] = {one.name: one for one in self.args}
+        known.update([(one.name, one) for one in self.workspace])
+        return known
 
     @property
     def constants(self) -> tuple[Constant, ...]:
@@ -278,6 +294,18 @@ class Kernel:
     def outputs(self) -> tuple[Argument, ...]:
         """Arguments whose values are written."""
         return tuple(a for a in self.args if a.role != "in")
+
+
+_ARGUMENTS = (Argument, Scalar, Constant)
+
+
+def _whole(plain: dict[str, Any]) -> Kernel:
+    """Return the kernel that `Kernel.__reduce__` took apart."""
+    plain["args"] = tuple([remade(_ARGUMENTS[kind], own) for kind, own in plain["args"]])
+    calls = [KernelCall(entry, args, remade(Launch, own)) for entry, args, own in plain["calls"]]
+    plain["calls"] = tuple(calls)
+    plain["workspace"] = tuple([remade(Workspace, own) for own in plain["workspace"]])
+    return remade(Kernel, plain)
 
 
 def _argument_at(

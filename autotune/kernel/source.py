@@ -184,7 +184,9 @@ class SourceKernel:
         Raises:
             KernelError: the file is missing, or the Jinja2 template uses an undefined variable.
         """
-        check = Check(KernelError, f"kernel {self.name!r}")
+        return self._text(Check(KernelError, f"kernel {self.name!r}"))
+
+    def _text(self, check: Check) -> str:
         defines = "".join([define_line(check, k, v) for k, v in self.defines.items()])
         return defines + "#line 1\n" * bool(defines) + self._body()
 
@@ -226,24 +228,24 @@ class SourceKernel:
                 f"kernel {self.name!r}: one of args must be written (role 'out' or 'inout'), "
                 f"got {named}, all with role 'in'"
             )
-        passed = [a.name for a in self.args if not isinstance(a, Constant)]
-        calls = tuple(self.calls) or (self._call(passed),)
+        check = Check(KernelError, f"kernel {self.name!r}")
+        calls = tuple(self.calls) or (self._call(check),)
         return Kernel(
             name=self.name,
             language=language,
-            source=self.text(),
+            source=self._text(check),
             args=tuple(self.args),
             calls=calls,
             workspace=tuple(self.workspace),
             flags=tuple(self.flags),
         )
 
-    def _call(self, names: Sequence[str]) -> KernelCall:
+    def _call(self, check: Check) -> KernelCall:
         """Return the only call of a function that has one kernel."""
-        check = Check(KernelError, f"kernel {self.name!r}")
+        names = tuple([a.name for a in self.args if not isinstance(a, Constant)])
         shared = check.whole("shared_bytes", self.shared_bytes, least=0)
         grid, block = extent3(check, "grid", self.grid, 1), extent3(check, "block", self.block, 1)
-        return KernelCall(self.name, tuple(names), Launch(grid, block, shared))
+        return KernelCall(self.name, names, Launch(grid, block, shared))
 
 
 def _looks_like_path(text: str) -> bool:

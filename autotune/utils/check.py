@@ -115,6 +115,8 @@ class Check:
 
     def sequence(self, name: str, value: object, expected: str) -> Sequence[Any]:
         """Return a list or tuple; a text, a mapping or a set has no order of arguments."""
+        if isinstance(value, (list, tuple)):
+            return value
         if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
             self.refuse(name, expected, value)
         return value
@@ -122,6 +124,8 @@ class Check:
 
 def is_whole(value: object, least: float = -math.inf, most: float = math.inf) -> TypeGuard[int]:
     """Return whether a value is a whole number within bounds; booleans are none."""
+    if type(value) is int:
+        return least <= value <= most
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         return False
     return least <= int(value) <= most

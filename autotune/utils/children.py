@@ -34,7 +34,7 @@ from autotune.errors import AutotuneError
 _PACKAGE = Path(__file__).parent.parent
 _HEADER = struct.Struct("<I")
 _MOST_BYTES = 1 << 30  # a longer reply is garbage
-_DECODE = json.JSONDecoder().decode  # `json.loads` first finds out how bytes are encoded
+_READ_JSON = json.JSONDecoder().raw_decode
 _OUTPUT_KEPT = 4096  # bytes of the child's own output kept for messages
 _MOST_READS = 16  # of the output at a time: a child that prints without end must not hold us
 
@@ -227,7 +227,11 @@ class Child:
 
     def _decoded(self, payload: bytes) -> object:
         try:
-            return _DECODE(payload.decode())
+            text = payload.decode()
+            message, end = _READ_JSON(text)
+            if end == len(text):
+                return message
+            raise ValueError(f"{len(text) - end} characters too many")
         except ValueError as error:
             self.kill()
             raise ChildDied(f"it sent garbage\nprocess {self.pid}: {payload[:80]!r}") from error

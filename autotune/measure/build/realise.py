@@ -12,6 +12,7 @@ from autotune.kernel.kernel import Kernel
 from autotune.kernel.layout import with_layouts
 from autotune.kernel.limits import launch_violation
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput
+from autotune.target import Target
 from autotune.workload import Reference
 
 
@@ -41,7 +42,7 @@ def realise(measure_input: MeasureInput) -> Realised | BuildResult:
         kernel = kernel_of(made.what, target)
         hashed = kernel_hash(made.what, target, kernel) or ""
         kernel = with_layouts(kernel, made.layouts).hashed(hashed)
-        refused = launch_violation(kernel, target.limits) or _open_sizes(kernel)
+        refused = _violation(kernel, target) or _open_sizes(kernel)
     except AutotuneError as error:
         refused = f"{type(error).__name__}: {error}"
     except Exception:  # the user's template is a border: its failure is this trial's
@@ -49,6 +50,11 @@ def realise(measure_input: MeasureInput) -> Realised | BuildResult:
     if refused:
         return _fail(MeasureErrorNo.INSTANTIATION_ERROR, refused, started)
     return Realised(kernel, made.reference)
+
+
+def _violation(kernel: Kernel, target: Target) -> str | None:
+    """Return which limit of the target a kernel breaks; on the host there is none to look up."""
+    return launch_violation(kernel, target.limits) if target.backend.on_gpu else None
 
 
 def _open_sizes(kernel: Kernel) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from autotune.kernel.kernel import Kernel
 from autotune.measure.exclusive.lock import DeviceLock
 from autotune.measure.run.timing import TimingPolicy
+from autotune.utils.frozen import remade
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,18 @@ class RunJob:
     best_s: float | None = None
     flush: bool = False
     graph: bool | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return the job with its parts as plain data; see `Kernel.__reduce__`."""
+        checks = [one.__dict__ for one in self.checks]
+        return _whole, ({**self.__dict__, "timing": self.timing.__dict__, "checks": checks},)
+
+
+def _whole(plain: dict[str, Any]) -> RunJob:
+    """Return the job that `RunJob.__reduce__` took apart."""
+    plain["timing"] = remade(TimingPolicy, plain["timing"])
+    plain["checks"] = tuple([remade(Check, own) for own in plain["checks"]])
+    return remade(RunJob, plain)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from autotune.runtime.compile.flags import Flag, expand_flag_files, parse_flags
 from autotune.utils import environment
 
 _INCLUDE = re.compile(
-    rb'^[ \t]*#[ \t]*(?:include(?:_next)?|import|embed|define[ \t]+\w+)[ \t]*[<"]([^>"\n]+)[>"]',
-    re.MULTILINE,
+    rb'\n[ \t]*#[ \t]*(?:include(?:_next)?|import|embed|define[ \t]+\w+)[ \t]*[<"]([^>"\n]+)[>"]'
 )
 # A macro that a flag defines as the name of a file.
 _DEFINED = re.compile(r'\w+=[<"]([^>"\n]+)[>"]')
@@ -130,4 +129,5 @@ def _read(path: str, *_version: int) -> tuple[str, tuple[str, ...]]:
 
 
 def _included(text: bytes) -> list[str]:
-    return [os.fsdecode(name) for name in _INCLUDE.findall(text)]
+    # Newlines are found at once, where `^` would be tried at every character.
+    return [os.fsdecode(name) for name in _INCLUDE.findall(b"\n" + text)]
