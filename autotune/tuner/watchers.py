@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 from autotune.errors import TunerError
@@ -124,18 +123,17 @@ class Watchers:
 
     def trial_ended(self, measure_input: MeasureInput, result: MeasureResult) -> None:
         """Tell of a trial that just ended, in whatever thread."""
-        with self._one_at_a_time, ExitStack() as calls:
-            if self._told["trial_ended"]:
-                calls.callback(self._tell, "trial_ended", measure_input, result)
-            for callback in reversed(self._at_once):
-                calls.callback(callback, self._owner, [measure_input], [result])
+        with self._one_at_a_time:
+            try:
+                _call(self._at_once, self._owner, [measure_input], [result])
+            finally:
+                self._tell("trial_ended", measure_input, result)
 
     def in_turn(self, pairs: Sequence[Pair]) -> None:
         """Tell of trials whose turn it is."""
-        inputs, results = [inp for inp, _ in pairs], [res for _, res in pairs]
-        with ExitStack() as calls:
-            for callback in reversed(self._in_turn if pairs else ()):
-                calls.callback(callback, self._owner, inputs, results)
+        if pairs and self._in_turn:
+            inputs, results = [inp for inp, _ in pairs], [res for _, res in pairs]
+            _call(self._in_turn, self._owner, inputs, results)
 
     def raced(self, measure_input: MeasureInput, result: MeasureResult) -> None:
         """Tell who won the final race."""
@@ -146,9 +144,17 @@ class Watchers:
         self._tell("tuned", result)
 
     def _tell(self, event: str, *what: object) -> None:
-        with ExitStack() as calls:
-            for asked in reversed(self._told[event]):
-                calls.callback(asked, self._owner, *what)
+        _call(self._told[event], self._owner, *what)
+
+
+def _call(functions: Sequence[Callable[..., None]], *what: object) -> None:
+    """Call all in order, also those behind one that raises."""
+    for position, function in enumerate(functions, 1):
+        try:
+            function(*what)
+        except BaseException:
+            _call(functions[position:], *what)
+            raise
 
 
 def _handlers(callbacks: Sequence[object], event: str) -> list[Callable[..., None]]:

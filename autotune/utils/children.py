@@ -209,23 +209,15 @@ class Child:
             ChildDied: the child ended or sent garbage; the message says how and what it printed.
         """
         deadline = time.monotonic() + timeout_s
-        while True:
-            payload = self._replies.take()
-            if payload is not None:
-                return self._decoded(payload)
+        while (payload := self._replies.take()) is None:
             ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1e3)
             if not ready:
                 raise ChildTimeout(f"no answer within {timeout_s:g} s\nfrom process {self.pid}")
             for fd, _ in ready:
-                self._read(fd)
-
-    def _read(self, fd: int) -> None:
-        if fd == self._output_fd:
-            self._drain_output()
-        elif not self._replies.fill():
-            raise self._death()
-
-    def _decoded(self, payload: bytes) -> object:
+                if fd == self._output_fd:
+                    self._drain_output()
+                elif not self._replies.fill():
+                    raise self._death()
         try:
             text = payload.decode()
             message, end = _READ_JSON(text)
@@ -301,8 +293,10 @@ class Child:
     def _signal(self, number: signal.Signals) -> None:
         if self._closed or (self._process.returncode is not None and number != signal.SIGKILL):
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
             os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):  # it is gone, or is another's by now
+            return
 
     def close(self) -> None:
         """Kill what still runs and release the pipes. By the owner, once or more."""

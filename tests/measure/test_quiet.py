@@ -3,7 +3,6 @@
 import stat
 import sys
 import time
-from contextlib import contextmanager
 
 import pytest
 
@@ -42,19 +41,19 @@ def ticks(tmp_path, monkeypatch):
 @pytest.fixture
 def windows(monkeypatch):
     """Record when the host is said to be quiet."""
-    spans = []
-    quiet = HostGate.quiet
+    spans, begun = [], []
+    begin, end = HostGate.begin_quiet, HostGate.end_quiet
 
-    @contextmanager
-    def recorded(self):
-        with quiet(self):
-            started = time.monotonic()
-            try:
-                yield
-            finally:
-                spans.append((started, time.monotonic()))
+    def recorded_begin(self):
+        begin(self)
+        begun.append(time.monotonic())
 
-    monkeypatch.setattr(HostGate, "quiet", recorded)
+    def recorded_end(self):
+        spans.append((begun.pop(), time.monotonic()))
+        end(self)
+
+    monkeypatch.setattr(HostGate, "begin_quiet", recorded_begin)
+    monkeypatch.setattr(HostGate, "end_quiet", recorded_end)
     return spans
 
 

@@ -26,9 +26,6 @@ _LOOK_S = 0.05
 Work = Callable[[DeviceProcess], object]
 
 
-_Entry = Pending[Work]
-
-
 class Dispatch:
     """Hands each piece of work to the first device that is free.
 
@@ -47,7 +44,7 @@ class Dispatch:
         self._stations = tuple(stations)
         self._rest = rest
         self._at_end = at_end
-        self._entries: deque[_Entry] = deque()
+        self._entries: deque[Pending[Work]] = deque()
         self._changed = threading.Condition()
         self._closing = False
         self._left: dict[int, MeasureError] = {}
@@ -70,9 +67,9 @@ class Dispatch:
 
     def put(self, work: Work, device: int | None = None) -> Future[Any]:
         """Queue work for one device, or for whichever is free first."""
-        entry = _Entry(work, Future(), device)
+        entry = Pending(work, Future(), device)
         with self._changed:
-            lost = self._why_never(device)
+            lost = self._why_never(device) if self._left or device is not None else None
             if lost is None and not self._closing:
                 self._entries.append(entry)
                 self._changed.notify_all()
@@ -108,7 +105,7 @@ class Dispatch:
         if self._closing:
             self._at_end()
 
-    def _serve_one(self, station: Station, entry: _Entry) -> bool:
+    def _serve_one(self, station: Station, entry: Pending[Work]) -> bool:
         """Do a piece of work if somebody still waits; return whether the device stays."""
         if not entry.begin():
             return True
@@ -123,7 +120,7 @@ class Dispatch:
             entry.future.set_exception(error)
         return True
 
-    def _next(self, station: Station) -> _Entry | None:
+    def _next(self, station: Station) -> Pending[Work] | None:
         """Wait for the oldest entry that this device may do; None when all is over."""
         with self._changed:
             while not self._closing:
@@ -134,7 +131,7 @@ class Dispatch:
                 self._changed.wait()
         return None
 
-    def _leave(self, station: Station, entry: _Entry, error: StartFailed) -> None:
+    def _leave(self, station: Station, entry: Pending[Work], error: StartFailed) -> None:
         """Go without a device: what only it could do fails, the rest is for the others."""
         with self._changed:
             if self._closing:

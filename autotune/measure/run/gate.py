@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 
@@ -40,6 +39,7 @@ class HostGate:
         self._working: dict[int, int] = {}
         self._timing = 0
         self._quiet: int | None = None
+        self._paused: list[Pausable] = []
 
     def keep_still(self, bystander: Pausable) -> None:
         """Pause another process too while kernels are timed, such as one that shows the run."""
@@ -50,6 +50,10 @@ class HostGate:
     def work(self) -> AbstractContextManager[None]:
         """Hold off timing while the caller's process is busy."""
         return self._work
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """Pause the builders and bystanders, and hold off the caller's process."""
+        return _Quiet(self)
 
     def begin_work(self) -> None:
         """Wait until nobody times, and let nobody begin to."""
@@ -69,9 +73,8 @@ class HostGate:
                 if self._timing:
                     self._changed.notify_all()
 
-    @contextmanager
-    def quiet(self) -> Iterator[None]:
-        """Pause the builders and bystanders, and hold off the caller's process."""
+    def begin_quiet(self) -> None:
+        """Wait until nobody else times or works, and let everything stand still."""
         me = threading.get_ident()
         with self._lock:
             self._timing += 1
@@ -84,16 +87,29 @@ class HostGate:
                     self._timing -= 1
                     self._changed.notify_all()
         try:
-            with ExitStack() as paused:
-                for one in self._still:
-                    one.pause()
-                    paused.callback(one.resume)
-                yield
+            for one in self._still:
+                one.pause()
+                self._paused.append(one)
+        except BaseException:
+            self.end_quiet()
+            raise
+
+    def end_quiet(self) -> None:
+        """End what `begin_quiet` of this thread began."""
+        try:
+            while self._paused:
+                self._paused.pop().resume()
         finally:
-            with self._lock:
-                self._quiet = None
-                self._timing -= 1
-                self._changed.notify_all()
+            if self._paused:  # one could not be resumed; the others go on
+                self.end_quiet()
+            else:
+                self._end_timing()
+
+    def _end_timing(self) -> None:
+        with self._lock:
+            self._quiet = None
+            self._timing -= 1
+            self._changed.notify_all()
 
 
 class _Work(AbstractContextManager[None]):
@@ -107,3 +123,16 @@ class _Work(AbstractContextManager[None]):
 
     def __exit__(self, *_: object) -> None:
         self._gate.end_work()
+
+
+class _Quiet(AbstractContextManager[None]):
+    """A time in which all stands still."""
+
+    def __init__(self, gate: HostGate) -> None:
+        self._gate = gate
+
+    def __enter__(self) -> None:
+        self._gate.begin_quiet()
+
+    def __exit__(self, *_: object) -> None:
+        self._gate.end_quiet()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict
+from typing import Literal
 
 from autotune.measure.check.verify import VerifyPolicy, output_bytes
 from autotune.measure.evidence import Evidence
@@ -20,14 +21,6 @@ from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, Me
 Check = Literal["never", "best", "always"]
 
 
-class HowTimed(TypedDict):
-    """Fields of `Evidence` that say how a trial was timed."""
-
-    flush: bool | None
-    graph: bool | None
-    min_repeat_ms: float | None
-
-
 @dataclass(frozen=True)
 class RunOptions:
     """How every trial is treated; the fields are arguments of `LocalRunner`."""
@@ -39,8 +32,8 @@ class RunOptions:
     verify: VerifyPolicy
     cooldown_s: float
 
-    def recorded(self) -> HowTimed:
-        """Return what a record keeps of how it was timed: whatever is not the default."""
+    def recorded(self) -> Mapping[str, object]:
+        """Return the evidence of how a trial was timed: whatever is not the default."""
         least_ms = self.timing.min_repeat_ms
         return {
             "flush": self.flush or None,
@@ -79,11 +72,11 @@ def run_job(
 
 
 def run_trial(
-    station: DeviceProcess,
     standing: Standing,
     options: RunOptions,
     inp: MeasureInput,
     built: BuildResult,
+    station: DeviceProcess,
 ) -> MeasureResult:
     """Measure one candidate on a device, in the thread of that device."""
     written = 0 if built.kernel is None else output_bytes(built.kernel)
@@ -105,16 +98,18 @@ def run_trial(
     if not timing.cut_short:
         standing.note(timing.median)
     several = standing.calibration.active
-    evidence = evidence_of(timing) & Evidence(
-        **options.recorded(),
-        verified=reply.verified,
-        resources=built.resources or None,
-        verify=options.verify.told(written),
-        roofline=reached.roofline,
-        roof=reached.roof,
-        device=station.device if several else None,
-        device_class=station.device_class or None,
-        calibration=factor if several else None,
+    evidence = evidence_of(timing) & Evidence.known(
+        {
+            **options.recorded(),
+            "verified": reply.verified,
+            "resources": built.resources or None,
+            "verify": options.verify.told(written),
+            "roofline": reached.roofline,
+            "roof": reached.roof,
+            "device": station.device if several else None,
+            "device_class": station.device_class or None,
+            "calibration": factor if several else None,
+        }
     )
     no_error = MeasureErrorNo.NO_ERROR
     return MeasureResult(costs_of(timing), no_error, seconds, time.time(), "", evidence)

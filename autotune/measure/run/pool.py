@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 
 from autotune.errors import MeasureError
 from autotune.measure.base import runs_on_host, target_of
@@ -23,7 +24,7 @@ from autotune.measure.run.jobs import Greeting, RaceJob
 from autotune.measure.run.one_trial import RunOptions, run_job, run_trial
 from autotune.measure.run.replies import Raced, why_not
 from autotune.measure.run.standing import Standing
-from autotune.measure.run.stations import DeviceProcess, Station
+from autotune.measure.run.stations import Station
 from autotune.measure.run.values import Array
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime.timing import Timing
@@ -134,10 +135,7 @@ class RunPool:
     def _met(self, workload: Workload, plan: RunPlan, devices: AnyDevices) -> Standing:
         """Return what is to be known of a workload that is new."""
         oracle = Oracle(plan.seed, plan.ref_input, plan.options.verify, self._loops)
-
-        def run(one: Standing, inp: MeasureInput, built: BuildResult) -> Future[MeasureResult]:
-            return self._run(one, devices, plan.options, inp, built)
-
+        run = partial(self._run, devices, plan.options)
         standing = Standing(workload, oracle, len(plan.devices), run, self._work)
         self._meters[workload] = standing.host
         if plan.options.verify == NONE:
@@ -163,9 +161,9 @@ class RunPool:
 
     def _run(
         self,
-        standing: Standing,
         devices: AnyDevices,
         options: RunOptions,
+        standing: Standing,
         inp: MeasureInput,
         built: BuildResult,
     ) -> Future[MeasureResult]:
@@ -173,13 +171,12 @@ class RunPool:
         with self._lock:
             standing.under_way += 1
 
-        def work(station: DeviceProcess) -> MeasureResult:
-            return run_trial(station, standing, options, inp, built)
+        work = partial(run_trial, standing, options, inp, built)
 
         def queued() -> Future[MeasureResult]:
             future: Future[MeasureResult] = devices.queue.put(work)
             # Also of what was given up while it ran.
-            future.add_done_callback(lambda _: self._end_trial(standing))
+            future.add_done_callback(partial(self._end_trial, standing))
             return future
 
         if standing.ready.done():
@@ -188,7 +185,7 @@ class RunPool:
         standing.ready.add_done_callback(lambda _: forward(queued(), promised))
         return promised
 
-    def _end_trial(self, standing: Standing) -> None:
+    def _end_trial(self, standing: Standing, _: object = None) -> None:
         with self._lock:
             standing.under_way -= 1
             self._make_room()

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 
 from autotune.errors import AutotuneError, MeasureError
 from autotune.measure.check.verify import Data, Oracle
@@ -47,7 +48,7 @@ class Standing:
         self.roofline = Roofline(workload)
         self.host = HostMeter()
         self.calibration = Calibration(devices, self.host.tell)
-        self.sharing = Sharing(lambda inp, built: run(self, inp, built))
+        self.sharing = Sharing(partial(run, self))
         self.under_way = 0
         self.ready: Future[None] = Future()
         self._definition = _definition(workload)

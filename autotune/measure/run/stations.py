@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
@@ -84,6 +83,7 @@ class Station:
         self._turns = Turns(greeting.lock, device_name(Target(greeting.target), greeting.device))
         self._isolated = greeting.isolated
         self._gate = gate
+        self._is_quiet = False
         self._target = Target(greeting.target)
         self._memory = Memory()
         changed = {**dict.fromkeys(QUIET_NUMPY, "1"), "TMPDIR": folder}
@@ -141,6 +141,7 @@ class Station:
             try:
                 reply, blameless = self._attempt(job)
             finally:
+                self._end_quiet()
                 self._turns.end()
             all_s = time.perf_counter() - started - (self.waited_s - waited_s)
             self.busy_s += _time_s(reply, all_s)
@@ -156,20 +157,15 @@ class Station:
     def _attempt(self, job: Job) -> tuple[Reply, bool]:
         """Do a job once; say whether somebody else may be to blame for how it ended."""
         grace_s = _GRACE_S if self._isolated else 0.0
-        with ExitStack() as quiet:
-            try:
-                reply = self.worker.ask(
-                    job,
-                    job.timeout_s + grace_s,
-                    lambda event: self._on_event(event, quiet),
-                    self._turns.waited_s,
-                )
-            except ChildTimeout:
-                how = f"ran longer than {job.timeout_s:g} s and was killed"
-                return Died(how, timed_out=True), False
-            except ChildDied as error:
-                how = f"the process that runs kernels died: {error}"
-                return Died(how, exit_code=error.exit_code), self._blameless(error)
+        timeout_s = job.timeout_s + grace_s
+        try:
+            reply = self.worker.ask(job, timeout_s, self._on_event, self._turns.waited_s)
+        except ChildTimeout:
+            how = f"ran longer than {job.timeout_s:g} s and was killed"
+            return Died(how, timed_out=True), False
+        except ChildDied as error:
+            how = f"the process that runs kernels died: {error}"
+            return Died(how, exit_code=error.exit_code), self._blameless(error)
         outside = isinstance(reply, Died) and killed_from_outside(reply.exit_code)
         printed = self.worker.take_output()
         if isinstance(reply, (Failed, Died)) and printed:
@@ -187,15 +183,22 @@ class Station:
         """
         return self._isolated or self.worker.answered > 0 or killed_from_outside(death.exit_code)
 
-    def _on_event(self, event: str, quiet: ExitStack) -> None:
+    def _on_event(self, event: str) -> None:
         if event == "quiet":
             if self._gate is not None:
-                quiet.enter_context(self._gate.quiet())
+                self._gate.begin_quiet()
+                self._is_quiet = True
             self.worker.tell("go")
         elif event == "done":
-            quiet.close()
+            self._end_quiet()
         else:
             self._turns.take_note(event)
+
+    def _end_quiet(self) -> None:
+        """Let the host go on, if it stands still for this device."""
+        if self._is_quiet and self._gate is not None:
+            self._is_quiet = False
+            self._gate.end_quiet()
 
 
 def _time_s(reply: Reply, all_s: float) -> float:
