@@ -101,13 +101,6 @@ class Pipeline:
         self._look()
         return bool(self._trials) and self._trials[0] in self._ended
 
-    def refusal(self, measure_input: MeasureInput) -> MeasureResult | None:
-        """Return how a trial would fail of which it is known that it cannot run, else None.
-
-        The candidate is realised here, in the calling thread.
-        """
-        return self.session.refusal(measure_input)
-
     def submit(self, measure_inputs: Sequence[MeasureInput]) -> None:
         """Start to measure; candidates are realised here, in the calling thread.
 

@@ -269,8 +269,6 @@ class Run:
     def _take(self, line: Pipeline) -> list[Pair]:
         """Wait for the oldest trial, room behind it, or the end of time; show those in turn."""
         line.wait_for_room(self._left_s())
-        if not line.ready:
-            return []
         with interrupts_deferred():  # what has left the pipeline must reach every callback
             return self._show(line.in_turn())
 

@@ -46,7 +46,7 @@ class Screening:
 
     def passes(self, line: Pipeline, measure_input: MeasureInput) -> bool:
         """Return whether a proposal may become a trial."""
-        refusal = line.refusal(measure_input) if self._active else None
+        refusal = line.session.refusal(measure_input) if self._active else None
         if refusal is None:
             self.in_a_row, self._passed = 0, True
             return True

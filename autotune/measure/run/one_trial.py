@@ -86,7 +86,8 @@ def run_trial(
     started, waited_s, queued_s = time.perf_counter(), station.waited_s, station.queued_s
     reply = station.run(job)
     waited_s, queued_s = station.waited_s - waited_s, station.queued_s - queued_s
-    standing.host.wait(waited_s)
+    if waited_s:
+        standing.host.wait(waited_s)
     seconds = built.time_cost + time.perf_counter() - started - waited_s - queued_s
     if not isinstance(reply, Ran):
         return _fail(reply, built, seconds)

@@ -39,8 +39,9 @@ class _First:
     def end(self) -> None:
         """Keep what came of it, if anything did, in place of its future."""
         ended, self._future = self._future, None
-        if ended is not None and not ended.cancelled() and ended.exception() is None:
-            self._result = ended.result()
+        if ended is not None:
+            with suppress(BaseException):  # of which whoever waits is told
+                self._result = ended.result()
 
     def future_for(self, asked: str) -> Future[MeasureResult] | None:
         """Return what gives its result to a candidate; None where that must run itself.
