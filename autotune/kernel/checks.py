@@ -22,7 +22,7 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     """
     expected = "a sequence of ints such as (1024,)"
     try:
-        if isinstance(shape, Mapping):
+        if not isinstance(shape, (tuple, list)) and isinstance(shape, Mapping):
             Check(KernelError, f"argument {name!r}").refuse("shape", expected, shape)
         return tuple([operator.index(n) for n in shape])
     except TypeError as error:

@@ -163,7 +163,7 @@ class SourceKernel:
         check.text("name", self.name, "gemm")
         args = "a list of autotune.arg(name, shape, dtype)"
         check_items(check, "args", self.args, Argument, args)
-        check.kind("defines", self.defines, Mapping, "a dict such as {'TILE': 8}")
+        check.kind("defines", self.defines, (dict, Mapping), "a dict such as {'TILE': 8}")
         sources = "text, a path or a jinja2.Template"
         if not _is_template(self.source):
             check.kind("source", self.source, (str, PathLike), sources)

@@ -261,7 +261,7 @@ class FallbackContext(DispatchContext):
 
 def check_config(owner: str, name: str, config: object) -> None:
     """Refuse what is no configuration, before a template is given it."""
-    if not isinstance(config, (ConfigSpace, ConfigEntity, PointRun, FallbackConfigEntity)):
+    if not isinstance(config, (ConfigEntity, ConfigSpace, PointRun, FallbackConfigEntity)):
         expected = "a configuration, such as config_space.get(0) gives"
         Check(TemplateError, owner).refuse(name, expected, config)
 

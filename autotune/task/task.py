@@ -165,7 +165,7 @@ class Task:
         return self._outcome(config).output
 
     def _outcome(self, config: object) -> Outcome:
-        if not isinstance(config, Knobs | ConfigEntity):
+        if not isinstance(config, (ConfigEntity, Knobs)):
             raise SpaceError(
                 f"task {self.name!r}: expected a configuration, such as "
                 f"task.config_space.get(0), got {config!r}"

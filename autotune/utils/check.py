@@ -134,6 +134,8 @@ def is_whole(value: object, least: float = -math.inf, most: float = math.inf) ->
 def _is_finite(value: object) -> TypeGuard[float]:
     """Return whether a value is a number that a float can be; booleans are none."""
     try:
+        if type(value) is int or type(value) is float:
+            return math.isfinite(value)
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             return False
         return math.isfinite(float(value))

@@ -120,6 +120,12 @@ class FrameReader:
         return payload
 
 
+def _command(module: str, bare: Sequence[str], pipes: Sequence[int]) -> list[str]:
+    """Return the command line of a child."""
+    spec = [sys.path, str(_PACKAGE), ["autotune", *bare], module, *pipes]
+    return [sys.executable, "-c", _BOOT, json.dumps(spec)]
+
+
 class Child:
     """One child process, owned by the thread that makes it.
 
@@ -149,10 +155,9 @@ class Child:
         output_read, output_write = os.pipe()
         armed_read, armed_write = os.pipe()
         pipes = (request_read, reply_write, armed_write)
-        spec = [sys.path, str(_PACKAGE), ["autotune", *bare], module, *pipes]
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, json.dumps(spec)],
+                _command(module, bare, pipes),
                 stdin=subprocess.DEVNULL,
                 stdout=output_write,
                 stderr=output_write,

@@ -122,6 +122,10 @@ class Calibration:
             self._look_again(device, clock, anchor.job, time)
         return anchor.seconds / clock.now_s
 
+    def recorded(self, device: int, factor: float) -> dict[str, object]:
+        """Return the evidence of by whose clock a trial was timed, where there are several."""
+        return {"device": device, "calibration": factor} if self.active else {}
+
     def _start(self, seconds: float) -> _Clock:
         return _Clock(seconds, seconds, seconds, 0, self._now())
 

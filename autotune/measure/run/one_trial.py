@@ -32,13 +32,17 @@ class RunOptions:
     verify: VerifyPolicy
     cooldown_s: float
 
-    def recorded(self) -> Mapping[str, object]:
-        """Return the evidence of how a trial was timed: whatever is not the default."""
-        least_ms = self.timing.min_repeat_ms
+    def recorded(self, written: int) -> Mapping[str, object]:
+        """Return the evidence of how a trial was treated: whatever is not the default.
+
+        Args:
+            written: bytes that its kernel writes.
+        """
         return {
             "flush": self.flush or None,
             "graph": self.graph,
-            "min_repeat_ms": least_ms or None,
+            "min_repeat_ms": self.timing.min_repeat_ms or None,
+            "verify": self.verify.told(written),
         }
 
 
@@ -98,18 +102,15 @@ def run_trial(
     timing = scale_timing(reply.timing, factor)
     if not timing.cut_short:
         standing.note(timing.median)
-    several = standing.calibration.active
     evidence = evidence_of(timing) & Evidence.known(
         {
-            **options.recorded(),
+            **options.recorded(written),
+            **standing.calibration.recorded(station.device, factor),
             "verified": reply.verified,
             "resources": built.resources or None,
-            "verify": options.verify.told(written),
             "roofline": reached.roofline,
             "roof": reached.roof,
-            "device": station.device if several else None,
             "device_class": station.device_class or None,
-            "calibration": factor if several else None,
         }
     )
     no_error = MeasureErrorNo.NO_ERROR
