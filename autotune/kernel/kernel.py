@@ -200,7 +200,7 @@ class Kernel:
 
         Each trial sends it to two processes; to pickle a class takes longer than what it holds.
         """
-        args = [(_ARGUMENTS.index(type(one)), one.__dict__) for one in self.args]
+        args = [one.__dict__ if type(one) is Argument else one for one in self.args]
         calls = [(one.entry, one.args, one.launch.__dict__) for one in self.calls]
         buffers = [one.__dict__ for one in self.workspace]
         return _whole, ({**self.__dict__, "args": args, "calls": calls, "workspace": buffers},)
@@ -296,13 +296,11 @@ class Kernel:
         return tuple(a for a in self.args if a.role != "in")
 
 
-_ARGUMENTS = (Argument, Scalar, Constant)
-
-
 def _whole(plain: dict[str, Any]) -> Kernel:
     """Return the kernel that `Kernel.__reduce__` took apart."""
-    plain["args"] = tuple([remade(_ARGUMENTS[kind], own) for kind, own in plain["args"]])
-    calls = [KernelCall(entry, args, remade(Launch, own)) for entry, args, own in plain["calls"]]
+    args = [remade(Argument, one) if isinstance(one, dict) else one for one in plain["args"]]
+    plain["args"] = tuple(args)
+    calls = [KernelCall(entry, names, remade(Launch, own)) for entry, names, own in plain["calls"]]
     plain["calls"] = tuple(calls)
     plain["workspace"] = tuple([remade(Workspace, own) for own in plain["workspace"]])
     return remade(Kernel, plain)

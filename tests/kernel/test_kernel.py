@@ -13,9 +13,11 @@ from autotune.kernel import (
     SourceKernel,
     arg,
     call,
+    constant,
     launch_violation,
     workspace,
 )
+from autotune.kernel.layout import TiledArgument, TiledLayout
 from autotune.target import Limits
 
 
@@ -140,3 +142,22 @@ def test_a_launch_over_a_limit_names_the_limit(launch, message):
 
 def test_a_launch_within_the_limits_passes():
     assert launch_violation(kernel(Launch((9, 9, 9), (8, 8, 8), 49152)), Limits()) is None
+
+
+def test_a_kernel_that_was_sent_to_another_process_is_the_same():
+    tiled = TiledArgument(
+        "t", (2, 6, 4), "float32", "in", TiledLayout((8, 6), ((0, 2), (1, 6), (0, 4)))
+    )
+    args = [arg("a", (3,)), arg("n", (), "int32", value=4), constant("m", (4,)), tiled]
+    sent = SourceKernel(
+        "f",
+        "int x;",
+        args=[*args, arg("b", (3,), role="out")],
+        calls=[call("f", ["a", "n", "t", "w", "b"], (2,), (3, 4))],
+        workspace=[workspace("w", (4,))],
+    ).kernel("cuda")
+    arrived = pickle.loads(pickle.dumps(sent.hashed("abc")))
+    assert arrived == sent
+    assert hash(arrived) == hash(sent)
+    assert arrived.kernel_hash == "abc"
+    assert [type(one) for one in arrived.args] == [type(one) for one in sent.args]
