@@ -9,8 +9,9 @@ from autotune.auto_scheduler.compute_graph import ComputeGraph
 from autotune.auto_scheduler.layout_rewrite import FREE, Layouts, free_placeholders, layouts_of
 from autotune.auto_scheduler.loop_state import TransformStep
 from autotune.auto_scheduler.loops import Annotation
+from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.transform_steps import AnnotationStep, CacheReadStep, FuseStep
-from autotune.ir import Expr, ProducerLoad, Rewriter
+from autotune.ir import Expr, ProducerLoad, Rewriter, Var
 from autotune.kernel.layout import TiledLayout
 from autotune.target import Target
 from autotune.te.declare import compute, placeholder
@@ -108,12 +109,14 @@ class _Moved(Rewriter):
 
     def _said(self, op: ComputeOp, free: Sequence[Operation]) -> Attrs:
         """Return TVM's attributes of an operation whose weights were laid out anew."""
-        (layout, *_) = [self.layouts[each] for each in free]
-        names = [f"d{i}" for i in range(len(layout.shape))]
-        natural = "".join(f"{n}{name}" for n, name in zip(layout.shape, names, strict=True))
+        first = free[0]
+        (indices, *_) = reads_of(op)[first]
+        names = [each.name if isinstance(each, Var) else "" for each in indices]
+        layout = self.layouts[first]
+        natural = zip(layout.shape, names, strict=True)
         return {
             FREE: [each for each in op.attrs[FREE] if getattr(each, "op", each) not in free],
-            "ori_placeholder_layout": natural,
+            "ori_placeholder_layout": "".join(f"{n}{name}" for n, name in natural if name),
             "new_placeholder_layout": layout.text(names),
         }
 

@@ -33,6 +33,7 @@ from autotune.errors import ScheduleError
 from autotune.kernel.layout import TiledLayout
 from autotune.measure import MeasureResult
 from autotune.target import Target
+from autotune.tvm.auto_scheduler import get_shape_from_rewritten_layout
 from tests.auto_scheduler.graphs import conv2d_layer
 from tests.fuzz.running import Job, run_batch
 
@@ -118,6 +119,14 @@ def test_the_graph_of_a_state_takes_the_weights_in_its_order():
     assert "B = PLACEHOLDER [4, 8, 4, 4, 512]" in text
     assert "B[floordiv(j, 128), floormod(floordiv(j, 16), 8)," in text
     assert str(dag.layouts_from_state(state)[1].text("kj")) == "4j8j4j4j512k"
+
+
+def test_the_operation_says_its_layout_as_in_tvm():
+    dag, state = tiled_matmul()
+    attrs = dag.rewrite_layout_from_state(state).ops[-1].attrs
+    assert attrs["ori_placeholder_layout"] == "512k512j"
+    assert attrs["new_placeholder_layout"] == "4j8j4j4j512k"
+    assert get_shape_from_rewritten_layout("4j8j4j4j512k", ["k", "j"]) == (512, 512)
 
 
 def test_rewritten_reads_are_as_simple_as_the_loops():

@@ -7,6 +7,7 @@ import numpy as np
 
 from autotune.codegen import kernel_of_schedule
 from autotune.errors import LoweringError, ScheduleError
+from autotune.kernel.layout import laid_out
 from autotune.target import Target
 from tests.fuzz.drawing import Drawing
 from tests.fuzz.running import Job, run_batch
@@ -65,7 +66,10 @@ def run(trials, folder):
     """Run the kernels of some trials, of one language, and note which are wrong."""
     for trial in trials:
         trial.inputs = trial.workload.arrays(trial.seed)
-    jobs = [Job(trial.kernel, trial.inputs, trial.seed % 7) for trial in trials]
+    jobs = [
+        Job(trial.kernel, laid_out(trial.kernel.inputs, trial.inputs), trial.seed % 7)
+        for trial in trials
+    ]
     for trial, outcome in zip(trials, run_batch(jobs, folder), strict=True):
         trial.failure = outcome if isinstance(outcome, str) else _difference(trial, outcome)
 

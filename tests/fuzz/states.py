@@ -4,11 +4,18 @@ import random
 
 import numpy as np
 
-from autotune.auto_scheduler import ComputeDAG, HardwareParams, SearchTask, SketchPolicy
+from autotune.auto_scheduler import (
+    ComputeDAG,
+    HardwareParams,
+    LayoutRewriteOption,
+    SearchTask,
+    SketchPolicy,
+)
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.codegen import kernel_of_schedule
 from autotune.errors import InstantiationError, LoweringError, ScheduleError
+from autotune.kernel.layout import with_layouts
 from tests.fuzz.check import Trial
 from tests.fuzz.operators import OPERATORS
 from tests.fuzz.workloads import WORKLOADS
@@ -25,10 +32,12 @@ def draw_states(seed, count=STATES):
     name, language = rng.choice(list(COMPUTATIONS)), rng.choice(list(TARGETS))
     workload = COMPUTATIONS[name](rng)
     target = TARGETS[language]
+    option = rng.choice(list(LayoutRewriteOption)) if language == "c" else None
     task = SearchTask(
         compute_dag=ComputeDAG(workload.args),
         target=target,
         hardware_params=HardwareParams(num_cores=4, target=target),
+        layout_rewrite_option=option,
     )
     params = SketchPolicy.DEFAULT_PARAMS
     try:
@@ -51,10 +60,11 @@ def draw_states(seed, count=STATES):
 def _trial(seed, i, name, language, workload, task, candidate):
     trial = Trial(seed, f"{name}, state {i}", language, workload)
     try:
-        schedule, tensors = task.compute_dag.apply_steps_from_state(candidate)
-        trial.schedule = schedule
+        made = task.realise(candidate)
+        trial.schedule, tensors = made.what
         label = f"{name}_state_{seed}_{i}"
-        trial.kernel = kernel_of_schedule(schedule, list(tensors), task.target, label)
+        kernel = kernel_of_schedule(trial.schedule, tensors, task.target, label)
+        trial.kernel = with_layouts(kernel, made.layouts)
     except (ScheduleError, LoweringError, InstantiationError) as error:
         trial.refusal = f"{type(error).__name__}: {error}\n{candidate}"
     except Exception as error:  # anything else is a fault of ours, to be reported with the steps

@@ -18,6 +18,7 @@ from autotune.tvm.auto_scheduler import (
     task_scheduler,
     utils,
 )
+from autotune.tvm.auto_scheduler.compute_dag import get_shape_from_rewritten_layout
 from autotune.tvm.auto_scheduler.measure import MeasureResult
 from autotune.tvm.auto_scheduler.relay_integration import extract_tasks
 from autotune.tvm.names import resolver
@@ -30,6 +31,7 @@ __all__ = [
     "compute_dag",
     "cost_model",
     "extract_tasks",
+    "get_shape_from_rewritten_layout",
     "loop_state",
     "measure",
     "measure_record",

@@ -1,12 +1,31 @@
 """TVM's `auto_scheduler.compute_dag`."""
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
 from autotune.tvm.names import resolver
+from autotune.utils.math import product
 
-__all__ = ["ComputeDAG", "LayoutRewriteOption"]
+__all__ = ["ComputeDAG", "LayoutRewriteOption", "get_shape_from_rewritten_layout"]
+
+_PART = re.compile(r"(\d+)([A-Za-z_.]+)")
+
+
+def get_shape_from_rewritten_layout(
+    rewritten_layout: str, axis_names: Sequence[str]
+) -> tuple[int, ...]:
+    """Return the shape of an array before it was laid out anew.
+
+    Args:
+        rewritten_layout: such as ``"4j8j4j4j512k"``.
+        axis_names: of its dimensions, such as ``["k", "j"]``.
+    """
+    parts = [(name, int(extent)) for extent, name in _PART.findall(rewritten_layout)]
+    return tuple([product(n for name, n in parts if name == axis) for axis in axis_names])
+
 
 if not TYPE_CHECKING:
     __getattr__ = resolver(__name__)
