@@ -123,6 +123,34 @@ def test_a_run_is_a_stage_of_fewer_axes_that_each_block_takes_whole():
         assert each(rows).feasible.all()
 
 
+def test_no_piece_of_a_run_is_computed_by_itself():
+    """A piece is no rectangle: its stage would compute the rectangle around it, and more."""
+    covered, _ = in_one_run(task_of(tutorial_layer()))
+    for each in covered:
+        (tiled,) = each.tiled
+        target, last = each.program.state.attach[tiled.stage_id]
+        loops = each.program.state.stages[target].iters[: last + 1]
+        rows = Sampler(each.program, each.limits(), np.random.default_rng(0)).draw(50)
+        run = next(s for s in each.program.slots if getattr(s, "covers", False))
+        pieces = rows[:, each.program.columns[run.step].start]
+        inside = any(loop.name.endswith("@.1") for loop in loops)
+        assert (pieces == 1).all() == inside
+
+
+def test_sums_that_no_limit_of_unrolling_writes_out_are_drafted_as_in_memory():
+    covered, _ = in_one_run(task_of(tutorial_layer()))
+    forms = covered[0]
+    unroll = forms.tiled[0].unroll
+    run = next(s for s in forms.program.slots if getattr(s, "covers", False))
+    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(400)
+    many = rows[rows[:, forms.program.columns[run.step]][:, -1] == 10]
+    left, written = many.copy(), many.copy()
+    left[:, unroll], written[:, unroll] = 0, 16
+    in_memory, in_registers = forms(left).seconds, forms(written).seconds
+    assert (in_memory >= in_registers).all()
+    assert (in_memory > in_registers).mean() > 0.8  # of the rest something else takes longer
+
+
 def test_a_candidate_with_a_run_is_written_and_read_as_any_other():
     task = task_of(tutorial_layer())
     arm = in_one_run(task)[0][0]

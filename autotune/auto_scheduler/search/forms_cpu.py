@@ -29,6 +29,8 @@ _MOST_CODE = 96.0
 # Bytes of the narrowest vector; rows that lie so many bytes apart meet in few places of a cache,
 # and what a load of such a row then costs more.
 _NARROWEST, _PITCH, _APART = 16, 1024, 2.0
+# Iterations of loops that compilers write out unasked.
+_SHORT = 4
 _DATA, _REDUCTIONS, _LEVELS = 6, 4, 3
 _STAGE = 18 + _DATA * _LEVELS + _REDUCTIONS
 
@@ -84,12 +86,31 @@ class CpuForms:
         return fits
 
     def _covered(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Return which rows have the lengths of each run of elements make up all of it."""
+        """Return which rows have the lengths of each run of elements make up all of it.
+
+        A piece of a run is no rectangle: what is computed for one is the rectangle around it, so
+        a stage that is computed in the loop over pieces has to have one only.
+        """
         fits = np.ones(len(rows), bool)
         for slot in self.program.slots:
             if isinstance(slot, FactorSlot) and slot.covers:
-                fits &= rows[:, self.program.columns[slot.step]].prod(axis=1) == slot.extent
+                lengths = rows[:, self.program.columns[slot.step]]
+                fits &= lengths.prod(axis=1) == slot.extent
+                if self._in_pieces:
+                    fits &= lengths[:, 0] == 1
         return fits
+
+    @cached_property
+    def _in_pieces(self) -> bool:
+        """Whether a tiled stage is computed in the second loop over a run of elements."""
+        state = self.program.state
+        places = [
+            state.attach[each.stage_id] for each in self.tiled if each.stage_id in state.attach
+        ]
+        around = [
+            loop for target, last in places for loop in state.stages[target].iters[: last + 1]
+        ]
+        return any(loop.name.endswith("@.1") for loop in around)
 
     def limits(self) -> Limits:
         """Return what rows have to keep, for a `Sampler`."""
@@ -142,11 +163,16 @@ class _Stage:
         return data[self.tiled.lanes][-1] if data else np.ones(len(self.rows))
 
     @cached_property
+    def limit(self) -> Column:
+        """Statements up to which loops are written out."""
+        if self.tiled.unroll is None:
+            return np.zeros(len(self.rows))
+        return self.rows[:, self.tiled.unroll].astype(np.float64)
+
+    @cached_property
     def code(self) -> Column:
         """Statements that are written out; a vector counts once."""
-        limit = np.zeros(len(self.rows))
-        if self.tiled.unroll is not None:
-            limit = self.rows[:, self.tiled.unroll].astype(np.float64)
+        limit = self.limit
         levels = self.levels
         lanes = self.tiled.lanes % max(len(levels.data), 1)
         others = [each for i, each in enumerate(levels.data) if i != lanes]
@@ -213,9 +239,18 @@ class _Stage:
         return step if not source.together or not step else 1
 
     @cached_property
-    def kept(self) -> float:
-        """Whether sums are made apart from what is written, so that they can be in registers."""
-        return float(self.tiled.apart)
+    def kept(self) -> Column:
+        """Whether sums can be in registers: made apart, and no loop over them is left.
+
+        Compilers write out loops over a few sums themselves.
+        """
+        lanes = self.tiled.lanes % max(len(self.levels.data), 1)
+        elements = self.levels.one()
+        for i, lengths in enumerate(self.levels.data):
+            if i != lanes:
+                elements = elements * lengths[-1]
+        written_out = (elements <= self.limit) | (elements <= _SHORT)
+        return np.where(written_out, float(self.tiled.apart), 0.0)
 
     @cached_property
     def run(self) -> Column:

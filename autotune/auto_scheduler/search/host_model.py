@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
-# Of the flags by which Linux names instruction sets -> bytes of their vectors, and registers.
-_VECTORS = {"avx512f": (64, 32), "avx": (32, 16), "asimd": (16, 32)}
+# Of the flags by which Linux names instruction sets -> bytes of their vectors, and the registers
+# that sums and operands may fill: of 32, GCC 12 begins to spill where all but three are full.
+_VECTORS = {"avx512f": (64, 28), "avx": (32, 16), "asimd": (16, 32)}
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class HostModel:
 
     Attributes:
         vector_bytes: of the vectors that compilers use on it.
-        registers: such vectors that it names.
+        registers: such vectors that code can name and compilers fill.
         frequency: cycles per second.
         l1_bytes: of the first cache.
         l2_bytes: of the second cache.
