@@ -3,8 +3,9 @@
 As `attention_cuda` it never writes scores to memory. One warpgroup of a block copies, each of the
 others has 64 rows of queries; the exponentials of a chunk of keys are computed while the values of
 the chunk before are multiplied, and the scores of other warpgroups (Shah et al.,
-"FlashAttention-3", 2024, without its bulk copies). The knobs are those of `attention_cuda`, and
-mean the same; ``warps`` are those that multiply.
+"FlashAttention-3", 2024, without its bulk copies). Of two warpgroups each begins products in its
+turn. The knobs are those of `attention_cuda`, and mean the same; ``warps`` are those that
+multiply.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class AttentionWgmmaTiling:
         self.blocks = self.tiles * shape.matrices
         # Queries, a ring of keys and values, barriers, and room to begin at a multiple of 1024.
         staged = self.tile_q + 2 * c["stages"] * c["keys"]
-        self.shared_bytes = 2 * staged * shape.size + 8 + 32 * c["stages"] + 1024
+        barriers = 1 + 4 * c["stages"] + self.groups
+        self.shared_bytes = 2 * staged * shape.size + 8 * barriers + 1024
         self.registers = c["keys"] // 2 + c["keys"] // 4 + shape.size // 2 + OTHER_REGISTERS
 
     def fits(self, resident: int, target: Target) -> bool:

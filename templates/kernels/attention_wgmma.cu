@@ -10,6 +10,10 @@ constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGIS
 constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS + 1) - COPY_REGISTERS) / GROUPS / 8 * 8;
 constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
+// Two warpgroups begin products in turn, so that while those of one are at work the other computes exponentials
+// ("ping-pong" in FlashAttention-3): else both wait for one chunk, and then for the same units. Of three, two are
+// at work anyway, and turns would keep them waiting.
+constexpr bool IN_TURNS = GROUPS == 2;
 static_assert(D % PANEL == 0 && TILE_K % 64 == 0, "panels are 64 wide");
 DEFINE_PRODUCTS(begin_scores, ", 0, 0")
 DEFINE_LEFT_PRODUCTS(begin_values, ", 1")
@@ -37,6 +41,8 @@ struct Ring {
   __device__ __forceinline__ unsigned empty(int kind, int slot) const {
     return barriers + 8 + (2 * STAGES + 2 * slot + kind) * 8;
   }
+  // By which a warpgroup gets its turn to begin products.
+  __device__ __forceinline__ unsigned turn(int group) const { return barriers + 8 + (4 * STAGES + group) * 8; }
 };
 
 // Copies rows of D elements into panels of COUNT rows; `from` tells where a row begins, `exists` whether there
@@ -138,8 +144,11 @@ __device__ __forceinline__ void sum_up(Sums& sums, const Ring& ring, const Work&
   float score[TILE_K / 8][4], factor[2];
   unsigned weights[TILE_K / 16][4];
   Place place = {0, 0}, before = place;
+  Turn<IN_TURNS> turn = {ring.turn(group), ring.turn((group + 1) % GROUPS), group == 0};
   barrier_wait(ring.queries_full(), 0);
+  turn.take();
   multiply_keys(score, ring, queries, place);
+  turn.pass_on();
   products_wait<0>();
   sums_are_new(flat(score));
   if (lane == 0) barrier_arrive(ring.empty(0, place.slot));
@@ -149,8 +158,10 @@ __device__ __forceinline__ void sum_up(Sums& sums, const Ring& ring, const Work&
 #pragma unroll 1
   for (int chunk = work.begin + 1; chunk < work.end; ++chunk) {
     place.next();
+    turn.take();
     multiply_keys(score, ring, queries, place);
     multiply_values(sums.out, weights, ring, before);
+    turn.pass_on();
     // Scores are complete; values are still being added.
     products_wait<1>();
     sums_are_new(flat(score));
@@ -170,6 +181,25 @@ __device__ __forceinline__ void sum_up(Sums& sums, const Ring& ring, const Work&
   sums_are_new(flat(sums.out));
 }
 
+// Writes a warp's rows. Four threads hold 32 columns of a row in pairs; they exchange them and write 16 bytes each.
+__device__ __forceinline__ void write_vectors(RESULT* __restrict__ to, const Sums& sums, int matrix, int row0, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = row0 + lane / 4 + half * 8;
+    const float sum = sum_of_four(sums.total[half]), factor = sum > 0.0f ? 1.0f / sum : 0.0f;
+    half_bits* const begin = to + row_begin(matrix, row) + lane % 4 * 8;
+#pragma unroll
+    for (int d = 0; d < D / 8; d += 4) {
+      unsigned word[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        word[i] = pack_pair(sums.out[d + i][half * 2] * factor, sums.out[d + i][half * 2 + 1] * factor);
+      transpose_four(word, lane);
+      if (row < ROWS) *reinterpret_cast<uint4*>(begin + d * 8) = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
     const half_bits* __restrict__ q, const half_bits* __restrict__ k,
     const half_bits* __restrict__ v, RESULT* __restrict__ to) {
@@ -180,6 +210,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
   ring.barriers = shared_address(ring.queries) + Q_BYTES + STAGES * SLOT_BYTES;
   if (threadIdx.x == 0) {
     barrier_init(ring.queries_full(), 128);
+    for (int group = 0; group < GROUPS; ++group) barrier_init(ring.turn(group), 4);
     for (int slot = 0; slot < STAGES; ++slot)
       for (int kind = 0; kind < 2; ++kind) {
         barrier_init(ring.full(kind, slot), 128);
@@ -200,6 +231,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
     Sums sums;
     sums.clear();
     if (work.begin < work.end) sum_up(sums, ring, work, group - 1, first);
-    write_rows(to, sums, work.matrix, first, threadIdx.x % 32);
+    write_vectors(to, sums, work.matrix, first, threadIdx.x % 32);
   }
 }

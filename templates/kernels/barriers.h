@@ -77,6 +77,21 @@ __device__ __forceinline__ void take_registers() {
 }
 #endif
 
+// How groups of warps take turns: a barrier each, at which all warps of the group before arrive. The first group
+// begins with a parity of 1, the others with 0.
+template <bool SEVERAL>
+struct Turn {
+  unsigned own, next, parity;
+  __device__ __forceinline__ void take() {
+    if (!SEVERAL) return;
+    barrier_wait(own, parity);
+    parity ^= 1;
+  }
+  __device__ __forceinline__ void pass_on() const {
+    if (SEVERAL && threadIdx.x % 32 == 0) barrier_arrive(next);
+  }
+};
+
 #if CLUSTER
 // Adds up the 8 floats at one shared address in the first BLOCKS blocks of a cluster.
 template <int BLOCKS>

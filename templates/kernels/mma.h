@@ -63,6 +63,21 @@ __device__ __forceinline__ unsigned pack_pair(float low, float high) {
 #endif
 }
 
+// Exchanges words among four neighbouring threads: word i of thread j becomes word j of thread i.
+__device__ __forceinline__ void transpose_four(unsigned (&word)[4], int lane) {
+#pragma unroll
+  for (int step = 1; step < 4; step *= 2) {
+    const bool upper = lane & step;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i & step) continue;
+      const unsigned got = __shfl_xor_sync(0xffffffffu, upper ? word[i] : word[i + step], step);
+      if (upper) word[i] = got;
+      else word[i + step] = got;
+    }
+  }
+}
+
 #if TF32
 // The nearest number of 11 bits, of two the larger.
 __device__ __forceinline__ unsigned rounded(unsigned bits) {
