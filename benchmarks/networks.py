@@ -229,7 +229,9 @@ def _torch_graph(graph: Graph, torch: Any, channels_last: bool) -> Callable[[], 
         stream.synchronize()
         replayed = torch.cuda.CUDAGraph()
         with torch.cuda.graph(replayed, stream=stream):
-            kept = peer(tensor)
+            outputs = peer(tensor)
+    # A graph holds addresses only: torch would give the memory of weights and image to others.
+    kept = peer, tensor, outputs
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
     def sample() -> float:
