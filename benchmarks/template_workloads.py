@@ -79,6 +79,7 @@ GEMMS = {
 }
 # Of float32, by products of bfloat16.
 SPLIT_GEMMS = {
+    "bf16x3 gemm 512": (512, 512, 512),
     "bf16x3 gemm 768": (768, 768, 768),
     "bf16x3 gemm 1000": (1000, 1000, 1000),
     "bf16x3 gemm 1024": (1024, 1024, 1024),

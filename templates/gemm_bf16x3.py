@@ -101,13 +101,13 @@ def offered(shape: Gemm, target: Target) -> bool:
     likely = {"tile_n": 128, "chunk": 32, "stages": 4, "in_turn": 1, "band": 1}
     splits = candidates(shape)["split"]
     cycles = min(estimate(shape, {**likely, "split": split}, target) for split in splits)
-    return cycles < 0.9 * _fma_cycles(shape, target)
+    return cycles < _fma_cycles(shape, target)
 
 
 def _fma_cycles(shape: Gemm, target: Target) -> float:
     """Return the cycles that products of some hundred rows and columns take by ``fmaf``."""
     each = 128 * 0.65 * _multiprocessors(target)
-    return 5000 + shape.batch * shape.m * shape.n * shape.k / each
+    return 8000 + shape.batch * shape.m * shape.n * shape.k / each
 
 
 def _multiprocessors(target: Target) -> int:
@@ -126,7 +126,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "chunk": [32, 64],
         "stages": [2, 3, 4],
         "in_turn": [0, 1],
-        "split": common.up_to(max(1, shape.k // 256), (1, 2, 4)),
+        "split": common.up_to(max(1, shape.k // 128), (1, 2, 4)),
         "band": [1, 4, 8, 16],
     }
 
