@@ -109,9 +109,10 @@ class Check:
 
     def path(self, name: str, value: object) -> str:
         """Return a path as text: a text that is not empty, or any `os.PathLike`."""
-        if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        text = os.fsdecode(value) if isinstance(value, (str, os.PathLike)) else ""
+        if not text or "\0" in text:
             self.refuse(name, "a path", value)
-        return os.fsdecode(value)
+        return text
 
     def sequence(self, name: str, value: object, expected: str) -> Sequence[Any]:
         """Return a list or tuple; a text, a mapping or a set has no order of arguments."""

@@ -25,7 +25,7 @@ NAME = [*TEXT, ""]
 CHOICE = [*NAME, "no_such_thing"]
 LIST = [5, None, "abc", Odd(), len, 1.5]
 FUNCTION = [5, None, "abc", [], {}, Odd()]
-PATH = [5, None, [], {}, Odd(), 1.5, len]
+PATH = [5, None, [], {}, Odd(), 1.5, len, "a\0b"]
 OBJECT = [5, None, "abc", [], {}, Odd(), len, 1.5]
 TARGET = [
     5, 1.5, [], Odd(), "", " ", "gpu3", "cuda -arch", "cuda arch=sm_90", "cuda -arch=sm_9x",

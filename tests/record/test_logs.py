@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.errors import RecordError
+from autotune.errors import AutotuneError, RecordError
 from autotune.record import (
     ApplyHistoryBest,
     LogReader,
@@ -30,6 +30,7 @@ from autotune.record import (
     write_log,
 )
 from autotune.task import TASK_TABLE
+from autotune.tuner.callback import log_to_file
 from autotune.tvm.autotvm.record import main
 from tests.record.records import TVM_ROW, failed, good, make_config, make_input
 
@@ -482,3 +483,13 @@ def test_a_time_of_no_calendar_is_not_known(moment):
     [(_, result)] = load_from_buffer(io.StringIO(json.dumps(row)))
     assert result.ok
     assert result.timestamp == 0.0
+
+
+@pytest.mark.parametrize(
+    "use",
+    [LogWriter, compact, ApplyHistoryBest, load_from_file, log_to_file],
+    ids=lambda use: use.__name__,
+)
+def test_no_log_has_a_null_character_in_its_path(use):
+    with pytest.raises(AutotuneError, match="path"):
+        use("a\0b")
