@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
 from collections.abc import Iterable, Sequence
 from math import inf, isfinite
 from pathlib import Path
@@ -25,6 +24,7 @@ from autotune.errors import RecordError
 from autotune.measure import MeasureResult
 from autotune.record.reader import LogMissingError
 from autotune.utils.check import Check
+from autotune.utils.files import write_atomically
 
 logger = logging.getLogger("auto_scheduler")
 
@@ -144,11 +144,7 @@ class XGBModel(CostModel):
             for (key, kind, graph), trials in self._trials.items()
         ]
         path = Path(Check(RecordError, "XGBModel.save").path("file_name", file_name))
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8"
-        ) as file:
-            json.dump({"form": _FORM, "tasks": tasks}, file)
-        Path(file.name).replace(path)
+        write_atomically(path, json.dumps({"form": _FORM, "tasks": tasks}).encode())
 
     def load(self, file_name: str | Path) -> None:
         """Learn from what `save` wrote, in addition to what is known.

@@ -25,6 +25,7 @@ def rewrite(path: Path, change: Callable[[Iterable[str]], str]) -> None:
         RecordError: it cannot be written; it is unchanged then.
     """
     path = Path(os.path.realpath(path))
+    check_replaceable(path)
     with _report_errors(path), locked(path) as descriptor:
         content = _read(descriptor, 0)
         # Lines end where they do for who reads a log: at "\r" too.
@@ -43,14 +44,29 @@ def rewrite(path: Path, change: Callable[[Iterable[str]], str]) -> None:
             _append_bytes(path, late)
 
 
+def check_replaceable(path: Path) -> None:
+    """Raises a RecordError where a device or a pipe would be replaced by a file."""
+    if _is_special(path):
+        raise RecordError(f"cannot replace {path}: it is a device or a pipe and no file")
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a log so that either all of it stands there, or what was there before.
+
+    A device or a pipe (``/dev/stdout``) stays what it is, and is written to.
 
     Raises:
         RecordError: it cannot be written.
     """
     temporary = None
     with _report_errors(path):
+        if _is_special(path):
+            path.write_text(text, "utf-8")
+            return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -16,7 +16,7 @@ from autotune.record.codec import encode, measure_str_key
 from autotune.record.history import ApplyHistoryBest
 from autotune.record.paths import LogPath, log_path, log_source
 from autotune.record.reader import LogReader, open_log, source_name
-from autotune.record.rewriting import rewrite, write_whole
+from autotune.record.rewriting import check_replaceable, rewrite, write_whole
 from autotune.record.store import is_store, open_database
 from autotune.task import Task
 from autotune.utils.check import Check
@@ -165,6 +165,8 @@ def compact(
     path = source_name(source)
     if out_file is None and is_store(source):
         raise RecordError(f"compact: {path} is no log file; say by out_file where to write")
+    if out_file is None:
+        check_replaceable(log_path(source))
 
     def compacted(lines: Iterable[str]) -> str:
         nonlocal counts

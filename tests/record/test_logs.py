@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -493,3 +494,27 @@ def test_a_time_of_no_calendar_is_not_known(moment):
 def test_no_log_has_a_null_character_in_its_path(use):
     with pytest.raises(AutotuneError, match="path"):
         use("a\0b")
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A pipe that somebody reads, by its path."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    yield path, reader
+    os.close(reader)
+
+
+def test_no_log_takes_the_place_of_a_device_or_a_pipe(pipe, tmp_path):
+    path, reader = pipe
+    link = tmp_path / "link.log"
+    link.symlink_to(path)
+    for name in (path, link):
+        with pytest.raises(RecordError, match="it is a device or a pipe and no file"):
+            compact(name)
+    log = tmp_path / "x.log"
+    log.write_text(TVM_ROW + "\n")
+    assert pick_best(log, path) == 1
+    assert os.read(reader, 1 << 16).decode().startswith('{"input"')
+    assert stat.S_ISFIFO(path.stat().st_mode)
