@@ -36,6 +36,7 @@ _HEADER = struct.Struct("<I")
 _MOST_BYTES = 1 << 30  # a longer reply is garbage
 _READ_JSON = json.JSONDecoder().raw_decode
 _OUTPUT_KEPT = 4096  # bytes of the child's own output kept for messages
+_LONGEST_POLL_S = 3600.0  # the system counts milliseconds in 32 bits
 _MOST_READS = 16  # of the output at a time: a child that prints without end must not hold us
 
 # The child makes empty package objects for those it is told of, because their __init__ imports far
@@ -215,8 +216,9 @@ class Child:
         """
         deadline = time.monotonic() + timeout_s
         while (payload := self._replies.take()) is None:
-            ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1e3)
-            if not ready:
+            left_s = max(0.0, deadline - time.monotonic())
+            ready = self._poll.poll(min(left_s, _LONGEST_POLL_S) * 1e3)
+            if not ready and left_s <= _LONGEST_POLL_S:
                 raise ChildTimeout(f"no answer within {timeout_s:g} s\nfrom process {self.pid}")
             for fd, _ in ready:
                 if fd == self._output_fd:

@@ -19,6 +19,8 @@ from autotune.utils.environment import with_variables
 
 # How long the pipe of a killed command may stay open before what it printed is given up.
 _DRAIN_S = 5.0
+# Python counts the milliseconds of a wait in 32 bits.
+_LONGEST_S = 1e6
 # Between two looks for children that became ours.
 _LOOK_S = 1e-3
 
@@ -39,7 +41,7 @@ def run(
     stdin: str | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Completed:
-    """Run a command; after ``timeout_s`` kill it and its descendants.
+    """Run a command; after ``timeout_s``, if that is less than weeks, kill it and all it started.
 
     Output and errors are joined, in the order written. An exception here, Ctrl-C included, kills
     the command as well. ``variables`` are set in its environment.
@@ -58,7 +60,8 @@ def run(
         errors="replace",
     )
     try:
-        output, _ = process.communicate(stdin, timeout=timeout_s)
+        within_s = timeout_s if timeout_s is not None and timeout_s < _LONGEST_S else None
+        output, _ = process.communicate(stdin, timeout=within_s)
     except subprocess.TimeoutExpired:
         return Completed(*_killed(process), timed_out=True)
     except BaseException:

@@ -1,8 +1,17 @@
 import numpy as np
 import pytest
 
+import autotune.task as at
 from autotune.errors import MeasureError
-from autotune.measure import LocalBuilder, LocalRunner, TimingPolicy, measure_option
+from autotune.measure import (
+    LocalBuilder,
+    LocalRunner,
+    MeasureInput,
+    Pipeline,
+    TimingPolicy,
+    measure_option,
+)
+from tests.measure import kernels  # noqa: F401 - registers a template
 
 
 @pytest.mark.parametrize(
@@ -53,3 +62,14 @@ def test_arguments_override_what_a_policy_says_only_where_they_are_given():
     assert LocalRunner(timing=policy).options.timing == policy
     mixed = LocalRunner(repeat=5, timing=policy).options.timing
     assert mixed == TimingPolicy(number=1, repeat=5, near=1.2)
+
+
+@pytest.mark.parametrize("timeout", [1e9, float("inf")])
+def test_a_trial_may_take_for_ever(timeout):
+    task = at.create("measure_test.scale", (64, 8), target="c")
+    inputs = [MeasureInput(task.target, task, task.config_space.get(0))]
+    builder = LocalBuilder(timeout, n_parallel=1, cache=False)
+    with Pipeline(task, measure_option(builder, LocalRunner(timeout))) as pipeline:
+        pipeline.submit(inputs)
+        [(_, result)] = pipeline.next_results()
+    assert result.ok, result.error_msg

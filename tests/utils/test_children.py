@@ -71,6 +71,12 @@ def test_garbage_on_the_reply_pipe_is_a_dead_child(child):
         child.receive(10)
 
 
+@pytest.mark.parametrize("timeout_s", [1e9, float("inf")])
+def test_an_answer_may_take_for_ever(child, timeout_s):
+    child.send(("echo", 1))
+    assert child.receive(timeout_s) == 1
+
+
 def test_a_late_answer_times_out_and_the_child_can_be_killed(child):
     child.send(("sleep", 60))
     with pytest.raises(ChildTimeout, match=r"within 0\.2 s"):

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import itertools
 import json
+import math
 import os
 import re
 import tempfile
@@ -82,7 +83,7 @@ def compile_kernel(
     Args:
         kernel: what to compile.
         target: for which architecture.
-        timeout_s: seconds after which the compiler and its children are killed.
+        timeout_s: seconds after which the compiler and its children are killed; may be infinite.
         compiler: of CUDA kernels; C always goes to the host compiler.
         out_dir: folder the artifact is put in, under a new name; it is made if missing.
         cache: where compiled kernels are kept; by default this user's.
@@ -100,7 +101,8 @@ def compile_kernel(
     check = Check(KernelError, "compile_kernel")
     check.kind("kernel", kernel, Kernel, "a Kernel")
     check.kind("target", target, Target, "a Target")
-    check.seconds("timeout_s", timeout_s)
+    if timeout_s != math.inf:
+        check.seconds("timeout_s", timeout_s)
     check.one_of("compiler", compiler, get_args(CudaCompiler))
     check.path("out_dir", out_dir)
     kernel = replace(kernel, flags=anchor_paths(kernel.flags)) if kernel.flags else kernel
