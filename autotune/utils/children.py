@@ -37,6 +37,7 @@ _MOST_BYTES = 1 << 30  # a longer reply is garbage
 _READ_JSON = json.JSONDecoder().raw_decode
 _OUTPUT_KEPT = 4096  # bytes of the child's own output kept for messages
 _LONGEST_POLL_S = 3600.0  # the system counts milliseconds in 32 bits
+_SEND_TIMEOUT_S = 60.0  # for a message that a pipe cannot hold whole
 _MOST_READS = 16  # of the output at a time: a child that prints without end must not hold us
 
 # The child makes empty package objects for those it is told of, because their __init__ imports far
@@ -79,9 +80,14 @@ def describe_exit(code: int) -> str:
         return f"killed by signal {-code}"
 
 
+def framed(payload: bytes) -> memoryview:
+    """Returns a message with its length before it."""
+    return memoryview(_HEADER.pack(len(payload)) + payload)
+
+
 def write_frame(fd: int, payload: bytes) -> None:
     """Write one length-prefixed message, whole."""
-    view = memoryview(_HEADER.pack(len(payload)) + payload)
+    view = framed(payload)
     while view:
         view = view[os.write(fd, view) :]
 
@@ -183,7 +189,10 @@ class Child:
         self._poll = select.poll()
         self._poll.register(reply_read, select.POLLIN)
         self._poll.register(output_read, select.POLLIN)
+        self._room = select.poll()
+        self._room.register(self._requests, select.POLLOUT)
         os.set_blocking(output_read, False)
+        os.set_blocking(self._requests, False)
         self._closed = False
 
     @property
@@ -200,11 +209,18 @@ class Child:
         """Hand over a message.
 
         Raises:
-            ChildDied: the child is gone.
+            ChildDied: the child is gone; or it was stopped, took nothing, and was killed.
         """
+        view = framed(pickle.dumps(message, protocol=5))
+        deadline = time.monotonic() + _SEND_TIMEOUT_S
         try:
-            write_frame(self._requests, pickle.dumps(message, protocol=5))
-        except (BrokenPipeError, OSError) as error:
+            while view:
+                if not self._room.poll(max(0.0, deadline - time.monotonic()) * 1e3):
+                    self.kill()
+                    raise self._death()
+                with contextlib.suppress(BlockingIOError):
+                    view = view[os.write(self._requests, view) :]
+        except OSError as error:
             raise self._death() from error
 
     def receive(self, timeout_s: float) -> Any:

@@ -47,6 +47,16 @@ def test_large_messages_arrive_whole(child):
     assert len(child.receive(10)) == 3_000_000
 
 
+def test_a_stopped_child_that_takes_no_message_is_killed(child, monkeypatch):
+    monkeypatch.setattr("autotune.utils.children._SEND_TIMEOUT_S", 0.3)
+    child.send(("echo", 1))
+    assert child.receive(10) == 1
+    os.kill(child.pid, signal.SIGSTOP)
+    child.send(("echo", "what the pipe holds"))
+    with pytest.raises(ChildDied, match="killed by SIGKILL"):
+        child.send(("echo", "x" * 3_000_000))
+
+
 def test_what_a_child_prints_does_not_disturb_the_protocol(child):
     child.send(("print", "noise " * 40_000))
     assert child.receive(10) == "printed"

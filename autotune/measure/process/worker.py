@@ -11,7 +11,7 @@ from autotune.errors import MeasureError
 from autotune.measure.process.blame import Case, killed_from_outside
 from autotune.utils.children import Child, ChildDied, ChildTimeout
 
-_START_TIMEOUT_S = 120.0
+_START_TIMEOUT_S = 60.0
 
 Event = Callable[[str], None]
 Reply = TypeVar("Reply")
@@ -137,8 +137,8 @@ class Worker(Generic[Reply]):
     def start(self) -> Child:
         """Start a child if none lives, and wait until it is ready.
 
-        One that dies while it starts, or finds no room to, is replaced a few times, after a
-        growing pause.
+        One that dies while it starts, finds no room to, or does not get ready within a minute, is
+        replaced a few times, after a growing pause.
 
         Raises:
             StartFailed: none could be started; the message says why.
@@ -178,9 +178,9 @@ class Worker(Generic[Reply]):
         except OSError as error:  # no more processes, descriptors or memory
             self.close()
             raise _NotReady(str(error), passing=True) from error
-        except ChildTimeout as error:
+        except ChildTimeout as error:  # stopped by somebody, or on a host that hardly moves
             self.close()
-            raise self._failure(error) from error
+            raise _NotReady(f"no answer within {_START_TIMEOUT_S:g} s", passing=False) from error
         except BaseException:
             self.close()
             raise
