@@ -6,6 +6,7 @@ from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.export import export_network, load_network
 from autotune.network.history import ApplyHistoryBest
 from autotune.network.history_choice import History
+from autotune.network.history_sampled import ApplyHistoryBestOrSample
 from autotune.network.implementations import (
     Entry,
     FunctionOffer,
@@ -24,6 +25,7 @@ from autotune.network.tune import Progress, tune_network
 
 __all__ = [
     "ApplyHistoryBest",
+    "ApplyHistoryBestOrSample",
     "CompiledNetwork",
     "Entry",
     "Epilogue",

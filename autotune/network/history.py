@@ -36,7 +36,7 @@ _current: ContextVar[ApplyHistoryBest | None]
 _EXPECTED = "a log, a list of logs, or None"
 # Workload key, or hash of a graph -> kind of target -> hash of the graph, empty where the record
 # does not say -> the fastest record and its result.
-_Best = dict[str, dict[str, dict[str, record_codec.RecordedPair]]]
+Records = dict[str, dict[str, dict[str, record_codec.RecordedPair]]]
 
 
 class ApplyHistoryBest:
@@ -73,7 +73,7 @@ class ApplyHistoryBest:
             if not isinstance(log, tuple):
                 Check(RecordError, "ApplyHistoryBest").path("records", log)
         self.include_compatible = include_compatible
-        self._best: _Best | None = None
+        self._best: Records | None = None
         self._reading = threading.Lock()
         self._tokens: list[Token[ApplyHistoryBest | None]] = []
 
@@ -102,7 +102,7 @@ class ApplyHistoryBest:
         """
         wanted = decode_workload_key(workload_key)
         found: list[tuple[float, MeasureInput]] = []
-        for key, kinds in self._records().items():
+        for key, kinds in self.records().items():
             same = key == workload_key
             if not (same or self.include_compatible):
                 continue
@@ -116,7 +116,7 @@ class ApplyHistoryBest:
 
     def choose(self, function: Function, target: Target) -> Choice:
         """Return how the best record computes a function; by rule if there is none that fits."""
-        record = self._record_of(ComputeDAG(list(function.tensors())), target)
+        record = self.record_of(ComputeDAG(list(function.tensors())), target)
         if record is None:
             return RULE
         task = search_task(function, target)
@@ -133,7 +133,7 @@ class ApplyHistoryBest:
         So does a function whose record does not fit it: that costs a warning.
         """
         dag = ComputeDAG(list(function.tensors()))
-        record = self._record_of(dag, target)
+        record = self.record_of(dag, target)
         if record is None:
             return fallback_kernel(function, target)
         try:
@@ -143,7 +143,8 @@ class ApplyHistoryBest:
             _warn(function, error)
             return fallback_kernel(function, target)
 
-    def _record_of(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
+    def record_of(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
+        """Return the best record of a graph under all names that it had, or None."""
         graph = structural_hash(dag)
         found = (self.query(target, key, graph) for key in equivalent_keys(dag))
         return next(filter(None, found), None) or self.query(target, graph)
@@ -151,9 +152,9 @@ class ApplyHistoryBest:
     @property
     def is_empty(self) -> bool:
         """Whether no log has any record of a trial that worked."""
-        return not self._records()
+        return not self.records()
 
-    def _records(self) -> _Best:
+    def records(self) -> Records:
         """Return the best record of each workload and kind of target; logs are read once."""
         with self._reading:
             if self._best is None:
@@ -161,8 +162,8 @@ class ApplyHistoryBest:
                 given = [log for log in self.logs if isinstance(log, tuple)]
                 for log in self.logs:
                     if not isinstance(log, tuple):
-                        _add(_read(log), self._best)
-                _add(given, self._best)
+                        add_records(_read(log), self._best)
+                add_records(given, self._best)
             return self._best
 
 
@@ -179,7 +180,8 @@ def _read(log: LogPath) -> list[record_codec.RecordedPair]:
         return []
 
 
-def _add(pairs: Iterable[record_codec.RecordedPair], best: _Best) -> None:
+def add_records(pairs: Iterable[record_codec.RecordedPair], best: Records) -> None:
+    """Keep the fastest record of each workload, graph and kind of target."""
     for record, result in pairs:
         if not result.ok:
             continue

@@ -1,5 +1,6 @@
 """Scripts of TVM's auto-scheduler: its names, its layout, its command."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,14 @@ def test_a_log_is_distilled_by_tvms_command(module, tmp_path):
     subprocess.run([*command, "-i", str(LOG), "-o", str(best)], check=True, timeout=60)
     (line,) = best.read_text().splitlines()
     assert line.startswith('{"i": [["[\\"conv2d_layer\\"')
+
+
+def test_every_module_of_tvms_package_is_there_under_its_name():
+    for name in (
+        "compute_dag", "cost_model", "dispatcher", "feature", "loop_state", "measure",
+        "measure_record", "relay_integration", "search_policy", "search_task", "task_scheduler",
+        "utils", "workload_registry",
+    ):  # fmt: skip
+        module = importlib.import_module(f"autotune.tvm.auto_scheduler.{name}")
+        assert all(hasattr(module, each) for each in module.__all__)
+    assert len(tvm.auto_scheduler.feature.get_per_store_feature_names()) == 164

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from autotune.auto_scheduler import *
 from autotune.auto_scheduler import __all__ as _ours
 from autotune.measure.types import MeasureErrorNo
-from autotune.network import ApplyHistoryBest
+from autotune.network import ApplyHistoryBest, ApplyHistoryBestOrSample
 from autotune.tvm.auto_scheduler import (
     compute_dag,
     cost_model,
+    dispatcher,
     loop_state,
     measure,
     measure_record,
@@ -20,18 +21,21 @@ from autotune.tvm.auto_scheduler import (
 )
 from autotune.tvm.auto_scheduler.compute_dag import get_shape_from_rewritten_layout
 from autotune.tvm.auto_scheduler.measure import MeasureResult
-from autotune.tvm.auto_scheduler.relay_integration import extract_tasks
+from autotune.tvm.auto_scheduler.relay_integration import extract_tasks, is_auto_scheduler_enabled
 from autotune.tvm.names import resolver
 
 __all__ = [
     *_ours,
     "ApplyHistoryBest",
+    "ApplyHistoryBestOrSample",
     "MeasureErrorNo",
     "MeasureResult",
     "compute_dag",
     "cost_model",
+    "dispatcher",
     "extract_tasks",
     "get_shape_from_rewritten_layout",
+    "is_auto_scheduler_enabled",
     "loop_state",
     "measure",
     "measure_record",

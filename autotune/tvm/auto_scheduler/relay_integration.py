@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from autotune.auto_scheduler import HardwareParams, SearchTask
+from autotune.lowering.pass_context import PassContext
 from autotune.network import search_tasks
 from autotune.target import Target
 from autotune.tvm.names import resolver
@@ -30,6 +31,11 @@ def extract_tasks(
         graph_of(mod), params, chosen, hardware_params, include_simple_tasks,
         dump_workload_to_dag_log, opt_level,
     )  # fmt: skip
+
+
+def is_auto_scheduler_enabled() -> bool:
+    """Return whether the pass context says that networks use the auto-scheduler's records."""
+    return bool(PassContext.current().config.get("relay.backend.use_auto_scheduler"))
 
 
 if not TYPE_CHECKING:

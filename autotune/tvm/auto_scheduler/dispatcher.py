@@ -1,0 +1,11 @@
+"""TVM's `auto_scheduler.dispatcher`."""
+
+from typing import TYPE_CHECKING
+
+from autotune.network import ApplyHistoryBest, ApplyHistoryBestOrSample
+from autotune.tvm.names import resolver
+
+__all__ = ["ApplyHistoryBest", "ApplyHistoryBestOrSample"]
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)
