@@ -93,6 +93,7 @@ setup(
             "**/*.js",
             "**/*.LICENSE",
             "ship/files/*",
+            "auto_scheduler/search/*.npz",
         ],
         "autotune.templates": ["tuned/*", "kernels/*.cu", "kernels/*.c", "kernels/*.h"],
     },

@@ -33,6 +33,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ from autotune.auto_scheduler import (
     fallback_schedule,
 )
 from autotune.auto_scheduler.recorded_state import RecordedState
-from autotune.auto_scheduler.search import annotate_gpu, programs
+from autotune.auto_scheduler.search import annotate_gpu, prior, programs, task_search
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
 from autotune.auto_scheduler.search.program import Rows
@@ -94,6 +95,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "split": _without_split,
     "draft": _without_draft,
     "crossover": _without_crossover,
+    "prior": lambda: setattr(prior, "FILE", Path("none of it")),
 }
 
 
@@ -125,6 +127,8 @@ def tuned(name: str, options: argparse.Namespace, seed: int) -> float | None:
     task = SearchTask(
         compute_dag=graph, target=options.target, desc=name, layout_rewrite_option=options.rewrite
     )
+    # What ships of this very workload would flatter the search.
+    setattr(task_search, "gpu_prior", partial(prior.gpu_prior, (name,)))  # noqa: B010
     policy = SketchPolicy(task, XGBModel(), seed=seed)
     on_gpu = task.target.backend.on_gpu
     builder = LocalBuilder(compiler="nvrtc") if on_gpu else LocalBuilder()

@@ -15,6 +15,7 @@ from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.row_model import RowModel
 from autotune.auto_scheduler.search.sampler import Limits, Sampler, distinct
 from autotune.auto_scheduler.transform_steps import TransformStep
+from autotune.cost_model import Trees
 
 # How often new rows are looked for where there are rows of the last time.
 _FRESH_TRIES = 2
@@ -101,6 +102,7 @@ class Proposer:
         rng: source of all randomness; equal seeds and equal results give equal proposals.
         effort: how much is looked at.
         ranks: whether rows are ranked; otherwise they are drawn at random.
+        prior: corrects drafts as trials of other workloads say.
     """
 
     def __init__(
@@ -109,12 +111,13 @@ class Proposer:
         rng: np.random.Generator,
         effort: Effort | None = None,
         ranks: bool = True,
+        prior: Trees | None = None,
     ) -> None:
         self.rng = rng
         self.effort = effort or Effort()
         self.ranks = ranks
         self.arms = [_Arm(each, Sampler(each.program, each.limits(), rng)) for each in forms]
-        self.model = RowModel(int(rng.integers(2**31)))
+        self.model = RowModel(int(rng.integers(2**31)), prior)
         # Steps that were proposed -> the program and the row that they are.
         self._known: dict[tuple[TransformStep, ...], tuple[int, Row]] = {}
 
@@ -187,6 +190,10 @@ class Proposer:
             found.append(self.arms[at].forms.program.candidate(row))
             self._known[found[-1].transform_steps] = (at, row)
         return found
+
+    def row_of(self, steps: Sequence[TransformStep]) -> tuple[int, Row] | None:
+        """Return the program and the row that some steps are; None if there is no such."""
+        return self._found(tuple(steps))
 
     def _found(self, steps: tuple[TransformStep, ...]) -> tuple[int, Row] | None:
         """Return the program and the row that some steps are; None if there is no such."""

@@ -25,10 +25,12 @@ class RowModel:
 
     Args:
         seed: of the ensembles.
+        prior: corrects drafts as trials of other workloads say.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, prior: Trees | None = None) -> None:
         self._seed = seed
+        self._prior = prior
         self._trees: list[Trees] = []
         self._share = 1.0
 
@@ -40,7 +42,7 @@ class RowModel:
         rates = np.full(len(seconds), -np.log2(seconds[worked]).max() - _FAILED)
         rates[worked] = -np.log2(seconds[worked])
         rates[~worked] = rates[worked].min() - _FAILED
-        base = -np.log2(drafts)
+        base = self._base(features, drafts)
         self._share = _slope(base[worked], rates[worked])
         target = rates - self._share * base
         self._mean = float(target.mean())
@@ -59,12 +61,19 @@ class RowModel:
 
     def predict(self, features: Features, drafts: Column) -> tuple[Column, Column]:
         """Return the logarithms of rates, and how uncertain they are."""
-        base = -self._share * np.log2(drafts)
+        if not len(drafts):
+            return np.zeros(0), np.zeros(0)
+        pool = Pool(features, _SETTINGS.threads)
+        base = self._share * self._base(pool, drafts)
         if not self._trees:
             return base, np.zeros(len(drafts))
-        pool = Pool(features, _SETTINGS.threads)
         votes = np.array([trees.predict(pool) for trees in self._trees])
         return base + self._mean + votes.mean(axis=0), votes.std(axis=0)
+
+    def _base(self, features: Features | Pool, drafts: Column) -> Column:
+        """Return what is believed of rates before anything of the workload was measured."""
+        plain = -np.log2(drafts)
+        return plain if self._prior is None else plain + self._prior.predict(features)
 
 
 def _slope(base: Column, rates: Column) -> float:

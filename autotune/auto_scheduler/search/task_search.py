@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.search.forms_gpu import GpuForms
 from autotune.auto_scheduler.search.params import Param
+from autotune.auto_scheduler.search.prior import gpu_prior
 from autotune.auto_scheduler.search.programs import programs_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
 from autotune.auto_scheduler.search_problem import SearchProblem
@@ -36,7 +38,9 @@ def proposer_of(
         population=2 * int(params["evolutionary_search_population"]),
         generations=int(params["evolutionary_search_num_iters"]),
     )
-    made = Proposer(programs_of(task, sketches, params), rng, effort, ranks)
+    forms = programs_of(task, sketches, params)
+    prior = gpu_prior() if ranks and all(isinstance(each, GpuForms) for each in forms) else None
+    made = Proposer(forms, rng, effort, ranks, prior)
     if known:
         made.learn(known)
     return made

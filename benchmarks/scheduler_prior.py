@@ -1,0 +1,126 @@
+"""Writes what ships of earlier trials for the search on a GPU, from logs of the benchmark.
+
+    python -m benchmarks.auto_scheduler --trials 300 --out found --cases all     # needs a GPU
+    python -m benchmarks.scheduler_prior found                                   # needs none
+    python -m benchmarks.scheduler_prior found --leave-one-out
+
+A log is called after its case, as ``gemm1024_0.json``. Rows and drafts are computed anew, so that
+the file fits the closed forms of today: to be run again when they change. ``--leave-one-out``
+shows for each workload how well drafts rank its trials, alone and corrected by what the trials of
+the other workloads say (Spearman's coefficient; 1 is the order of the measured times).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.auto_scheduler import ComputeDAG, RecordReader, SearchTask, SketchPolicy, XGBModel
+from autotune.auto_scheduler.search.prior import FILE, fitted, residuals_of
+from autotune.auto_scheduler.search.program import Rows
+from autotune.auto_scheduler.search.proposer import ClosedForms
+from autotune.auto_scheduler.search.sampler import Sampler
+from benchmarks.scheduler_cases import CASES
+
+Column = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials of one workload: closed forms, drafted and measured seconds."""
+
+    features: npt.NDArray[np.float32]
+    drafts: Column
+    seconds: Column
+
+
+def trials_of(name: str, logs: Sequence[Path]) -> Trials:
+    """Return the trials of a case that some logs hold, as the closed forms see them now."""
+    graph = ComputeDAG(CASES[name].tensors())
+    task = SearchTask(compute_dag=graph, target="cuda -arch=sm_90")
+    proposer = SketchPolicy(task, XGBModel(), seed=0).proposer
+    features, drafts, seconds = [], [], []
+    for log in logs:
+        for inp, result in zip(*RecordReader(log).read_lines(), strict=True):
+            row = proposer.row_of(inp.state.transform_steps)
+            if row is None or not result.ok:
+                continue
+            forms = proposer.arms[row[0]].forms(row[1][None])
+            if forms.feasible[0]:
+                features.append(forms.features[0])
+                drafts.append(forms.seconds[0])
+                seconds.append(result.seconds)
+    return Trials(np.array(features), np.array(drafts), np.array(seconds))
+
+
+def write(known: dict[str, Trials]) -> None:
+    """Write the file that ships."""
+    residuals = [residuals_of(each.drafts, each.seconds) for each in known.values()]
+    names = [name for name, each in known.items() for _ in each.seconds]
+    rows = first_arm()[1].draw(64)
+    np.savez_compressed(
+        FILE,
+        features=np.concatenate([each.features for each in known.values()]).astype(np.float16),
+        residuals=np.concatenate(residuals).astype(np.float16),
+        workloads=np.array(names),
+        rows=rows,
+        fingerprint=fingerprint(rows),
+    )
+    print(f"{FILE}: {len(names)} trials of {len(known)} workloads, {FILE.stat().st_size} bytes")
+
+
+def first_arm() -> tuple[ClosedForms, Sampler]:
+    """Return the closed forms of a program, and what draws rows of it."""
+    task = SearchTask(compute_dag=ComputeDAG(CASES["conv64"].tensors()), target="cuda -arch=sm_90")
+    arm = SketchPolicy(task, XGBModel(), seed=0).proposer.arms[0]
+    return arm.forms, arm.sampler
+
+
+def fingerprint(rows: Rows) -> npt.NDArray[np.float64]:
+    """Return what closed forms say of some rows of that program: it changes when they do."""
+    return first_arm()[0](rows).features.mean(axis=0, dtype=np.float64)
+
+
+def leave_one_out(known: dict[str, Trials]) -> None:
+    """Print how well trials are ranked by drafts, alone and with the trials of all others."""
+    for name, own in known.items():
+        others = [each for other, each in known.items() if other != name]
+        trees = fitted(
+            np.concatenate([each.features for each in others]),
+            np.concatenate([residuals_of(each.drafts, each.seconds) for each in others]),
+        )
+        drafted = -np.log2(own.drafts)
+        corrected = drafted + (0.0 if trees is None else trees.predict(own.features))
+        found = [spearman(each, -own.seconds) for each in (drafted, corrected)]
+        print(f"{name:26} {len(own.seconds):4} trials: {found[0]:5.2f} {found[1]:5.2f}")
+
+
+def spearman(a: Column, b: Column) -> float:
+    """Return how alike the orders of two columns are, from -1 to 1."""
+    first, second = (np.unique(each, return_inverse=True)[1].astype(float) for each in (a, b))
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", type=Path, nargs="+", help="where logs are, at any depth")
+    parser.add_argument("--leave-one-out", action="store_true")
+    options = parser.parse_args(argv)
+    logs: dict[str, list[Path]] = {}
+    for log in sorted(each for folder in options.folders for each in folder.rglob("*_[0-9].json")):
+        logs.setdefault(log.stem.rpartition("_")[0], []).append(log)
+    known = {name: trials_of(name, found) for name, found in logs.items() if name in CASES}
+    known = {name: each for name, each in known.items() if len(each.seconds) > 1}
+    if options.leave_one_out:
+        leave_one_out(known)
+    else:
+        write(known)
+
+
+if __name__ == "__main__":
+    main()
