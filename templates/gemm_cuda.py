@@ -15,6 +15,8 @@ from .gemm_shape import Product, first_names, result_name
 # Multiply-adds written out in a row. Against no limit the median of 40 configurations of products
 # of 1024, 2048 and 4096 took 0.999 of the time with this one, and 1.03 with half of it (one H200).
 STRAIGHT = 1024
+# Of a multiprocessor of sm_90.
+REGISTERS, SHARED_BYTES = 65536, 228 * 1024
 # Tiles that a grid has along its second extent.
 MOST_DOWN = 65535
 
@@ -57,11 +59,28 @@ class GemmTiling:
         return c["rows"] * c["cols"] + left + 2 * c["cols"] + 28
 
     @property
+    def together(self) -> int:
+        """Blocks that a multiprocessor has room for; what registers it then has are the limit."""
+        c, warps = self.choice, common.ceil_div(self.threads, 32)
+        registers = min(c["rows"] * c["cols"] + 2 * (c["rows"] + c["cols"]) + 24, 255)
+        # Each of the four schedulers has its share.
+        by_registers = 4 * (REGISTERS // 4 // (32 * registers)) // warps
+        return max(
+            1, min(by_registers, SHARED_BYTES // (self.shared_bytes + 1024), 32, 64 // warps)
+        )
+
+    @property
     def straight(self) -> int:
         """Steps along K that are written out in a row: a whole number of reads."""
         c = self.choice
         least = 1 if c["transposed"] else common.widest(c["step"])
         return common.straight(c["step"], least, c["rows"] * c["cols"], STRAIGHT)
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the kernel reads operands a step ahead, across chunks."""
+        c = self.choice
+        return bool(c["transposed"]) and c["stages"] > 1 and self.straight % 2 == 0
 
     @property
     def a_copy(self) -> int:
@@ -72,6 +91,11 @@ class GemmTiling:
         turned = self.choice["transposed"]
         return 1 if turned else common.widest(s.a_run, self.per_split, self.chunk)
 
+    @property
+    def b_copy(self) -> int:
+        """Elements of b that are copied together."""
+        return 1 if self.shape.transpose_b else common.widest(self.shape.n, self.tile_n)
+
     def defines(self) -> Mapping[str, int | str]:
         """Return everything the kernel text is parameterised by."""
         s, c = self.shape, self.choice
@@ -80,11 +104,12 @@ class GemmTiling:
             m=s.m, n=s.n, k=s.k, threads=self.threads, threads_m=c["threads_m"],
             threads_n=c["threads_n"], rows=c["rows"], cols=c["cols"], slices=c["slices"],
             split=c["split"], step=c["step"], stages=c["stages"], straight=self.straight,
+            together=self.together,
             k_per_split=self.per_split,
             cluster=c["cluster"] and c["split"] > 1, a_pitch=self.a_pitch, b_pitch=self.b_pitch,
             a_copy=self.a_copy,
             transposed=c["transposed"], row_vec=common.widest(c["rows"]),
-            tall=self.tall, b_copy=1 if s.transpose_b else common.widest(s.n, self.tile_n),
+            tall=self.tall, b_copy=self.b_copy,
             k_vec=common.widest(c["step"]), n_vec=common.widest(c["cols"]),
             r_vec=common.widest(together),
         )  # fmt: skip
@@ -102,14 +127,14 @@ class GemmTiling:
             blocks = common.ceil_div(size, 128 * int(defines["R_VEC"]))
             calls.append(call("gemm_nn_reduce", ["partial", *names[2:], out], blocks, 128))
         parts = (c["split"], size) if two else None
-        texts = ["epilogue.h", "operands.h", "gemm_nn.cu"]
+        texts = ["epilogue.h", "operands.h", "gemm_tile.h", "gemm_sums.h", "gemm_nn.cu"]
         return common.cuda_kernel(s, texts, defines, calls, parts)
 
 
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
-        "rows": common.up_to(shape.m, (1, 2, 4, 6, 8, 16)),
+        "rows": common.up_to(shape.m, (1, 2, 4, 6, 8, 10, 12, 16)),
         "cols": common.up_to(shape.n, (1, 2, 4, 8, 16)),
         "threads_m": common.up_to(shape.m, (1, 2, 4, 8, 16, 32)),
         "threads_n": common.up_to(shape.n, (1, 2, 4, 8, 16, 32, 64, 128)),
@@ -152,27 +177,55 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
         target, math.prod(tiling.grid), tiling.threads, tiling.registers, tiling.shared_bytes
     )
     busy_warps = occupied.together * common.ceil_div(tiling.threads, 32)
-    reads = c["rows"] / common.widest(c["step"]) + c["cols"] / common.widest(c["cols"])
+    along_m = common.widest(c["rows"] if c["transposed"] else c["step"])
+    reads = c["rows"] / along_m + c["cols"] / common.widest(c["cols"])
+    # Instructions of a warp for a chunk: a copy takes three with its addresses.
+    copies = tiling.chunk * (tiling.tile_m / tiling.a_copy + tiling.tile_n / tiling.b_copy)
+    work = c["step"] * (c["rows"] * c["cols"] + reads) + 3 * copies / tiling.threads
+    work += 60 + tiling.threads / 4
+    # Steps that are not written out in one piece stop at the end of each.
+    work *= (1.0 if tiling.ahead else 1.25) * (1.1 if c["step"] > tiling.straight else 1.0)
     # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether
     # its threads share it or not; the four schedulers share that, but not their arithmetic.
-    shared = 3 * (c["rows"] + c["cols"])
-    work = tiling.chunks * (c["step"] * max(c["rows"] * c["cols"] + reads, shared) + 60)
-    compute = occupied.waves * work * max(busy_warps / 4, 2.0)
+    work = max(work, c["step"] * 3.0 * (c["rows"] + c["cols"]))
+    compute = occupied.waves * tiling.chunks * work * max(busy_warps / 4, 1.6)
     staged = tiling.chunks * tiling.chunk * (tiling.tile_m + tiling.tile_n) * 4
     single = tiling.chunks * tiling.chunk * tiling.tile_m * c["transposed"]
     staging = occupied.waves * occupied.together * (staged / 48 + single / 16)
     overlapped = c["stages"] > 1 and tiling.chunks > 1
     adding = occupied.waves * occupied.together * tiling.threads * c["rows"] * c["cols"] * 8 / 128
-    adding *= c["slices"] > 1 or c["cluster"]
+    adding *= (c["slices"] > 1) + 3 * c["cluster"]
     share = 0.9 if overlapped or occupied.together > 1 else 0.05
     both = common.overlapped_cycles(compute, staging, share)
-    return both + adding + common.joining_cycles(c, shape.batch * shape.m * shape.n, occupied)
+    # Partial sums are written as well as read.
+    joining = 2 * common.joining_cycles(c, shape.batch * shape.m * shape.n, occupied)
+    return both + adding + joining
+
+
+def _sampled(shape: Product) -> dict[str, list[int]]:
+    """Return the values among which a default is looked for.
+
+    Where there is room for tiles it reads operands ahead and is no wider than what was measured:
+    of the estimates of all choices the lowest would be that which errs most.
+    """
+    options = candidates(shape)
+    if min(shape.m, shape.n, shape.k) < 64:
+        return options
+    least = {"rows": 4, "cols": 4, "threads_n": 4, "step": 4, "stages": 3, "transposed": 1}
+    most = {"cols": 8, "threads_n": 32, "step": 16}
+    if shape.batch * shape.m * shape.n >= 2**20:
+        # Tiles fill the device.
+        most |= {"slices": 4, "split": 1, "cluster": 0}
+    return {
+        name: [v for v in values if least.get(name, 0) <= v <= most.get(name, v)]
+        for name, values in options.items()
+    }
 
 
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
     return common.best_drawn_at_once(
-        candidates(shape),
+        _sampled(shape),
         20000,
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),

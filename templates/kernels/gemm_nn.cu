@@ -7,117 +7,10 @@
 // rows at a time: more copies, but fewer registers between a read and its use. An A stored along M is so
 // already.
 #define FINISHED (FOLLOWS && (SPLIT == 1 || CLUSTER))
-constexpr int TILE_M = THREADS_M * ROWS, TILE_N = THREADS_N * COLS;
-constexpr int TILE = TILE_M * TILE_N;
-constexpr int CHUNK = SLICES * STEP;
-constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
-constexpr int A_FLOATS = (TRANSPOSED ? CHUNK : TILE_M) * A_PITCH, B_FLOATS = CHUNK * B_PITCH;
-constexpr int PANELS = COLS / N_VEC;
-
-// Where the extents divide, the tests for the edges are constant and vanish.
-constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
-constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
-
-__device__ __forceinline__ void stage_a(
-    float* dst, const float* __restrict__ a, int m0, int k0, int k_end, int tid) {
-#if TRANSPOSE_A
-  const float* const from = a + static_cast<size_t>(k0) * M + m0;
-  each_vector<CHUNK, TILE_M / A_COPY>(tid, [&](int k, int vector) {
-    const int row = vector * A_COPY;
-    const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
-    copy_async<A_COPY>(dst + k * A_PITCH + row, from + static_cast<long long>(k) * M + row, valid);
-  });
-#else
-#if !CONV
-  const float* const from = a + static_cast<size_t>(m0) * K + k0;
-#endif
-  each_vector<TILE_M, CHUNK / A_COPY>(tid, [&](int row, int vector) {
-    const int k = vector * A_COPY;
-    bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
-    float* const to = TRANSPOSED ? dst + k * A_PITCH + row : dst + row * A_PITCH + k;
-#if CONV
-    const long long place = window_element(m0 + row, k0 + k, valid);
-    copy_async<A_COPY>(to, a + place, valid);
-#else
-    copy_async<A_COPY>(to, from + static_cast<long long>(row) * K + k, valid);
-#endif
-  });
-#endif
-}
-
-__device__ __forceinline__ void stage_b(
-    float* dst, const float* __restrict__ b, int n0, int k0, int k_end, int tid) {
-#if TRANSPOSE_B  // turned on the way in, element by element
-  const float* const from = b + static_cast<size_t>(n0) * K + k0;
-  each_vector<TILE_N, CHUNK>(tid, [&](int column, int k) {
-    const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
-    copy_async<1>(dst + k * B_PITCH + column, from + static_cast<long long>(column) * K + k, valid);
-  });
-#else
-  const float* const from = b + static_cast<size_t>(k0) * N + n0;
-  each_vector<CHUNK, TILE_N / B_COPY>(tid, [&](int k, int vector) {
-    const int column = vector * B_COPY;
-    const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
-    copy_async<B_COPY>(
-        dst + k * B_PITCH + column, from + static_cast<long long>(k) * N + column, valid);
-  });
-#endif
-}
 
 // The row of the tile that is a thread's row j.
 __device__ __forceinline__ int row_of(int j, int ty) {
   return TRANSPOSED ? (j / ROW_VEC * THREADS_M + ty) * ROW_VEC + j % ROW_VEC : j * THREADS_M + ty;
-}
-
-__device__ __forceinline__ void multiply_add(
-    float (&sum)[ROWS][COLS], const float (&left)[ROWS], const float* b) {
-  float right[COLS];
-#pragma unroll
-  for (int p = 0; p < PANELS; ++p)
-    load_vector<N_VEC>(right + p * N_VEC, b + p * THREADS_N * N_VEC);
-#pragma unroll
-  for (int j = 0; j < ROWS; ++j)
-#pragma unroll
-    for (int c = 0; c < COLS; ++c) sum[j][c] = fmaf(left[j], right[c], sum[j][c]);
-}
-
-#if TRANSPOSED
-__device__ __forceinline__ void accumulate_straight(
-    float (&sum)[ROWS][COLS], const float* a, const float* b) {
-#pragma unroll
-  for (int k = 0; k < STRAIGHT; ++k) {
-    float left[ROWS];
-#pragma unroll
-    for (int j = 0; j < ROWS; j += ROW_VEC)
-      load_vector<ROW_VEC>(left + j, a + k * A_PITCH + j * THREADS_M);
-    multiply_add(sum, left, b + k * B_PITCH);
-  }
-}
-#else
-__device__ __forceinline__ void accumulate_straight(
-    float (&sum)[ROWS][COLS], const float* a, const float* b) {
-#pragma unroll
-  for (int k = 0; k < STRAIGHT; k += K_VEC) {
-    float ahead[ROWS][K_VEC];
-#pragma unroll
-    for (int j = 0; j < ROWS; ++j) load_vector<K_VEC>(ahead[j], a + j * THREADS_M * A_PITCH + k);
-#pragma unroll
-    for (int v = 0; v < K_VEC; ++v) {
-      float left[ROWS];
-#pragma unroll
-      for (int j = 0; j < ROWS; ++j) left[j] = ahead[j][v];
-      multiply_add(sum, left, b + (k + v) * B_PITCH);
-    }
-  }
-}
-#endif
-
-// STRAIGHT steps of K at a time are written out: more would take long to compile and gain nothing.
-__device__ __forceinline__ void accumulate(
-    float (&sum)[ROWS][COLS], const float* a, const float* b) {
-#pragma unroll 1
-  for (int k = 0; k < STEP; k += STRAIGHT)
-    accumulate_straight(sum, a + k * (TRANSPOSED ? A_PITCH : 1), b + k * B_PITCH);
 }
 
 __device__ __forceinline__ float sum_slices(const float* partial, int i) {
@@ -127,14 +20,16 @@ __device__ __forceinline__ float sum_slices(const float* partial, int i) {
   return sum;
 }
 
-extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
+extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) gemm_nn(
     const float* __restrict__ a, const float* __restrict__ b, REST_PARAMETERS float* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   float* const as = reinterpret_cast<float*>(shared_memory);
-  float* const bs = as + STAGES * A_FLOATS;
+  float* const bs = as + A_FLOATS;
 
   const int tid = threadIdx.x;
-  const int tx = tid % THREADS_N, ty = tid / THREADS_N % THREADS_M;
+  const int lane = tid % (LANES_M * LANES_N), group = tid / (LANES_M * LANES_N);
+  const int tx = group % (THREADS_N / LANES_N) * LANES_N + lane % LANES_N;
+  const int ty = group / (THREADS_N / LANES_N) % (THREADS_M / LANES_M) * LANES_M + lane / LANES_N;
   const int slice = tid / (THREADS_N * THREADS_M);
 #if TALL
   constexpr int TILES_M = (M + TILE_M - 1) / TILE_M;
@@ -160,13 +55,39 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
   const int k_begin = blockIdx.z * K_PER_SPLIT;
   const int k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
 
-  auto stage = [&](int chunk, int slot) {
-    const int k0 = k_begin + chunk * CHUNK;
-    if (chunk < CHUNKS) {
-      stage_a(as + slot * A_FLOATS, a, m0, k0, k_end, tid);
-      stage_b(bs + slot * B_FLOATS, b, n0, k0, k_end, tid);
-    }
+  const int a_row = CopiesA::own_row(tid), a_vector = CopiesA::own_vector(tid);
+  const int b_row = CopiesB::own_row(tid), b_vector = CopiesB::own_vector(tid);
+  a += a_row * A_ROW;
+#if !CONV
+  a += a_vector * A_VECTOR;
+  a += TRANSPOSE_A ? static_cast<size_t>(k_begin) * M + m0 : static_cast<size_t>(m0) * K + k_begin;
+#endif
+  b += b_row * B_ROW + b_vector * B_VECTOR;
+  b += TRANSPOSE_B ? static_cast<size_t>(n0) * K + k_begin : static_cast<size_t>(k_begin) * N + n0;
+  float* const a_to = as + (a_row * A_ROW_TO + a_vector * A_VECTOR_TO);
+  float* const b_to = bs + (b_row * B_ROW_TO + b_vector * B_VECTOR_TO);
+  // Where in the ring the next chunk goes, in floats.
+  constexpr int RING = STAGES * STAGE_FLOATS;
+  int staged = 0, put = 0;
+  auto stage_part = [&](int part) {
+    const int k0 = k_begin + staged * CHUNK;
+    const bool exists = !(AHEAD || STREAMED) || staged < CHUNKS;
+    stage_a(a_to + put, a, m0, k0, k_end, exists, tid, part);
+    stage_b(b_to + put, b, n0, k0, k_end, exists, tid, part);
+    if (part + 1 < PARTS) return;
     copy_commit();
+    ++staged;
+    if (!CONV) a += TRANSPOSE_A ? CHUNK * static_cast<size_t>(M) : CHUNK;
+    b += TRANSPOSE_B ? CHUNK : CHUNK * static_cast<size_t>(N);
+    put = put == RING - STAGE_FLOATS ? 0 : put + STAGE_FLOATS;
+  };
+  auto stage = [&]() {
+    if (AHEAD || STREAMED || staged < CHUNKS) {
+#pragma unroll
+      for (int part = 0; part < PARTS; ++part) stage_part(part);
+    } else {
+      copy_commit();
+    }
   };
 
   float sum[ROWS][COLS];
@@ -178,13 +99,87 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
   const float* const left =
       TRANSPOSED ? as + slice * STEP * A_PITCH + ty * ROW_VEC : as + ty * A_PITCH + slice * STEP;
   const float* const right = bs + slice * STEP * B_PITCH + tx * N_VEC;
+  int get = 0;
+  auto advance = [&]() { get = get == RING - STAGE_FLOATS ? 0 : get + STAGE_FLOATS; };
+#if AHEAD
+#pragma unroll 1
+  for (int chunk = 1; chunk < STAGES; ++chunk) stage();
+  copy_wait<STAGES - 2>();
+  __syncthreads();
+  Operands of[2];
+  read(of[0], left, right);
+#pragma unroll 1
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const float *a_next = left + get, *b_next = right + get;
+#pragma unroll 1
+    for (int begin = 0; begin < STEP; begin += STRAIGHT) {
+#pragma unroll
+      for (int k = 0; k < STRAIGHT; ++k) {
+        a_next += A_PITCH, b_next += B_PITCH;
+        if (k + 1 == STRAIGHT && begin + STRAIGHT == STEP) {
+          copy_wait<STAGES - 2>();
+          __syncthreads();
+          advance();
+          a_next = left + get, b_next = right + get;
+        }
+        multiply_add(sum, of[k % 2], [&](int line) {
+          read(of[(k + 1) % 2], a_next, b_next, line);
+          if (line == 0 && begin == 0 && k % (STRAIGHT / PARTS) == 0) stage_part(k / (STRAIGHT / PARTS));
+        });
+      }
+    }
+  }
+#elif STREAMED
+#pragma unroll 1
+  for (int chunk = 1; chunk < STAGES; ++chunk) stage();
+  copy_wait<STAGES - 2>();
+  __syncthreads();
+  constexpr int DEPTH = 4, GROUPS = STEP / 4, QUADS = 4 * PANELS;
+  float row[DEPTH][4];
+  Operands of[2][4];
+#pragma unroll
+  for (int i = 0; i < QUADS; ++i) read_right(of[0][i / PANELS], right + i / PANELS * B_PITCH, i % PANELS);
+#pragma unroll
+  for (int j = 0; j + 1 < DEPTH; ++j) load_vector<4>(row[j], left + j * THREADS_M * A_PITCH);
+  int before = 0;
+#pragma unroll 1
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+#pragma unroll
+    for (int line = 0; line < GROUPS * ROWS; ++line) {
+      const int group = line / ROWS, j = line % ROWS;
+      if (line == (GROUPS - 1) * ROWS) {
+        copy_wait<(STAGES > 2 ? STAGES - 3 : 0)>();
+        __syncthreads();
+        before = get;
+        advance();
+      }
+      const int ahead = line + DEPTH - 1, last = ahead < GROUPS * ROWS && group == GROUPS - 1;
+      load_vector<4>(
+          row[ahead % DEPTH], left + (last ? before : get) +
+                                  ahead % ROWS * THREADS_M * A_PITCH + ahead / ROWS % GROUPS * 4);
+#pragma unroll
+      for (int i = 0; i < QUADS; ++i)
+        if (i * ROWS / QUADS == j)
+          read_right(
+              of[(group + 1) % 2][i / PANELS],
+              right + get + ((group + 1) % GROUPS * 4 + i / PANELS) * B_PITCH, i % PANELS);
+      if (group == GROUPS - 1 && j % (ROWS / PARTS) == 0) stage_part(j / (ROWS / PARTS));
+#pragma unroll
+      for (int v = 0; v < 4; ++v)
+#pragma unroll
+        for (int i = 0; i < COLS; ++i) {
+          const int c = v % 2 ? COLS - 1 - i : i;
+          sum[j][c] = fmaf(row[line % DEPTH][v], of[group % 2][v].right[c], sum[j][c]);
+        }
+    }
+  }
+#else
   // The first STAGES - 1 chunks are staged by the loop as well: code that exists once compiles fast.
-  int slot = 0, free_slot = 0;
 #pragma unroll 1
   for (int chunk = 1 - STAGES; chunk < CHUNKS; ++chunk) {
     if (STAGES == 1) {
       __syncthreads();
-      stage(chunk, 0);
+      stage();
       copy_wait<0>();
       __syncthreads();
     } else {
@@ -192,13 +187,14 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_nn(
         copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
         __syncthreads();
       }
-      stage(chunk + STAGES - 1, free_slot);
-      free_slot = free_slot + 1 == STAGES ? 0 : free_slot + 1;
+      stage();
       if (chunk < 0) continue;
     }
-    accumulate(sum, left + slot * A_FLOATS, right + slot * B_FLOATS);
-    slot = slot + 1 == STAGES ? 0 : slot + 1;
+    accumulate(sum, left + get, right + get);
+    advance();
   }
+#endif
+  keep_apart(sum);
 
 #if !CLUSTER
   out += static_cast<size_t>(blockIdx.z) * BATCH * M * N;

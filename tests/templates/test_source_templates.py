@@ -139,6 +139,31 @@ def test_a_product_in_several_straight_parts_matches_its_reference(transposed, s
     check(source, arrays)
 
 
+@pytest.mark.parametrize("orders", [(0,), (1, 2)])
+@pytest.mark.parametrize(
+    ("rows", "cols", "step", "stages", "transposed", "turned"),
+    [
+        # Operands are read a step ahead, across chunks,
+        (16, 8, 8, 3, 1, False),
+        (12, 8, 4, 2, 1, True),
+        (10, 4, 16, 4, 1, False),
+        # or a row of four steps at a time.
+        (16, 8, 8, 3, 0, True),
+        (12, 4, 16, 4, 0, False),
+    ],
+)
+def test_products_that_read_ahead_match_their_reference(
+    rows, cols, step, stages, transposed, turned, orders
+):
+    shape = Gemm(67, 42, 70, "float32", transpose_a=turned and transposed > 0, transpose_b=turned)
+    choice = {"rows": rows, "cols": cols, "threads_m": 4, "threads_n": 8, "slices": 2, "split": 1}
+    choice |= {"step": step, "stages": stages, "cluster": 0, "transposed": transposed}
+    source = gemm_cuda.kernel(shape, choice)
+    arrays = arrays_of(source)
+    run_emulated(source.kernel("cuda"), arrays, orders=orders)
+    check(source, arrays)
+
+
 @pytest.mark.parametrize("limit", [1, 64, 512, 10**6])
 def test_what_is_written_out_in_a_row_divides_and_is_bounded(limit):
     for steps, least, size in ((16, 1, 9), (16, 4, 9), (3, 1, 100), (12, 2, 30)):

@@ -1,0 +1,126 @@
+// How a block of products has its operands copied to shared memory; gemm_nn.cu tells of tiles and chunks.
+constexpr int TILE_M = THREADS_M * ROWS, TILE_N = THREADS_N * COLS;
+constexpr int TILE = TILE_M * TILE_N;
+constexpr int CHUNK = SLICES * STEP;
+constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
+constexpr int A_FLOATS = (TRANSPOSED ? CHUNK : TILE_M) * A_PITCH, B_FLOATS = CHUNK * B_PITCH;
+constexpr int STAGE_FLOATS = A_FLOATS + B_FLOATS;
+constexpr int PANELS = COLS / N_VEC;
+// Whether operands of a step are read ahead, while the step before is multiplied.
+#define AHEAD (TRANSPOSED && STAGES > 1 && STRAIGHT % 2 == 0)
+// Whether A is read a row of four steps at a time, a few rows ahead, and B four steps ahead: where that takes no
+// more registers than all rows of four steps.
+#define STREAMED                                                                      \
+  (!TRANSPOSED && STAGES > 2 && STRAIGHT == STEP && STEP % 8 == 0 && ROWS % 4 == 0 && \
+   2 * ROWS >= 8 + 3 * COLS)
+// Threads of a warp cover a rectangle, where the block has room for it.
+constexpr bool RECTANGLES = THREADS_M % 4 == 0 && THREADS_N % 8 == 0;
+constexpr int LANES_M = RECTANGLES ? 4 : THREADS_M, LANES_N = RECTANGLES ? 8 : THREADS_N;
+
+// Where the extents divide, the tests for the edges are constant and vanish.
+constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
+constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
+
+// In how many parts a chunk is staged, between which others multiply; from 16 copies of a thread on in four.
+constexpr int COPIES = CHUNK * (TILE_M / A_COPY + TILE_N / B_COPY) / THREADS;
+constexpr int PARTS = AHEAD && STRAIGHT % 4 == 0 ? (COPIES < 16 ? 2 : 4) : STREAMED ? 2 : 1;
+
+// How threads copy a tile of vectors: all keep to one column where the tile allows it, so that what a thread
+// copies stands at constant distances from the first. Then `own` is its place, and elsewhere that of the tile.
+template <int TILE_ROWS, int TILE_VECTORS>
+struct Copies {
+  static constexpr bool SWEEPS = THREADS % TILE_VECTORS == 0;
+  static constexpr int SWEEP = THREADS < TILE_VECTORS ? 1 : THREADS / TILE_VECTORS;
+
+  static __device__ __forceinline__ int own_row(int tid) { return SWEEPS ? tid / TILE_VECTORS : 0; }
+  static __device__ __forceinline__ int own_vector(int tid) { return SWEEPS ? tid % TILE_VECTORS : 0; }
+
+  // Calls body(row, vector), counted from a thread's own, for what is the turn of `part`.
+  template <class Body>
+  static __device__ __forceinline__ void each(int tid, int part, Body body) {
+    if (SWEEPS) {
+#pragma unroll
+      for (int row = 0; row < TILE_ROWS; row += SWEEP)
+        if (row / SWEEP % PARTS == part && (TILE_ROWS % SWEEP == 0 || own_row(tid) + row < TILE_ROWS))
+          body(row, 0);
+    } else if (part == 0) {
+      each_vector<TILE_ROWS, TILE_VECTORS>(tid, body);
+    }
+  }
+};
+
+// What is transposed on the way in is copied element by element, eight along K at a time: these go to
+// different banks.
+constexpr int EIGHT = CHUNK % 8 == 0 ? 8 : CHUNK;
+#if TRANSPOSE_A
+typedef Copies<CHUNK, TILE_M / A_COPY> CopiesA;
+constexpr int A_SIDE = CHUNK, A_VECTOR = A_COPY, A_ROW_TO = A_PITCH, A_VECTOR_TO = A_COPY;
+constexpr long long A_ROW = M;
+#else
+// Along K first; A_SIDE vectors of it at a time.
+constexpr int A_SIDE = TRANSPOSED ? EIGHT : CHUNK / A_COPY;
+typedef Copies<TILE_M, A_SIDE> CopiesA;
+constexpr int A_VECTOR = A_COPY, A_ROW_TO = TRANSPOSED ? 1 : A_PITCH;
+constexpr int A_VECTOR_TO = TRANSPOSED ? A_PITCH : A_COPY;
+constexpr long long A_ROW = CONV ? 0 : K;
+#endif
+#if TRANSPOSE_B
+typedef Copies<TILE_N, EIGHT> CopiesB;
+constexpr int B_VECTOR = 1, B_ROW_TO = 1, B_VECTOR_TO = B_PITCH;
+constexpr long long B_ROW = K;
+#else
+typedef Copies<CHUNK, TILE_N / B_COPY> CopiesB;
+constexpr int B_VECTOR = B_COPY, B_ROW_TO = B_PITCH, B_VECTOR_TO = B_COPY;
+constexpr long long B_ROW = N;
+#endif
+
+// Copies a part of a chunk of A, from and to a thread's own place; clears what does not exist. With CONV `from`
+// is where the images begin.
+__device__ __forceinline__ void stage_a(
+    float* to, const float* __restrict__ from, int m0, int k0, int k_end, bool exists, int tid, int part) {
+  const int own_row = CopiesA::own_row(tid), own_vector = CopiesA::own_vector(tid) * A_VECTOR;
+#if TRANSPOSE_A
+  CopiesA::each(tid, part, [&](int k, int vector) {
+    const int m = m0 + own_vector + vector * A_VECTOR;
+    const bool valid = exists && (WHOLE_M || m < M) && (WHOLE_K || k0 + own_row + k < k_end);
+    copy_async<A_COPY>(
+        to + (k * A_ROW_TO + vector * A_VECTOR_TO), from + (k * A_ROW + vector * A_VECTOR), valid);
+  });
+#else
+#pragma unroll
+  for (int side = 0; side < CHUNK / A_COPY; side += A_SIDE)
+    CopiesA::each(tid, part, [&](int row, int vector) {
+      const int m = m0 + own_row + row, k = k0 + own_vector + (side + vector) * A_VECTOR;
+      bool valid = exists && (WHOLE_M || m < M) && (WHOLE_K || k < k_end);
+#if CONV
+      const long long place = window_element(m, k, valid);
+#else
+      const long long place = row * A_ROW + (side + vector) * A_VECTOR;
+#endif
+      copy_async<A_COPY>(to + (row * A_ROW_TO + (side + vector) * A_VECTOR_TO), from + place, valid);
+    });
+#endif
+}
+
+// The same of B.
+__device__ __forceinline__ void stage_b(
+    float* to, const float* __restrict__ from, int n0, int k0, int k_end, bool exists, int tid, int part) {
+  const int own_row = CopiesB::own_row(tid), own_vector = CopiesB::own_vector(tid) * B_VECTOR;
+#if TRANSPOSE_B
+#pragma unroll
+  for (int side = 0; side < CHUNK; side += EIGHT)
+    CopiesB::each(tid, part, [&](int column, int vector) {
+      const int n = n0 + own_row + column, k = k0 + own_vector + side + vector;
+      const bool valid = exists && (WHOLE_N || n < N) && (WHOLE_K || k < k_end);
+      copy_async<1>(
+          to + (column + (side + vector) * B_VECTOR_TO), from + (column * B_ROW + side + vector), valid);
+    });
+#else
+  CopiesB::each(tid, part, [&](int k, int vector) {
+    const int n = n0 + own_vector + vector * B_VECTOR;
+    const bool valid = exists && (WHOLE_N || n < N) && (WHOLE_K || k0 + own_row + k < k_end);
+    copy_async<B_COPY>(
+        to + (k * B_ROW_TO + vector * B_VECTOR_TO), from + (k * B_ROW + vector * B_VECTOR), valid);
+  });
+#endif
+}
