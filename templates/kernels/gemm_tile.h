@@ -21,9 +21,12 @@ constexpr int LANES_M = RECTANGLES ? 4 : THREADS_M, LANES_N = RECTANGLES ? 8 : T
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
 
-// In how many parts a chunk is staged, between which others multiply; from 16 copies of a thread on in four.
+// In how many parts a chunk is staged, between which others multiply; from 12 copies of a thread on in four.
 constexpr int COPIES = CHUNK * (TILE_M / A_COPY + TILE_N / B_COPY) / THREADS;
-constexpr int PARTS = AHEAD && STRAIGHT % 4 == 0 ? (COPIES < 16 ? 2 : 4) : STREAMED ? 2 : 1;
+// The last of them goes out before the last step, at which copies are waited for.
+constexpr int PARTS = AHEAD && STRAIGHT % 8 == 0 && COPIES >= 12    ? 4
+                      : (AHEAD && STRAIGHT % 4 == 0) || STREAMED ? 2
+                                                                 : 1;
 
 // How threads copy a tile of vectors: all keep to one column where the tile allows it, so that what a thread
 // copies stands at constant distances from the first. Then `own` is its place, and elsewhere that of the tile.
