@@ -101,7 +101,7 @@ def compile_kernel(
     check = Check(KernelError, "compile_kernel")
     check.kind("kernel", kernel, Kernel, "a Kernel")
     check.kind("target", target, Target, "a Target")
-    if timeout_s != math.inf:
+    if not isinstance(timeout_s, float) or timeout_s != math.inf:
         check.seconds("timeout_s", timeout_s)
     check.one_of("compiler", compiler, get_args(CudaCompiler))
     check.path("out_dir", out_dir)
