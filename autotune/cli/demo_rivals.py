@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Sequence
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from autotune.driver import build
 from autotune.kernel import Argument, SourceKernel
 from autotune.runtime import Module
+from autotune.runtime.host.stopwatch import Stopwatch
 from autotune.runtime.timing import Clocks, Sampler
 from autotune.target import Target
 
@@ -79,7 +79,7 @@ def plain_loops(args: Sequence[Argument], target: Target) -> Module:
 
 
 class Called:
-    """Times a Python function on each of several sets of arguments in turn."""
+    """Times a Python function on each of several sets of arguments in turn, as kernels are."""
 
     alone = False
 
@@ -87,19 +87,19 @@ class Called:
         self.input_sets = len(sets)
         self._sets = sets
         self._turn = 0
+        self._watch = Stopwatch()
 
     def sample(self, number: int) -> float:
         """Call ``number`` times and return the seconds all of them took."""
-        start = perf_counter()
-        for i in range(number):
-            self._sets[(self._turn + i) % self.input_sets]()
-        seconds = perf_counter() - start
+        calls = [self._sets[(self._turn + i) % self.input_sets] for i in range(number)]
         self._turn = (self._turn + number) % self.input_sets
-        return seconds
+        self._watch.restart()
+        self._watch.call(calls)
+        return self._watch.seconds
 
     def clocks(self) -> Clocks | None:
-        """Return None: nobody tells."""
-        return None
+        """Return whether the last sample lost a core."""
+        return self._watch.clocks
 
 
 class Replayed:

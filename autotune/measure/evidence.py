@@ -80,9 +80,14 @@ class Evidence:
         number: runs of one sample.
         median: seconds, where costs are something else, as in older records.
         cut_short: whether timing ended early, because the trial was far behind the best.
-        dropped: samples thrown away because the device throttled.
+        dropped: samples thrown away because the device throttled, or the system took a core from
+            one of several threads.
         throttled: whether all samples were throttled, and kept.
         clocks: of the device: sm_mhz, memory_mhz, temperature_c.
+        preempted: of the samples that count, those in which the system took a core of the host
+            from the kernel.
+        clock: ``"cpu"`` where these count the CPU time of the one thread that ran; all others
+            count what a clock on the wall tells.
         verified: whether the answer was compared with the right one.
         resources: what the compiler reported: registers, spill_bytes, shared_bytes, ...
         flush, graph, min_repeat_ms: how it was timed, where that is not the default.
@@ -112,6 +117,8 @@ class Evidence:
     dropped: int | None = None
     throttled: bool | None = None
     clocks: Mapping[str, object] | None = None
+    preempted: int | None = None
+    clock: str | None = None
     verified: bool | None = None
     resources: Mapping[str, float | None] | None = None
     flush: bool | None = None

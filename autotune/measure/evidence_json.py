@@ -226,6 +226,8 @@ _FORMS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "device": (count, ""),
     "device_class": (text, ""),
     "clocks": (mapping, ""),
+    "preempted": (count, ""),
+    "clock": (text, ""),
     "verified": (flag, ""),
     "cut_short": (flag, ""),
     "verify": (text, ""),

@@ -40,7 +40,8 @@ class TimeOptions:
             L2 cache (of the GPU, or of a core) cannot hold together, within reason, and one where
             it cannot hold one.
         give_up_after_s: a run longer than this ends the timing with what it took.
-        observe: whether clocks and temperature are read at each sample.
+        observe: whether clocks and temperature are read at each sample, or, on a CPU, whether the
+            kernel lost its core.
 
     Raises:
         MeasureError: a value is out of range.
@@ -75,7 +76,7 @@ class TimeOptions:
 
 @dataclass(frozen=True)
 class Clocks:
-    """The state of a device at one sample, as far as its driver tells.
+    """The state of a device at one sample, as far as its driver or its system tells.
 
     Attributes:
         sm_mhz, memory_mhz: clock rates.
@@ -83,6 +84,9 @@ class Clocks:
         slowed_by: why the clocks are lower than asked for, in NVML's words.
         throttled: whether heat or a fault is among the reasons; such samples are dropped. A power
             cap is not: it belongs to how fast this device is.
+        preempted: whether the system took a core of the host from what was timed.
+        cpu_time: whether the sample counts CPU time, as one thread was timed that lost its core.
+            Where several threads were, a preempted sample is dropped.
     """
 
     sm_mhz: int = 0
@@ -90,6 +94,13 @@ class Clocks:
     temperature_c: int = 0
     slowed_by: tuple[str, ...] = ()
     throttled: bool = False
+    preempted: bool = False
+    cpu_time: bool = False
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the sample tells of something else than the kernel."""
+        return self.throttled or (self.preempted and not self.cpu_time)
 
 
 @dataclass(frozen=True)
@@ -105,8 +116,11 @@ class Timing:
             few samples come: the least and the greatest of fewer than six.
         noise_floor: spread of one sample relative to the median, by the median absolute
             deviation; a difference below it between two kernels says nothing. None of one sample.
-        dropped: samples thrown away because the device throttled.
+        dropped: samples thrown away because the device throttled, or several threads were timed
+            and one lost its core.
         throttled: whether every sample was throttled; they are kept then, there are no others.
+        preempted: of the samples that count, those in which what was timed lost its core.
+        cpu_time: whether these count CPU time, see `Clocks`.
         cut_short: whether it ended after one run that was longer than `give_up_after_s`.
         clocks: the device at the last sample that counts.
         input_sets: copies of the arguments that were used in turn.
@@ -123,6 +137,8 @@ class Timing:
     cut_short: bool = False
     clocks: Clocks | None = None
     input_sets: int = 1
+    preempted: int = 0
+    cpu_time: bool = False
 
     def to_json(self) -> dict[str, object]:
         """Return all of it as plain JSON-able data."""
@@ -184,14 +200,14 @@ def take_timing(sampler: Sampler, options: TimeOptions) -> Timing:
     number = max(1, options.number)
     samples: list[float] = []
     clocks: list[Clocks | None] = []
-    throttled = 0
-    # A throttled sample is taken again, up to twice as many in all: a hot device stays hot.
-    while len(samples) - throttled < options.repeat and len(samples) < 2 * options.repeat:
+    disturbed = 0
+    # A disturbed sample is taken again, up to twice as many in all: a hot device stays hot.
+    while len(samples) - disturbed < options.repeat and len(samples) < 2 * options.repeat:
         _cool_down(len(samples), options)
         seconds, number = grown_sample(sampler, number, options.min_repeat_ms * 1e-3)
         samples.append(seconds / number)
         clocks.append(sampler.clocks() if options.observe else None)
-        throttled += _is_throttled(clocks[-1])
+        disturbed += is_disturbed(clocks[-1])
     return summarize(samples, number, clocks, input_sets=sampler.input_sets)
 
 
@@ -227,8 +243,9 @@ def sample_and_duration(sampler: Sampler, number: int) -> tuple[float, float]:
     return seconds, time.perf_counter() - started if sampler.alone else seconds
 
 
-def _is_throttled(clocks: Clocks | None) -> bool:
-    return clocks is not None and clocks.throttled
+def is_disturbed(clocks: Clocks | None) -> bool:
+    """Returns whether a sample is taken again where that can be: see `Clocks.disturbed`."""
+    return clocks is not None and clocks.disturbed
 
 
 def summarize(
@@ -238,7 +255,7 @@ def summarize(
     cut_short: bool = False,
     input_sets: int = 1,
 ) -> Timing:
-    """Sum samples up, without those that were taken while the device throttled.
+    """Sum samples up, without those that were disturbed.
 
     Args:
         samples_s: seconds of one run, by each sample; at least one.
@@ -254,8 +271,9 @@ def summarize(
         samples_s = samples_s.tolist()
     _check_samples(samples_s, number, clocks)
     states = list(clocks) or [None] * len(samples_s)
-    kept = [i for i, state in enumerate(states) if not _is_throttled(state)]
+    kept = [i for i, state in enumerate(states) if not is_disturbed(state)]
     used = kept or list(range(len(samples_s)))
+    known = [state for i in used if (state := states[i]) is not None]
     samples = np.array([samples_s[i] for i in used], np.float64)
     median = float(np.median(samples))
     spread = _MAD_TO_SIGMA * float(np.median(np.abs(samples - median)))
@@ -267,10 +285,12 @@ def summarize(
         ci95=median_interval(samples.tolist()),
         noise_floor=spread / median if len(samples) > 1 and median > 0 else None,
         dropped=len(samples_s) - len(used),
-        throttled=not kept,
+        throttled=not kept and any(state.throttled for state in known),
         cut_short=cut_short,
         clocks=states[used[-1]],
         input_sets=input_sets,
+        preempted=sum(state.preempted for state in known),
+        cpu_time=any(state.cpu_time for state in known),
     )
 
 

@@ -169,6 +169,7 @@ class HostMeter:
         self._lock = threading.Lock()
         self._use = HostUse()
         self._delays_s: list[float] = []
+        self._preempted = self._corrected = 0
         self._waited_s = 0.0
         self._told: list[str] = []
 
@@ -179,6 +180,8 @@ class HostMeter:
             for timing in timings:
                 totals = [sample * timing.number for sample in timing.samples_s]
                 self._delays_s += [one - min(totals) for one in totals]
+                self._preempted += timing.preempted
+                self._corrected += timing.preempted if timing.cpu_time else 0
 
     def wait(self, seconds: float) -> None:
         """Take note of a wait for other programs that use the device."""
@@ -207,11 +210,15 @@ class HostMeter:
             found = disturbances(self._use)
             if is_quantised(self._delays_s):
                 found.append("samples are late by whole time slices of the scheduler")
+            corrected = self._corrected
+            only = corrected and corrected == self._preempted
         if not found:
             return ""
+        by_cpu = f"Where a kernel of one thread lost its core ({corrected} samples), CPU time counts"
+        times = "are less certain" if only else "are longer and less certain"
         return (
-            f"the host is busy: while kernels were timed, {'; '.join(found)}. Times are longer "
-            "and less certain than on an idle machine"
+            f"the host is busy: while kernels were timed, {'; '.join(found)}. "
+            f"{f'{by_cpu}. ' if corrected else ''}Times {times} than on an idle machine"
         )
 
 

@@ -121,6 +121,8 @@ def _read_timing(data: Mapping[str, object]) -> Timing:
         cut_short=flag(data["cut_short"]),
         clocks=None if clocks is None else _read_clocks(mapping(clocks)),
         input_sets=count(data["input_sets"]),
+        preempted=count(data["preempted"]),
+        cpu_time=flag(data["cpu_time"]),
     )
 
 
@@ -131,6 +133,8 @@ def _read_clocks(data: Mapping[str, object]) -> Clocks:
         temperature_c=int(real(data["temperature_c"])),
         slowed_by=tuple(map(text, listed(data["slowed_by"]))),
         throttled=flag(data["throttled"]),
+        preempted=flag(data["preempted"]),
+        cpu_time=flag(data["cpu_time"]),
     )
 
 

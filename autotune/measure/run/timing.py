@@ -15,6 +15,7 @@ from autotune.runtime.timing import (
     Sampler,
     Timing,
     grown_sample,
+    is_disturbed,
     sample_and_duration,
     summarize,
 )
@@ -209,6 +210,7 @@ class _Taker:
         self._least_s = least_s
         self._seconds: list[float] = []
         self._clocks: list[Clocks | None] = []
+        self._most_preempted = 2 * policy.repeat
         self.trusted = 0
 
     def take(self) -> None:
@@ -217,12 +219,16 @@ class _Taker:
         self._seconds.append(total_s / self._number)
         clocks = self._sampler.clocks()
         self._clocks.append(clocks)
-        # A device that throttles all the time must not keep us here: then bad times are taken.
-        if clocks is None or not clocks.throttled or len(self._seconds) > self._policy.max_repeats:
+        # A device that throttles all the time must not keep us here, nor a host that is always
+        # busy: then bad times are taken.
+        most = self._policy.max_repeats
+        if clocks is not None and not clocks.throttled:
+            most = min(most, self._most_preempted)
+        if not is_disturbed(clocks) or len(self._seconds) > most:
             self.trusted += 1
 
     def timing(self) -> Timing:
-        """Sum up, without the samples taken under throttling."""
+        """Sum up, without the samples that were disturbed."""
         sets = self._sampler.input_sets
         return summarize(self._seconds, self._number, self._clocks, input_sets=sets)
 
@@ -254,7 +260,9 @@ def evidence_of(timing: Timing) -> Evidence:
             "cut_short": timing.cut_short or None,
             "dropped": timing.dropped if some else None,
             "throttled": timing.throttled if some else None,
-            "clocks": None if clocks is None else _told(clocks),
+            "clocks": _told(clocks) if clocks is not None and clocks.sm_mhz else None,
+            "clock": "cpu" if timing.cpu_time else None,
+            "preempted": timing.preempted or None,
         }
     )
 

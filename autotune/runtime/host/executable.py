@@ -23,6 +23,7 @@ from autotune.runtime.host.host_helper import (
     RunStruct,
     host_helper,
 )
+from autotune.runtime.host.stopwatch import Stopwatch
 from autotune.runtime.timing import Clocks, TimeOptions
 
 _MOST_SETS = 16
@@ -150,7 +151,7 @@ def l2_bytes() -> int:
 
 
 class CpuSampler:
-    """Times with the monotonic clock around runs, which the helper makes without Python.
+    """Times runs, which the helper makes without Python, as `stopwatch` says.
 
     Runs go round several sets of arguments where one would stay in the caches of a core: in a
     program, others compute between two runs.
@@ -165,6 +166,7 @@ class CpuSampler:
         self._executable = executable
         self._buffers = buffers
         self._helper = host_helper()
+        self._watch = Stopwatch()
         self._flush = options.flush_cache
         self.alone = timed_alone(buffers, options)
         # Twice, so that a sample can begin with any set and find the following ones behind it.
@@ -175,19 +177,22 @@ class CpuSampler:
 
     def sample(self, number: int) -> float:
         """Run ``number`` times: in one go, or one by one where each needs a fresh start."""
+        self._watch.restart()
         if self.alone:
-            seconds = sum(self._single(self._take(1)) for _ in range(number))
+            for _ in range(number):
+                self._single(self._take(1))
         else:
             runs = ctypes.byref(self._runs[self._take(number)])
-            seconds = self._helper.autotune_time(runs, self.input_sets, number)
+            self._watch.run(runs, self.input_sets, number)
         self._executable.check_fault()
-        return float(seconds)
+        return self._watch.seconds
 
     def single(self) -> float:
         """Run once on the first set of arguments; return the seconds."""
-        seconds = self._single(0)
+        self._watch.restart()
+        self._single(0)
         self._executable.check_fault()
-        return seconds
+        return self._watch.seconds
 
     def rewind(self) -> None:
         """Let the next run be on the first set of arguments again."""
@@ -199,16 +204,16 @@ class CpuSampler:
         self._turn = (first + number) % self.input_sets
         return first
 
-    def _single(self, index: int) -> float:
+    def _single(self, index: int) -> None:
         self._buffers.restore(index)
         one = ctypes.byref(self._runs[index])
         if self._flush:
             self._helper.autotune_flush(one)
-        return float(self._helper.autotune_time(one, 1, 1))
+        self._watch.run(one, 1, 1)
 
     def clocks(self) -> Clocks | None:
-        """Return None: no portable counter tells."""
-        return None
+        """Return whether the last sample lost a core; of clock rates nobody tells."""
+        return self._watch.clocks
 
 
 def _ranges(arrays: Sequence[NDArray]) -> ctypes.Array[RangeStruct]:

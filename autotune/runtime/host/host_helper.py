@@ -15,10 +15,11 @@ from autotune.runtime.compile.cached import compile_kernel
 from autotune.target import Target
 
 _SOURCE = """\
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 typedef struct { void (*entry)(void **); void **args; } Call;
@@ -32,16 +33,73 @@ void autotune_run(const Run *run) {
     run->calls[i].entry(run->calls[i].args);
 }
 
-static double now(void) {
+void autotune_repeat(const Run *runs, int64_t n_runs, int64_t number) {
+  for (int64_t i = 0; i < number; i++) autotune_run(&runs[i % n_runs]);
+}
+
+typedef struct {
+  double wall_s, thread_s, process_s;
+  int64_t waits, preemptions;
+} Moment;
+
+static double now(clockid_t clock) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double autotune_time(const Run *runs, int64_t n_runs, int64_t number) {
-  double start = now();
-  for (int64_t i = 0; i < number; i++) autotune_run(&runs[i % n_runs]);
-  return now() - start;
+#ifdef RUSAGE_THREAD
+/* Some systems count the time of threads in ticks, which would tell nothing of a short run. */
+static int is_fine(void) {
+  static int known = -1;
+  if (known < 0) {
+    double before, first = now(CLOCK_THREAD_CPUTIME_ID), next;
+    do before = now(CLOCK_THREAD_CPUTIME_ID); while (before == first);
+    do next = now(CLOCK_THREAD_CPUTIME_ID); while (next == before);
+    known = next - before < 1e-5;
+  }
+  return known;
+}
+
+static void count(Moment *at) {
+  struct rusage thread, process;
+  getrusage(RUSAGE_THREAD, &thread);
+  getrusage(RUSAGE_SELF, &process);
+  at->waits = thread.ru_nvcsw;
+  at->preemptions = process.ru_nivcsw;
+}
+
+static void use(Moment *at) {
+  at->process_s = now(CLOCK_PROCESS_CPUTIME_ID);
+  at->thread_s = now(CLOCK_THREAD_CPUTIME_ID);
+}
+#else
+static int is_fine(void) { return 0; }
+static void count(Moment *at) { at->waits = at->preemptions = 0; }
+static void use(Moment *at) { (void)at; }
+#endif
+
+/* The wall clock is read last at the beginning and first at the end: what else is read is not timed.
+   Of what no clock tells of the CPU the wall time is taken. */
+void autotune_begin(Moment *at) {
+  const int fine = is_fine();
+  count(at);
+  if (fine) use(at);
+  at->wall_s = now(CLOCK_MONOTONIC);
+  if (!fine) at->process_s = at->thread_s = at->wall_s;
+}
+
+void autotune_end(Moment *at) {
+  at->wall_s = now(CLOCK_MONOTONIC);
+  if (is_fine()) use(at);
+  else at->process_s = at->thread_s = at->wall_s;
+  count(at);
+}
+
+void autotune_time(const Run *runs, int64_t n_runs, int64_t number, Moment *ends) {
+  autotune_begin(&ends[0]);
+  autotune_repeat(runs, n_runs, number);
+  autotune_end(&ends[1]);
 }
 
 /* Write back and drop every line of the arguments, in the caches of all cores. */
@@ -102,6 +160,18 @@ class RunStruct(ctypes.Structure):
     ]
 
 
+class MomentStruct(ctypes.Structure):
+    """What clocks and counters said at one moment; ``Moment`` in the C text."""
+
+    _fields_ = [
+        ("wall_s", ctypes.c_double),
+        ("thread_s", ctypes.c_double),
+        ("process_s", ctypes.c_double),
+        ("waits", ctypes.c_int64),
+        ("preemptions", ctypes.c_int64),
+    ]
+
+
 @cache
 def host_helper() -> ctypes.CDLL:
     """Return the loaded library; the first call in a process compiles it or finds it cached.
@@ -123,6 +193,12 @@ def host_helper() -> ctypes.CDLL:
     library.autotune_run.restype = None
     library.autotune_flush.argtypes = [run]
     library.autotune_flush.restype = None
-    library.autotune_time.argtypes = [run, ctypes.c_int64, ctypes.c_int64]
-    library.autotune_time.restype = ctypes.c_double
+    library.autotune_repeat.argtypes = [run, ctypes.c_int64, ctypes.c_int64]
+    library.autotune_repeat.restype = None
+    moment = ctypes.POINTER(MomentStruct)
+    library.autotune_time.argtypes = [run, ctypes.c_int64, ctypes.c_int64, moment]
+    library.autotune_time.restype = None
+    for read in (library.autotune_begin, library.autotune_end):
+        read.argtypes = [moment]
+        read.restype = None
     return library

@@ -9,12 +9,16 @@ from autotune.errors import DeviceError
 from autotune.runtime.device import Device
 from autotune.runtime.host.executable import CpuExecutable
 from autotune.runtime.host.host_helper import RunStruct, host_helper
+from autotune.runtime.host.stopwatch import Stopwatch
 from autotune.runtime.program import Program, ProgramStep
 from autotune.runtime.timing import Clocks
 
 
 class HostProgram(Program):
     """Kernels on the CPU, emulated ones too.
+
+    Attributes:
+        watch: what timed its last runs.
 
     Raises:
         DeviceError: a kernel is of another device.
@@ -27,6 +31,7 @@ class HostProgram(Program):
         del branches  # every kernel has all cores
         self.device = device
         self._helper = host_helper()
+        self.watch = Stopwatch()
         self._executables: list[CpuExecutable] = []
         for step in self.steps:
             if not isinstance(step.executable, CpuExecutable):
@@ -45,7 +50,9 @@ class HostProgram(Program):
         """Run all steps once."""
         if stream is not None:
             raise DeviceError(f"run: {self.device} has no streams; leave `stream` out")
-        self.seconds(1)
+        count = len(self.steps)
+        self._helper.autotune_repeat(self._runs, count, count)
+        self._check_faults()
 
     def rebind(self, steps: Mapping[int, ProgramStep]) -> None:
         """Put other addresses into the structures of steps."""
@@ -65,17 +72,24 @@ class HostProgram(Program):
         if not self.steps:
             return 0.0
         count = len(self.steps)
-        taken = self._helper.autotune_time(self._runs, count, count * number)
-        for executable in self._executables:
-            executable.check_fault()
-        return float(taken)
+        self.watch.restart()
+        self.watch.run(self._runs, count, count * number)
+        self._check_faults()
+        return self.watch.seconds
 
     def step_seconds(self) -> list[float]:
         """Run all steps once, one by one; return the seconds of each."""
-        taken = [float(self._helper.autotune_time(ctypes.byref(one), 1, 1)) for one in self._runs]
+        taken = []
+        for one in self._runs:
+            self.watch.restart()
+            self.watch.run(ctypes.byref(one), 1, 1)
+            taken.append(self.watch.seconds)
+        self._check_faults()
+        return taken
+
+    def _check_faults(self) -> None:
         for executable in self._executables:
             executable.check_fault()
-        return taken
 
     def sampler(self) -> HostProgramSampler:
         """Return what times whole runs."""
@@ -83,7 +97,7 @@ class HostProgram(Program):
 
 
 class HostProgramSampler:
-    """Times runs of a program with the monotonic clock."""
+    """Times runs of a program, as `stopwatch` says."""
 
     # One set of arrays: a program has its own.
     input_sets = 1
@@ -97,5 +111,5 @@ class HostProgramSampler:
         return self._program.seconds(number)
 
     def clocks(self) -> Clocks | None:
-        """Return None: no portable counter tells."""
-        return None
+        """Return whether the last sample lost a core; of clock rates nobody tells."""
+        return self._program.watch.clocks

@@ -1,0 +1,111 @@
+"""How long something ran on the host: by the wall clock, or by CPU time where it lost its core.
+
+A kernel of one thread that the system takes off its core for others is longer by the wall clock and
+no slower. Its CPU time is what it would have taken on an idle machine, as far as caches are as
+they were; where it keeps its core, both are the same. What several threads do together has no such
+time: that one of them lost its core is only noted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from autotune.runtime.host.host_helper import MomentStruct, host_helper
+from autotune.runtime.timing import Clocks
+
+# Of the time of the thread that began, what others of the process may take that do not belong to
+# what is timed; and of the wall time, what may be missing of it without a loss of the core.
+_ASIDE, _MISSING = 0.01, 0.01
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What clocks and counters of the system said of one span.
+
+    Attributes:
+        wall_s: its length.
+        thread_s: CPU time of the thread that ran it.
+        process_s: CPU time of all threads of this process.
+        waits: how often that thread gave its core away by itself, to wait for something.
+        preemptions: how often the system took a core from a thread of this process.
+    """
+
+    wall_s: float
+    thread_s: float
+    process_s: float
+    waits: int = 0
+    preemptions: int = 0
+
+    @property
+    def is_of_one_thread(self) -> bool:
+        """Whether one thread did all of it, and never waited: for a disk, a timer, another."""
+        return not self.waits and self.process_s - self.thread_s <= _ASIDE * self.thread_s
+
+    @property
+    def is_cpu_time(self) -> bool:
+        """Whether `seconds` are CPU time: one thread did it, and lost its core meanwhile."""
+        return self.is_of_one_thread and self.process_s < (1 - _MISSING) * self.wall_s
+
+    @property
+    def is_preempted(self) -> bool:
+        """Whether what was timed lost a core."""
+        return self.is_cpu_time or (not self.is_of_one_thread and self.preemptions > 0)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.process_s if self.is_cpu_time else self.wall_s
+
+
+class Stopwatch:
+    """Times spans on the host that follow each other, of a sample or of several.
+
+    Attributes:
+        seconds: of all spans since `restart`.
+    """
+
+    def __init__(self) -> None:
+        self._helper = host_helper()
+        self._ends = (MomentStruct * 2)()
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was timed."""
+        self.seconds = 0.0
+        self._by_cpu = self._preempted = False
+
+    def run(self, structs: object, count: int, number: int) -> None:
+        """Add ``number`` runs of what the helper was given, ``count`` of them in turn."""
+        self._helper.autotune_time(structs, count, number, self._ends)
+        self._add()
+
+    def call(self, functions: Sequence[Callable[[], object]]) -> None:
+        """Add calls of Python functions, one after another."""
+        begin, end = (ctypes.byref(each) for each in self._ends)
+        self._helper.autotune_begin(begin)
+        for function in functions:
+            function()
+        self._helper.autotune_end(end)
+        self._add()
+
+    @property
+    def clocks(self) -> Clocks | None:
+        """What became of the cores meanwhile; None where nothing did."""
+        if not self._preempted:
+            return None
+        return Clocks(preempted=True, cpu_time=self._by_cpu)
+
+    def _add(self) -> None:
+        first, last = self._ends
+        reading = Reading(
+            last.wall_s - first.wall_s,
+            last.thread_s - first.thread_s,
+            last.process_s - first.process_s,
+            last.waits - first.waits,
+            last.preemptions - first.preemptions,
+        )
+        self.seconds += reading.seconds
+        self._preempted |= reading.is_preempted
+        self._by_cpu |= reading.is_cpu_time
