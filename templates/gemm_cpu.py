@@ -2,7 +2,8 @@
 
 Panels are packed (`kernels/gemm_nn.c`), which pays where many rows use them. For few rows they may
 be read where they lie instead, a few rows of b at a time (`kernels/gemm_few.c`): then b comes from
-memory once, while sums of what came before are made.
+memory once, while sums of what came before are made. A single row asks for nothing but memory, which
+comes fastest in the longest runs (`kernels/gemm_row.c`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "vectors": list(cpu_tiles.VECTORS),
         "lanes": list(cpu_tiles.LANES),
         "block_m": common.up_to(2 * shape.m, (4, 16, 32, 64, 128, 256, 512, 1024)),
-        "panels": [1, 2, 4, 8, 16, 32],
+        "panels": [1, 2, 4, 8, 16, 32, *((64, 128) if shape.m == 1 else ())],
         "depth": common.up_to(
             2 * shape.k, (*((8, 16) if few else ()), 32, 64, 128, 256, 384, 512, 1024, 2048)
         ),
@@ -63,6 +64,8 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     panels = [p for p in options["panels"] if p <= common.ceil_div(shape.n, width)]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes}
+    if shape.m == 1 and width <= shape.n:
+        return choice | _of_one_row(shape, options, target)
     if shape.m <= _UNPACKED and width <= shape.n:
         # Long runs of a row of b come faster, and sums go to the nearer cache and back.
         covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
@@ -70,9 +73,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
             target, [covering], panels, (shape.m, shape.n), width,
             lambda high, wide: 32 / wide + high * wide / (1 << 18),
         )  # fmt: skip
-        # Of one row memory is all that matters: fewer places to read from are better.
-        deep = 16 if rows > 1 else 8
-        depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
+        depth = max(d for d in options["depth"] if d <= max(16, min(options["depth"])))
         return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": 0}
     # A panel is packed for each block anew, and rows come from far away for each group of panels.
     block_m, together = cpu_tiles.tasks(
@@ -84,10 +85,29 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     return choice | ({"pack": 1} if "pack" in options else {})
 
 
+def _of_one_row(
+    shape: Gemm, options: Mapping[str, list[int]], target: Target
+) -> dict[str, int]:
+    """Return the choice of what reads memory in the longest runs: each core has one task."""
+    lanes = max(n for n in options["lanes"] if n <= min(cpu_tiles.vector_floats(), shape.n))
+    vectors = max(v for v in options["vectors"] if v * lanes <= min(32, shape.n))
+    width = vectors * lanes
+    each = common.ceil_div(shape.n, max(target.limits.sm_count, 1))
+    panels = min(
+        (p for p in options["panels"] if p * width >= each), default=max(options["panels"])
+    )
+    depth = max(d for d in options["depth"] if d <= max(8, min(options["depth"])))
+    return {
+        "vectors": vectors, "lanes": lanes, "block_m": 1, "panels": panels, "depth": depth, "pack": 0,
+    }  # fmt: skip
+
+
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     knobs = dict(choice)
-    parts = ("panel.h", "strip.h", "gemm_nn.c") if knobs.pop("pack", 1) else ("gemm_few.c",)
+    parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
+    if not knobs.pop("pack", 1):
+        parts = ("gemm_row.c",) if shape.m == 1 else ("gemm_few.c",)
     extents = {"m": shape.m, "n": shape.n, "k": shape.k, "lda": shape.k, "ldc": shape.n}
     nothing_follows = {"bias": 0, "residual": 0, "affine": 0, "relu": 0, "most_runs": 1}
     return SourceKernel(

@@ -65,6 +65,8 @@ FEW_ROWS = [
     (Gemm(13, 9, 17), {"rows": 3, "depth": 8, "panels": 1}),
     (Gemm(37, 70, 33), {"rows": 6, "panels": 2}),
     (Gemm(1, 100, 9), {"rows": 1, "vectors": 4, "block_m": 1, "depth": 32}),
+    (Gemm(1, 131, 29), {"rows": 1, "block_m": 1, "depth": 8}),
+    (Gemm(1, 40, 16), {"rows": 1, "block_m": 1, "depth": 8, "panels": 8}),
     (Gemm(5, 16, 1), {"vectors": 1, "lanes": 16, "rows": 1, "panels": 1, "depth": 1}),
 ]
 
@@ -76,8 +78,9 @@ def test_products_of_few_rows_read_b_where_it_lies(shape, knobs):
     run_over_nan(shape, gemm_cpu, choice)
 
 
-def test_nothing_beyond_the_end_of_b_is_read():
-    shape, page = Gemm(3, 29, 19), mmap.PAGESIZE
+@pytest.mark.parametrize("m", [1, 3])
+def test_nothing_beyond_the_end_of_b_is_read(m):
+    shape, page = Gemm(m, 29, 19), mmap.PAGESIZE
     memory = mmap.mmap(-1, 2 * page)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     protect = ctypes.CDLL(None, use_errno=True).mprotect
@@ -85,11 +88,11 @@ def test_nothing_beyond_the_end_of_b_is_read():
     assert protect(start + page, page, 0) == 0
     b = np.frombuffer(memory, "float32", 29 * 19, page - 4 * 29 * 19).reshape(19, 29)
     rng = np.random.default_rng(0)
-    b[:], a = rng.standard_normal((19, 29)), rng.standard_normal((3, 19)).astype("float32")
+    b[:], a = rng.standard_normal((19, 29)), rng.standard_normal((m, 19)).astype("float32")
     for pack in (0, 1):
-        c = np.full((3, 29), np.nan, "float32")
+        c = np.full((m, 29), np.nan, "float32")
         with Target("llvm"):
-            module = build(gemm_cpu.kernel(shape, FEW | {"rows": 3, "pack": pack}), name="f")
+            module = build(gemm_cpu.kernel(shape, FEW | {"rows": m, "pack": pack}), name="f")
         module(a, b, c)
         np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
 

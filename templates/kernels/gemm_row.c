@@ -1,0 +1,43 @@
+// C[N] = A[K] B[K, N], row-major float32: one row, which asks for nothing but memory. A task owns
+// PANELS panels of WIDTH columns, whose sums stay in cache, and reads DEPTH rows of b side by side:
+// each is a run of neighbours as long as the task is wide, which the core fetches ahead by itself. A
+// panel that would not end within the row begins as much earlier; of columns that two panels have,
+// one is written.
+#if N < WIDTH
+#error "a panel is wider than the matrix"
+#endif
+#define FIRST(column) SMALLER(column, N - WIDTH)
+
+// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+static _Thread_local float sums[PANELS * WIDTH] __attribute__((aligned(64)));
+
+// Adds what `depth` rows of b give for the columns from `first` to `end`.
+INLINED void add(const int depth, int first, int end, const float* a, const float* b) {
+  float* to = sums;
+  for (int n = first; n < end; n += WIDTH, to += WIDTH) {
+    vec sum[VECTORS];
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) sum[v] = *(const vec*)(to + v * LANES);
+#pragma GCC unroll 16
+    for (int k = 0; k < depth; ++k)
+#pragma GCC unroll 8
+      for (int v = 0; v < VECTORS; ++v)
+        sum[v] += a[k] * *(const vec*)(b + (size_t)k * N + FIRST(n) + v * LANES);
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) *(vec*)(to + v * LANES) = sum[v];
+  }
+}
+
+static void task(int first, int end, const float* a, const float* b, float* restrict c) {
+  int k = 0;
+  memset(sums, 0, sizeof sums);
+  for (; k + DEPTH <= K; k += DEPTH) add(DEPTH, first, end, a + k, b + (size_t)k * N);
+  for (; k < K; ++k) add(1, first, end, a + k, b + (size_t)k * N);
+  for (int n = first, p = 0; n < end; n += WIDTH, ++p)
+    memcpy(c + n, sums + p * WIDTH + (n - FIRST(n)), SMALLER(WIDTH, N - n) * sizeof *c);
+}
+
+void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
+#pragma omp parallel for schedule(dynamic)
+  for (int n = 0; n < N; n += PANELS * WIDTH) task(n, SMALLER(n + PANELS * WIDTH, N), a, b, c);
+}
