@@ -14,6 +14,10 @@
 #define HELD (LINES + REACH_Y / SY)
 #define PLANE (HELD * PITCH)
 #define NOTHING (OPERATION == 1 ? -INFINITY : 0.0f)
+// Lines of outputs whose sums are made together.
+#ifndef TOGETHER
+#define TOGETHER 2
+#endif
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 #pragma GCC target("tune=generic")
@@ -82,37 +86,61 @@ static inline vec finished(vec sum, float bias, float scale, float shift, vec re
   return sum;
 }
 
-// One output line of a channel, `y` from the first of the task.
-static inline __attribute__((always_inline)) void line_of(
-    float* restrict out, const float* restrict residual, const float* restrict filter, int line,
-    int y, float bias, float scale, float shift) {
-  const int tall = OPERATION == 2 && !COUNT_PADDING ? inside((line + y) * SY - PY, KH, DY, IH) : KH;
-  for (int at = 0; at < OW; at += LANES) {
-    vec sum = (vec){0} + (OPERATION == 1 ? NOTHING : 0.0f);
-#pragma GCC unroll 8
-    for (int i = 0; i < KH; ++i)
-#pragma GCC unroll 8
-      for (int j = 0; j < KW; ++j) {
-        const int phase = i * DY % SY * SX + j * DX % SX;
-        const vec met = *(const vec*)(planes + phase * PLANE + (y + i * DY / SY) * PITCH +
-                                      j * DX / SX + at);
-        if (OPERATION == 0) sum += met * filter[i * KW + j];
-        if (OPERATION == 1) sum = larger(sum, met);
-        if (OPERATION == 2) sum += met;
-      }
-    const int count = SMALLER(LANES, OW - at);
-    vec other = {0};
-    if (RESIDUAL) memcpy(&other, residual + at, count * sizeof(float));
-    if (OPERATION == 2) {
-      vec counts = {0};
-      for (int x = 0; x < LANES; ++x)
-        counts[x] = tall * (COUNT_PADDING ? KW : inside((at + x) * SX - PX, KW, DX, IW));
-      sum /= counts;
-    }
-    sum = finished(sum, bias, scale, shift, other);
-    if (count == LANES) *(vec*)(out + at) = sum;
-    else memcpy(out + at, &sum, count * sizeof(float));
+// Writes the outputs from `at` on of line `y`, after what follows their sums.
+static inline __attribute__((always_inline)) void put(
+    float* restrict out, const float* restrict residual, vec sum, int y, int at, float bias,
+    float scale, float shift) {
+  const int count = SMALLER(LANES, OW - at);
+  vec other = {0};
+  if (RESIDUAL) memcpy(&other, residual + at, count * sizeof(float));
+  if (OPERATION == 2) {
+    const int tall = COUNT_PADDING ? KH : inside(y * SY - PY, KH, DY, IH);
+    vec counts = {0};
+    for (int x = 0; x < LANES; ++x)
+      counts[x] = tall * (COUNT_PADDING ? KW : inside((at + x) * SX - PX, KW, DX, IW));
+    sum /= counts;
   }
+  sum = finished(sum, bias, scale, shift, other);
+  if (count == LANES) *(vec*)(out + at) = sum;
+  else memcpy(out + at, &sum, count * sizeof(float));
+}
+
+// Neighbouring output lines of a channel, the first `y` from that of the task: what two of them meet
+// is loaded once.
+static inline __attribute__((always_inline)) void lines_of(
+    const int lines, float* restrict out, const float* restrict residual,
+    const float* restrict filter, int line, int y, float bias, float scale, float shift) {
+  for (int at = 0; at < OW; at += LANES) {
+    vec sum[TOGETHER];
+#pragma GCC unroll 8
+    for (int l = 0; l < lines; ++l) sum[l] = (vec){0} + (OPERATION == 1 ? NOTHING : 0.0f);
+#pragma GCC unroll 16
+    for (int r = 0; r < lines + REACH_Y / SY; ++r)
+#pragma GCC unroll 8
+      for (int i = 0; i < KH; ++i) {
+        const int l = r - i * DY / SY;
+        if (l < 0 || l >= lines) continue;
+#pragma GCC unroll 8
+        for (int j = 0; j < KW; ++j) {
+          const int phase = i * DY % SY * SX + j * DX % SX;
+          const vec met = *(const vec*)(planes + phase * PLANE + (y + r) * PITCH + j * DX / SX + at);
+          if (OPERATION == 0) sum[l] += met * filter[i * KW + j];
+          if (OPERATION == 1) sum[l] = larger(sum[l], met);
+          if (OPERATION == 2) sum[l] += met;
+        }
+      }
+#pragma GCC unroll 8
+    for (int l = 0; l < lines; ++l)
+      put(out + l * OW, residual + RESIDUAL * l * OW, sum[l], line + y + l, at, bias, scale, shift);
+  }
+}
+
+// Fetches what lies so many lines of output behind line `line` of plane `c`, while sums are made: the
+// task that comes next copies it. Planes lie one behind the other.
+static inline void fetch(const float* data, int c, int line) {
+  const size_t at = (size_t)c * IH * IW + (size_t)line * SY * IW;
+  if (at + SY * IW <= (size_t)BATCH * CHANNELS * IH * IW)
+    for (int x = 0; x < SY * IW; x += 16) __builtin_prefetch(data + at + x);
 }
 
 // Of what follows the sum, and of filters, parameters of what there is none are never read.
@@ -123,16 +151,22 @@ void windows(
 #pragma omp parallel for collapse(2) schedule(static)
   for (int c = 0; c < BATCH * CHANNELS; ++c)
     for (int line = 0; line < OH; line += LINES) {
+      const int lines = SMALLER(LINES, OH - line);
       fill(data + (size_t)c * IH * IW, line);
       for (int m = 0; m < MULTIPLIER; ++m) {
         const int filter = c % CHANNELS * MULTIPLIER + m;
-        const size_t plane = ((size_t)c * MULTIPLIER + m) * OH * OW;
-        for (int y = 0; y < LINES && line + y < OH; ++y) {
-          const size_t at = plane + (size_t)(line + y) * OW;
-          line_of(
-              out + at, residual + RESIDUAL * at, weight + (OPERATION ? 0 : filter * KH * KW), line,
-              y, BIAS ? bias[filter] : 0.0f, AFFINE ? scale[filter] : 1.0f,
-              AFFINE ? shift[filter] : 0.0f);
+        const float* const taps = weight + (OPERATION ? 0 : filter * KH * KW);
+        const float first = BIAS ? bias[filter] : 0.0f, factor = AFFINE ? scale[filter] : 1.0f;
+        const float last = AFFINE ? shift[filter] : 0.0f;
+        const size_t plane = (((size_t)c * MULTIPLIER + m) * OH + line) * OW;
+        for (int y = 0; y < lines;) {
+          const int some = y + TOGETHER <= lines ? TOGETHER : 1;
+          for (int l = 0; m == 0 && l < some; ++l) fetch(data, c, line + y + l + LINES);
+          float* to = out + plane + (size_t)y * OW;
+          const float* other = residual + RESIDUAL * (plane + (size_t)y * OW);
+          if (some > 1) lines_of(TOGETHER, to, other, taps, line, y, first, factor, last);
+          else lines_of(1, to, other, taps, line, y, first, factor, last);
+          y += some;
         }
       }
     }
