@@ -4,12 +4,15 @@
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \\
         python -m benchmarks.templates_cpu --busy            # any machine: least CPU time
     python -m benchmarks.templates_cpu --only "conv 512" --tune 40
+    ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \\
+        MKL_ENABLE_INSTRUCTIONS=AVX2 python -m benchmarks.templates_cpu \\
+        --target "llvm -mcpu=x86-64-v3"                      # all without AVX-512
 
 Convolutions are those of ResNet-18, depthwise ones those of MobileNet, with bias and ReLU, in NCHW
 with weights as they are trained: nothing is laid out ahead of time for the template; `winograd` is
 the template for filters that were transformed ahead, untuned, which networks take. PyTorch does
 them as a script would call it in both layouts, its weights in that layout already; and traced,
-frozen and optimised for inference, which packs weights ahead. ``peak`` is what cores do with
+frozen and optimised for inference in both, which packs weights ahead. ``peak`` is what cores do with
 multiply-adds alone.
 """
 
@@ -72,11 +75,11 @@ def cases() -> dict[str, tuple[str, tuple[Any, ...]]]:
     return found
 
 
-def built(template: str, args: tuple[Any, ...], trials: int) -> Module:
+def built(template: str, args: tuple[Any, ...], target: Target, trials: int = 0) -> Module:
     """Return the kernel of a template, untuned or after some trials."""
     if not trials:
-        return _built(template, args, ApplyConfig(FallbackConfigEntity()))
-    task = create(f"{template}.cpu", args, LLVM)
+        return _built(template, args, target, ApplyConfig(FallbackConfigEntity()))
+    task = create(f"{template}.cpu", args, target)
     with TemporaryDirectory() as folder:
         log = f"{folder}/log"
         option = autotune.measure_option(
@@ -84,11 +87,13 @@ def built(template: str, args: tuple[Any, ...], trials: int) -> Module:
             runner=autotune.LocalRunner(number=4, repeat=3, min_repeat_ms=10),
         )
         AutoTuner(task, seed=0).tune(trials, option, callbacks=[callback.log_to_file(log)])
-        return _built(template, args, apply_history_best(log))
+        return _built(template, args, target, apply_history_best(log))
 
 
-def _built(template: str, args: tuple[Any, ...], context: AbstractContextManager[Any]) -> Module:
-    with context, LLVM:
+def _built(
+    template: str, args: tuple[Any, ...], target: Target, context: AbstractContextManager[Any]
+) -> Module:
+    with context, target:
         return build(TEMPLATES[template](*args), name="ours")
 
 
@@ -117,9 +122,16 @@ def rivals(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[
     with torch.no_grad():
         module.weight.copy_(w)
         module.bias.copy_(bias.reshape(-1))
-        traced = torch.jit.trace(torch.nn.Sequential(module, torch.nn.ReLU()).eval(), x)
-        frozen = torch.jit.optimize_for_inference(traced)
-    return found | {"frozen": lambda: _without_grad(torch, frozen, x)}
+    for name, layout in layouts.items():
+        found[f"frozen {name}"] = _frozen(torch, module, x.contiguous(memory_format=layout), layout)
+    return found
+
+
+def _frozen(torch: Any, module: Any, x: Any, layout: Any) -> Call:
+    model = torch.nn.Sequential(module, torch.nn.ReLU()).eval().to(memory_format=layout)
+    with torch.no_grad():
+        frozen = torch.jit.optimize_for_inference(torch.jit.trace(model, x))
+    return lambda: _without_grad(torch, frozen, x)
 
 
 def _groups(x: Any, w: Any) -> int:
@@ -139,13 +151,13 @@ def _layer(torch: Any, x: Any, w: Any, bias: Any, args: tuple[Any, ...]) -> Call
     return layer
 
 
-def ahead(args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[str, Call]:
+def ahead(args: tuple[Any, ...], arrays: Sequence[Any], target: Target) -> dict[str, Call]:
     """Return Winograd's convolution, untuned, for what it computes; its filters are ready."""
     n, h, w, filters, channels, taps, _, stride, padding, bias, relu = args
     if (taps, stride) != (3, 1):
         return {}
     shape = (n, h, w, filters, channels, 4, padding, bias, "relu" if relu else "none")
-    with ApplyConfig(FallbackConfigEntity()), LLVM:
+    with ApplyConfig(FallbackConfigEntity()), target:
         module = build(source_windows.winograd_conv2d_cpu(*shape), name="winograd")
     given = [arrays[0], transformed_filters(arrays[1], 4), *arrays[2:-1], arrays[-1].copy()]
     return {"winograd": lambda: module(*given)}
@@ -180,16 +192,17 @@ def medians(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
 def compare(name: str, options: argparse.Namespace, peak: float) -> tuple[str, float]:
     """Print one row; return its kind and how much longer the best library takes."""
     template, args = cases()[name]
-    module = built(template, args, options.tune)
+    target = Target(options.target)
+    module = built(template, args, target, options.tune)
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(a.shape).astype("float32") for a in module.kernel.args]
     own = {"ours": lambda: module(*arrays)}
     if template == "conv2d_nchw":
-        own |= ahead(args, arrays)
+        own |= ahead(args, arrays, target)
     calls = {**own, **rivals(template, args, arrays)}
     seconds = (least_cpu_time if options.busy else medians)(calls, options.rounds)
     ours, best = seconds["ours"], min(t for who, t in seconds.items() if who not in own)
-    flop = create(f"{template}.cpu", args, LLVM).flop
+    flop = create(f"{template}.cpu", args, target).flop
     shown = " | ".join(f"{who} {t * 1e6:.0f}" for who, t in seconds.items())
     # Elsewhere the peak is that of a machine that was as busy.
     share = "" if options.busy else f"{flop / ours / peak:.0%} of peak | "
@@ -201,6 +214,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose names hold this text")
     parser.add_argument("--tune", type=int, default=0, metavar="TRIALS")
+    parser.add_argument("--target", default="llvm")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument(
         "--busy", action="store_true", help="least CPU time; set OMP_NUM_THREADS=1"

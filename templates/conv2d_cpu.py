@@ -49,14 +49,14 @@ def _copied(shape: Conv2d, channels: int, lines: int) -> int:
 
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice is sure to be slow, or None."""
-    c, pixels = choice, shape.oh * shape.ow
+    c, pixels, unit = choice, shape.oh * shape.ow, cpu_tiles.vector_unit(target)
     width = c["vectors"] * c["lanes"]
     left = pixels % width
     packed = 4 * c["panels"] * width * c["channels"] * shape.taps
     unfolds = c["lines"] < 1
     copied = _copied(shape, c["channels"], c["lines"])
     rules = [
-        (cpu_tiles.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
+        (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         (c["block_m"] < c["rows"], "a tile beyond its block"),
         (width >= pixels + c["lanes"], "pixels beyond the output"),
         (c["panels"] > 1 and c["panels"] * width >= 2 * pixels, "panels beyond the output"),
@@ -73,7 +73,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
-    rows, vectors, lanes = cpu_tiles.tile(shape.co, pixels, tails=True)
+    rows, vectors, lanes = cpu_tiles.tile(cpu_tiles.vector_unit(target), shape.co, pixels, tails=True)
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "panels": 1, "tail": 0, "lines": 0}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
 
 from autotune import Target
+from autotune.runtime import cpu_instructions
 
 from . import common
 
@@ -21,29 +23,31 @@ _EACH_CYCLE, _LATENCY = 2, 4
 _OF_TAIL = 0.15
 
 
-def spills(rows: int, vectors: int, lanes: int) -> bool:
-    """Return whether sums, a panel row and a broadcast need more registers than there are."""
-    wide = vector_floats()
-    parts = 1 + (lanes >= 2 * wide) + 2 * (lanes >= 4 * wide)
-    return (rows + 1) * vectors * parts + 1 > vector_registers()
+@dataclass(frozen=True)
+class VectorUnit:
+    """The vector registers that code for a CPU may name.
+
+    Attributes:
+        floats: of each: 16, 8 or 4.
+        registers: how many.
+    """
+
+    floats: int
+    registers: int
+
+    def spills(self, rows: int, vectors: int, lanes: int) -> bool:
+        """Return whether sums, a panel row and a broadcast need more registers than there are."""
+        parts = 1 + (lanes >= 2 * self.floats) + 2 * (lanes >= 4 * self.floats)
+        return (rows + 1) * vectors * parts + 1 > self.registers
 
 
-@cache
-def vector_floats() -> int:
-    """Return the floats of a vector register of this machine: 16, 8 or 4."""
-    if _has_avx512():
-        return 16
-    return 8 if _is_x86() else 4
-
-
-@cache
-def vector_registers() -> int:
-    """Return how many vector registers this machine names."""
-    return 16 if _is_x86() and not _has_avx512() else 32
-
-
-def _is_x86() -> bool:
-    return platform.machine() in ("x86_64", "AMD64")
+def vector_unit(target: Target) -> VectorUnit:
+    """Return the vector registers of the CPU that a target names by ``-mcpu``, or of this one."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return VectorUnit(4, 32)
+    named = target.attrs.get("mcpu", "native")
+    wide = _has_avx512() if named == "native" else "AVX512F" in cpu_instructions(target)
+    return VectorUnit(16, 32) if wide else VectorUnit(8, 16)
 
 
 @cache
@@ -52,7 +56,9 @@ def _has_avx512() -> bool:
     return cpuinfo.exists() and "avx512f" in cpuinfo.read_text("utf-8", "replace")
 
 
-def tile(rows: int, columns: int, tails: bool = False) -> tuple[int, int, int]:
+def tile(
+    unit: VectorUnit, rows: int, columns: int, tails: bool = False
+) -> tuple[int, int, int]:
     """Return rows, vectors and lanes of the tile that covers a matrix in the fewest cycles.
 
     A step of a tile takes as long as its multiply-adds or its loads, whichever are more, and at
@@ -68,10 +74,9 @@ def tile(rows: int, columns: int, tails: bool = False) -> tuple[int, int, int]:
         across = common.ceil_div(columns - left, vectors * lanes) + _OF_TAIL * left
         return step * common.ceil_div(rows, high) * across
 
-    wide = vector_floats()
-    lanes = [n for n in LANES if n <= wide]
+    lanes = [n for n in LANES if n <= unit.floats]
     choices = product([r for r in ROWS if r <= rows], VECTORS, lanes)
-    return min((each for each in choices if not spills(*each)), key=cycles)
+    return min((each for each in choices if not unit.spills(*each)), key=cycles)
 
 
 def tail_of(columns: int, width: int, lanes: int) -> int:

@@ -39,12 +39,12 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
 
 def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice is sure to be slow, or None."""
-    c = choice
+    c, unit = choice, cpu_tiles.vector_unit(target)
     width = c["vectors"] * c["lanes"]
     task = c["panels"] * width
     lies = c.get("pack", 1) < 1
     rules = [
-        (cpu_tiles.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
+        (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         (c["block_m"] < c["rows"], "a tile beyond its block"),
         (width >= shape.n + c["lanes"], "columns beyond the output"),
         (c["panels"] > 1 and task >= 2 * shape.n, "panels beyond the output"),
@@ -59,7 +59,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options = candidates(shape)
-    rows, vectors, lanes = cpu_tiles.tile(shape.m, shape.n)
+    rows, vectors, lanes = cpu_tiles.tile(cpu_tiles.vector_unit(target), shape.m, shape.n)
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     panels = [p for p in options["panels"] if p <= common.ceil_div(shape.n, width)]
@@ -89,7 +89,7 @@ def _of_one_row(
     shape: Gemm, options: Mapping[str, list[int]], target: Target
 ) -> dict[str, int]:
     """Return the choice of what reads memory in the longest runs: each core has one task."""
-    lanes = max(n for n in options["lanes"] if n <= min(cpu_tiles.vector_floats(), shape.n))
+    lanes = max(n for n in options["lanes"] if n <= min(cpu_tiles.vector_unit(target).floats, shape.n))
     vectors = max(v for v in options["vectors"] if v * lanes <= min(32, shape.n))
     width = vectors * lanes
     each = common.ceil_div(shape.n, max(target.limits.sm_count, 1))

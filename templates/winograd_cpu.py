@@ -67,11 +67,11 @@ def candidates(shape: Winograd) -> dict[str, list[int]]:
 
 def violation(shape: Winograd, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice is sure to be slow, or None."""
-    c = choice
+    c, unit = choice, cpu_tiles.vector_unit(target)
     width = c["vectors"] * c["lanes"]
     kept = 4 * shape.alpha**2 * c["panels"] * width * (c["channels"] + c["block_m"] + c["rows"])
     return common.first_broken([
-        (cpu_tiles.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
+        (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         (c["block_m"] < c["rows"], "a tile beyond its block"),
         (width >= shape.each + c["lanes"], "tiles beyond the output"),
         ((c["panels"] > 1) & (c["panels"] * width >= 2 * shape.each), "panels beyond the output"),
@@ -82,7 +82,7 @@ def violation(shape: Winograd, choice: Mapping[str, int], target: Target) -> str
 def default_choice(shape: Winograd, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options = candidates(shape)
-    rows, vectors, lanes = cpu_tiles.tile(shape.co, shape.each)
+    rows, vectors, lanes = cpu_tiles.tile(cpu_tiles.vector_unit(target), shape.co, shape.each)
     width = vectors * lanes
     column = 4 * shape.alpha**2 * width
     covering = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]

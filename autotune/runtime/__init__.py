@@ -5,6 +5,7 @@ from autotune.runtime.arrays.buffers import Buffers, random_inputs
 from autotune.runtime.arrays.convert import convert
 from autotune.runtime.compile.build_cache import BuildCache
 from autotune.runtime.compile.cached import BuildOutput, compile_kernel
+from autotune.runtime.compile.cpu_flags import cpu_instructions
 from autotune.runtime.descriptor import Descriptor, describe
 from autotune.runtime.device import Device, cpu, cuda, device, gpu
 from autotune.runtime.executable import Executable
@@ -33,6 +34,7 @@ __all__ = [
     "compile_kernel",
     "convert",
     "cpu",
+    "cpu_instructions",
     "cuda",
     "describe",
     "device",

@@ -2,12 +2,14 @@
 
 import ctypes
 import mmap
+import platform
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from autotune.templates import conv2d_cpu, cpu_tiles, gemm_cpu, window_cpu
 from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates.cpu_tiles import VectorUnit
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.gemm_shape import Gemm
 from autotune.templates.window_shape import Depthwise, Pool, Window
@@ -15,6 +17,7 @@ from autotune.templates.window_shape import Depthwise, Pool, Window
 from autotune import Target
 from autotune.driver import build
 from autotune.errors import TemplateError
+from autotune.runtime import cpu_instructions
 from autotune.target import Limits
 from autotune.task import create
 
@@ -99,7 +102,7 @@ def test_nothing_beyond_the_end_of_b_is_read(m):
 
 @pytest.mark.parametrize("cores", [1, 2, 16])
 def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
-    target = SimpleNamespace(limits=Limits(sm_count=cores))
+    target = SimpleNamespace(limits=Limits(sm_count=cores), attrs={})
     packs = {}
     for m in (1, 3, 16, 20, 64, 512):
         for n, k in ((4096, 4096), (1000, 512), (3, 70), (17, 1)):
@@ -118,22 +121,32 @@ def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
     assert packs[512, 4096] is None
 
 
-def test_a_tile_fits_the_registers_of_the_machine(monkeypatch):
+def test_a_tile_fits_the_registers_of_the_machine():
     for floats, registers in ((8, 16), (16, 32), (4, 32)):
-        monkeypatch.setattr(cpu_tiles, "vector_floats", lambda n=floats: n)
-        monkeypatch.setattr(cpu_tiles, "vector_registers", lambda n=registers: n)
+        unit = VectorUnit(floats, registers)
         for rows, columns in ((512, 49), (64, 3136), (1, 1), (16, 4096), (3, 5)):
-            high, vectors, lanes = cpu_tiles.tile(rows, columns, tails=True)
+            high, vectors, lanes = cpu_tiles.tile(unit, rows, columns, tails=True)
             assert lanes <= floats
             assert high <= rows
             assert (high + 1) * vectors + 1 <= registers
-        assert cpu_tiles.spills(14, 4, floats)
-        assert cpu_tiles.spills(6, 4, floats) == (registers < 32)
+        assert unit.spills(14, 4, floats)
+        assert unit.spills(6, 4, floats) == (registers < 32)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names of x86 CPUs")
+def test_a_target_that_names_a_cpu_gets_tiles_for_its_registers():
+    for named in ("haswell", "x86-64-v3", "x86-64"):
+        target = Target(f"llvm -mcpu={named}")
+        assert cpu_tiles.vector_unit(target) == VectorUnit(8, 16)
+        assert gemm_cpu.default_choice(Gemm(512, 512, 512), target)["lanes"] == 8
+    here = Target("llvm -mcpu=native")
+    assert cpu_tiles.vector_unit(here) == cpu_tiles.vector_unit(Target("llvm"))
+    assert ("AVX512F" in cpu_instructions(here)) == (cpu_tiles.vector_unit(here).floats == 16)
 
 
 @pytest.mark.parametrize("cores", [1, 2, 16])
 def test_untuned_tasks_keep_all_cores_busy(cores):
-    target = SimpleNamespace(limits=Limits(sm_count=cores))
+    target = SimpleNamespace(limits=Limits(sm_count=cores), attrs={})
     for ci, size, co, taps in ((512, 7, 512, 3), (64, 56, 64, 3), (3, 224, 64, 7)):
         shape = Conv2d(1, size, size, co, ci, taps, taps, (1, 1), (taps // 2,) * 2, True, True)
         choice = conv2d_cpu.default_choice(shape, target)

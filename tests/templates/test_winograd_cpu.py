@@ -8,6 +8,7 @@ import pytest
 from autotune.templates import cpu_tiles, winograd_cpu
 from autotune.templates.conv2d_shape import Conv2d
 from autotune.templates.epilogue import Epilogue
+from autotune.templates.cpu_tiles import VectorUnit
 from autotune.templates.winograd_cpu import Winograd, tile_of
 from autotune.templates.winograd_cuda import transformed_filters
 
@@ -73,9 +74,9 @@ def test_errors_stay_near_those_of_plain_sums_for_many_channels():
 def test_untuned_tasks_keep_seven_of_eight_cores_busy_and_fit_the_cache(
     monkeypatch, cores, floats, registers
 ):
-    monkeypatch.setattr(cpu_tiles, "vector_floats", lambda: floats)
-    monkeypatch.setattr(cpu_tiles, "vector_registers", lambda: registers)
-    target = SimpleNamespace(limits=Limits(sm_count=cores))
+    unit = VectorUnit(floats, registers)
+    monkeypatch.setattr(cpu_tiles, "vector_unit", lambda target: unit)
+    target = SimpleNamespace(limits=Limits(sm_count=cores), attrs={})
     for channels, size in ((512, 7), (256, 14), (128, 28), (64, 56), (16, 224)):
         shape = Winograd(1, size, size, channels, channels)
         choice = winograd_cpu.default_choice(shape, target)

@@ -8,7 +8,7 @@ import shlex
 from functools import cache
 
 from autotune.errors import TargetError
-from autotune.runtime.compile.toolchain import Toolchain
+from autotune.runtime.compile.toolchain import Toolchain, host_toolchain
 from autotune.target import Target
 from autotune.utils.command import run
 
@@ -51,6 +51,18 @@ def cpu_flags(toolchain: Toolchain, target: Target) -> tuple[str, ...]:
             "kernels are compiled for this machine: leave -mcpu out, or name a CPU that has less"
         )
     return (flag, *[one for one in toolchain.flags if one != _NATIVE])
+
+
+def cpu_instructions(target: Target) -> frozenset[str]:
+    """Return the sets of instructions of a target's CPU, as compilers name them: ``AVX512F``.
+
+    Raises:
+        TargetError: the compiler does not know the CPU, or code for it cannot run here.
+    """
+    toolchain = host_toolchain()
+    flags = cpu_flags(toolchain, target)
+    march = [one for one in flags if one.startswith(("-march=", "-mcpu="))]
+    return _instructions(toolchain, march[0]) or frozenset() if march else frozenset()
 
 
 @cache
