@@ -12,8 +12,8 @@ Convolutions are those of ResNet-18, depthwise ones those of MobileNet, with bia
 with weights as they are trained: nothing is laid out ahead of time for the template; `winograd` is
 the template for filters that were transformed ahead, untuned, which networks take. PyTorch does
 them as a script would call it in both layouts, its weights in that layout already; and traced,
-frozen and optimised for inference in both, which packs weights ahead. ``peak`` is what cores do with
-multiply-adds alone.
+frozen and optimised for inference in both, which packs weights ahead. ``peak`` is what cores do
+with multiply-adds alone.
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ def rivals(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[
         module.weight.copy_(w)
         module.bias.copy_(bias.reshape(-1))
     for name, layout in layouts.items():
-        found[f"frozen {name}"] = _frozen(torch, module, x.contiguous(memory_format=layout), layout)
+        found[f"frozen {name}"] = _frozen(
+            torch, module, x.contiguous(memory_format=layout), layout
+        )
     return found
 
 

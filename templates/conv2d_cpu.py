@@ -73,7 +73,9 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
-    rows, vectors, lanes = cpu_tiles.tile(cpu_tiles.vector_unit(target), shape.co, pixels, tails=True)
+    rows, vectors, lanes = cpu_tiles.tile(
+        cpu_tiles.vector_unit(target), shape.co, pixels, tails=True
+    )
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "panels": 1, "tail": 0, "lines": 0}

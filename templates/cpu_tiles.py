@@ -56,9 +56,7 @@ def _has_avx512() -> bool:
     return cpuinfo.exists() and "avx512f" in cpuinfo.read_text("utf-8", "replace")
 
 
-def tile(
-    unit: VectorUnit, rows: int, columns: int, tails: bool = False
-) -> tuple[int, int, int]:
+def tile(unit: VectorUnit, rows: int, columns: int, tails: bool = False) -> tuple[int, int, int]:
     """Return rows, vectors and lanes of the tile that covers a matrix in the fewest cycles.
 
     A step of a tile takes as long as its multiply-adds or its loads, whichever are more, and at

@@ -2,8 +2,8 @@
 
 Panels are packed (`kernels/gemm_nn.c`), which pays where many rows use them. For few rows they may
 be read where they lie instead, a few rows of b at a time (`kernels/gemm_few.c`): then b comes from
-memory once, while sums of what came before are made. A single row asks for nothing but memory, which
-comes fastest in the longest runs (`kernels/gemm_row.c`).
+memory once, while sums of what came before are made. A single row asks for nothing but memory,
+which comes fastest in the longest runs (`kernels/gemm_row.c`).
 """
 
 from __future__ import annotations
@@ -85,21 +85,17 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     return choice | ({"pack": 1} if "pack" in options else {})
 
 
-def _of_one_row(
-    shape: Gemm, options: Mapping[str, list[int]], target: Target
-) -> dict[str, int]:
+def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
     """Return the choice of what reads memory in the longest runs: each core has one task."""
-    lanes = max(n for n in options["lanes"] if n <= min(cpu_tiles.vector_unit(target).floats, shape.n))
+    wide = cpu_tiles.vector_unit(target).floats
+    lanes = max(n for n in options["lanes"] if n <= min(wide, shape.n))
     vectors = max(v for v in options["vectors"] if v * lanes <= min(32, shape.n))
-    width = vectors * lanes
     each = common.ceil_div(shape.n, max(target.limits.sm_count, 1))
-    panels = min(
-        (p for p in options["panels"] if p * width >= each), default=max(options["panels"])
-    )
+    enough = [p for p in options["panels"] if p * vectors * lanes >= each]
+    panels = min(enough, default=max(options["panels"]))
     depth = max(d for d in options["depth"] if d <= max(8, min(options["depth"])))
-    return {
-        "vectors": vectors, "lanes": lanes, "block_m": 1, "panels": panels, "depth": depth, "pack": 0,
-    }  # fmt: skip
+    here = {"block_m": 1, "panels": panels, "depth": depth, "pack": 0}
+    return {"vectors": vectors, "lanes": lanes, **here}
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:

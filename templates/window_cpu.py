@@ -52,7 +52,8 @@ def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options = candidates(shape)
     lines = [n for n in options["lines"] if _copied(shape, n) <= _NEAR]
-    wide = [n for n in options["lanes"] if n <= cpu_tiles.vector_unit(target).floats and n < 2 * shape.ow]
+    most = cpu_tiles.vector_unit(target).floats
+    wide = [n for n in options["lanes"] if n <= most and n < 2 * shape.ow]
     return {"lanes": max(wide, default=4), "lines": max(lines, default=1)}
 
 

@@ -52,7 +52,7 @@ races = st.builds(
 maybe = {
     "ci95": st.tuples(numbers, numbers), "noise_floor": numbers, "samples": counts,
     "number": counts, "cut_short": st.booleans(), "verified": st.booleans(),
-    "graph": st.booleans(),
+    "graph": st.booleans(), "preempted": counts, "clock": st.just("cpu"),
     "resources": st.dictionaries(st.text(max_size=5), st.none() | numbers, max_size=3),
     "device_class": st.text(max_size=5),
     "roofline": numbers, "roof": st.tuples(numbers, numbers, numbers, numbers),

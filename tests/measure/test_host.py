@@ -24,7 +24,8 @@ from autotune.measure.run.host import (
     is_quantised,
     let_threads_rest,
 )
-from autotune.runtime import summarize
+from autotune.runtime import Clocks, summarize
+from tests.busy import linux, shared_core
 
 STAT = """cpu  300 0 100 1000 0 10 10 40 0 0
 cpu0 100 10 50 500 0 5 5 15 0 0
@@ -90,6 +91,15 @@ def test_samples_of_many_runs_are_late_as_a_whole():
     meter = HostMeter()
     meter.add(HostUse(1, 2, 1, 1), [summarize([1e-3 + k * 4e-4 for k in range(20)], 10)])
     assert "whole time slices" in meter.note
+
+
+def test_what_was_corrected_is_said_of_a_busy_host():
+    meter, use = HostMeter(), HostUse(10, 2, 10, 19)
+    lost = [Clocks(preempted=True, cpu_time=True), None]
+    meter.add(use, [summarize([1e-3, 1e-3], 10, lost)])
+    assert "lost its core (1 samples), CPU time counts. Times are less certain" in meter.note
+    meter.add(use, [summarize([1e-3], 10, [Clocks(preempted=True)])])
+    assert "(1 samples), CPU time counts. Times are longer and less certain" in meter.note
 
 
 def test_the_watch_sees_its_own_work_and_that_of_others():
@@ -180,3 +190,37 @@ def test_threads_are_bound_in_a_trial_as_they_are_in_a_program(monkeypatch):
     monkeypatch.setenv("OMP_PROC_BIND", "close")
     monkeypatch.setenv("OMP_PLACES", "cores")
     assert measured(1).error_msg == ""
+
+
+SUMS = """
+void sums(const float *x, float *y) {
+  for (int i = 0; i < 256; ++i) {
+    float sum = x[i];
+    for (int k = 0; k < 20000; ++k) sum = sum * 0.5f + 1.0f;
+    y[i] = sum;
+  }
+}
+"""
+
+
+@autotune.template("tests/host/sums")
+def sums():
+    cfg = autotune.get_config()
+    cfg.define_knob("k", [0])
+    args = [autotune.arg("x", (256,)), autotune.arg("y", (256,), role="out")]
+    return autotune.SourceKernel("sums", SUMS, args=args)
+
+
+@linux
+def test_a_trial_of_one_thread_on_a_shared_core_is_recorded_with_its_clock():
+    task = autotune.create("tests/host/sums", (), "llvm")
+    inp = MeasureInput(task.target, task, task.config_space.get(0))
+    with shared_core():
+        runner = LocalRunner(min_repeat_ms=60, verify=False, exclusive=False)
+        with Pipeline(task, measure_option(LocalBuilder(), runner)) as pipeline:
+            pipeline.submit([inp])
+            ((_, result),) = pipeline.next_results()
+    assert result.error_msg == ""
+    assert result.extra["clock"] == "cpu"
+    assert result.extra["preempted"] == result.extra["samples"] == 3
+    assert "dropped" not in result.extra

@@ -62,6 +62,38 @@ def test_a_long_sample_is_taken_once_though_single_runs_are_slower():
     assert sampler.numbers == [1, 1, 3000, timing.number]
 
 
+class Shared(Clockwork):
+    """On a host that takes a core away in the samples from the third on that are listed."""
+
+    def __init__(self, cpu_time, preempted):
+        super().__init__(1e-3)
+        self.state = Clocks(preempted=True, cpu_time=cpu_time)
+        self.preempted = set(preempted)
+
+    def clocks(self):
+        return self.state if len(self.numbers) - 2 in self.preempted else None
+
+
+def test_a_trial_says_by_which_clock_it_was_timed():
+    timing = take_samples(Shared(True, (1, 3)), TimingPolicy(repeat=3), None)
+    known = evidence_of(timing)
+    assert (known.clock, known.preempted, known.samples, known.dropped) == ("cpu", 2, 3, None)
+    assert evidence_of(take_samples(Clockwork(1e-3), TimingPolicy(), None)).clock is None
+    assert known.clocks is None
+
+
+def test_a_trial_of_several_threads_gets_its_samples_without_those_that_lost_a_core():
+    timing = take_samples(Shared(False, (1, 3)), TimingPolicy(repeat=3), None)
+    known = evidence_of(timing)
+    assert (known.clock, known.preempted, known.samples, known.dropped) == (None, None, 3, 2)
+
+
+def test_a_busy_host_keeps_no_trial_for_long():
+    sampler = Shared(False, range(99))
+    known = evidence_of(take_samples(sampler, TimingPolicy(repeat=3), None))
+    assert (known.preempted, known.samples, known.throttled) == (9, 9, None)
+
+
 class Overhead(Clockwork):
     """A sampler whose clock takes its own time, however many the runs."""
 

@@ -81,6 +81,35 @@ def test_a_device_that_always_throttles_keeps_its_samples_and_says_so():
     assert len(timing.samples_s) == 6
 
 
+class Shared(FakeSampler):
+    """On a host that takes a core away at the samples listed."""
+
+    def __init__(self, cpu_time, preempted):
+        super().__init__(1e-3)
+        self.cpu_time = cpu_time
+        self.preempted = preempted
+
+    def clocks(self):
+        if len(self.numbers) - 2 not in self.preempted:
+            return None
+        return Clocks(preempted=True, cpu_time=self.cpu_time)
+
+
+def test_samples_in_which_one_of_several_threads_lost_its_core_are_taken_again():
+    timing = take_timing(Shared(False, (0, 2)), TimeOptions(number=1, repeat=3))
+    assert (len(timing.samples_s), timing.dropped, timing.preempted) == (3, 2, 0)
+    assert not timing.cpu_time
+    busy = take_timing(Shared(False, range(99)), TimeOptions(number=1, repeat=3))
+    assert (len(busy.samples_s), busy.dropped, busy.preempted) == (6, 0, 6)
+    assert not busy.throttled
+
+
+def test_samples_of_cpu_time_count():
+    timing = take_timing(Shared(True, (0, 2)), TimeOptions(number=1, repeat=3))
+    assert (len(timing.samples_s), timing.dropped, timing.preempted) == (3, 0, 2)
+    assert timing.cpu_time
+
+
 def test_statistics_of_known_samples():
     timing = summarize([3.0, 1.0, 2.0, 4.0, 100.0], 7)
     assert (timing.median, timing.mean) == (3.0, 22.0)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from autotune.templates import cpu_tiles, winograd_cpu
 from autotune.templates.conv2d_shape import Conv2d
-from autotune.templates.epilogue import Epilogue
 from autotune.templates.cpu_tiles import VectorUnit
+from autotune.templates.epilogue import Epilogue
 from autotune.templates.winograd_cpu import Winograd, tile_of
 from autotune.templates.winograd_cuda import transformed_filters
 

@@ -214,7 +214,9 @@ class HostMeter:
             only = corrected and corrected == self._preempted
         if not found:
             return ""
-        by_cpu = f"Where a kernel of one thread lost its core ({corrected} samples), CPU time counts"
+        by_cpu = (
+            f"Where a kernel of one thread lost its core ({corrected} samples), CPU time counts"
+        )
         times = "are less certain" if only else "are longer and less certain"
         return (
             f"the host is busy: while kernels were timed, {'; '.join(found)}. "

@@ -79,8 +79,8 @@ static void count(Moment *at) { at->waits = at->preemptions = 0; }
 static void use(Moment *at) { (void)at; }
 #endif
 
-/* The wall clock is read last at the beginning and first at the end: what else is read is not timed.
-   Of what no clock tells of the CPU the wall time is taken. */
+/* The wall clock is read last at the beginning and first at the end: what else is read is not
+   timed. Where no clock tells of the CPU the wall time stands in for it. */
 void autotune_begin(Moment *at) {
   const int fine = is_fine();
   count(at);

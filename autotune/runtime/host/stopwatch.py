@@ -1,9 +1,9 @@
 """How long something ran on the host: by the wall clock, or by CPU time where it lost its core.
 
-A kernel of one thread that the system takes off its core for others is longer by the wall clock and
-no slower. Its CPU time is what it would have taken on an idle machine, as far as caches are as
-they were; where it keeps its core, both are the same. What several threads do together has no such
-time: that one of them lost its core is only noted.
+A kernel of one thread that the system takes off its core for others takes longer by the wall clock
+and is no slower. Its CPU time is what it would have taken on an idle machine, as far as caches are
+as they were; where it keeps its core, both are the same. What several threads do together has no
+such time: that one of them lost its core is only noted.
 """
 
 from __future__ import annotations
