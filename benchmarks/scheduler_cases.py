@@ -147,11 +147,19 @@ def half_product(n: int) -> Case:
     return Case(lambda: of(compute, (n, n), (n, n), dtype="float16"), _matmul)
 
 
-def _matmul(arrays: list[Any]) -> Named:
+def tf32_product(n: int, turned: bool = False) -> Case:
+    """Return the case of a square product of float32 as TF32; the second may be stored [n, k]."""
+    compute = partial(topi.nn.matmul, transpose_b=turned, tf32=True)
+    library = partial(_matmul, tf32=True, turned=turned)
+    return Case(lambda: of(compute, (n, n), (n, n)), library)
+
+
+def _matmul(arrays: list[Any], tf32: bool = False, turned: bool = False) -> Named:
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    yield "cuBLAS", lambda: torch.matmul(arrays[0], arrays[1], out=arrays[-1])
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    right = arrays[1].t() if turned else arrays[1]
+    yield "cuBLAS", lambda: torch.matmul(arrays[0], right, out=arrays[-1])
 
 
 def _batch_matmul(arrays: list[Any]) -> Named:
@@ -221,6 +229,11 @@ CASES: dict[str, Case] = {
     "gemm1024_half": half_product(1024),
     "gemm2048_half": half_product(2048),
     "gemm4096_half": half_product(4096),
+    "gemm1024_tf32": tf32_product(1024),
+    "gemm2048_tf32": tf32_product(2048),
+    "gemm4096_tf32": tf32_product(4096),
+    "gemm2048_tf32_turned": tf32_product(2048, turned=True),
+    "gemm4096_tf32_turned": tf32_product(4096, turned=True),
     "batch_matmul": Case(
         lambda: of(topi.batch_matmul, (12, 512, 64), (12, 512, 64)), _batch_matmul
     ),
@@ -243,4 +256,6 @@ for _nhwc in (False, True):
 # Those for which the project promises figures; the rest are layers of ResNet-18.
 FIRST = tuple(name for name in CASES if not name.startswith("r18"))
 # Those that a CPU runs in some milliseconds, layers of both layouts among them.
-THIRTY = tuple(name for name in CASES if "half" not in name and name != "gemm2048")[:30]
+THIRTY = tuple(
+    name for name in CASES if "half" not in name and "tf32" not in name and name != "gemm2048"
+)[:30]

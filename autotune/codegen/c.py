@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autotune.codegen import lane_loops
 from autotune.codegen.dialect import Dialect, Scalar
-from autotune.codegen.functions import floor_helpers, real_functions
+from autotune.codegen.functions import TO_TF32, floor_helpers, real_functions
 from autotune.codegen.lane_loops import INLINED
 
 _STDINT = ("stdint.h",)
@@ -50,6 +50,15 @@ _WIDEN = """ float bf16_to_float(uint16_t bits) {
   return value;
 }
 """
+# The nearest number of 11 bits, of two the larger.
+_ROUND_TO_TF32 = """ float round_to_tf32(float value) {
+  unsigned bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  bits = (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & ~0x1fffu;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+"""
 _NARROW = """ uint16_t float_to_bf16(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -68,7 +77,10 @@ def _helpers() -> dict[str, str]:
     }
     helpers |= floor_helpers(INLINED, "int64_t")
     helpers |= lane_loops.helpers()
-    return helpers | {"bf16_to_float": INLINED + _WIDEN, "float_to_bf16": INLINED + _NARROW}
+    written = {
+        "bf16_to_float": _WIDEN, "float_to_bf16": _NARROW, "round_to_tf32": _ROUND_TO_TF32,
+    }  # fmt: skip
+    return helpers | {name: INLINED + text for name, text in written.items()}
 
 
 def _functions() -> dict[str, dict[str, str]]:
@@ -83,7 +95,7 @@ def _functions() -> dict[str, dict[str, str]]:
         "ulong": "__builtin_popcountll({0})",
         "*": "__builtin_popcount({0})",
     }
-    return table
+    return table | TO_TF32
 
 
 C = Dialect(

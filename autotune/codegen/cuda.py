@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from autotune.codegen.c import C
 from autotune.codegen.dialect import Scalar
-from autotune.codegen.functions import floor_helpers, real_functions
+from autotune.codegen.functions import TO_TF32, floor_helpers, real_functions
 from autotune.codegen.tensor_core import tensor_core_functions, tensor_core_helpers
 from autotune.codegen.warpgroup import (
     ALIGNMENT,
@@ -44,6 +44,14 @@ _FROM_SMALL = {"half": "__half2float", "bf16": "__bfloat162float"}
 # Exact in 16 bits, or done by the hardware as well as in 32.
 _NATIVE = {"min": "__hmin({0}, {1})", "max": "__hmax({0}, {1})", "abs": "__habs({0})"}
 _TESTS = ("isnan", "isinf", "isfinite")
+# The nearest number of 11 bits, of two the larger, on any device.
+_ROUND_TO_TF32 = """\
+static __device__ __forceinline__ float round_to_tf32(float value) {
+  const unsigned bits = __float_as_uint(value);
+  return (bits & 0x7f800000u) == 0x7f800000u ? value
+                                             : __uint_as_float((bits + 0x1000u) & ~0x1fffu);
+}
+"""
 
 
 def _small(column: str, name: str, text: str) -> str:
@@ -67,7 +75,7 @@ def _functions() -> dict[str, dict[str, str]]:
     table["popcount"] = {"long": "__popcll({0})", "*": "__popc({0})"}
     for name in ("shfl", "shfl_up", "shfl_down", "shfl_xor"):
         table[name] = {"*": f"__{name}_sync(0xffffffffu, {{0}}, {{1}}, {{2}})"}
-    return table | tensor_core_functions() | warpgroup_functions()
+    return table | TO_TF32 | tensor_core_functions() | warpgroup_functions()
 
 
 def _casts() -> dict[tuple[str, str], str]:
@@ -89,6 +97,7 @@ CUDA = replace(
     functions=_functions(),
     casts=_casts(),
     helpers=floor_helpers("static __device__ __forceinline__", "long long")
+    | {"round_to_tf32": _ROUND_TO_TF32}
     | tensor_core_helpers()
     | warpgroup_helpers(),
     headers=("cuda_fp16.h", "cuda_bf16.h", "cuda_pipeline.h"),

@@ -29,6 +29,8 @@ def real_functions() -> dict[str, dict[str, str]]:
     return table
 
 
+# Rounding to TF32 is of float32 only, and a helper that each dialect has.
+TO_TF32 = {"tf32": {"float": "#round_to_tf32({0})"}}
 FLOOR_DIVISION = {
     "floor_div": (
         "{word} {type} floor_div_{short}({type} a, {type} b) {{\n"

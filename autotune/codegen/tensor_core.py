@@ -1,9 +1,10 @@
-"""The instruction of tensor cores as a CUDA function: m16n8k16 on 16-bit floats, sums in float32.
+"""Instructions of tensor cores as CUDA functions, with sums in float32.
 
-A thread passes its sums, which are updated, and its fragments: four pairs of A, and of B for four
+They are m16n8k16 of 16-bit floats and m16n8k8 of floats that are rounded to TF32. A thread passes
+its sums, which are updated, and its fragments: pairs of A, of two rows, and of B for each of its
 steps two neighbouring columns, of which it has the second if ``odd`` is 1 (PTX ISA, "Matrix
-fragments for mma.m16n8k16 with floating point type"). The emulator, which has no such instruction,
-passes elements between the threads of a warp by shuffles.
+fragments for mma.m16n8k16 with floating point type" and those "for mma.m16n8k8"). The emulator,
+which has no such instruction, passes elements between the threads of a warp by shuffles.
 """
 
 from __future__ import annotations
@@ -43,7 +44,50 @@ static __device__ __forceinline__ void {name}(
 #endif
 }}
 """
-_ARGUMENTS = 21
+# Steps 2 x and 2 x + 1 of a thread are x and x + 4 of the instruction.
+_TF32_TEXT = """\
+static __device__ __forceinline__ unsigned {name}_rounded(float value) {{
+  unsigned bits;
+#ifdef AUTOTUNE_EMULATE
+  bits = __float_as_uint(value);
+  if ((bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0x1000u) & ~0x1fffu;
+#else
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+#endif
+  return bits;
+}}
+
+static __device__ __forceinline__ void {name}(
+    float& c0, float& c1, float& c2, float& c3, float a0, float a1, float a2, float a3,
+    float b0, float b1, float b2, float b3, int odd) {{
+  const unsigned left0 = {name}_rounded(a0), left1 = {name}_rounded(a2);
+  const unsigned left2 = {name}_rounded(a1), left3 = {name}_rounded(a3);
+  const unsigned right0 = {name}_rounded(odd ? b1 : b0);
+  const unsigned right1 = {name}_rounded(odd ? b3 : b2);
+#ifdef AUTOTUNE_EMULATE
+  const unsigned left[2][2] = {{{{left0, left2}}, {{left1, left3}}}};
+  const unsigned right[2] = {{right0, right1}};
+  const int lane = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x & 31;
+  float* const sums[4] = {{&c0, &c1, &c2, &c3}};
+  for (int k = 0; k < 8; ++k) {{
+    for (int e = 0; e < 4; ++e) {{
+      const float a = __uint_as_float(left[e / 2][k / 4]), b = __uint_as_float(right[k / 4]);
+      const float mine = __shfl_sync(0xffffffffu, a, lane / 4 * 4 + k % 4);
+      const float other = __shfl_sync(0xffffffffu, b, (lane % 4 * 2 + e % 2) * 4 + k % 4);
+      *sums[e] += mine * other;
+    }}
+  }}
+#else
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+      : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
+      : "r"(left0), "r"(left1), "r"(left2), "r"(left3), "r"(right0), "r"(right1));
+#endif
+}}
+"""
+_TF32_NAME = "mma_m16n8k8_tf32"
+# Sums, elements of A, elements of B and which of them.
+_ARGUMENTS, _TF32_ARGUMENTS = 4 + 8 + 8 + 1, 4 + 4 + 4 + 1
 _KINDS = {
     "f16": ("__half", "__half2float", "__half_as_ushort"),
     "bf16": ("__nv_bfloat16", "__bfloat162float", "__bfloat16_as_ushort"),
@@ -52,15 +96,20 @@ _KINDS = {
 
 def tensor_core_helpers() -> dict[str, str]:
     """Return the functions by name, as text."""
-    return {
+    texts = {
         f"mma_m16n8k16_{ptx}": _TEXT.format(
             name=f"mma_m16n8k16_{ptx}", type=kind, wide=wide, bits=bits, ptx=ptx
         )
         for ptx, (kind, wide, bits) in _KINDS.items()
     }
+    return texts | {_TF32_NAME: _TF32_TEXT.format(name=_TF32_NAME)}
 
 
 def tensor_core_functions() -> dict[str, dict[str, str]]:
     """Return how calls of them are written."""
-    places = ", ".join(f"{{{i}}}" for i in range(_ARGUMENTS))
-    return {name: {"*": f"#{name}({places})"} for name in tensor_core_helpers()}
+    counts = {name: _TF32_ARGUMENTS if name == _TF32_NAME else _ARGUMENTS
+              for name in tensor_core_helpers()}  # fmt: skip
+    return {
+        name: {"*": f"#{name}({', '.join(f'{{{i}}}' for i in range(count))})"}
+        for name, count in counts.items()
+    }

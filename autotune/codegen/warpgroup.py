@@ -1,16 +1,20 @@
-"""Hopper's ``wgmma`` as CUDA functions: 64 rows by up to 256 columns, 16 steps, sums in float32.
+"""Hopper's ``wgmma`` as CUDA functions: 64 rows by up to 256 columns, sums in float32.
 
-Operands stand in shared memory in panels: rows of 128 bytes, the eight vectors of 16 bytes of each
-exchanged by the last three bits of its number (PTX ISA, "Asynchronous warpgroup level matrix
-operations", 128-byte swizzle), and panels one after another. Along a row items are neighbours in
-the reduction, or, of an operand that is turned, across it. A call gets the tile, which begins at a
-multiple of `ALIGNMENT` bytes, and where in it the operand begins. The emulator, which has no such
+One takes 16 steps of 16-bit floats, or 8 of floats, which it cuts to TF32. Operands stand in
+shared memory in panels: rows of 128 bytes, the eight vectors of 16 bytes of each exchanged by the
+last three bits of its number (PTX ISA, "Asynchronous warpgroup level matrix operations", 128-byte
+swizzle), and panels one after another. Along a row items are neighbours in the reduction, or, of
+an operand of 16 bits that is turned, across it. A call gets the tile, which begins at a multiple
+of `ALIGNMENT` bytes, and where in it the operand begins. The emulator, which has no such
 instruction, lets each thread add up its own sums.
 """
 
 from __future__ import annotations
 
-_KINDS = {"f16": "__half", "bf16": "__nv_bfloat16"}
+# Type of an item, and how the instruction is told which operands are turned.
+_TURNS = ", %{turn_a}, %{turn_b}"
+_KINDS = {"f16": ("__half", _TURNS), "bf16": ("__nv_bfloat16", _TURNS), "tf32": ("float", "")}
+_BYTES = {"f16": 2, "bf16": 2, "tf32": 4}
 # What they are compiled for: such code runs on compute capability 9.0 and nowhere else.
 ARCH = "sm_90a"
 # Bytes at whose multiples operands begin: eight rows of a panel.
@@ -24,12 +28,17 @@ static inline void wgmma_commit() {}
 template <int PENDING> static inline void wgmma_wait() {}
 template <int COUNT> static inline void wgmma_sums(float&) {}
 static inline void wgmma_show() {}
+template <class T> static inline float wgmma_value(T item) { return (float)item; }
+static inline float wgmma_value(float item) {
+  return __uint_as_float(__float_as_uint(item) & ~0x1fffu);
+}
 // Returns an item of an operand: of the row or column `across`, the one `k` along the reduction.
 template <int TURNED, class T>
 static inline float wgmma_item(const T* tile, int begin, int panel, int across, int k) {
+  constexpr int LENGTH = 128 / sizeof(T), VECTOR = 16 / sizeof(T), ITEM = sizeof(T);
   const int row = TURNED ? k : across, column = TURNED ? across : k;
-  const int plain = begin + column / 64 * (panel / 2) + row * 64 + column % 64;
-  return (float)tile[plain ^ (plain >> 6 & 7) << 3];
+  const int plain = begin + column / LENGTH * (panel / ITEM) + row * LENGTH + column % LENGTH;
+  return wgmma_value(tile[plain ^ (plain / LENGTH & 7) * VECTOR]);
 }
 #else
 // Describes an operand that begins at an item of a tile: eight rows are 1024 bytes before the next
@@ -78,15 +87,15 @@ static __device__ __forceinline__ void {name}(
   for (int i = 0; i < {sums}; ++i) {{
     const int row = threadIdx.z % 4 * 16 + i / 2 % 2 * 8 + threadIdx.y;
     const int column = i / 4 * 8 + threadIdx.x * 2 + i % 2;
-    for (int k = 0; k < 16; ++k)
+    for (int k = 0; k < {depth}; ++k)
       sum[i] += wgmma_item<LEFT_TURNED>(&left, left_begin, left_panel, row, k) *
                 wgmma_item<RIGHT_TURNED>(&right, right_begin, right_panel, column, k);
   }}
 #else
   asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{ptx}.{ptx} {{"
+      "wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.f32.{ptx}.{ptx} {{"
 {names}
-      "}}, %{sums}, %{b}, 1, 1, 1, %{turn_a}, %{turn_b};"
+      "}}, %{sums}, %{b}, 1, 1, 1{turns};"
       : {outputs}
       : "l"(wgmma_operand(&left + left_begin, left_panel)),
         "l"(wgmma_operand(&right + right_begin, right_panel)),
@@ -102,9 +111,10 @@ def _product(name: str, ptx: str, columns: int) -> str:
     outputs = [f'"+f"(sum[{i}])' for i in range(sums)]
     names = [", ".join(places[i : i + 16]) for i in range(0, sums, 16)]
     lines = [", ".join(outputs[i : i + 6]) for i in range(0, sums, 6)]
+    kind, turns = _KINDS[ptx]
     return _PRODUCT_TEXT.format(
-        name=name, type=_KINDS[ptx], ptx=ptx, columns=columns, sums=sums,
-        b=sums + 1, turn_a=sums + 2, turn_b=sums + 3,
+        name=name, type=kind, ptx=ptx, columns=columns, sums=sums, depth=32 // _BYTES[ptx],
+        b=sums + 1, turns=turns.format(turn_a=sums + 2, turn_b=sums + 3),
         names="\n".join(f'      "{n}{", " if n is not names[-1] else ""}"' for n in names),
         outputs=",\n        ".join(lines),
     )  # fmt: skip
@@ -115,7 +125,7 @@ def _products() -> dict[str, str]:
         name: _product(name, ptx, columns)
         for ptx in _KINDS
         for columns in _COLUMNS
-        for name in (f"wgmma_m64n{columns}k16_{ptx}",)
+        for name in (f"wgmma_m64n{columns}k{32 // _BYTES[ptx]}_{ptx}",)
     }
 
 

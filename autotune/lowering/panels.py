@@ -1,9 +1,11 @@
 """Operands of ``wgmma`` in shared memory: tiles are laid out anew, wherever they are used.
 
-A tile becomes panels, one after another, of rows of 64 neighbours: 128 bytes, in which the eight
-vectors of 16 bytes are exchanged by the last three bits of the row's number ("128-byte swizzle"),
-so that neither copies nor products meet a bank twice. A layout without exchange, in columns of
-vectors, takes apart the 32 bytes that arrive together: 693 us for a product of 4096 on an H200.
+A tile becomes panels, one after another, of rows of 128 bytes, 64 neighbours or 32 floats, in
+which the eight vectors of 16 bytes are exchanged by the last three bits of the row's number
+("128-byte swizzle"), so that neither copies nor products meet a bank twice. A layout without
+exchange, in columns of vectors, takes apart the 32 bytes that arrive together: 693 us for a
+product of 4096 on an H200. Rows run along the reduction or, of 16-bit floats, across it; other
+floats that lie across it are turned where they are copied, element by element.
 """
 
 from __future__ import annotations
@@ -12,22 +14,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from autotune.ir.analysis_affine import Affine
+from autotune.ir.dtype import bits_of
 from autotune.ir.expr import Call, Expr, Load
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Buffer, For, Stmt, Store
 from autotune.ir.visitor import Rewriter
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 
-# Elements of a row of a panel, of a vector of 16 bytes, and rows after which exchanges repeat.
-PANEL, VECTOR, TURN = 64, 8, 8
+# Bytes of a row of a panel, of a vector of it, and rows after which exchanges repeat.
+_ROW, _VECTOR, TURN = 128, 16, 8
+# Bytes of the elements that instructions read from rows across the reduction.
+_TURNED_BYTES = 2
+
+
+def row_of(dtype: str) -> int:
+    """Return the elements of a row of a panel."""
+    return _ROW * 8 // bits_of(dtype)
 
 
 @dataclass(frozen=True)
 class Tile:
     """An operand in shared memory: ``rows`` of ``width`` neighbours, and where they are now.
 
-    Neighbours are steps of the reduction, or, if it is ``turned``, rows of the left operand or
-    columns of the right.
+    Neighbours, before they were laid out, are steps of the reduction, or, if it is ``turned``,
+    rows of the left operand or columns of the right.
     """
 
     buffer: Buffer
@@ -36,34 +46,55 @@ class Tile:
     turned: bool
 
     @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return bits_of(self.buffer.dtype) // 8
+
+    @property
+    def across(self) -> bool:
+        """Whether rows of panels run across the reduction."""
+        return self.turned and self.item == _TURNED_BYTES
+
+    @property
+    def fits(self) -> bool:
+        """Whether rows of panels are whole."""
+        width = self.width if self.across == self.turned else self.rows
+        return width % row_of(self.buffer.dtype) == 0
+
+    @property
     def panel(self) -> int:
         """Elements of a panel."""
-        return self.rows * PANEL
+        rows = self.rows if self.across == self.turned else self.width
+        return rows * row_of(self.buffer.dtype)
 
     def begin(self, simplifier: Simplifier, across: Affine, step: Affine) -> Affine:
         """Return where an instruction begins to read, before the vectors of a row are exchanged.
 
         Args:
             simplifier: of the lowering.
-            across: the first row or column, a multiple of 64 if the operand is turned.
+            across: the first row or column, a multiple of 64 if rows of panels run across.
             step: the first step of the reduction.
         """
-        row, column = (step, across) if self.turned else (across, step)
-        panel, inside = simplifier.floordiv(column, PANEL), simplifier.floormod(column, PANEL)
-        return simplifier.combine([(panel, self.panel), (row, PANEL), (inside, 1)])
+        row, column = (step, across) if self.across else (across, step)
+        length = row_of(self.buffer.dtype)
+        panel, inside = simplifier.floordiv(column, length), simplifier.floormod(column, length)
+        return simplifier.combine([(panel, self.panel), (row, length), (inside, 1)])
 
     def place(self, simplifier: Simplifier, index: Affine) -> Affine:
         """Return where an element is that was at ``index``."""
         row = simplifier.floordiv(index, self.width)
         column = simplifier.floormod(index, self.width)
-        vector = simplifier.floordiv(simplifier.floormod(column, PANEL), VECTOR)
+        if self.turned and not self.across:
+            row, column = column, row
+        length, neighbours = row_of(self.buffer.dtype), _VECTOR // self.item
+        vector = simplifier.floordiv(simplifier.floormod(column, length), neighbours)
         pair = (simplifier.expr(vector), simplifier.expr(simplifier.floormod(row, TURN)))
         exchanged = simplifier.form(Call("bitwise_xor", pair, "int32"))
         parts = [
-            (simplifier.floordiv(column, PANEL), self.panel),
-            (row, PANEL),
-            (exchanged, VECTOR),
-            (simplifier.floormod(column, VECTOR), 1),
+            (simplifier.floordiv(column, length), self.panel),
+            (row, length),
+            (exchanged, neighbours),
+            (simplifier.floormod(column, neighbours), 1),
         ]
         return simplifier.combine(parts)
 

@@ -1,6 +1,8 @@
-"""Products of 16-bit floats on tensor cores: a marked loop nest becomes warp matrix instructions.
+"""Products on tensor cores: a marked loop nest becomes warp matrix instructions.
 
-The nest is what a thread does for its own part of a matrix product in 16 steps of the reduction::
+They are of 16-bit floats, or of float32 that the definition cuts to TF32 (`autotune.te.tf32`). The
+nest is what a thread does for its own part of a matrix product in some steps of the reduction, 16,
+or 8 of TF32::
 
     for k in 0..16:  # tensor_core
       for i in 0..m:
@@ -10,9 +12,10 @@ The nest is what a thread does for its own part of a matrix product in 16 steps 
 with a store for each virtual thread. A warp of threadIdx.y in 0..8 and threadIdx.x in 0..4, of
 which the first says which rows a thread has and the second which columns, computes 8m x 8n results
 so. An instruction does the same for a tile of 16 x 8, and needs of each thread other elements of A
-and B than its own (PTX ISA, "Matrix fragments for mma.m16n8k16"). Which rows and columns of C
-those of the instruction's tile stand for is free: they are chosen so that each thread gets the
-sums of its own part, two rows and two neighbouring columns an instruction.
+and B than its own (PTX ISA, "Matrix fragments for mma.m16n8k16" and "... m16n8k8"). Which rows and
+columns of C those of the instruction's tile stand for is free: they are chosen so that each thread
+gets the sums of its own part, two rows and two neighbouring columns an instruction. So is which
+steps are which: those of one thread are neighbours.
 """
 
 from __future__ import annotations
@@ -22,16 +25,27 @@ from dataclasses import dataclass, replace
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant
+from autotune.ir.dtype import bits_of
 from autotune.ir.expr import Add, Call, Cast, Expr, Load, Mul, Var
 from autotune.ir.stmt import Allocate, Buffer, Evaluate, For, ForKind, Seq, Stmt, Store, seq
 from autotune.ir.visitor import StmtRewriter
 from autotune.lowering.draft import Draft
 from autotune.lowering.extents import constant_iterations
+from autotune.te import math as te_math
 
 TENSOR_CORE = "tensor_core"
-# Steps of the reduction of one instruction, and the function that it is, by dtype.
-DEPTH = 16
-INSTRUCTIONS = {"float16": "mma_m16n8k16_f16", "bfloat16": "mma_m16n8k16_bf16"}
+# What they multiply, in messages.
+FACTORS = "16-bit floats, or of floats cut to TF32"
+# The function that an instruction is, by dtype of the operands: those of float32 are TF32.
+INSTRUCTIONS = {
+    "float16": "mma_m16n8k16_f16",
+    "bfloat16": "mma_m16n8k16_bf16",
+    "float32": "mma_m16n8k8_tf32",
+}
+# Bytes of a row of the left operand of an instruction: 16 steps of 16 bits, 8 of 32.
+_ROW_BYTES = 32
+# Steps that lie between those of a thread: it has two neighbours of each 8.
+_APART = 8
 # Threads of a warp, by rows and columns.
 ROWS, COLUMNS = 8, 4
 # More instructions than this in a row only fill the cache of instructions.
@@ -83,13 +97,16 @@ class _Multiplier(StmtRewriter):
         """Return the instructions of a block, after the loads of what it takes of the right."""
         columns = constant_iterations(block.column, TENSOR_CORE)
         dtype = block.right.buffer.dtype
-        fragment = Buffer(f"{block.right.buffer.name}.fragment", (4 * columns,), dtype, "local")
+        starts = range(0, depth_of(dtype), _APART)
+        steps = [k + each for k in starts for each in (0, 1)]
+        size = len(steps) * columns
+        fragment = Buffer(f"{block.right.buffer.name}.fragment", (size,), dtype, "local")
         odd = self.simplifier.expr(self.simplifier.floormod(self.simplifier.var(y), 2))
         calls = []
         for pair in zip(block.rows[::2], block.rows[1::2], strict=True):
             left = [
                 self._load(row.left, {**row.place, block.k: self._step(x, k + each)})
-                for k in (0, 8)
+                for k in starts
                 for row in pair
                 for each in (0, 1)
             ]
@@ -104,12 +121,12 @@ class _Multiplier(StmtRewriter):
                 ]
                 right = [
                     Load(fragment, (self.simplifier.expr(constant(step * columns + j + each)),))
-                    for step in range(4)
+                    for step in range(len(steps))
                     for each in (0, 1)
                 ]
                 arguments = (*totals, *left, *right, odd)
                 calls.append(Evaluate(Call(INSTRUCTIONS[dtype], arguments, "float32")))
-        loads = [self._fetched(block, fragment, i, k, y, x) for i, k in enumerate((0, 1, 8, 9))]
+        loads = [self._fetched(block, fragment, i, k, y, x) for i, k in enumerate(steps)]
         return Allocate(fragment, seq(*loads, *calls))
 
     def _fetched(
@@ -141,11 +158,6 @@ class _Multiplier(StmtRewriter):
         while isinstance(body, For):
             loops.append(body)
             body = body.body
-        extents = [each.iterations for each in loops]
-        if extents[0] != DEPTH or any(each.kind is not ForKind.SERIAL for each in loops):
-            raise self._refusal(
-                f"expected {DEPTH} steps around plain loops, got loops of {extents}"
-            )
         found: dict[Expr, _Block] = {}
         for each in body.stmts if isinstance(body, Seq) else (body,):
             block = self._block(each, loops, y, x)
@@ -165,8 +177,13 @@ class _Multiplier(StmtRewriter):
         """Return what one store is: the rows of one virtual thread."""
         factors = product_factors(stmt)
         if factors is None:
-            raise self._refusal(f"expected a sum of products of 16-bit floats, got {stmt}")
+            raise self._refusal(f"expected a sum of products of {FACTORS}, got {stmt}")
         total, *pair = factors
+        depth, extents = depth_of(pair[0].buffer.dtype), [each.iterations for each in loops]
+        if extents[0] != depth or any(each.kind is not ForKind.SERIAL for each in loops):
+            raise self._refusal(
+                f"expected {depth} steps around plain loops, got loops of {extents}"
+            )
         for left, right in (pair, pair[::-1]):
             of_left, of_right = (
                 self.simplifier.form_of(each.indices[0]).vars for each in (left, right)
@@ -204,8 +221,16 @@ def _range(loop: For) -> range:
     return range(constant_iterations(loop, TENSOR_CORE))
 
 
+def depth_of(dtype: str) -> int:
+    """Return the steps of the reduction of one instruction, by dtype of the operands."""
+    return _ROW_BYTES * 8 // bits_of(dtype)
+
+
 def product_factors(stmt: Stmt) -> tuple[Store, Load, Load] | None:
-    """Return a store ``t[i] = t[i] + float32(a) * float32(b)``, a and b; None if it is another."""
+    """Return a store ``t[i] = t[i] + float32(a) * float32(b)``, a and b; None if it is another.
+
+    Of float32 it is ``t[i] = t[i] + tf32(a) * tf32(b)``.
+    """
     match stmt:
         case Store(total, (place,), Add(Load(same, (where,)), Mul(a, b))):
             pass
@@ -222,7 +247,9 @@ def product_factors(stmt: Stmt) -> tuple[Store, Load, Load] | None:
 
 
 def _narrow(value: Expr) -> Load | None:
-    """Return the element of a 16-bit float that a value is."""
-    if isinstance(value, Cast) and isinstance(value.value, Load):
-        return value.value if value.value.buffer.dtype in INSTRUCTIONS else None
-    return None
+    """Return the element of a 16-bit float, or that is cut to TF32, that a value is."""
+    match value:
+        case Cast(Load() as load) | Call(te_math.TF32, (Load() as load,)):
+            return load if load.buffer.dtype in INSTRUCTIONS else None
+        case _:
+            return None

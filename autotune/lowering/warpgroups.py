@@ -1,7 +1,7 @@
-"""Products of 16-bit floats on Hopper's tensor cores: a marked loop nest becomes ``wgmma``.
+"""Products on Hopper's tensor cores: a marked loop nest becomes ``wgmma``.
 
-The nest is what a thread does for its own part of a matrix product in some 16 steps of the
-reduction::
+They are of 16-bit floats, or of floats that the definition cuts to TF32. The nest is what a thread
+does for its own part of a matrix product in some 16 steps of the reduction, some 8 of TF32::
 
     for chunk in 0..n:  # wgmma
       for k in 0..16:
@@ -41,13 +41,13 @@ from autotune.ir.stmt import (
 from autotune.ir.visitor import StmtRewriter
 from autotune.lowering.draft import Draft
 from autotune.lowering.extents import constant_iterations, known
-from autotune.lowering.panels import PANEL, Tile, lay_out
-from autotune.lowering.tensor_cores import COLUMNS, DEPTH, ROWS, product_factors
+from autotune.lowering.panels import Tile, lay_out, row_of
+from autotune.lowering.tensor_cores import COLUMNS, FACTORS, ROWS, depth_of, product_factors
 
 WGMMA = "wgmma"
 FENCE, COMMIT, WAIT, SUMS = "wgmma_fence", "wgmma_commit", "wgmma_wait", "wgmma_sums"
 SHOW = "wgmma_show"
-TYPES = {"float16": "f16", "bfloat16": "bf16"}
+TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
 # Warps of a warpgroup, and the rows that it multiplies with one instruction.
 WARPS, TILE_ROWS = 4, 64
 # Columns of one instruction: a multiple of these, up to those.
@@ -56,7 +56,7 @@ UNIT, MOST_COLUMNS = 8, 256
 
 def instruction(dtype: str, columns: int) -> str:
     """Return the name of the function that is one instruction."""
-    return f"{WGMMA}_m{TILE_ROWS}n{columns}k{DEPTH}_{TYPES[dtype]}"
+    return f"{WGMMA}_m{TILE_ROWS}n{columns}k{depth_of(dtype)}_{TYPES[dtype]}"
 
 
 def use_warpgroups(stmt: Stmt, draft: Draft) -> Stmt:
@@ -144,10 +144,10 @@ class _Multiplier(StmtRewriter):
         if WGMMA not in node.annotations:
             return super().visit_For(node)
         step = node.body
-        if not isinstance(step, For) or step.iterations != DEPTH:
-            raise self._refusal(f"expected a loop of {DEPTH} steps inside the marked one")
+        sums = list(self._sums(step.body, ())) if isinstance(step, For) else []
+        if not isinstance(step, For) or step.iterations != depth_of(sums[0].left.buffer.dtype):
+            raise self._refusal("expected a loop of 16 steps, 8 of TF32, inside the marked one")
         lanes = self._lanes()
-        sums = list(self._sums(step.body, ()))
         totals, left, right = self._numbered(sums, lanes)
         rows, columns = (len(set(each.offsets)) // 2 for each in (left, right))
         height = TILE_ROWS * (lanes.warps // WARPS)
@@ -167,7 +167,8 @@ class _Multiplier(StmtRewriter):
             raise self._refusal(
                 "expected each thread to have rows 8 apart of the 64 of a warpgroup and two of "
                 f"each 8 of at most {MOST_COLUMNS} columns, and whole operands in shared memory, "
-                f"{PANEL} neighbours or a multiple in a row, got {sums[0].total}"
+                f"{row_of(left.buffer.dtype)} neighbours or a multiple in a row, got "
+                f"{sums[0].total}"
             )
         self.tiles |= {left.buffer: a, right.buffer: b}
         return self._multiplied(node, totals, (a, b), (rows, columns * UNIT), lanes)
@@ -192,18 +193,19 @@ class _Multiplier(StmtRewriter):
         outer, inner = loops
         step = operand.of.get(inner.var, 0)
         wanted = {**at, inner.var: step}
+        buffer, depth = operand.buffer, depth_of(operand.buffer.dtype)
         if outer.iterations != 1:
-            wanted[outer.var] = DEPTH * step
-        deep = constant_iterations(outer, WGMMA) * DEPTH
+            wanted[outer.var] = depth * step
+        deep = constant_iterations(outer, WGMMA) * depth
         turned = step != 1
         rows, width = (deep, across) if turned else (across, deep)
-        buffer = operand.buffer
-        plain = operand.of == wanted and {one, step} == {1, width} and width % PANEL == 0
+        plain = operand.of == wanted and {one, step} == {1, width}
         size = prod(known(buffer.shape, buffer.name))
         if not plain or size != rows * width or buffer.scope != "shared" or buffer in self.tiles:
             return None
         new = Buffer(buffer.name, (size,), buffer.dtype, buffer.scope)
-        return Tile(new, rows, width, turned)
+        tile = Tile(new, rows, width, turned)
+        return tile if tile.fits else None
 
     def _multiplied(
         self,
@@ -217,9 +219,11 @@ class _Multiplier(StmtRewriter):
         simplifier = self.simplifier
         (a, b), (rows, columns) = tiles, counts
         group = simplifier.floordiv(simplifier.var(lanes.z), WARPS)
-        step = simplifier.combine([(simplifier.var(node.var), DEPTH)])
+        depth = depth_of(a.buffer.dtype)
+        step = simplifier.combine([(simplifier.var(node.var), depth)])
         at_right = simplifier.expr(b.begin(simplifier, constant(0), step))
-        layout = [IntImm(n) for n in (2 * a.panel, 2 * b.panel, int(a.turned), int(b.turned))]
+        panels = [each.item * each.panel for each in tiles]
+        layout = [IntImm(n) for n in (*panels, *(int(each.across) for each in tiles))]
         calls = []
         for tile in range(rows):
             first = constant(tile * TILE_ROWS * (lanes.warps // WARPS))
@@ -249,7 +253,7 @@ class _Multiplier(StmtRewriter):
             case _:
                 factors = product_factors(stmt)
                 if factors is None:
-                    raise self._refusal(f"expected a sum of products of 16-bit floats, got {stmt}")
+                    raise self._refusal(f"expected a sum of products of {FACTORS}, got {stmt}")
                 yield _Sum(*factors, loops)
 
     def _numbered(self, sums: Sequence[_Sum], lanes: _Lanes) -> tuple[Buffer, _Operand, _Operand]:

@@ -60,6 +60,7 @@ from autotune.te.math import (
     sqrt,
     tan,
     tanh,
+    tf32,
     trunc,
 )
 from autotune.te.reduction import comm_reducer, max, min, reduce_axis, sum
@@ -165,6 +166,7 @@ __all__ = [
     "take_step",
     "tan",
     "tanh",
+    "tf32",
     "thread_axis",
     "trunc",
     "truncdiv",

@@ -12,6 +12,8 @@ from autotune.te.intrinsics import pair
 from autotune.te.location import user_line
 
 Argument = object
+# The function that `tf32` is.
+TF32 = "tf32"
 
 
 def _argument(name: str, x: Argument) -> Expr:
@@ -213,6 +215,20 @@ def power(x: Argument, y: Argument) -> Expr:
 
 
 pow = power
+
+
+def tf32(x: Argument) -> Expr:
+    """Return a float32 in TF32: with the 11 bits that tensor cores multiply floats by.
+
+    So a definition asks for them: sums of ``te.tf32(a[i, k]) * te.tf32(b[k, j])`` may run on
+    tensor cores, those of ``a[i, k] * b[k, j]`` never do. It is rounded to the nearest, of two to
+    the larger; only Hopper's warpgroups, which read operands from memory, cut. Either is right:
+    what is expected of kernels allows for 2**-10 of each factor.
+    """
+    expr = _argument("tf32", x)
+    if expr.dtype != "float32":
+        raise ExpressionError(f"{user_line()}: te.tf32: expected a float32, got {expr.dtype}")
+    return Call(TF32, (expr,))
 
 
 def abs(x: Argument) -> Expr:

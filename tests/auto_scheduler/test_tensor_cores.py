@@ -1,4 +1,4 @@
-"""Products of 16-bit floats are searched on tensor cores, and are right there."""
+"""Products of 16-bit floats and TF32 are searched on tensor cores, and are right there."""
 
 import ml_dtypes
 import numpy as np
@@ -13,22 +13,28 @@ from autotune.driver import kernel_of
 from autotune.kernel import launch_violation
 from tests.auto_scheduler.graphs import matmul
 from tests.fuzz.running import Job, run_batch
+from tests.topi.evaluate import rounded_to_tf32
 
 PARAMS = SketchPolicy.DEFAULT_PARAMS
-TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "tf32": np.float32}
 
 
-def product(m, n, k, dtype="float16", cast=False, transposed=False, batch=None):
-    """A product with sums in float32; the second matrix is [n, k] if transposed."""
-    lead = () if batch is None else (batch,)
-    a = te.placeholder((*lead, m, k), dtype, name="A")
-    b = te.placeholder((*lead, n, k) if transposed else (*lead, k, n), dtype, name="B")
+def product(m, n, k, dtype="float16", cast=False, transposed=False, batch=None, across=False):
+    """A product with sums in float32, of floats as TF32 if the dtype is ``"tf32"``.
+
+    The second matrix is [n, k] if transposed, the first [k, m] if it lies across.
+    """
+    lead, stored = () if batch is None else (batch,), "float32" if dtype == "tf32" else dtype
+    a = te.placeholder((*lead, k, m) if across else (*lead, m, k), stored, name="A")
+    b = te.placeholder((*lead, n, k) if transposed else (*lead, k, n), stored, name="B")
     r = te.reduce_axis((0, k), name="k")
+    wide = te.tf32 if dtype == "tf32" else lambda x: x.astype("float32")
 
     def value(*at):
         *z, i, j = at
+        left = a(*z, r, i) if across else a(*z, i, r)
         right = b(*z, j, r) if transposed else b(*z, r, j)
-        return te.sum(a(*z, i, r).astype("float32") * right.astype("float32"), axis=r)
+        return te.sum(wide(left) * wide(right), axis=r)
 
     c = te.compute((*lead, m, n), value, name="C")
     out = te.compute(c.shape, lambda *at: c(*at).astype(dtype), name="D") if cast else c
@@ -55,7 +61,19 @@ CASES = {
     "cast": {"cast": True},
     "transposed": {"transposed": True},
     "batch": {"batch": 2},
+    "tf32": {"dtype": "tf32"},
+    "tf32 across": {"dtype": "tf32", "transposed": True, "across": True},
+    "tf32 batch": {"dtype": "tf32", "batch": 2, "across": True},
 }
+
+
+def wanted_of(case, a, b):
+    """The product in float64, of floats that were rounded to TF32 first if need be."""
+    if case.get("dtype") == "tf32":
+        a, b = rounded_to_tf32(a), rounded_to_tf32(b)
+    left, right = a.astype(np.float64), b.astype(np.float64)
+    left = np.swapaxes(left, -1, -2) if case.get("across") else left
+    return left @ (np.swapaxes(right, -1, -2) if case.get("transposed") else right)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -68,19 +86,28 @@ def test_products_on_tensor_cores_compute_what_numpy_does(name, tmp_path):
         rng.uniform(-1, 1, each.shape).astype(dtype)
         for each in (one for one in found[0].args if one.role == "in")
     )
-    right = b.astype(np.float64)
-    wanted = a.astype(np.float64) @ (np.swapaxes(right, -1, -2) if "transposed" in case else right)
+    wanted = wanted_of(case, a, b)
     for kernel, got in zip(
         found, run_batch([Job(each, [a, b], 0) for each in found], tmp_path), strict=True
     ):
-        assert "mma_m16n8k16" in kernel.source
+        assert "mma_m16n8k" in kernel.source
         assert not isinstance(got, str), got
         tolerance = 1e-2 if case.get("cast") else 1e-4
         np.testing.assert_allclose(got[0].astype(np.float64), wanted, atol=tolerance)
 
 
-def test_closed_forms_of_tensor_cores_say_what_lowering_finds():
-    task, (forms, *_) = tensor_forms(product(256, 256, 256, cast=True))
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"cast": True},
+        {"transposed": True, "across": True},
+        {"dtype": "tf32"},
+        {"dtype": "tf32", "transposed": True, "across": True},
+    ],
+    ids=str,
+)
+def test_closed_forms_of_tensor_cores_say_what_lowering_finds(case):
+    task, (forms, *_) = tensor_forms(product(256, 256, 256, **case))
     rows, found = kernels(task, forms, 12)
     shape = forms.shape(rows)
     for i, kernel in enumerate(found):
@@ -89,6 +116,19 @@ def test_closed_forms_of_tensor_cores_say_what_lowering_finds():
         assert np.prod(call.launch.block) == 32 * shape.warps[i]
         assert np.prod(call.launch.grid) == shape.blocks[i]
         assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
+
+
+def test_float32_runs_on_tensor_cores_only_where_tf32_is_asked_for():
+    """Nor are records of the one found for the other, whatever a function is called."""
+    tasks = []
+    for asked in (False, True):
+        a, b = (te.placeholder((64, 64), name=n) for n in "AB")
+        task, found = tensor_forms([a, b, topi.nn.dense(a, b, tf32=asked)])
+        assert bool(found) is asked
+        tasks.append(task)
+    strict, cut = tasks
+    assert strict.workload_key != cut.workload_key
+    assert strict.graph_hash != cut.graph_hash
 
 
 @pytest.mark.parametrize(
@@ -100,8 +140,9 @@ def test_closed_forms_of_tensor_cores_say_what_lowering_finds():
         (product(40, 64, 64), "cuda -arch=sm_90"),
         (product(64, 48, 64), "cuda -arch=sm_90"),
         (product(64, 64, 24), "cuda -arch=sm_90"),
+        (product(64, 64, 20, dtype="tf32"), "cuda -arch=sm_90"),
     ],
-    ids=["float32", "old", "cpu", "rows", "columns", "steps"],
+    ids=["float32", "old", "cpu", "rows", "columns", "steps", "steps of TF32"],
 )
 def test_what_does_not_fit_tensor_cores_is_left_to_others(tensors, target):
     assert not tensor_forms(tensors, target)[1]

@@ -1,4 +1,4 @@
-"""Products of 16-bit floats are searched by `wgmma` on Hopper, and are right there."""
+"""Products of 16-bit floats and TF32 are searched by `wgmma` on Hopper, and are right there."""
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from autotune.measure.types import MeasureResult
 from tests.auto_scheduler.graphs import matmul
 from tests.auto_scheduler.test_tensor_cores import PARAMS, TYPES, kernels, product
 from tests.fuzz.running import Job, run_batch
+from tests.topi.evaluate import cut_to_tf32
 
 
 def warpgroup_forms(tensors, target="cuda -arch=sm_90"):
@@ -44,12 +45,18 @@ CASES = {
     "transposed": product(64, 64, 128, transposed=True),
     "batch": product(64, 64, 64, batch=2),
     "followed": followed(),
+    "tf32": product(128, 64, 64, dtype="tf32"),
+    "tf32 transposed": product(64, 64, 128, dtype="tf32", transposed=True),
+    "tf32 across, batch": product(64, 64, 64, dtype="tf32", across=True, batch=2),
 }
 
 
 def wanted_of(name, inputs):
+    if "tf32" in name:
+        inputs = [cut_to_tf32(each) for each in inputs]
     a, b, *rest = (each.astype(np.float64) for each in inputs)
-    found = a @ (np.swapaxes(b, -1, -2) if name == "transposed" else b)
+    a = np.swapaxes(a, -1, -2) if "across" in name else a
+    found = a @ (np.swapaxes(b, -1, -2) if "transposed" in name else b)
     return np.maximum(found + rest[0], 0.0) if rest else found
 
 
@@ -62,7 +69,7 @@ def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
             state = task.realise(forms.program.candidate(row)).what
             kernel = kernel_of(state, task.target, f"{name}{i}")
             assert "wgmma_m64n" in kernel.source
-            dtype = TYPES["bfloat16" if name == "bfloat16" else "float16"]
+            dtype = TYPES[name.split()[0] if name.split()[0] in TYPES else "float16"]
             inputs = [each for each in kernel.args if each.role == "in"]
             values = [rng.uniform(-1, 1, each.shape).astype(dtype) for each in inputs]
             jobs.append(Job(kernel, values, i))
@@ -75,7 +82,8 @@ def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
 
 
 def test_closed_forms_of_warpgroups_say_what_lowering_finds():
-    for tensors in (product(512, 512, 512, cast=True), product(512, 512, 512, transposed=True)):
+    for case in ({"cast": True}, {"transposed": True}, {"dtype": "tf32"}):
+        tensors = product(512, 512, 512, **case)
         task, (forms, *_), _ = warpgroup_forms(tensors)
         rows, found = kernels(task, forms, 12)
         shape = forms.shape(rows)
@@ -85,7 +93,8 @@ def test_closed_forms_of_warpgroups_say_what_lowering_finds():
             assert np.prod(call.launch.block) == shape.threads[i]
             assert np.prod(call.launch.grid) == shape.blocks[i]
             assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
-            assert f"m64n{int(shape.tile_columns[i])}k16" in kernel.source
+            depth = 8 if case.get("dtype") == "tf32" else 16
+            assert f"m64n{int(shape.tile_columns[i])}k{depth}" in kernel.source
 
 
 @pytest.mark.parametrize(
@@ -98,8 +107,9 @@ def test_closed_forms_of_warpgroups_say_what_lowering_finds():
         (product(96, 64, 64), "cuda -arch=sm_90"),
         (product(64, 96, 64), "cuda -arch=sm_90"),
         (product(64, 64, 96), "cuda -arch=sm_90"),
+        (product(64, 64, 48, dtype="tf32"), "cuda -arch=sm_90"),
     ],
-    ids=["float32", "older", "newer", "cpu", "rows", "columns", "steps"],
+    ids=["float32", "older", "newer", "cpu", "rows", "columns", "steps", "steps of TF32"],
 )
 def test_what_does_not_fit_warpgroups_is_left_to_others(tensors, target):
     assert not warpgroup_forms(tensors, target)[1]

@@ -16,6 +16,8 @@ from tests.topi.evaluate import evaluate
 
 NAMES = [name for name, (language, _) in CASES.items() if language == "cuda"]
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2}
+# Warpgroups cut floats to TF32, which definitions round.
+CUT = {"matmul_wgmma_tf32_cuda": 2e-3}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def test_a_kept_text_computes_what_numpy_computes(name, emulated):
         arrays = [array.copy() for array in made]
         loaded.run(arrays, order)
         for i, value in zip(outputs, wanted, strict=True):
-            near = TOLERANCE.get(arguments[i].dtype, 1e-5)
+            near = CUT.get(name) or TOLERANCE.get(arguments[i].dtype, 1e-5)
             got, right = arrays[i].astype("float64"), value.astype("float64")
             scale = max(1.0, float(np.abs(right).max()))
             np.testing.assert_allclose(got, right, rtol=near, atol=near * scale, err_msg=name)

@@ -14,6 +14,7 @@ from autotune.errors import LoweringError
 from autotune.target import Target
 from tests.fuzz.running import Job, run_batch
 from tests.lowering.warpgroup_products import Tiles, definition, product
+from tests.topi.evaluate import cut_to_tf32
 
 HOPPER = Target("cuda -arch=sm_90")
 CASES = {
@@ -26,8 +27,16 @@ CASES = {
         {"dtype": "bfloat16", "out": "float32"},
     ),
     "three slots": (Tiles(tall=2, stages=3), {}),
+    "TF32 along the reduction": (
+        Tiles(depth=32, stages=4),
+        {"dtype": "tf32", "turned": (False, False), "out": "float32"},
+    ),
+    "TF32 across it": (
+        Tiles(rows=64, columns=32, depth=64, stages=2),
+        {"dtype": "tf32", "turned": (True, True), "out": "float32"},
+    ),
 }
-TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "tf32": np.float32}
 
 
 def kernel_of(tiles, name="main", size=(128, 128, 256), target=HOPPER, **options):
@@ -41,7 +50,8 @@ def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
         dtype, turned = options.get("dtype", "float16"), options.get("turned", (False, True))
         inputs = [each for each in kernel.args if each.role == "in"]
         a, b = (rng.uniform(-1, 1, each.shape).astype(TYPES[dtype]) for each in inputs)
-        left, right = (x.astype(np.float64) for x in (a, b))
+        exact = [cut_to_tf32(x) if dtype == "tf32" else x for x in (a, b)]
+        left, right = (x.astype(np.float64) for x in exact)
         wanted.append((left.T if turned[0] else left) @ (right if turned[1] else right.T))
         jobs.append(Job(kernel, [a, b], i))
         assert "wgmma_m64n" in kernel.source
@@ -88,11 +98,12 @@ def test_stores_are_shown_to_products_before_every_barrier():
     ("tiles", "options", "why"),
     [
         (Tiles(depth=32), {}, "64 neighbours or a multiple"),
+        (Tiles(depth=16), {"dtype": "tf32"}, "32 neighbours or a multiple"),
         (Tiles(columns=32), {}, "64 neighbours or a multiple"),
         (Tiles(columns=512), {"size": (128, 512, 64)}, "at most 256 columns"),
         (Tiles(rows=32), {}, r"multiple of 4 along threadIdx.z, got \[4, 8, 2\]"),
     ],
-    ids=["depth", "columns", "wide", "warps"],
+    ids=["depth", "depth of TF32", "columns", "wide", "warps"],
 )
 def test_products_that_no_warpgroup_multiplies_are_refused(tiles, options, why):
     with pytest.raises(LoweringError, match=f"wgmma: D: .*{why}"):
@@ -113,10 +124,13 @@ def test_a_mark_on_other_loops_is_refused():
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("dtype", ["float16", "tf32"])
 @pytest.mark.parametrize("stages", [2, 3, 4])
-def test_products_are_not_serialized_and_sums_stay_in_registers(stages, tmp_path):
-    tiles = Tiles(rows=128, columns=256 if stages < 4 else 128, stages=stages)
-    kernel, text = kernel_of(tiles, size=(4096, 4096, 4096)), tmp_path / "kernel.cu"
+def test_products_are_not_serialized_and_sums_stay_in_registers(stages, dtype, tmp_path):
+    depth = 32 if dtype == "tf32" else 64
+    tiles = Tiles(rows=128, columns=256 if stages < 4 else 128, depth=depth, stages=stages)
+    kernel = kernel_of(tiles, size=(4096, 4096, 4096), dtype=dtype)
+    text = tmp_path / "kernel.cu"
     text.write_text(kernel.source)
     command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -17,14 +17,19 @@ class Tiles:
 
 
 def definition(m, n, k, dtype="float16", turned=(False, True), out="float16"):
-    """A product; ``turned`` says which operands are stored with their steps outermost."""
-    a = te.placeholder((k, m) if turned[0] else (m, k), dtype, name="A")
-    b = te.placeholder((k, n) if turned[1] else (n, k), dtype, name="B")
+    """A product; ``turned`` says which operands are stored with their steps outermost.
+
+    With ``"tf32"`` they are floats that are cut.
+    """
+    stored = "float32" if dtype == "tf32" else dtype
+    a = te.placeholder((k, m) if turned[0] else (m, k), stored, name="A")
+    b = te.placeholder((k, n) if turned[1] else (n, k), stored, name="B")
     r = te.reduce_axis((0, k), name="k")
+    wide = te.tf32 if dtype == "tf32" else lambda x: x.astype("float32")
 
     def total(i, j):
         left, right = a(r, i) if turned[0] else a(i, r), b(r, j) if turned[1] else b(j, r)
-        return te.sum(left.astype("float32") * right.astype("float32"), axis=r)
+        return te.sum(wide(left) * wide(right), axis=r)
 
     c = te.compute((m, n), total, name="C")
     return a, b, c, te.compute((m, n), lambda i, j: c[i, j].astype(out), name="D")
@@ -33,25 +38,44 @@ def definition(m, n, k, dtype="float16", turned=(False, True), out="float16"):
 def product(m, n, k, tiles, mark="wgmma", **options):
     """A schedule and its arguments."""
     a, b, c, d = definition(m, n, k, **options)
+    words = 2 if options.get("dtype") == "tf32" else 1
+    turned = options.get("turned", (False, True))
     s = te.create_schedule(d.op)
     s[c].set_scope("local")
     lane, warps = _tile(s[d], tiles)
     s[c].compute_at(s[d], lane)
-    chunk, step = s[c].split(c.op.reduce_axis[0], factor=16)
-    outer, inner = s[c].split(chunk, factor=tiles.depth // 16)
+    steps = 16 // words
+    chunk, step = s[c].split(c.op.reduce_axis[0], factor=steps)
+    outer, inner = s[c].split(chunk, factor=tiles.depth // steps)
     s[c].reorder(outer, inner, step, *c.op.axis)
     s[c].pragma(inner, mark, 1)
-    for source in (a, b):
+    for source, across in zip((a, b), turned, strict=True):
         shared = s[s.cache_read(source, "shared", [c])]
         shared.compute_at(s[c], outer)
-        fused, vector = shared.split(shared.fuse(*shared.op.axis), factor=8)
-        shared.vectorize(vector)
-        for size, thread in ((4, "threadIdx.x"), (8, "threadIdx.y"), (warps, "threadIdx.z")):
-            fused, inner = shared.split(fused, factor=size)
-            shared.bind(inner, te.thread_axis(thread))
+        _fetch(shared, warps, 8 // words, across and words == 2)
         if tiles.stages:
             shared.async_copy(tiles.stages)
     return s, [a, b, d]
+
+
+def _fetch(shared, warps, lanes, one_by_one):
+    """Let all threads fill a tile by vectors, or element by element along columns of it."""
+    if one_by_one:
+        (steps, x), (across, y) = (
+            shared.split(axis, factor=n) for axis, n in zip(shared.op.axis, (4, 8), strict=True)
+        )
+        shared.reorder(steps, across, y, x)
+        fused, threads = shared.fuse(steps, across), [(y, "threadIdx.y"), (x, "threadIdx.x")]
+    else:
+        fused, vector = shared.split(shared.fuse(*shared.op.axis), factor=lanes)
+        shared.vectorize(vector)
+        threads = []
+        for size, thread in ((4, "threadIdx.x"), (8, "threadIdx.y")):
+            fused, inner = shared.split(fused, factor=size)
+            threads.append((inner, thread))
+    fused, inner = shared.split(fused, factor=warps)
+    for loop, thread in ((inner, "threadIdx.z"), *threads):
+        shared.bind(loop, te.thread_axis(thread))
 
 
 def _tile(stage, tiles):

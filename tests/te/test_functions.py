@@ -147,6 +147,12 @@ def test_absolute_value_and_population_count():
         te.popcount(te.var("x", "float32"))
 
 
+def test_tf32_is_of_float32_only():
+    assert te.tf32(te.var("x", "float32")).dtype == "float32"
+    with pytest.raises(ExpressionError, match=HERE + "te.tf32: expected a float32, got float16"):
+        te.tf32(te.var("x", "float16"))
+
+
 def test_a_function_of_a_whole_tensor_points_to_topi():
     with pytest.raises(ExpressionError, match=HERE + r"te\.exp: .* tensors use topi\.exp"):
         te.exp(A)

@@ -31,9 +31,20 @@ CALLS = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power,
     "exp10": lambda x: np.power(np.float32(10), x), "copysign": np.copysign,
     "erf": np.vectorize(math.erf, otypes=[np.float32]), "round": np.round, "abs": np.abs,
-    "nearbyint": np.rint,
+    "nearbyint": np.rint, "tf32": lambda x: rounded_to_tf32(x),
 }  # fmt: skip
 FOLDS = {"sum": np.sum, "min": np.min, "max": np.max}
+
+
+def rounded_to_tf32(x):
+    """Round to 11 bits, halves away from zero."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def cut_to_tf32(x):
+    """Round to 11 bits towards zero."""
+    return (x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def evaluate(tensor, inputs):

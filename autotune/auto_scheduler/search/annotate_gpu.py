@@ -23,9 +23,14 @@ from autotune.auto_scheduler.loops import (
 from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search.steps import Annotator, splits_of
-from autotune.auto_scheduler.sketch.tensor_cores import COLUMNS, ROWS
+from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, product_of
 from autotune.auto_scheduler.sketch.warpgroups import WARPS
-from autotune.auto_scheduler.transform_steps import AnnotationStep, SplitStep, StorageAlignStep
+from autotune.auto_scheduler.transform_steps import (
+    AnnotationStep,
+    ReorderStep,
+    SplitStep,
+    StorageAlignStep,
+)
 from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
 from autotune.ir.structure import walk
 from autotune.te.relation import extent_of
@@ -34,12 +39,12 @@ UNROLL_LIMITS = (0, 16, 64, 512, 1024)
 VECTOR_LENGTHS = (1, 2, 4)
 # Buffers of the copies in shared memory: none ahead, two through registers, asynchronous ones.
 PIPELINES = (0, 1, 2, 3, 4)
-# Elements of 16 bits by which rows of tiles for tensor cores are longer: what is copied at once.
-PADDING = 8
 # Rows of other tiles may be longer, so that they begin in different banks: their length is then
 # this modulo `ROW_UNIT`, which leaves vectors of four words in place.
 ROW_OFFSETS = (0, 4)
 ROW_UNIT = 8
+# Bytes of a float, which instructions read along the reduction only.
+_WORD = 4
 THREADS = (32, 64, 128, 256, 512, 1024)
 _NO_SPLIT = "auto_scheduler_no_split_at_inner"
 _ALWAYS_UNROLL = "auto_scheduler_always_unroll_inner"
@@ -190,20 +195,38 @@ def _row_dimension(work: Annotator, stage_id: int, target: int) -> int | None:
     return found
 
 
+def row_gap(product: Product, turned: bool) -> tuple[int, int]:
+    """Return the unit and the rest by which rows of a tile are long, so that banks differ.
+
+    Threads of a warp that read together are rows apart, or steps apart.
+    """
+    if product.item == _WORD and turned:
+        return product.vector * 2, product.vector
+    return 16, 8
+
+
 def _copy_by_warps(work: Annotator, stage_id: int, root: int, instructions: str) -> None:
     """Let the warps of a block fill a tile, by vectors.
 
-    Its rows begin in different banks; what ``wgmma`` reads is laid out by lowering.
+    Its rows begin in different banks; what ``wgmma`` reads is laid out by lowering, which turns
+    floats that lie across the reduction: those are copied one by one.
     """
+    target, _ = work.state.attach[stage_id]
+    product = product_of(work.stage(target).op)
+    assert product is not None
+    turned = product.is_turned(work.stage(stage_id).op)
     rows = len(work.stage(stage_id).iters) - 2
     if instructions == TENSOR_CORE:
-        work.take(StorageAlignStep(stage_id, rows, 2 * PADDING, PADDING))
-    work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
-    work.split(stage_id, 0, [PADDING])
-    work.annotate(stage_id, 1, Annotation.VECTORIZE)
-    for length, thread in ((COLUMNS, Annotation.THREAD_X), (ROWS, Annotation.THREAD_Y)):
-        work.split(stage_id, 0, [length])
-        work.annotate(stage_id, 1, thread)
+        work.take(StorageAlignStep(stage_id, rows, *row_gap(product, turned)))
+    if instructions == WGMMA and turned and product.item == _WORD:
+        _share_patches(work, stage_id)
+    else:
+        work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
+        work.split(stage_id, 0, [product.vector])
+        work.annotate(stage_id, 1, Annotation.VECTORIZE)
+        for length, thread in ((COLUMNS, Annotation.THREAD_X), (ROWS, Annotation.THREAD_Y)):
+            work.split(stage_id, 0, [length])
+            work.annotate(stage_id, 1, thread)
     splits = splits_of(work.state.transform_steps, root)
     if instructions == WGMMA:
         work.split(stage_id, 0, [WARPS])
@@ -212,6 +235,19 @@ def _copy_by_warps(work: Annotator, stage_id: int, root: int, instructions: str)
     else:
         work.follow(stage_id, 0, splits[-2:], 1)
     work.annotate(stage_id, 1, Annotation.THREAD_Z)
+
+
+def _share_patches(work: Annotator, stage_id: int) -> None:
+    """Let a warp copy 8 neighbours, 32 bytes, of 4 rows: turned they are in 32 banks."""
+    last = len(work.stage(stage_id).iters) - 1
+    work.split(stage_id, last, [ROWS])
+    work.split(stage_id, last - 1, [COLUMNS])
+    # outer rows, rows, outer neighbours, neighbours
+    order = (*range(last - 1), last - 1, last + 1, last + 2, last)
+    work.take(ReorderStep(stage_id, order))
+    work.annotate(stage_id, last + 1, Annotation.THREAD_Y)
+    work.annotate(stage_id, last + 2, Annotation.THREAD_X)
+    work.fuse(stage_id, 0, last + 1)
 
 
 def spatial_splits(state: StateObject, stage_id: int) -> list[int]:

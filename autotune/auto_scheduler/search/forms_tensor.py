@@ -5,27 +5,21 @@ Shared memory and threads are exact, as in `forms_gpu`; times are estimates.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.annotate_gpu import PADDING
+from autotune.auto_scheduler.search.annotate_gpu import row_gap
 from autotune.auto_scheduler.search.device_model import GpuModel
-from autotune.auto_scheduler.search.forms import Forms
-from autotune.auto_scheduler.search.forms_gpu import FEATURES
+from autotune.auto_scheduler.search.forms_product import Column, ProductForms, ProductShape
 from autotune.auto_scheduler.search.program import Program, Rows
-from autotune.auto_scheduler.search.sampler import Budget, Limits
-from autotune.auto_scheduler.search.steps import splits_of
-from autotune.auto_scheduler.search.tiles import hint_column
-from autotune.auto_scheduler.sketch.tensor_cores import COLUMNS, DEPTH, OWN, ROWS, product_of
-from autotune.auto_scheduler.transform_steps.loops import PIPELINE
-from autotune.te.relation import extent_of
-from autotune.utils.math import product
+from autotune.auto_scheduler.search.sampler import Budget
+from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS
+from autotune.auto_scheduler.sketch.tensor_cores import OWN
 
-Column = npt.NDArray[np.float64]
 _WARP = ROWS * COLUMNS
-_ITEM = 2
 # Rows and columns of results of one thread, times one another: more spill.
 _MOST_RESULTS = 128
 _MOST_VTHREADS = 64
@@ -34,80 +28,49 @@ _INSTRUCTION = 8.0
 _ARRIVAL = 60.0
 
 
-class TensorForms:
-    """Computes the closed forms of one program.
-
-    Args:
-        program: whose rows are looked at; its stage ``stage_id`` is a product.
-        stage_id: of the product.
-        model: the device.
-    """
+class TensorForms(ProductForms):
+    """Computes the closed forms of a program whose warps multiply by ``mma.sync``."""
 
     def __init__(self, program: Program, stage_id: int, model: GpuModel) -> None:
-        self.program, self.model = program, model
-        state = program.state
-        root = state.attach[stage_id][0]
-        found = product_of(state.stages[stage_id].op)
-        assert found is not None
-        self.batch = product([extent_of(axis) or 1 for axis in found.batch])
-        sides = (found.row, found.column, found.reduction)
-        self.extents = [extent_of(axis) or 1 for axis in sides]
-        steps = [*splits_of(state.transform_steps, root)[-2:]]
-        steps.append(splits_of(state.transform_steps, stage_id)[-1])
-        self.columns = [program.columns[step] for step in steps]
-        self.steps = steps
-        self.pipeline = hint_column(program, stage_id, PIPELINE)
+        super().__init__(program, stage_id, model, (-2, -1))
 
-    def limits(self) -> Limits:
-        """Return what rows have to keep, for a `Sampler`."""
+    def budgets(self) -> Sequence[Budget]:
+        """Return what products of numbers may be at most."""
         rows, columns, chunk = self.steps
-        budgets = [
+        return [
             Budget({rows: (0,), columns: (0,)}, _MOST_RESULTS / OWN),
             Budget({rows: (1,), columns: (1,)}, self.model.block_threads / _WARP),
             Budget({chunk: (0,)}, 8.0),
         ]
-        return Limits(budgets, self._repaired, lambda rows: self.shape(rows).feasible)
-
-    def _repaired(self, rows: Rows) -> Rows:
-        return rows
-
-    def __call__(self, rows: Rows) -> Forms:
-        """Return the closed forms of rows."""
-        shape = self.shape(rows)
-        columns = shape.features
-        columns += [np.zeros(len(rows))] * (FEATURES - len(columns))
-        features = np.log2(np.maximum(np.column_stack(columns), 0.0) + 1.0)
-        seconds = np.where(shape.feasible, shape.seconds, np.inf)
-        return Forms(shape.feasible, seconds, features.astype(np.float32))
 
     def shape(self, rows: Rows) -> TensorShape:
         """Return what rows are."""
         return TensorShape(self, rows)
 
 
-class TensorShape:
+class TensorShape(ProductShape):
     """What the rows are, each value a column."""
 
     def __init__(self, forms: TensorForms, rows: Rows) -> None:
-        self.forms, self.model = forms, forms.model
-        pair = [rows[:, at].astype(np.float64) for at in forms.columns]
-        self.rows, self.row_warps = pair[0].T
-        self.columns, self.column_warps = pair[1].T
-        self.chunk = pair[2][:, 0]
+        super().__init__(forms, rows)
+        self.rows, self.row_warps = self.numbers[0].T
+        self.columns, self.column_warps = self.numbers[1].T
+        self.chunk = self.numbers[2][:, 0]
         self.warps = self.row_warps * self.column_warps
         self.tile_rows = self.rows * self.row_warps * ROWS
         self.tile_columns = self.columns * self.column_warps * COLUMNS * OWN
-        self.depth = self.chunk * DEPTH
-        buffers = rows[:, forms.pipeline] if forms.pipeline is not None else rows[:, 0] * 0
-        self.buffers = buffers.astype(np.float64)
+        self.depth = self.chunk * self.product.depth
 
     @cached_property
     def shared_bytes(self) -> Column:
         """Bytes of shared memory of a block."""
-        left = self.tile_rows * (self.depth + PADDING)
-        right = self.depth * (self.tile_columns + PADDING)
-        several = np.where(self.buffers == 1, 2.0, np.maximum(self.buffers, 1.0))
-        return np.asarray((left + right) * _ITEM * several)
+        sides = zip((self.tile_rows, self.tile_columns), self.product.turned, strict=True)
+        elements = np.zeros(len(self.rows))
+        for across, turned in sides:
+            rows, width = (self.depth, across) if turned else (across, self.depth)
+            unit, offset = row_gap(self.product, turned)
+            elements = elements + rows * (width + (offset - width) % unit)
+        return np.asarray(elements * self.product.item * self.several)
 
     @cached_property
     def feasible(self) -> npt.NDArray[np.bool_]:
@@ -116,13 +79,7 @@ class TensorShape:
         fits = (self.rows % 2 == 0) & (self.shared_bytes <= most)
         fits &= self.rows * self.columns <= min(_MOST_RESULTS / OWN, _MOST_VTHREADS)
         fits &= self.warps * _WARP <= self.model.block_threads
-        return np.asarray(fits & (self.buffers * self.depth <= self.forms.extents[2]))
-
-    @cached_property
-    def blocks(self) -> Column:
-        """Blocks of the grid."""
-        m, n, _ = self.forms.extents
-        return np.asarray(self.forms.batch * m / self.tile_rows * n / self.tile_columns)
+        return np.asarray(fits & (self.buffers * self.depth <= self.extents[2]))
 
     @cached_property
     def resident(self) -> Column:
@@ -142,13 +99,13 @@ class TensorShape:
         model = self.model
         together = np.minimum(self.resident, np.ceil(self.blocks / model.sms))
         waves = np.ceil(self.blocks / (model.sms * self.resident))
-        chunks = np.ceil(self.forms.extents[2] / self.depth)
+        chunks = np.ceil(self.extents[2] / self.depth)
         products = self.rows / 2 * self.columns * OWN / 2 * self.chunk
         reads = (2 * self.rows + 16 * self.columns) * self.chunk
         own = np.ceil(self.warps / model.schedulers) * products * _INSTRUCTION
         issued = together * own
         answered = together * self.warps * reads
-        moved = (self.tile_rows + self.tile_columns) * self.depth * _ITEM
+        moved = (self.tile_rows + self.tile_columns) * self.depth * self.product.item
         memory = together * moved / model.l2_bytes_per_cycle
         copies = moved / 16 / (self.warps * _WARP)
         alone = np.maximum(own, products * _INSTRUCTION + reads) + 8.0 * copies

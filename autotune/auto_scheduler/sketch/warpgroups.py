@@ -1,4 +1,4 @@
-"""A rule for products of 16-bit floats on Hopper: four warps multiply tiles by ``wgmma``.
+"""A rule for products of 16-bit floats and of TF32 on Hopper: four warps multiply by ``wgmma``.
 
 Which loops a thread has is what `autotune.lowering.warpgroups` asks for; where the rule of
 `TensorCores` fits too, both sketches are searched.
@@ -10,64 +10,44 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from autotune.auto_scheduler.loops import Iterator
-from autotune.auto_scheduler.reads import reads_of
-from autotune.auto_scheduler.sketch.facts import fusible_consumer, has_cache_write, is_tiled
-from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
-from autotune.auto_scheduler.sketch.tensor_cores import (
+from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
-    DEPTH,
     ROWS,
     arch_of,
     bind_together,
-    product_of,
+    multiply_in_tiles,
+    untiled_product,
 )
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.state import State
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
-from autotune.te.relation import extent_of
 
 # Rows of a thread in each tile of its warpgroup, warps of one, neighbouring columns of a thread.
 HALVES, WARPS, OWN = 2, 4, 2
 # Rows of one instruction, and the columns that its columns are a multiple of.
 TILE, UNIT = ROWS * HALVES * WARPS, COLUMNS * OWN
-# Elements that lie next to one another in shared memory are a multiple of these.
+# Columns are a multiple of these: 16-bit floats that lie next to one another in shared memory.
 PANEL = 64
 # The only architecture that has these instructions.
 ARCH = 90
 
 
 class WarpgroupTensorCores:
-    """Let groups of four warps multiply tiles of 16-bit floats on Hopper's tensor cores."""
+    """Let groups of four warps multiply tiles of 16-bit floats, or of TF32, on Hopper."""
 
     name: ClassVar[str] = "WarpgroupTensorCores"
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether a stage is a product that divides into tiles of warpgroups."""
-        stage = state.stages[stage_id]
-        if not context.is_gpu or arch_of(context.search_task.target.arch) != ARCH:
+        found = untiled_product(context, state, stage_id)
+        if found is None or arch_of(context) != ARCH:
             return Condition.PASS
-        if is_tiled(stage) or has_cache_write(state, stage_id):
-            return Condition.PASS
-        found = product_of(stage.op)
-        if found is None or len(reads_of(stage.op)) != 2:
-            return Condition.PASS
-        axes = ((found.row, TILE), (found.column, PANEL), (found.reduction, PANEL))
-        fits = all((extent_of(axis) or 1) % unit == 0 for axis, unit in axes)
+        fits = found.divides(TILE, PANEL, found.panel)
         return Condition.APPLY if fits else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
-        new = state.copy()
-        reader = fusible_consumer(context, state, stage_id)
-        if reader is None:
-            new.cache_write(stage_id, "local")
-            reader = stage_id + 1
-        lane = _tile(new, reader)
-        k = new.stages[stage_id].iters[-1]
-        chunk, step = new.split(stage_id, k, [DEPTH])
-        outer, inner = new.split(stage_id, chunk, [None])
-        data = [loop for loop in new.stages[stage_id].iters if loop not in (outer, inner, step)]
-        new.reorder(stage_id, [*data[:-2], outer, inner, step, *data[-2:]])
-        new.compute_at(stage_id, reader, lane)
+        new, inner, _ = multiply_in_tiles(context, state, stage_id, _tile)
         new.pragma(stage_id, inner, WGMMA)
         return [(new, stage_id - 1)]
 

@@ -43,8 +43,9 @@ from autotune.ir import (
 )
 from autotune.ir.dtype import bits_of
 from autotune.measure.check.bounded_text import C_TYPES
-from autotune.measure.check.rounding import FLUSHED, LARGEST, ULPS, unit
+from autotune.measure.check.rounding import CUT_TO_TF32, FLUSHED, LARGEST, ULPS, unit
 from autotune.runtime.arrays.array import numpy_dtype
+from autotune.te.math import TF32
 
 
 @dataclass(frozen=True)
@@ -316,6 +317,9 @@ class BoundedWriter:
             return self._integer_call(name, args)
         if name in _RISING:
             return self._monotone(name, one)
+        if name == TF32:
+            # Whether it is rounded or cut is left to kernels.
+            return self._round(one.dtype, one.text, one.error, units=CUT_TO_TF32)
         if name not in _BOUNDS:
             raise MeasureError(f"no reference for the function {name!r} in {expr}")
         texts = [a.text for a in args] + ([] if len(args) > 1 else [""])

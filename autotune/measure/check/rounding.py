@@ -58,6 +58,9 @@ ULPS = {
     "hypot": 3.0, "pow": 8.0,
 }  # fmt: skip
 
+# What cutting a float32 to the 11 bits of TF32 errs, in roundings to float32.
+CUT_TO_TF32 = 2.0**14
+
 
 def unit(dtype: str) -> float:
     """Return the most one rounding to ``dtype`` errs, relative, the reference's own included."""

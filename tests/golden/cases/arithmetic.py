@@ -48,6 +48,16 @@ def function_table_half(language):
 
 
 @case("c", "cuda")
+def rounded_to_tf32(language):
+    x = te.placeholder((64,), name="X")
+    y = te.compute((64,), lambda i: te.tf32(x[i]) + te.tf32(x[i] * 3.0), name="Y")
+    s = te.create_schedule(y.op)
+    if language == "cuda":
+        flat(s[y])
+    return s, [x, y]
+
+
+@case("c", "cuda")
 def floor_division(language):
     x, y = shifted()
     s = te.create_schedule(y.op)

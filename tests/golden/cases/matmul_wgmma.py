@@ -1,4 +1,4 @@
-"""A product of 16-bit floats on Hopper's tensor cores, from a ring of asynchronous copies."""
+"""Products on Hopper's tensor cores, from a ring of asynchronous copies."""
 
 from tests.golden.case import case
 from tests.lowering.warpgroup_products import Tiles, product
@@ -7,3 +7,10 @@ from tests.lowering.warpgroup_products import Tiles, product
 @case("cuda")
 def matmul_wgmma():
     return product(128, 128, 256, Tiles(rows=64, columns=64, depth=64, stages=4))
+
+
+@case("cuda")
+def matmul_wgmma_tf32():
+    """The second operand lies across the reduction, and is turned where it is copied."""
+    tiles = Tiles(rows=64, columns=64, depth=32, stages=2)
+    return product(128, 128, 128, tiles, dtype="tf32", out="float32")

@@ -8,12 +8,17 @@ static inline void wgmma_commit() {}
 template <int PENDING> static inline void wgmma_wait() {}
 template <int COUNT> static inline void wgmma_sums(float&) {}
 static inline void wgmma_show() {}
+template <class T> static inline float wgmma_value(T item) { return (float)item; }
+static inline float wgmma_value(float item) {
+  return __uint_as_float(__float_as_uint(item) & ~0x1fffu);
+}
 // Returns an item of an operand: of the row or column `across`, the one `k` along the reduction.
 template <int TURNED, class T>
 static inline float wgmma_item(const T* tile, int begin, int panel, int across, int k) {
+  constexpr int LENGTH = 128 / sizeof(T), VECTOR = 16 / sizeof(T), ITEM = sizeof(T);
   const int row = TURNED ? k : across, column = TURNED ? across : k;
-  const int plain = begin + column / 64 * (panel / 2) + row * 64 + column % 64;
-  return (float)tile[plain ^ (plain >> 6 & 7) << 3];
+  const int plain = begin + column / LENGTH * (panel / ITEM) + row * LENGTH + column % LENGTH;
+  return wgmma_value(tile[plain ^ (plain / LENGTH & 7) * VECTOR]);
 }
 #else
 // Describes an operand that begins at an item of a tile: eight rows are 1024 bytes before the next

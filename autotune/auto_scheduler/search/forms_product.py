@@ -1,0 +1,121 @@
+"""What closed forms of products on tensor cores have in common, by whichever instructions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.auto_scheduler.search.device_model import GpuModel
+from autotune.auto_scheduler.search.forms import Forms
+from autotune.auto_scheduler.search.forms_gpu import FEATURES
+from autotune.auto_scheduler.search.program import Program, Rows
+from autotune.auto_scheduler.search.sampler import Budget, Limits
+from autotune.auto_scheduler.search.steps import splits_of
+from autotune.auto_scheduler.search.tiles import hint_column
+from autotune.auto_scheduler.sketch.products import product_of
+from autotune.auto_scheduler.transform_steps.loops import PIPELINE
+from autotune.te.relation import extent_of
+from autotune.utils.math import product
+
+Column = npt.NDArray[np.float64]
+
+
+class ProductForms(ABC):
+    """Computes the closed forms of one program.
+
+    Args:
+        program: whose rows are looked at; its stage ``stage_id`` is a product.
+        stage_id: of the product.
+        model: the device.
+        tiles: which splits of the stage where it hangs are open, those of rows, then of columns.
+    """
+
+    def __init__(
+        self, program: Program, stage_id: int, model: GpuModel, tiles: tuple[int, int]
+    ) -> None:
+        self.program, self.model = program, model
+        state = program.state
+        found = product_of(state.stages[stage_id].op)
+        assert found is not None
+        self.product = found
+        self.batch = product([extent_of(axis) or 1 for axis in found.batch])
+        sides = (found.row, found.column, found.reduction)
+        self.extents = [extent_of(axis) or 1 for axis in sides]
+        of_root = splits_of(state.transform_steps, state.attach[stage_id][0])
+        chunk = splits_of(state.transform_steps, stage_id)[-1]
+        self.steps = [*(of_root[place] for place in tiles), chunk]
+        self.columns = [program.columns[step] for step in self.steps]
+        self.pipeline = hint_column(program, stage_id, PIPELINE)
+
+    @abstractmethod
+    def budgets(self) -> Sequence[Budget]:
+        """Return what products of numbers may be at most."""
+
+    @abstractmethod
+    def shape(self, rows: Rows) -> ProductShape:
+        """Return what rows are."""
+
+    def limits(self) -> Limits:
+        """Return what rows have to keep, for a `Sampler`."""
+        return Limits(self.budgets(), lambda rows: rows, lambda rows: self.shape(rows).feasible)
+
+    def __call__(self, rows: Rows) -> Forms:
+        """Return the closed forms of rows."""
+        shape = self.shape(rows)
+        columns = shape.features
+        columns += [np.zeros(len(rows))] * (FEATURES - len(columns))
+        features = np.log2(np.maximum(np.column_stack(columns), 0.0) + 1.0)
+        seconds = np.where(shape.feasible, shape.seconds, np.inf)
+        return Forms(shape.feasible, seconds, features.astype(np.float32))
+
+
+class ProductShape(ABC):
+    """What the rows are, each value a column.
+
+    Attributes:
+        pair: the open numbers of rows, those of columns, and those of steps.
+        buffers: of the copies in shared memory, as `PragmaStep.pipeline` counts them.
+        tile_rows, tile_columns, depth: of a block.
+    """
+
+    tile_rows: Column
+    tile_columns: Column
+    depth: Column
+
+    def __init__(self, forms: ProductForms, rows: Rows) -> None:
+        self.model, self.product = forms.model, forms.product
+        self.batch, self.extents = forms.batch, forms.extents
+        self.numbers = [rows[:, at].astype(np.float64) for at in forms.columns]
+        buffers = rows[:, forms.pipeline] if forms.pipeline is not None else rows[:, 0] * 0
+        self.buffers = buffers.astype(np.float64)
+
+    @property
+    @abstractmethod
+    def feasible(self) -> npt.NDArray[np.bool_]:
+        """Whether a block of such tiles fits the device."""
+
+    @property
+    @abstractmethod
+    def seconds(self) -> Column:
+        """A draft of the time of the kernel."""
+
+    @property
+    @abstractmethod
+    def features(self) -> list[Column]:
+        """Columns for a learned model."""
+
+    @property
+    def several(self) -> Column:
+        """How many times operands are there: of several copies through registers twice."""
+        double = (self.buffers == 1) & (self.depth < self.extents[2])
+        return np.where(double, 2.0, np.maximum(self.buffers, 1.0))
+
+    @cached_property
+    def blocks(self) -> Column:
+        """Blocks of the grid."""
+        m, n, _ = self.extents
+        return np.asarray(self.batch * m / self.tile_rows * n / self.tile_columns)

@@ -1,0 +1,110 @@
+// matmul_tensor_core_tf32_cuda_kernel0(A, B, D) grid (4, 1, 1) block (4, 8, 2) shared 0
+static __device__ __forceinline__ unsigned mma_m16n8k8_tf32_rounded(float value) {
+  unsigned bits;
+#ifdef AUTOTUNE_EMULATE
+  bits = __float_as_uint(value);
+  if ((bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0x1000u) & ~0x1fffu;
+#else
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+#endif
+  return bits;
+}
+
+static __device__ __forceinline__ void mma_m16n8k8_tf32(
+    float& c0, float& c1, float& c2, float& c3, float a0, float a1, float a2, float a3,
+    float b0, float b1, float b2, float b3, int odd) {
+  const unsigned left0 = mma_m16n8k8_tf32_rounded(a0), left1 = mma_m16n8k8_tf32_rounded(a2);
+  const unsigned left2 = mma_m16n8k8_tf32_rounded(a1), left3 = mma_m16n8k8_tf32_rounded(a3);
+  const unsigned right0 = mma_m16n8k8_tf32_rounded(odd ? b1 : b0);
+  const unsigned right1 = mma_m16n8k8_tf32_rounded(odd ? b3 : b2);
+#ifdef AUTOTUNE_EMULATE
+  const unsigned left[2][2] = {{left0, left2}, {left1, left3}};
+  const unsigned right[2] = {right0, right1};
+  const int lane = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x & 31;
+  float* const sums[4] = {&c0, &c1, &c2, &c3};
+  for (int k = 0; k < 8; ++k) {
+    for (int e = 0; e < 4; ++e) {
+      const float a = __uint_as_float(left[e / 2][k / 4]), b = __uint_as_float(right[k / 4]);
+      const float mine = __shfl_sync(0xffffffffu, a, lane / 4 * 4 + k % 4);
+      const float other = __shfl_sync(0xffffffffu, b, (lane % 4 * 2 + e % 2) * 4 + k % 4);
+      *sums[e] += mine * other;
+    }
+  }
+#else
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
+      : "r"(left0), "r"(left1), "r"(left2), "r"(left3), "r"(right0), "r"(right1));
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(64)
+matmul_tensor_core_tf32_cuda_kernel0(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ D) {
+  __shared__ __align__(16) float A_shared[512];
+  __shared__ __align__(16) float B_shared[256];
+  const int bx = blockIdx.x;
+  const int tx = threadIdx.x;
+  const int ty = threadIdx.y;
+  const int tz = threadIdx.z;
+  float C[32];
+  float B_shared_fragment[16];
+  #pragma unroll
+  for (int j_init = 0; j_init < 8; ++j_init) {
+    C[j_init] = 0.0f;
+    C[j_init + 8] = 0.0f;
+    C[j_init + 16] = 0.0f;
+    C[j_init + 24] = 0.0f;
+  }
+  for (int k_outer = 0; k_outer < 8; ++k_outer) {
+    __syncthreads();
+    for (int ax0_ax1_fused_outer_outer_outer_outer = 0; ax0_ax1_fused_outer_outer_outer_outer < 2; ++ax0_ax1_fused_outer_outer_outer_outer) {
+      *(float4*)(A_shared + ax0_ax1_fused_outer_outer_outer_outer * 256 + tz * 128 + ty * 16 + tx * 4) = *(const float4*)(A + (bx >> 1) * 4096 + ax0_ax1_fused_outer_outer_outer_outer * 2048 + tz * 1024 + ty * 128 + (tx >> 1) * 64 + k_outer * 8 + (tx & 1) * 4);
+    }
+    *(float4*)(B_shared + tz * 128 + ty * 16 + tx * 4) = *(const float4*)(B + k_outer * 512 + tz * 256 + (ty >> 1) * 64 + (bx & 1) * 32 + (ty & 1) * 16 + tx * 4);
+    __syncthreads();
+    {
+      const float4 B_shared_lanes = *(const float4*)(B_shared + tx * 64 + (ty >> 1) * 8);
+      B_shared_fragment[0] = B_shared_lanes.x;
+      B_shared_fragment[1] = B_shared_lanes.y;
+      B_shared_fragment[2] = B_shared_lanes.z;
+      B_shared_fragment[3] = B_shared_lanes.w;
+    }
+    {
+      const float4 B_shared_lanes = *(const float4*)(B_shared + tx * 64 + (ty >> 1) * 8 + 4);
+      B_shared_fragment[4] = B_shared_lanes.x;
+      B_shared_fragment[5] = B_shared_lanes.y;
+      B_shared_fragment[6] = B_shared_lanes.z;
+      B_shared_fragment[7] = B_shared_lanes.w;
+    }
+    {
+      const float4 B_shared_lanes = *(const float4*)(B_shared + tx * 64 + (ty >> 1) * 8 + 32);
+      B_shared_fragment[8] = B_shared_lanes.x;
+      B_shared_fragment[9] = B_shared_lanes.y;
+      B_shared_fragment[10] = B_shared_lanes.z;
+      B_shared_fragment[11] = B_shared_lanes.w;
+    }
+    {
+      const float4 B_shared_lanes = *(const float4*)(B_shared + tx * 64 + (ty >> 1) * 8 + 36);
+      B_shared_fragment[12] = B_shared_lanes.x;
+      B_shared_fragment[13] = B_shared_lanes.y;
+      B_shared_fragment[14] = B_shared_lanes.z;
+      B_shared_fragment[15] = B_shared_lanes.w;
+    }
+    mma_m16n8k8_tf32(C[0], C[1], C[8], C[9], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[0], B_shared_fragment[1], B_shared_fragment[8], B_shared_fragment[9], ty & 1);
+    mma_m16n8k8_tf32(C[2], C[3], C[10], C[11], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[2], B_shared_fragment[3], B_shared_fragment[10], B_shared_fragment[11], ty & 1);
+    mma_m16n8k8_tf32(C[4], C[5], C[12], C[13], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[4], B_shared_fragment[5], B_shared_fragment[12], B_shared_fragment[13], ty & 1);
+    mma_m16n8k8_tf32(C[6], C[7], C[14], C[15], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[6], B_shared_fragment[7], B_shared_fragment[14], B_shared_fragment[15], ty & 1);
+    mma_m16n8k8_tf32(C[16], C[17], C[24], C[25], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[0], B_shared_fragment[1], B_shared_fragment[8], B_shared_fragment[9], ty & 1);
+    mma_m16n8k8_tf32(C[18], C[19], C[26], C[27], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[2], B_shared_fragment[3], B_shared_fragment[10], B_shared_fragment[11], ty & 1);
+    mma_m16n8k8_tf32(C[20], C[21], C[28], C[29], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[4], B_shared_fragment[5], B_shared_fragment[12], B_shared_fragment[13], ty & 1);
+    mma_m16n8k8_tf32(C[22], C[23], C[30], C[31], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[6], B_shared_fragment[7], B_shared_fragment[14], B_shared_fragment[15], ty & 1);
+  }
+  *(float4*)(D + (bx >> 1) * 4096 + tz * 2048 + ty * 64 + (bx & 1) * 32 + tx * 8) = make_float4(C[0], C[1], C[2], C[3]);
+  *(float4*)(D + (bx >> 1) * 4096 + tz * 2048 + ty * 64 + (bx & 1) * 32 + tx * 8 + 4) = make_float4(C[4], C[5], C[6], C[7]);
+  *(float4*)(D + (bx >> 1) * 4096 + tz * 2048 + ty * 64 + (bx & 1) * 32 + tx * 8 + 512) = make_float4(C[8], C[9], C[10], C[11]);
+  *(float4*)(D + (bx >> 1) * 4096 + tz * 2048 + ty * 64 + (bx & 1) * 32 + tx * 8 + 516) = make_float4(C[12], C[13], C[14], C[15]);
+  *(float4*)(D + (bx >> 1) * 4096 + tz * 2048 + ty * 64 + (bx & 1) * 32 + tx * 8 + 1024) = make_float4(C[16], C[17], C[18], C[19]);
+  *(float4*)(D + (bx >> 1) * 4096 + tz * 2048 + ty * 64 + (bx & 1) * 32 + tx * 8 + 1028) = make_float4(C[20], C[21], C[22], C[23]);
+  *(float4*)(D + (bx >> 1) * 4096 + tz * 2048 + ty * 64 + (bx & 1) * 32 + tx * 8 + 1536) = make_float4(C[24], C[25], C[26], C[27]);
+  *(float4*)(D + (bx >> 1) * 4096 + tz * 2048 + ty * 64 + (bx & 1) * 32 + tx * 8 + 1540) = make_float4(C[28], C[29], C[30], C[31]);
+}
