@@ -19,11 +19,24 @@ slot ahead would come too late::
       begin to use slot k % n
       fill slot (k + n - 2) % n for k + n - 2
       wait until k - 1 is used
+
+A loop marked ``persistent`` is over the turns of a block, which computes one tile after another.
+What a pipeline in it begins with is filled a turn ahead: it is on its way while results are
+stored::
+
+    fill slots 0 .. n - 2 for turn 0
+    for turn:
+      for k: ...
+      barrier
+      fill slots 0 .. n - 2 for turn + 1
+      store results
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 
 from autotune.ir.analysis_affine import Affine, constant, shift_affine
@@ -39,12 +52,13 @@ from autotune.ir.stmt import (
     Buffer,
     For,
     If,
+    LetStmt,
     Seq,
     Stmt,
     Store,
     seq,
 )
-from autotune.ir.visitor import Rewriter
+from autotune.ir.visitor import Rewriter, StmtRewriter
 from autotune.lowering.draft import Draft, Slots
 from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.ownership import Slot
@@ -55,6 +69,8 @@ from autotune.lowering.written import read_buffers, written_buffers
 
 COPIED_BYTES = (4, 8, 16)
 ALIGNMENT_BYTES = 16
+# Marks a loop over the turns of a block, whose pipelines begin a turn ahead.
+PERSISTENT = "persistent"
 # Slots with which products of one iteration are at work in the next.
 LATE_SLOTS = 4
 
@@ -69,30 +85,58 @@ def pipeline_loops(stmt: Stmt, draft: Draft) -> Stmt:
     return _Reallocate(pipeliner.rings).rewrite(stmt) if pipeliner.rings else stmt
 
 
-class _Pipeliner(Rewriter):
+@dataclass
+class _Turns:
+    """A loop over the turns of a block, the buffers written in it, and what stands before it."""
+
+    loop: For
+    written: set[Buffer]
+    before: list[Stmt]
+
+
+class _Pipeliner(StmtRewriter):
     """Rewrites the marked loops; ``rings`` maps each buffer to the larger one it became."""
 
     def __init__(self, simplifier: Simplifier, slots: Slots) -> None:
         self.simplifier = simplifier
         self.slots = slots
         self.rings: dict[Buffer, Buffer] = {}
+        # Those in whose body the statement stands, on its own level.
+        self.turns: _Turns | None = None
 
-    def visit_Store(self, node: Store) -> Stmt:
-        """Keep a store: no loop is below it."""
-        return node
+    def visit_If(self, node: If) -> Stmt:
+        """Look inside; what is under a condition begins there."""
+        with self._inside(None):
+            return super().visit_If(node)
+
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        """Look inside; what needs a value begins there."""
+        with self._inside(None):
+            return super().visit_LetStmt(node)
 
     def visit_For(self, node: For) -> Stmt:
         """Turn a marked loop into a pipeline."""
-        body = self.rewrite(node.body)
+        iterations, notes = node.iterations, dict(node.annotations)
+        if notes.pop(PERSISTENT, None) and iterations is not None and iterations > 1:
+            turns = _Turns(node, written_buffers(node.body), [])
+            with self._inside(turns):
+                body = self.rewrite(node.body)
+            rest = For(node.var, node.extent, node.kind, body, node.thread, notes)
+            return seq(*turns.before, rest)
+        with self._inside(None):
+            body = self.rewrite(node.body)
         # How many iterations there are has to be known to fill the slots ahead of them.
-        marks = node.annotations.get(PIPELINE, ()) if node.iterations is not None else ()
-        notes = {key: value for key, value in node.annotations.items() if key != PIPELINE}
-        if not marks:
-            if body is node.body:
-                return node
-            return For(node.var, node.extent, node.kind, body, node.thread, notes)
+        marks = notes.pop(PIPELINE, ()) if iterations is not None else ()
+        if not marks and body is node.body:
+            return node
         plain = For(node.var, node.extent, node.kind, body, node.thread, notes)
-        return self._pipeline(plain, marks)
+        return self._pipeline(plain, marks) if marks else plain
+
+    @contextmanager
+    def _inside(self, turns: _Turns | None) -> Iterator[None]:
+        outer, self.turns = self.turns, turns
+        yield
+        self.turns = outer
 
     def _pipeline(self, loop: For, marks: Sequence[PipelinedBuffer]) -> Stmt:
         buffers = {mark.buffer for mark in marks}
@@ -126,12 +170,14 @@ class _Pipeliner(Rewriter):
         ahead = shift_affine(k, lead)
         now, then = Slot(loop.var, 0, depth), Slot(loop.var, lead, depth)
         commit = AsyncCommit() if is_async else None
-        first: list[Stmt | None] = []
-        for i in range(lead):
-            if i < extent:
-                first.append(self._filled(fill, loop.var, constant(i), depth, is_async, None))
-            first.append(commit)
-        more = self._filled(fill, loop.var, ahead, depth, is_async, then)
+
+        def first(env: Mapping[Var, Affine]) -> Iterator[Stmt | None]:
+            for i in range(lead):
+                if i < extent:
+                    yield self._filled(fill, loop.var, constant(i), depth, is_async, None, env)
+                yield commit
+
+        more = self._filled(fill, loop.var, ahead, depth, is_async, then, {})
         in_range = simplifier.compare("<", ahead, constant(extent))
         used = self._moved(begun, {}, k, depth, now)
         # What a fill reads of another ring has to be there before the use, not after it.
@@ -149,7 +195,15 @@ class _Pipeliner(Rewriter):
         rest: Stmt = loop.with_body(body)
         for buffer in staged.buffers if staged is not None else ():
             rest = Allocate(buffer, rest)
-        return seq(*first, rest, end)
+        turns = self.turns
+        if turns is None or not is_async or read_buffers(fill) & turns.written:
+            return seq(*first({}), rest, end)
+        # Slots of one turn are in use until its end.
+        turn, count = simplifier.var(turns.loop.var), constant_iterations(turns.loop, PERSISTENT)
+        turns.before.append(seq(*first({turns.loop.var: constant(0)})))
+        following = shift_affine(turn, 1)
+        more = seq(*first({turns.loop.var: following}))
+        return seq(rest, end, If(simplifier.compare("<", following, constant(count)), more))
 
     def _filled(
         self,
@@ -159,8 +213,9 @@ class _Pipeliner(Rewriter):
         depth: int,
         is_async: bool,
         slot: Slot | None,
+        env: Mapping[Var, Affine],
     ) -> Stmt:
-        stmt = self._moved(fill, {var: iteration}, iteration, depth, slot)
+        stmt = self._moved(fill, {**env, var: iteration}, iteration, depth, slot)
         return _ToCopies(self.simplifier).rewrite(stmt) if is_async else stmt
 
     def _moved(

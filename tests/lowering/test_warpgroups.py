@@ -27,6 +27,8 @@ CASES = {
         {"dtype": "bfloat16", "out": "float32"},
     ),
     "three slots": (Tiles(tall=2, stages=3), {}),
+    "in turn": (Tiles(rows=64, stages=4, blocks=3), {"out": "float32"}),
+    "in turn, two slots, as many tiles": (Tiles(rows=64, stages=2, blocks=2), {}),
     "TF32 along the reduction": (
         Tiles(depth=32, stages=4),
         {"dtype": "tf32", "turned": (False, False), "out": "float32"},

@@ -7,13 +7,17 @@ from autotune import te
 
 @dataclass(frozen=True)
 class Tiles:
-    """The tile of a block: rows, columns and depth, 64 rows of a warpgroup ``tall`` times."""
+    """The tile of a block: rows, columns and depth, 64 rows of a warpgroup ``tall`` times.
+
+    With ``blocks`` there are so many, which take tiles in turn.
+    """
 
     rows: int = 128
     columns: int = 64
     depth: int = 64
     tall: int = 1
     stages: int = 0
+    blocks: int = 0
 
 
 def definition(m, n, k, dtype="float16", turned=(False, True), out="float16"):
@@ -79,7 +83,7 @@ def _fetch(shared, warps, lanes, one_by_one):
 
 
 def _tile(stage, tiles):
-    """Tile the results as `wgmma` leaves them to threads; return the loop of lanes and warps."""
+    """Tile the results as `wgmma` leaves them to threads; return the last loop and the warps."""
     row, column = stage.op.axis
     warps = tiles.rows // tiles.tall // 16
     rows, lane_row = stage.split(row, factor=8)
@@ -90,12 +94,15 @@ def _tile(stage, tiles):
     columns, lane = stage.split(columns, factor=4)
     columns, run = stage.split(columns, factor=tiles.columns // 8)
     stage.reorder(rows, columns, tall, run, half, warp, lane_row, lane, pair)
-    bound = (
-        (stage.fuse(rows, columns), "blockIdx.x"),
-        *((v, "vthread") for v in (tall, run, half)),
-    )
+    block, last = stage.fuse(rows, columns), lane
+    if tiles.blocks:
+        turn, block = stage.split(block, factor=tiles.blocks)
+        stage.reorder(block, warp, lane_row, lane, turn, tall, run, half, pair)
+        stage.pragma(turn, "persistent", 1)
+        last = half
+    bound = ((block, "blockIdx.x"), *((v, "vthread") for v in (tall, run, half)))
     threads = ((warp, "threadIdx.z"), (lane_row, "threadIdx.y"), (lane, "threadIdx.x"))
     for loop, axis in (*bound, *threads):
         stage.bind(loop, te.thread_axis(axis))
     stage.vectorize(pair)
-    return lane, warps
+    return last, warps

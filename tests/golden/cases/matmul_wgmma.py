@@ -10,6 +10,13 @@ def matmul_wgmma():
 
 
 @case("cuda")
+def matmul_wgmma_in_turn():
+    """Three blocks take eight tiles in turn."""
+    tiles = Tiles(rows=64, columns=32, depth=64, stages=4, blocks=3)
+    return product(128, 128, 256, tiles, turned=(False, False), out="float32")
+
+
+@case("cuda")
 def matmul_wgmma_tf32():
     """The second operand lies across the reduction, and is turned where it is copied."""
     tiles = Tiles(rows=64, columns=64, depth=32, stages=2)
