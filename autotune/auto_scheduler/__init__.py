@@ -21,6 +21,7 @@ from autotune.auto_scheduler.measuring import (
     LocalBuilder,
     LocalRPCMeasureContext,
     LocalRunner,
+    PythonBasedMeasureCallback,
     RPCRunner,
     TuningOptions,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "PreloadMeasuredStates",
     "PrintTableInfo",
     "ProgramMeasurer",
+    "PythonBasedMeasureCallback",
     "PythonBasedModel",
     "RPCRunner",
     "RandomModel",

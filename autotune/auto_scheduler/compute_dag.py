@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
+from autotune.auto_scheduler.access import AccessAnalyzer
 from autotune.auto_scheduler.bounds import infer_bound
 from autotune.auto_scheduler.compute_graph import ComputeGraph
 from autotune.auto_scheduler.layout_graph import LayoutRewriteOption, rewritten
@@ -12,6 +14,7 @@ from autotune.auto_scheduler.loop_state import HasSteps, StateObject, TransformS
 from autotune.auto_scheduler.python_text import runnable_text, schedule_text
 from autotune.auto_scheduler.replay import apply_steps
 from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.workload_registry import workload_key_to_tensors
 from autotune.errors import ScheduleError
 from autotune.kernel.layout import TiledLayout
 from autotune.te.schedule import Schedule
@@ -23,16 +26,26 @@ class ComputeDAG(ComputeGraph):
     """The operations behind some tensors, in the order of their stages; it never changes.
 
     Args:
-        compute: the inputs and outputs of a kernel as te tensors, in the order of its arguments,
-            or a te schedule, whose stages and their order are taken over.
+        compute: the inputs and outputs of a kernel as te tensors, in the order of its arguments;
+            or a te schedule, whose stages and their order are taken over; or the key of a
+            registered workload.
 
     Attributes:
         tensors: inputs and outputs. Of a schedule: placeholders, then outputs.
         ops: all operations in the order of a plain schedule's stages, each after those it reads.
 
     Raises:
-        ExpressionError: ``compute`` is neither, or holds no compute.
+        ExpressionError: ``compute`` is none of them, or holds no compute.
+        TemplateError: the workload is not registered.
     """
+
+    def __init__(self, compute: Sequence[Tensor] | Schedule | str) -> None:
+        super().__init__(workload_key_to_tensors(compute) if isinstance(compute, str) else compute)
+
+    @property
+    def access_analyzer(self) -> AccessAnalyzer:
+        """How the operations read each other; TVM's name for `access`."""
+        return self.access
 
     @cached_property
     def init_state(self) -> StateObject:

@@ -12,6 +12,7 @@ from autotune.auto_scheduler.relink import linked_ops
 from autotune.auto_scheduler.topology import outputs_of
 from autotune.errors import ExpressionError
 from autotune.te.dag import post_order
+from autotune.te.reduction import NUMBERED
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from autotune.te.workload import digest, graph_text
@@ -30,9 +31,11 @@ class ComputeGraph:
         if isinstance(compute, Schedule):
             self.ops = linked_ops(compute)
             self.tensors = _arguments(self.ops)
+            _check_loops(self.ops)
             return
         self.tensors = _check(compute)
         self.ops = tuple(post_order(outputs_of(self.tensors)))
+        _check_loops(self.ops)
         unread = [each.name for each in self.tensors if each.op not in self.ops]
         if unread:
             raise ExpressionError(
@@ -99,6 +102,17 @@ def _check(tensors: object) -> tuple[Tensor, ...]:
             f"got {[each.name for each in given]}"
         )
     return given
+
+
+def _check_loops(ops: Iterable[Operation]) -> None:
+    """Refuse an operation two of whose loops were given one name: records print loops by name."""
+    for op in ops:
+        twice = [each.name for each in op.reduce_axis if each.var.axis == NUMBERED]
+        if twice:
+            raise ExpressionError(
+                f"ComputeDAG: {op.name}: the reduction axis that is {twice[0]} here was given a "
+                "name that another axis has; give each its own"
+            )
 
 
 def _constant(extent: object) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Sequence
-from math import inf, isfinite
+from math import inf, isfinite, log2
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,19 +36,36 @@ _Task = tuple[str, str, str]
 Trials = list[tuple[tuple[TransformStep, ...], float]]
 
 
+M = TypeVar("M", bound="CostModel")
+
+
 class CostModel:
     """Base of the models: keeps what was measured, by workload and kind of target.
 
-    A `SketchPolicy` asks it for the trials of its task and fits its own trees on the closed forms
-    of their rows, so one model may be shared by many tasks.
+    Of ours, `XGBModel` and `RandomModel`, a `SketchPolicy` takes the trials of its task, and fits
+    its own trees on the closed forms of their rows; so one model may be shared by many tasks. A
+    model that a script derives with a `predict` of its own says itself which states are measured.
     """
 
     # Whether candidates are ranked at all.
     ranks = True
+    # Whether `predict` says what a search takes, as that of a model that a script defines does.
+    chooses = True
+    _trials: dict[_Task, Trials]
+    _known: set[tuple[_Task, str]]
 
-    def __init__(self) -> None:
-        self._trials: dict[_Task, Trials] = {}
-        self._known: set[tuple[_Task, str]] = set()
+    def __new__(cls: type[M], *args: object, **named: object) -> M:
+        """Make a model that knows nothing, whatever ``__init__`` a script gives it."""
+        del args, named
+        model = super().__new__(cls)
+        model._trials, model._known = {}, set()
+        return model
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        """Let a `predict` of a script's own choose."""
+        super().__init_subclass__(**named)
+        if "predict" in vars(cls) and "chooses" not in vars(cls):
+            cls.chooses = True
 
     def update(self, inputs: Iterable[MeasureInput], results: Iterable[MeasureResult]) -> None:
         """Take note of measured states; each once."""
@@ -82,6 +100,7 @@ class RandomModel(CostModel):
     """Ranks nothing: candidates that keep the limits of the device are drawn at random."""
 
     ranks = False
+    chooses = False
 
     def predict(self, task: SearchProblem, states: Sequence[HasSteps]) -> list[float]:
         """Return a number for each state, which says nothing."""
@@ -99,6 +118,8 @@ class XGBModel(CostModel):
         adaptive_training: accepted for TVM's scripts: training is cheap here.
     """
 
+    chooses = False
+
     def __init__(
         self,
         verbose_eval: int = 25,
@@ -107,7 +128,6 @@ class XGBModel(CostModel):
         model_file: str | None = None,
         adaptive_training: bool = False,
     ) -> None:
-        super().__init__()
         del verbose_eval, num_warmup_sample, adaptive_training
         self.seed = seed
         self.model_file = model_file
@@ -119,15 +139,20 @@ class XGBModel(CostModel):
         logger.info("XGBModel: Loaded %s measurement records from %s", len(inputs), file_name)
 
     def predict(self, task: SearchProblem, states: Sequence[HasSteps]) -> list[float]:
-        """Return the logarithm of the predicted rate of each state; -inf where it is of no sketch.
+        """Return the predicted rate of each state as a part of the best; -inf if of no sketch.
 
-        The trees are fitted anew to what is known of the task.
+        The best is the best that is known of the task, or else that of the states. The trees are
+        fitted anew to what is known of the task.
         """
         steps = [tuple(each.transform_steps) for each in _states(states)]
         sketches = sketches_of(task, DEFAULT_PARAMS)
         rng = np.random.default_rng(self.seed)
-        found = proposer_of(task, sketches, DEFAULT_PARAMS, rng, self.trials(task))
-        return found.scores(steps)
+        trials = self.trials(task)
+        found = proposer_of(task, sketches, DEFAULT_PARAMS, rng, trials)
+        scores = found.scores(steps)
+        least = min((seconds for _, seconds in trials), default=inf)
+        top = -log2(least) if isfinite(least) else max(scores, default=0.0)
+        return [2 ** (score - top) if isfinite(score) else -inf for score in scores]
 
     def save(self, file_name: str | Path) -> None:
         """Write what the model has learned from; the trees are fitted anew in a moment."""

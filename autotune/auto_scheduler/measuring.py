@@ -8,9 +8,40 @@ from typing import Any
 
 from autotune import measure
 from autotune.auto_scheduler.errors import TuningOptionError
+from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.measure import Builder, Runner
 
 MeasureCallback = Callable[..., object]
+
+
+class PythonBasedMeasureCallback:
+    """Base of callbacks that scripts define as classes; a function does as well."""
+
+    def callback(
+        self,
+        policy: object,
+        inputs: Sequence[MeasureInput],
+        results: Sequence[measure.MeasureResult],
+    ) -> None:
+        """Hear of a batch that was measured.
+
+        Args:
+            policy: the search policy that proposed it.
+            inputs: what was measured.
+            results: what came of each.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define callback")
+
+    def __call__(
+        self,
+        policy: object,
+        inputs: Sequence[MeasureInput],
+        results: Sequence[measure.MeasureResult],
+    ) -> None:
+        """Do what `callback` does."""
+        self.callback(policy, inputs, results)
+
+
 _READY = "Get devices for measurement successfully!"
 
 

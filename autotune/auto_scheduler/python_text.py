@@ -135,8 +135,9 @@ class _Text(Replay):
     def storage_align(self, stage_id: int, iter_id: int, factor: int, offset: int) -> None:
         """Pad what is inside a dimension."""
         super().storage_align(stage_id, iter_id, factor, offset)
-        name = self.axis(stage_id, self.axes[stage_id][iter_id])
-        self.stage_call(stage_id, f"storage_align({name}, {factor}, {offset})")
+        if self.is_dimension(stage_id, iter_id):
+            name = self.axis(stage_id, self.axes[stage_id][iter_id])
+            self.stage_call(stage_id, f"storage_align({name}, {factor}, {offset})")
 
     def compute_at(self, stage_id: int, target_id: int, iter_id: int) -> None:
         """Compute a stage in a loop of another one."""

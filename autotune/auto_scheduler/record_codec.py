@@ -27,17 +27,6 @@ from autotune.record.row_parts import no_json
 RecordedPair = tuple[MeasureInput, MeasureResult]
 
 
-class Seconds(float):
-    """A time; TVM's scripts ask for its ``value``."""
-
-    __slots__ = ()
-
-    @property
-    def value(self) -> float:
-        """The number itself."""
-        return float(self)
-
-
 VERSION = "v0.6"
 # What TVM writes as the time of a trial that failed.
 FAILED_COST = 1e10
@@ -66,6 +55,25 @@ def encode(inp: MeasureInput, result: MeasureResult) -> str:
     times = ", ".join(map(_six_digits, costs))
     rest = f"{int(result.error_no)}, {_six_digits(result.all_cost)}, {int(result.timestamp)}"
     return f'{{"i": {task}, "r": [[{times}], {rest}], "v": "{VERSION}"}}'
+
+
+def encode_task(task: SearchProblem | RecordedTask) -> str:
+    """Returns a task as JSON, as it stands in a record."""
+    return json.dumps(_task_row(task))
+
+
+def decode_task(text: str) -> RecordedTask:
+    """Reads what `encode_task` gave, or an older version wrote.
+
+    Raises:
+        RecordError: it is no task.
+    """
+    try:
+        return _task(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise no_json(error) from error
+    except RecursionError as error:
+        raise RecordError(f"not a task: {_few_words(error)}") from error
 
 
 def encode_race(inp: MeasureInput, result: MeasureResult) -> str:
@@ -195,7 +203,7 @@ def _result(values: object, note: dict[str, object]) -> MeasureResult:
         found = result_from_json([exact[0], result.error_no, *exact[1:]], message, note)
         if [*map(_six_digits, found.costs)] == [*map(_six_digits, result.costs)]:
             result = found
-    return result._replace(costs=tuple(map(Seconds, result.costs)))
+    return result
 
 
 def _noted(note: str, inp: MeasureInput) -> dict[str, object]:

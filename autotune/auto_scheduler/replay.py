@@ -143,9 +143,15 @@ class Replay:
             stage.async_copy(buffers)
 
     def storage_align(self, stage_id: int, iter_id: int, factor: int, offset: int) -> None:
-        """Pad what is inside a dimension."""
-        stage = self.schedule.stages[stage_id]
-        stage.storage_align(self.axes[stage_id][iter_id], factor, offset)
+        """Pad what is inside a dimension; nothing is inside a loop that is none, as in TVM."""
+        if self.is_dimension(stage_id, iter_id):
+            stage = self.schedule.stages[stage_id]
+            stage.storage_align(self.axes[stage_id][iter_id], factor, offset)
+
+    def is_dimension(self, stage_id: int, iter_id: int) -> bool:
+        """Return whether a loop runs along a dimension of what its stage computes."""
+        axis = self.axes[stage_id][iter_id]
+        return any(each is axis for each in self.schedule.stages[stage_id].op.axis)
 
     def compute_at(self, stage_id: int, target_id: int, iter_id: int) -> None:
         """Compute a stage in a loop of another one."""

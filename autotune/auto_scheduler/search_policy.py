@@ -18,7 +18,7 @@ from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.measuring import MeasureCallback, TuningOptions
 from autotune.auto_scheduler.program_measurer import ProgramMeasurer
 from autotune.auto_scheduler.record_file import RecordToFile, as_input
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.recorded_state import RecordedState, recorded
 from autotune.auto_scheduler.resume import measured_states
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS, Param
 from autotune.auto_scheduler.search.programs import sketches_of
@@ -217,12 +217,22 @@ class SketchPolicy(SearchPolicy):
         """Return up to ``count`` states that were not measured."""
         found: list[RecordedState] = []
         for _ in range(1 + int(self.params["retry_search_one_round_on_empty"])):
-            found = [
-                each for each in self.proposer.propose(count) if each.key not in self.measured
-            ]
+            chosen = self._chosen if self.program_cost_model.chooses else self.proposer.propose
+            found = [each for each in chosen(count) if each.key not in self.measured]
             if found:
                 break
         return found
+
+    def _chosen(self, count: int) -> list[RecordedState]:
+        """Return what the model of a script likes best, with a few states drawn at random."""
+        drawn = self.sample_initial_population()
+        liked = self.evolutionary_search(drawn, count + len(self.measured))
+        found = {each.key: each for each in map(recorded, [*liked, *drawn])}
+        new = [each for key, each in found.items() if key not in self.measured]
+        chance = min(round(float(self.params["eps_greedy"]) * count), len(new) - count)
+        if chance <= 0:
+            return new[:count]
+        return new[: count - chance] + new[-chance:]
 
     def learn(self, pairs: Iterable[tuple[MeasureInput | TrialInput, MeasureResult]]) -> None:
         """Take note of what was measured, and fit the model."""

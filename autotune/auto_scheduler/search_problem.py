@@ -15,6 +15,7 @@ from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.loop_state import HasSteps
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.task_inputs import check_shapes, given_values, values_by_place
 from autotune.auto_scheduler.workload_registry import (
     is_registered,
     make_workload_key,
@@ -51,7 +52,7 @@ class SearchProblem:
         task_inputs_save_to_file: bool = False,
         desc: str = "",
     ) -> None:
-        del task_inputs_overwrite, task_inputs_save_to_file
+        del task_inputs_save_to_file
         if isinstance(func, ComputeDAG):
             if compute_dag is None:  # the rest came by name
                 workload_key = workload_key or _text(args)
@@ -85,8 +86,10 @@ class SearchProblem:
         if option not in list(LayoutRewriteOption):
             check.refuse("layout_rewrite_option", "one of 0, 1 and 2", option)
         self.layout_rewrite_option = LayoutRewriteOption(option)
-        values = task_inputs if isinstance(task_inputs, Mapping) else {}
-        self.task_inputs: dict[str, object] = dict(values)
+        self.task_inputs = given_values(
+            self.workload_key, task_inputs, bool(task_inputs_overwrite)
+        )
+        check_shapes(self.compute_dag.tensors, self.task_inputs)
         self.task_input_names: list[str] = list(task_inputs or ())
         self.desc = desc
         if compute_dag is not None and not is_registered(self.workload_key):
@@ -140,8 +143,14 @@ class SearchProblem:
         option = self.layout_rewrite_option
         schedule, tensors = self.compute_dag.apply_steps_from_state(candidate, option)
         what = (schedule, list(tensors))
-        reference = Computed(self.compute_dag.tensors)
+        arguments = self.compute_dag.tensors
+        reference = Computed(arguments, values_by_place(arguments, self.task_inputs))
         return Realisation(what, reference, self.flop, self.bytes, self.layouts_of(candidate))
+
+    @property
+    def given_inputs(self) -> tuple[tuple[str, int], ...]:
+        """Which values inputs are given: their names, and the identities of the objects."""
+        return tuple([(name, id(value)) for name, value in self.task_inputs.items()])
 
     def rewriting(self, option: LayoutRewriteOption) -> SearchProblem:
         """Return the same problem with something else done about the order of weights."""

@@ -35,10 +35,10 @@ class SearchTask(SearchProblem):
         target_host: kept for records.
         hardware_params: of the device; by default those of the target.
         layout_rewrite_option: by default the target's, see `LayoutRewriteOption`.
-        task_inputs: inputs that records name as not random, or their values by name. Trials draw
-            random values for all inputs nevertheless.
-        task_inputs_overwrite: kept for TVM's scripts.
-        task_inputs_save_to_file: kept for TVM's scripts.
+        task_inputs: values of inputs by name, which trials run on in place of random ones, such as
+            indices; or the names alone of such that have a value already.
+        task_inputs_overwrite: whether they take the place of earlier values of this workload.
+        task_inputs_save_to_file: kept for TVM's scripts; no file is written.
         desc: shown in the table of tasks.
 
     Raises:

@@ -61,7 +61,7 @@ def register_workload(
             return [a, b, topi.matmul(a, b)]
     """
     if callable(func_name):
-        f, func_name = func_name, _name_of(func_name)
+        f, func_name = func_name, func_name_of(func_name)
     if not isinstance(func_name, str):
         raise TemplateError(
             f"register_workload: expected a function, or a name and a function, got {func_name!r}"
@@ -83,8 +83,7 @@ def register_workload_tensors(
     workload_key: str, tensors: Sequence[Tensor], override: bool = True
 ) -> str:
     """Register a graph of computes under the key that it has; return the key."""
-    name = workload_func_name(workload_key)
-    if override or name not in WORKLOAD_FUNC_REGISTRY:
+    if override or not is_registered(workload_key):
         WORKLOAD_FUNC_REGISTRY[workload_key] = tuple(tensors)
     return workload_key
 
@@ -99,7 +98,7 @@ def make_workload_key(func: str | Function, args: Sequence[object]) -> str:
         raise TemplateError(
             f"make_workload_key: expected a registered function or its name, got {func!r}"
         )
-    name = func if isinstance(func, str) else _name_of(func)
+    name = func if isinstance(func, str) else func_name_of(func)
     if name not in WORKLOAD_FUNC_REGISTRY:
         raise _unknown(name)
     return json.dumps([name, *serialize_args(args)])
@@ -156,10 +155,13 @@ def _check_arguments(name: str, function: Function, args: Sequence[object]) -> N
 
 
 def is_registered(workload_key: str) -> bool:
-    """Whether the tensors of a key can be had."""
-    return workload_key in WORKLOAD_FUNC_REGISTRY or (
-        workload_func_name(workload_key) in WORKLOAD_FUNC_REGISTRY
-    )
+    """Whether the tensors of a key can be had; a text that is no JSON list is its own name."""
+    if workload_key in WORKLOAD_FUNC_REGISTRY:
+        return True
+    try:
+        return _parse(workload_key)[0] in WORKLOAD_FUNC_REGISTRY
+    except TemplateError:
+        return False
 
 
 def workload_func_name(workload_key: str) -> str:
@@ -205,7 +207,8 @@ def _tensors(key: str) -> Sequence[Tensor]:
     return found
 
 
-def _name_of(function: Function) -> str:
+def func_name_of(function: Function) -> str:
+    """Return the name by which a function is registered if none is given."""
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 

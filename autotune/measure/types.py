@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from autotune.kernel.kernel import Kernel
 from autotune.measure.evidence import NOTHING, Evidence
@@ -66,6 +66,30 @@ class MeasureInput(NamedTuple):
         return self.config.key
 
 
+class NamesTrial(Protocol):
+    """What has names of its own for the parts of a trial, such as inputs of the auto-scheduler."""
+
+    def trial(self) -> MeasureInput:
+        """Return the trial."""
+        ...
+
+
+def as_trial(given: MeasureInput | NamesTrial) -> MeasureInput:
+    """Return a trial as measuring knows it."""
+    return given if isinstance(given, MeasureInput) else given.trial()
+
+
+class Seconds(float):
+    """A time; scripts of TVM's auto-scheduler ask for its ``value``."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> float:
+        """The number itself."""
+        return float(self)
+
+
 class _Result(NamedTuple):
     costs: tuple[float, ...]
     error_no: int
@@ -73,6 +97,11 @@ class _Result(NamedTuple):
     timestamp: float
     error_msg: str = ""
     evidence: Evidence = NOTHING
+
+
+def _times(costs: Iterable[float]) -> tuple[float, ...]:
+    """Return costs; scripts of AutoTVM may put errors in the place of times."""
+    return tuple([Seconds(each) if isinstance(each, float) else each for each in costs])
 
 
 class MeasureResult(_Result):
@@ -108,12 +137,14 @@ class MeasureResult(_Result):
         known = evidence if isinstance(evidence, Evidence) else from_notes(evidence or {})
         if extra is not None:
             known &= from_notes(extra)
-        return super().__new__(cls, costs, error_no, all_cost, timestamp, error_msg, known)
+        return super().__new__(cls, _times(costs), error_no, all_cost, timestamp, error_msg, known)
 
     def _replace(self, **changes: Any) -> MeasureResult:
         """Return a copy with other fields, of which ``extra`` may be one."""
         if "extra" in changes:
             changes["evidence"] = from_notes(changes.pop("extra"))
+        if "costs" in changes:
+            changes["costs"] = _times(changes["costs"])
         return super()._replace(**changes)
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 from autotune.errors import SpaceError
 from autotune.measure.evidence import NOTHING
 from autotune.measure.evidence_json import from_json
-from autotune.measure.types import LEAST_S, MeasureErrorNo, MeasureResult
+from autotune.measure.types import LEAST_S, MeasureErrorNo, MeasureResult, Seconds
 from autotune.record.extras import shorten_message, writable
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
@@ -85,7 +85,7 @@ def _times(given: object) -> tuple[float, ...]:
         kept = tuple([float(cost) for cost in costs if is_number(cost) and cost >= LEAST_S])
     if not kept or len(kept) != len(costs) or sum(kept) > _LARGEST:
         raise ValueError(f"a trial that did not fail has times, not {costs}"[:200])
-    return kept
+    return tuple(map(Seconds, kept))
 
 
 def mean_cost(costs: object) -> float:

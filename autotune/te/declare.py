@@ -25,7 +25,7 @@ from autotune.ir import (
     whole,
 )
 from autotune.te.location import locate_error, user_line
-from autotune.te.reduction import UNNAMED
+from autotune.te.reduction import NUMBERED, UNNAMED
 from autotune.te.tensor import Attrs, ComputeOp, Dim, Extent, PlaceholderOp, Tensor, TensorSlice
 
 _TAG: ContextVar[str] = ContextVar("te_tag", default="")
@@ -204,6 +204,7 @@ def _make_distinct(axis: tuple[IterVar, ...], reduce_axis: tuple[IterVar, ...]) 
         while each.var.name in taken:
             count += 1
             each.var.name = f"{stem}_{count}" if stem else f"rv{count}"
+            each.var.axis = NUMBERED if stem else UNNAMED
         taken.add(each.var.name)
 
 
@@ -250,7 +251,7 @@ class _BodyCheck(Visitor):
         """Refuse an axis that belongs to no loop around it."""
         if node.axis == "" or node in self.known:
             return
-        if node.axis in ("reduce", UNNAMED):
+        if node.axis in ("reduce", UNNAMED, NUMBERED):
             raise ExpressionError(
                 f"{user_line()}: {self.name}: reduction axis {node.name!r} is used outside a "
                 "reduction over it; name it in the axis=... of the reduction"

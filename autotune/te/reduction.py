@@ -30,6 +30,8 @@ from autotune.te.location import user_line
 
 # Marks the variable of a reduction axis that the user gave no name.
 UNNAMED = "reduce, unnamed"
+# ... whose name another one of its operation has, so that it was numbered.
+NUMBERED = "reduce, numbered"
 
 
 def reduce_axis(dom: object, name: str | None = None) -> IterVar:

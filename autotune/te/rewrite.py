@@ -60,9 +60,9 @@ def _with_body(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
 
 
 def make_cache_read(
-    schedule: Owner, stage: StageState, value_index: int, scope: str, readers: Sequence[StageState]
+    schedule: Owner, stage: StageState, value_index: int, name: str, readers: Sequence[StageState]
 ) -> ComputeOp:
-    """Return the copying operation, and make the readers read its output."""
+    """Return the copying operation, of a given name, and make the readers read its output."""
     tensor = stage.op.outputs[value_index]
     if not readers:
         raise ScheduleError(f"cache_read({tensor.name}): expected at least one reader")
@@ -73,7 +73,7 @@ def make_cache_read(
         ]
     )
     load = ProducerLoad(tensor, tuple([each.var for each in axis]))
-    cache = ComputeOp(f"{tensor.name}.{scope}", "", {}, axis, (load,))
+    cache = ComputeOp(name, "", {}, axis, (load,))
     rewriter = _ReadFrom(schedule, stage, value_index, cache.outputs[0])
     new_ops = []
     for reader in readers:

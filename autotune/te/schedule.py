@@ -91,12 +91,15 @@ class Schedule:
 
         for i: B[i] = A[i] + 1  ->  for i: A.shared[i] = A[i]
                                     for i: B[i] = A.shared[i] + 1
+
+        A second copy of a tensor in one scope is called ``A.d.shared``, as in TVM.
         """
         stage = self[tensor]
         _check_scope("cache_read", tensor.name, scope)
         reading = list(dict.fromkeys(self[each] for each in _listed(readers)))
         step = CacheRead(stage.key, tensor.value_index, scope, tuple(each.key for each in reading))
-        op = make_cache_read(self, stage, tensor.value_index, scope, reading)
+        name = self._copy_name(stage.op.outputs[tensor.value_index].name, scope)
+        op = make_cache_read(self, stage, tensor.value_index, name, reading)
         self.record(step)
         cache = Stage(self, op, self._new_key(stage, scope))
         cache.scope = scope
@@ -191,6 +194,12 @@ class Schedule:
 
     def _new_key(self, stage: Stage, role: str) -> str:
         return derived_key({each.key for each in self.stages}, stage.key, role)
+
+    def _copy_name(self, name: str, scope: str) -> str:
+        taken = {each.op.name for each in self.stages}
+        while f"{name}.{scope}" in taken:
+            name += ".d"
+        return f"{name}.{scope}"
 
     def _insert(self, at: int, stage: Stage) -> None:
         self.stages.insert(at, stage)

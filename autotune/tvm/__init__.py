@@ -42,8 +42,8 @@ _HOMES = {
     **{
         name: f"autotune.tvm.{name}"
         for name in (
-            "auto_scheduler", "autotvm", "contrib", "driver", "error", "nd", "relay", "runtime",
-            "target", "te", "testing", "tir", "topi", "transform",
+            "_ffi", "auto_scheduler", "autotvm", "contrib", "driver", "error", "nd", "relay",
+            "runtime", "target", "te", "testing", "tir", "topi", "transform",
         )
     },
     "IRModule": "autotune.tvm.relay.function:IRModule",

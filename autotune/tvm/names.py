@@ -40,7 +40,7 @@ _GONE = {
         tir.call_intrin tir.decl_buffer tir.ir_builder""",
     'the targets are "cuda", "llvm" and "c", with options as in Target("cuda -arch=sm_90")': """
         autotvm.measure.measure_methods.set_cuda_target_arch contrib.ndk ext_dev metal micro
-        opencl rocm target.arm_cpu target.create target.mali target.rocm vulkan""",
+        opencl rocm target.arm_cpu target.mali target.rocm vulkan""",
     "tvm.build compiles; nothing else is to be called": """
         contrib.cc contrib.clang contrib.nvcc""",
     "options are in tvm.transform.PassContext; schedules have the pragmas of loops": """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,9 +20,16 @@ class Called:
 
 @dataclass(frozen=True)
 class Computed:
-    """Tensors whose computes say what is right: the arguments of the kernel, in order."""
+    """Tensors whose computes say what is right: the arguments of the kernel, in order.
+
+    Attributes:
+        tensors: the arguments.
+        values: of inputs that must not be random, such as indices, by the place of the argument;
+            anything that numpy reads.
+    """
 
     tensors: tuple[Tensor, ...]
+    values: Mapping[int, object] = field(default_factory=dict, compare=False, hash=False)
 
 
 @dataclass(frozen=True)

@@ -72,3 +72,14 @@ def test_what_is_no_graph_is_refused():
         ComputeDAG([a, b])
     with pytest.raises(ExpressionError, match="lonely is given but no output reads it"):
         ComputeDAG([a, b, lonely, c])
+
+
+def test_loops_of_one_operation_need_names_of_their_own():
+    a = te.placeholder((4, 4), name="A")
+    r, other = te.reduce_axis((0, 2), name="r"), te.reduce_axis((0, 2), name="r")
+    b = te.compute((4,), lambda i: te.sum(a[i, r + other], axis=[r, other]), name="B")
+    with pytest.raises(ExpressionError, match="B: the reduction axis that is r_1 here was given"):
+        ComputeDAG([a, b])
+    unnamed = [te.reduce_axis((0, 2)), te.reduce_axis((0, 2))]
+    c = te.compute((4,), lambda i: te.sum(a[i, unnamed[0] + unnamed[1]], axis=unnamed), name="C")
+    assert str(ComputeDAG([a, c])).endswith("C(i) += A[i, (rv + rv1)]\n")

@@ -310,3 +310,14 @@ def test_weights_that_no_operation_sets_free_keep_their_layout():
     dag = s.compute_dag
     (plain, tensors), *same = (dag.apply_steps_from_state(s, option) for option in (0, 1, 2))
     assert all((each.steps, given) == (plain.steps, tensors) for each, given in same)
+
+
+def test_aligning_a_loop_that_is_no_dimension_does_nothing():
+    a, b, c = matmul(8, 8, 64)
+    dag = ComputeDAG([a, b, c])
+    s = dag.get_init_state()
+    s.storage_align(c, s[c].iters[2], 8, 4)
+    plain, aligned = (dag.apply_steps_from_state(each)[0] for each in (dag.init_state, s))
+    assert plain == aligned
+    assert "storage_align" not in dag.print_python_code_from_state(s)
+    assert dag.infer_bound_from_state(s)[c].iters[2].range.extent == 64

@@ -333,3 +333,22 @@ def test_similar_tasks_show_what_is_possible():
     # ... unless it had many rounds more than they, and stayed far behind.
     stays = rule.expected([progress(a, [1e-3] * 9), progress(b, [1e-5])], 0)
     assert stays == pytest.approx(alone)
+
+
+def test_costs_may_be_set_before_anything_is_measured(tmp_path):
+    class Costs(TaskSchedulerCallback):
+        def __init__(self):
+            self.seen = []
+
+        def post_tune(self, task_scheduler, task_id):
+            self.seen.append(task_scheduler.best_costs)
+
+    costs = Costs()
+    scheduler = TaskScheduler(products(4, 6), callbacks=[costs])
+    assert scheduler.best_costs == [math.inf, math.inf]
+    scheduler.best_costs = [1e2, 1e-12]
+    scheduler.tune(options(6, RecordToFile(tmp_path / "net.json")))
+    assert costs.seen[-1][0] < 1e2
+    assert all(each[1] == 1e-12 for each in costs.seen)
+    with pytest.raises(AutotuneError, match="best_costs: expected 2"):
+        scheduler.best_costs = [1.0]

@@ -92,8 +92,80 @@ def test_every_module_of_tvms_package_is_there_under_its_name():
     for name in (
         "compute_dag", "cost_model", "dispatcher", "feature", "loop_state", "measure",
         "measure_record", "relay_integration", "search_policy", "search_task", "task_scheduler",
-        "utils", "workload_registry",
+        "cost_model.cost_model", "cost_model.xgb_model", "utils", "workload_registry",
     ):  # fmt: skip
         module = importlib.import_module(f"autotune.tvm.auto_scheduler.{name}")
         assert all(hasattr(module, each) for each in getattr(module, "__all__", ()))
     assert len(tvm.auto_scheduler.feature.get_per_store_feature_names()) == 164
+
+
+def test_a_task_of_a_graph_may_have_any_text_for_its_key(tmp_path):
+    dag = product_task().compute_dag
+    task = auto_scheduler.SearchTask(compute_dag=dag, workload_key="mine", target="llvm")
+    assert task.workload_key == "mine"
+    assert auto_scheduler.SearchTask(workload_key="mine", target="llvm") == task
+    line = dump_record_to_string(
+        MeasureInput(task, dag.init_state), MeasureResult([0.1], 0, "", 0.2, 1)
+    )
+    inp, _ = auto_scheduler.measure_record.load_record_from_string(line)
+    assert inp.task.workload_key == "mine"
+    again = auto_scheduler.measure.recover_measure_input(inp).task
+    assert str(again.compute_dag) == str(dag)
+
+
+def test_a_graph_is_made_of_the_key_of_a_workload():
+    task = product_task()
+    dag = auto_scheduler.ComputeDAG(task.workload_key)
+    assert str(dag) == str(task.compute_dag)
+    assert dag.access_analyzer is dag.access
+    with pytest.raises(tvm._ffi.base.TVMError, match="is not registered"):
+        auto_scheduler.ComputeDAG('["nobody", 1]')
+
+
+def test_results_and_inputs_of_callbacks_are_what_tvms_names_say():
+    inp = MeasureInput(product_task(), product_task().compute_dag.get_init_state())
+    result = MeasureResult([0.25, 0.5], 0, "", 1.0, 2)
+    assert isinstance(result, auto_scheduler.MeasureResult)
+    assert isinstance(inp, auto_scheduler.MeasureInput)
+    assert not isinstance(inp, auto_scheduler.MeasureResult)
+    assert [cost.value for cost in result._replace(costs=(0.5,)).costs] == [0.5]
+    assert auto_scheduler.utils.array_mean(result.costs) == 0.375
+    callback = auto_scheduler.measure.PythonBasedMeasureCallback()
+    with pytest.raises(NotImplementedError, match="must define callback"):
+        callback.callback(None, [inp], [result])
+
+
+def test_a_task_goes_through_the_text_of_a_record():
+    task = product_task()
+    text = _ffi_api.SerializeSearchTask(task)
+    again = _ffi_api.DeserializeSearchTask(text)
+    assert (again, again.hardware_params) == (task, task.hardware_params)
+    older = '["[\\"compat_product\\", 64]", "cuda"]'
+    assert _ffi_api.DeserializeSearchTask(older).workload_key == task.workload_key
+    for wrong in ("{", "[1]", "[" * 100000):
+        with pytest.raises(tvm.TVMError):
+            _ffi_api.DeserializeSearchTask(wrong)
+
+
+def test_a_custom_rule_asks_who_reads_a_stage_and_how():
+    a = te.placeholder((8, 8), name="A")
+    b = te.compute((8, 8), lambda i, j: a[i, j] + 1.0, name="B")
+    c = te.compute((8, 8), lambda i, j: b[i, j] * 2.0, name="C")
+    d = te.compute((8, 8), lambda i, j: c[j, i] * 2.0, name="D")
+    dag = auto_scheduler.ComputeDAG([a, d])
+    task = auto_scheduler.SearchTask(compute_dag=dag, target="llvm")
+    state = dag.get_init_state()
+    asked = _ffi_api.SearchPolicyUtilsGetConsumers(task, state.state_object, 1)
+    assert (len(asked), asked.items()[0][0]) == (1, 2)
+    assert _ffi_api.SearchPolicyUtilsIsElementwiseMatch(task, state, 1, 2)
+    assert not _ffi_api.SearchPolicyUtilsIsElementwiseMatch(task, state, 2, 3)
+    state.compute_inline(2)
+    assert list(_ffi_api.SearchPolicyUtilsGetConsumers(task, state, 1)) == [3]
+
+
+def test_the_oldest_way_to_make_a_target_still_does():
+    assert tvm.target.create("llvm -mcpu=core-avx2") == tvm.target.Target("llvm -mcpu=core-avx2")
+    assert tvm.target.create("cuda", "llvm").host == tvm.target.Target("llvm")
+    assert tvm.topi.get_const_tuple((1, te.const(2, "int32"))) == (1, 2)
+    assert auto_scheduler.utils.list_to_tuple([1, [2, "a"]]) == (1, (2, "a"))
+    assert auto_scheduler.utils.get_func_name(product_task) == "product_task"

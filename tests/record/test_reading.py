@@ -29,7 +29,7 @@ def test_times_that_have_no_mean_are_none():
             decode(row(result=[costs, 0, 1.0, 1.0]))
     _, result = decode(row(result=[[1, 0.5], 0, 1.0, 1.0]))
     assert result.costs == (1.0, 0.5)
-    assert all(type(cost) is float for cost in result.costs)
+    assert all(isinstance(cost, float) for cost in result.costs)
 
 
 def test_a_file_is_read_ahead_and_a_stream_line_by_line(tmp_path):

@@ -69,6 +69,16 @@ def test_cache_read_of_a_cache_makes_a_chain():
     assert body(s, c) == "sum(A.shared.local[i, k] * B[k, j], axis=[k])"
 
 
+def test_a_second_copy_of_a_tensor_in_one_scope_has_a_name_of_its_own():
+    _, b, c, d, e = diamond()
+    s = te.create_schedule(e.op)
+    for reader in (c, d):
+        s.cache_read(b, "shared", [reader])
+    assert [name for name in names(s) if "." in name] == ["B.d.shared", "B.shared"]
+    assert body(s, c) == "B.shared[i] * 2.0f"
+    assert body(s, d) == "B.d.shared[i] * 3.0f"
+
+
 def test_cache_read_serves_several_readers_and_leaves_the_others():
     _, b, c, d, e = diamond()
     s = te.create_schedule(e.op)

@@ -121,6 +121,7 @@ class TaskScheduler:
             else list(check.sequence("callbacks", callbacks, "a list of TaskSchedulerCallback"))
         )
         self.progress: list[Progress] = []
+        self._first_costs = [math.inf] * len(self.tasks)
         self.num_measures_per_round = 0
         self.best_score = math.inf
         self.best_ct = 0
@@ -136,7 +137,16 @@ class TaskScheduler:
     @property
     def best_costs(self) -> list[float]:
         """Seconds of the best kernel of each task; infinite where there is none."""
-        return [each.seconds for each in self.progress]
+        return [each.seconds for each in self.progress] or self._first_costs
+
+    @best_costs.setter
+    def best_costs(self, seconds: Sequence[float]) -> None:
+        """Set what is known of each task before anything is measured."""
+        if len(seconds) != len(self.tasks):
+            raise TuningOptionError(f"best_costs: expected {len(self.tasks)}, got {seconds!r}")
+        self._first_costs = list(map(float, seconds))
+        for each, cost in zip(self.progress, self._first_costs, strict=False):
+            each.settle(cost)
 
     @property
     def task_cts(self) -> list[int]:
@@ -240,6 +250,7 @@ class TaskScheduler:
             Progress(each, weight)
             for each, weight in zip(policies, self.task_weights, strict=True)
         ]
+        self.best_costs = self._first_costs
         if self.load_log_file is not None:
             self._recall(self.load_log_file)
         return model

@@ -17,7 +17,14 @@ from autotune.measure.base import Builder, runs_on_host, takes_batches, target_o
 from autotune.measure.build.job import BuildJob
 from autotune.measure.build.pool import AnyBuildPool, BuildPool
 from autotune.measure.build.realise import Realised, realise
-from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.measure.types import (
+    BuildResult,
+    MeasureErrorNo,
+    MeasureInput,
+    MeasureResult,
+    NamesTrial,
+    as_trial,
+)
 from autotune.runtime.compile.cpu_flags import cpu_flags
 from autotune.runtime.compile.toolchain import host_toolchain, nvcc_toolchain
 from autotune.utils import environment
@@ -148,12 +155,13 @@ class LocalBuilder(Builder):
         return future
 
     def build(
-        self, measure_inputs: Sequence[MeasureInput]
+        self, measure_inputs: Sequence[MeasureInput | NamesTrial], verbose: int = 1
     ) -> Sequence[BuildResult | MeasureResult]:
-        """Build a batch and wait for it."""
+        """Build a batch and wait for it; ``verbose`` is kept for scripts of the auto-scheduler."""
+        del verbose
         # What the `build` of a subclass hands on must not come back to it.
         start = self._start if takes_batches(self, LocalBuilder, "build") else self.submit
-        return [future.result() for future in [start(inp) for inp in measure_inputs]]
+        return [future.result() for future in [start(as_trial(inp)) for inp in measure_inputs]]
 
     def discard(self, build_result: BuildResult) -> None:
         """Remove an artifact; a long run would fill the disk otherwise."""

@@ -215,7 +215,8 @@ class Oracle:
         kernel = natural_kernel(kernel)
         args = kernel.args
         if args not in self._inputs:
-            self._inputs[args] = tuple(self._write(value) for value in self._values(kernel))
+            values = self._values(kernel, reference)
+            self._inputs[args] = tuple(self._write(value) for value in values)
         if (found := self.known(kernel, expected)) is not None:
             return found
         if reference is None:
@@ -235,9 +236,15 @@ class Oracle:
                 self.data(inp, made.kernel, reference=made.reference)
                 return
 
-    def _values(self, kernel: Kernel) -> list[Array]:
+    def _values(self, kernel: Kernel, reference: Reference | None) -> list[Array]:
         if self._ref_input is None:
-            return random_inputs(kernel.args, self._seed)
+            found = random_inputs(kernel.args, self._seed)
+            known = reference.values if isinstance(reference, Computed) else {}
+            read = [(at, a) for at, a in enumerate(kernel.args) if a.role != "out"]
+            return [
+                _fit("task_inputs", a, known[at]) if at in known else value
+                for (at, a), value in zip(read, found, strict=True)
+            ]
         if len(self._ref_input) != len(kernel.args):
             raise MeasureError(
                 f"ref_input: kernel {kernel.name!r} has {len(kernel.args)} arguments, "
@@ -257,7 +264,7 @@ class Oracle:
                 values = [read_values(path, a.dtype)[()] for path, a in pairs]
                 made = self._call(function, values, kernel, workload)
                 return self._checked(inputs, kernel, made)
-            case Computed(tensors):
+            case Computed(tensors=tensors):
                 try:
                     folder, sums = self._scratch.path, self._policy.sums
                     plain = naive_outputs(tensors, inputs, folder, sums, self._loops)

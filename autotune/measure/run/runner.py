@@ -19,7 +19,13 @@ from autotune.measure.run.pool import RunPlan, RunPool
 from autotune.measure.run.stations import Station
 from autotune.measure.run.timing import TimingPolicy
 from autotune.measure.run.values import Array
-from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
+from autotune.measure.types import (
+    BuildResult,
+    MeasureInput,
+    MeasureResult,
+    NamesTrial,
+    as_trial,
+)
 from autotune.runtime.timing import Timing
 from autotune.utils.check import Check
 from autotune.workload import Workload
@@ -194,13 +200,17 @@ class LocalRunner(Runner):
         return self._pool.submit(self._plan(), measure_input, build_result)
 
     def run(
-        self, measure_inputs: Sequence[MeasureInput], build_results: Sequence[BuildResult]
+        self,
+        measure_inputs: Sequence[MeasureInput | NamesTrial],
+        build_results: Sequence[BuildResult],
+        verbose: int = 1,
     ) -> Sequence[MeasureResult]:
-        """Run a batch and wait for it."""
+        """Run a batch and wait for it; ``verbose`` is kept for scripts of the auto-scheduler."""
+        del verbose
         pairs = zip(measure_inputs, build_results, strict=True)
         # What the `run` of a subclass hands on must not come back to it.
         start = self._start if takes_batches(self, LocalRunner, "run") else self.submit
-        return [future.result() for future in [start(i, b) for i, b in pairs]]
+        return [future.result() for future in [start(as_trial(i), b) for i, b in pairs]]
 
     def race_devices(self) -> Sequence[int | None]:
         """Return all devices that are at work: a winner must win on each."""

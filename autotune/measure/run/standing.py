@@ -132,9 +132,9 @@ class Standing:
 
 
 def _definition(workload: Workload) -> tuple[object, ...]:
-    """Return the functions of the user's that a workload is made by."""
+    """Return the user's functions that a workload is made by, and the inputs it is given."""
     found: list[object] = []
-    for name in ("func", "reference"):
+    for name in ("func", "reference", "given_inputs"):
         with suppress(AutotuneError):  # of a task whose template is not known here
             found.append(getattr(workload, name, None))
     return tuple(found)

@@ -3,27 +3,65 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from autotune.auto_scheduler import (
+    LocalBuilder,
+    LocalRPCMeasureContext,
+    LocalRunner,
+    ProgramMeasurer,
+    PythonBasedMeasureCallback,
+    RPCRunner,
+)
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.recover import recover_measure_input
+from autotune.auto_scheduler.task_inputs import register_task_input_check_func
+from autotune.measure import Builder as ProgramBuilder
+from autotune.measure import Runner as ProgramRunner
 from autotune.measure.types import BuildResult, MeasureErrorNo
 from autotune.measure.types import MeasureResult as _Result
 from autotune.tvm.names import resolver
 
 __all__ = [
     "BuildResult",
+    "LocalBuilder",
+    "LocalRPCMeasureContext",
+    "LocalRunner",
+    "MeasureCallback",
     "MeasureErrorNo",
     "MeasureInput",
     "MeasureResult",
+    "ProgramBuilder",
+    "ProgramMeasurer",
+    "ProgramRunner",
+    "PythonBasedMeasureCallback",
+    "RPCRunner",
     "recover_measure_input",
+    "register_task_input_check_func",
 ]
 
+MeasureCallback = PythonBasedMeasureCallback
 
-def MeasureResult(
-    costs: Sequence[float], error_no: int, error_msg: str, all_cost: float, timestamp: float
-) -> _Result:
-    """Return a result; the auto-scheduler's order of arguments is another than AutoTVM's."""
-    kept = tuple(map(float, costs)) if error_no == MeasureErrorNo.NO_ERROR else ()
-    return _Result(kept, int(error_no), float(all_cost), float(timestamp), error_msg or "")
+
+class _AnyResult(type):
+    """Takes every result of a measurement for an instance, whichever way it was made."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _Result)
+
+
+class MeasureResult(metaclass=_AnyResult):
+    """Makes a result; the auto-scheduler's order of arguments is another than AutoTVM's."""
+
+    def __new__(  # type: ignore[misc]
+        cls,
+        costs: Sequence[float],
+        error_no: int,
+        error_msg: str | None,
+        all_cost: float,
+        timestamp: float,
+    ) -> _Result:
+        """Return the result."""
+        kept = tuple(map(float, costs)) if error_no == MeasureErrorNo.NO_ERROR else ()
+        return _Result(kept, int(error_no), float(all_cost), float(timestamp), error_msg or "")
 
 
 if not TYPE_CHECKING:

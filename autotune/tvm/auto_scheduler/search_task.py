@@ -2,11 +2,25 @@
 
 from typing import TYPE_CHECKING
 
+from autotune.auto_scheduler import TuningOptions
 from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.search_task import SearchTask, create_task
+from autotune.auto_scheduler.task_inputs import (
+    TASK_INPUT_BUFFER_TABLE,
+    get_task_input_buffer,
+    register_task_input_buffer,
+)
 from autotune.tvm.names import resolver
 
-__all__ = ["HardwareParams", "SearchTask", "create_task"]
+__all__ = [
+    "TASK_INPUT_BUFFER_TABLE",
+    "HardwareParams",
+    "SearchTask",
+    "TuningOptions",
+    "create_task",
+    "get_task_input_buffer",
+    "register_task_input_buffer",
+]
 
 if not TYPE_CHECKING:
     __getattr__ = resolver(__name__)

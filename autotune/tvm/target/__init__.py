@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from autotune.target import *
 from autotune.target import __all__ as _ours
 from autotune.tvm.names import resolver
+from autotune.tvm.target.target import create
 
-__all__ = [*_ours]
+__all__ = [*_ours, "create"]
 
 if not TYPE_CHECKING:
     __getattr__ = resolver(__name__)

@@ -2,7 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from autotune.auto_scheduler import CostModel, PythonBasedModel, RandomModel, XGBModel
+from autotune.tvm.auto_scheduler.cost_model.cost_model import (
+    CostModel,
+    PythonBasedModel,
+    RandomModel,
+)
+from autotune.tvm.auto_scheduler.cost_model.xgb_model import XGBModel
 from autotune.tvm.names import resolver
 
 __all__ = ["CostModel", "PythonBasedModel", "RandomModel", "XGBModel"]
