@@ -32,7 +32,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,51 +51,17 @@ from autotune.auto_scheduler import (
     fallback_schedule,
 )
 from autotune.auto_scheduler.recorded_state import RecordedState
-from autotune.auto_scheduler.search import annotate_gpu, prior, programs, task_search
-from autotune.auto_scheduler.search.forms import Forms
-from autotune.auto_scheduler.search.forms_gpu import GpuForms
-from autotune.auto_scheduler.search.program import Rows
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search import prior, task_search
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of
+from autotune.measure import exclusive
 from autotune.measure.run.host import let_threads_rest
 from autotune.runtime import array
 from autotune.task import ApplyConfig, FallbackConfigEntity
 from autotune.utils.environment import parallel_threads
 from benchmarks.cubin import Loaded, Replays, build, race
+from benchmarks.scheduler_ablations import ABLATIONS
 from benchmarks.scheduler_cases import CASES, FIRST, THIRTY
-
-
-def _without_split() -> None:
-    left = [rule for rule in programs.OUR_RULES if rule.name != "SplitAcrossBlocks"]
-    setattr(programs, "OUR_RULES", tuple(left))  # noqa: B010
-
-
-def _without_draft() -> None:
-    """Draft the same time for all that is feasible."""
-    drafted = GpuForms.__call__
-
-    def equal(self: GpuForms, rows: Rows) -> Forms:
-        found = drafted(self, rows)
-        return replace(found, seconds=np.where(found.feasible, 1e-5, np.inf))
-
-    setattr(GpuForms, "__call__", equal)  # noqa: B010
-
-
-def _without_crossover() -> None:
-    setattr(Sampler, "cross", lambda self, a, b: a[:0])  # noqa: B010
-
-
-# What a search for a GPU can be denied: structures, and ideas of how it looks for them.
-ABLATIONS: dict[str, Callable[[], None]] = {
-    "pipelines": lambda: setattr(annotate_gpu, "PIPELINES", (0,)),
-    "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
-    "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
-    "split": _without_split,
-    "draft": _without_draft,
-    "crossover": _without_crossover,
-    "prior": lambda: setattr(prior, "FILE", Path("none of it")),
-}
 
 
 class Trials:
@@ -121,6 +86,23 @@ class Trials:
                 self.resources[inp.config.key] = dict(result.evidence.resources)
 
 
+class Stopwatch:
+    """Adds up the seconds in which a policy proposes and learns."""
+
+    def __init__(self, policy: SketchPolicy) -> None:
+        self.seconds = 0.0
+        for name in ("propose", "learn"):
+            setattr(policy, name, self._timed(getattr(policy, name)))
+
+    def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any) -> Any:
+            found, seconds = timed(lambda: call(*given), time.perf_counter)
+            self.seconds += seconds
+            return found
+
+        return run
+
+
 def tuned(name: str, options: argparse.Namespace, seed: int) -> float | None:
     """Tune one case and print what was found; return the share that its fallback reaches."""
     graph = ComputeDAG(CASES[name].tensors())
@@ -132,7 +114,7 @@ def tuned(name: str, options: argparse.Namespace, seed: int) -> float | None:
     policy = SketchPolicy(task, XGBModel(), seed=seed)
     on_gpu = task.target.backend.on_gpu
     builder = LocalBuilder(compiler="nvrtc") if on_gpu else LocalBuilder()
-    trials, started = Trials(), time.perf_counter()
+    trials, thinking, started = Trials(), Stopwatch(policy), time.perf_counter()
     callbacks: list[Any] = [trials]
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -143,6 +125,8 @@ def tuned(name: str, options: argparse.Namespace, seed: int) -> float | None:
     seconds = policy.result.seconds if policy.result else float("inf")
     row: dict[str, Any] = {"name": name, "seed": seed, "us": seconds * 1e6, "wall_s": wall_s}
     row |= {"trials": len(trials.curve), "failures": dict(trials.failures)}
+    row |= {"without": options.without, "proposing_s": thinking.seconds}
+    row["budget"] = options.trials
     row["curve_us"] = [round(each * 1e6, 2) for each in trials.curve]
     if policy.best is not None:
         row |= trials.resources.get(policy.best[0].key, {})
@@ -162,9 +146,11 @@ def tuned(name: str, options: argparse.Namespace, seed: int) -> float | None:
 
 def report(row: dict[str, Any]) -> None:
     """Print one line of what was found."""
-    at_64 = row["curve_us"][min(63, row["trials"] - 1)] if row["trials"] else float("inf")
+    curve = row["curve_us"]
+    early = ", ".join(f"{curve[n - 1]:.1f} after {n}" for n in (16, 32, 64) if n <= len(curve))
     line = f"{row['name']:22} seed {row['seed']}: {row['us']:8.2f} us after {row['trials']} trials"
-    line += f" ({at_64:.2f} after 64), {row['wall_s']:.1f} s, {sum(row['failures'].values())} fail"
+    line += f" ({early}), {row['wall_s']:.1f} s, {row['proposing_s']:.1f} of it proposing"
+    line += f", {sum(row['failures'].values())} fail"
     line += f", {row.get('registers', 0)} regs, {row.get('shared_bytes', 0)} B shared"
     if "library_us" in row:
         ratio = row["library_us"] / row["beside_us"]
@@ -204,14 +190,15 @@ def beside_library(name: str, task: SearchTask, best: RecordedState) -> dict[str
         values = rng.standard_normal(each.shape).astype(each.dtype)
         arrays[each.name] = torch.from_numpy(values).cuda()
     extra = {each.name: torch.empty(each.shape, device="cuda") for each in kernel.workspace}
-    library = {label: Replays(call) for label, call in CASES[name].library(list(arrays.values()))}
+    library = captured(CASES[name].library(list(arrays.values())))
     major, minor = torch.cuda.get_device_capability()
     with tempfile.TemporaryDirectory() as folder:
         cubin, log = build(kernel, folder, f"sm_{major}{minor}")
         if cubin is None:
             raise RuntimeError(f"{name}: nvcc does not build what was measured: {log}")
         ours = Replays(Loaded(kernel, cubin, arrays | extra).run)
-        theirs, mine = race([library, {"autotune": ours}], rounds=20)
+        with exclusive("cuda"):
+            theirs, mine = race([library, {"autotune": ours}], rounds=20)
     return {"library": theirs.name, "library_us": theirs.median, "beside_us": mine.median}
 
 

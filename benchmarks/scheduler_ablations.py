@@ -1,0 +1,47 @@
+"""What the auto-scheduler's search can be denied, to see what it brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from autotune.auto_scheduler.search import annotate_gpu, prior, programs
+from autotune.auto_scheduler.search.forms import Forms
+from autotune.auto_scheduler.search.forms_gpu import GpuForms
+from autotune.auto_scheduler.search.program import Rows
+from autotune.auto_scheduler.search.sampler import Sampler
+
+
+def _without_split() -> None:
+    left = [rule for rule in programs.OUR_RULES if rule.name != "SplitAcrossBlocks"]
+    setattr(programs, "OUR_RULES", tuple(left))  # noqa: B010
+
+
+def _without_draft() -> None:
+    """Draft the same time for all that is feasible."""
+    drafted = GpuForms.__call__
+
+    def equal(self: GpuForms, rows: Rows) -> Forms:
+        found = drafted(self, rows)
+        return replace(found, seconds=np.where(found.feasible, 1e-5, np.inf))
+
+    setattr(GpuForms, "__call__", equal)  # noqa: B010
+
+
+def _without_crossover() -> None:
+    setattr(Sampler, "cross", lambda self, a, b: a[:0])  # noqa: B010
+
+
+# Structures, and ideas of how a search for a GPU looks for them.
+ABLATIONS: dict[str, Callable[[], None]] = {
+    "pipelines": lambda: setattr(annotate_gpu, "PIPELINES", (0,)),
+    "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
+    "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
+    "split": _without_split,
+    "draft": _without_draft,
+    "crossover": _without_crossover,
+    "prior": lambda: setattr(prior, "FILE", Path("none of it")),
+}
