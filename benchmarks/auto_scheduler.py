@@ -270,17 +270,19 @@ def beside_fallback(name: str, task: SearchTask, best: RecordedState, rounds: in
 def memory(names: Sequence[str], target: str) -> None:
     """Print the most memory that a process has that searches many tasks."""
     rng, before = np.random.default_rng(0), peak_mb()
-    policies = []
+    policies, model = [], XGBModel()
     for name in names:
         task = SearchTask(compute_dag=ComputeDAG(CASES[name].tensors()), target=target)
-        policies.append(SketchPolicy(task, XGBModel(), seed=0))
+        policies.append(SketchPolicy(task, model, seed=0))
     for _ in range(3):
         for policy in policies:
             batch = policy.propose(64)
             seconds = 1e-5 * rng.random(len(batch)) + 1e-5
             steps = [each.transform_steps for each in batch]
             policy.proposer.learn(list(zip(steps, seconds.tolist(), strict=True)))
+    cpu = time.process_time()
     print(f"{len(names)} tasks: at most {peak_mb():.0f} MB, {before:.0f} of it before the first")
+    print(f"{cpu:.0f} s of CPU time")
 
 
 def peak_mb() -> float:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune.auto_scheduler.search import annotate_gpu, prior, programs
+from autotune.auto_scheduler.search import annotate_gpu, prior, programs, row_model
+from autotune.auto_scheduler.search.common_model import CommonModel
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
 from autotune.auto_scheduler.search.program import Rows
@@ -35,6 +36,12 @@ def _without_crossover() -> None:
     setattr(Sampler, "cross", lambda self, a, b: a[:0])  # noqa: B010
 
 
+def _without_common() -> None:
+    """Learn from the trials of the workload alone, and by its own trees only."""
+    setattr(CommonModel, "predict", lambda self, rows, pool=None: np.zeros(len(rows)))  # noqa: B010
+    setattr(row_model, "_EQUAL", 0)  # noqa: B010
+
+
 # Structures, and ideas of how a search for a GPU looks for them.
 ABLATIONS: dict[str, Callable[[], None]] = {
     "pipelines": lambda: setattr(annotate_gpu, "PIPELINES", (0,)),
@@ -43,5 +50,6 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "split": _without_split,
     "draft": _without_draft,
     "crossover": _without_crossover,
+    "common": _without_common,
     "prior": lambda: setattr(prior, "FILE", Path("none of it")),
 }

@@ -21,9 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler import ComputeDAG, RecordReader, SearchTask, SketchPolicy, XGBModel
-from autotune.auto_scheduler.search.prior import FILE, fitted, residuals_of
+from autotune.auto_scheduler.search.arm import ClosedForms
+from autotune.auto_scheduler.search.common_model import (
+    CommonModel,
+    residuals_of,
+    with_workload,
+)
+from autotune.auto_scheduler.search.descriptor import Descriptor, described
+from autotune.auto_scheduler.search.prior import FILE, shipped
 from autotune.auto_scheduler.search.program import Rows
-from autotune.auto_scheduler.search.proposer import ClosedForms
 from autotune.auto_scheduler.search.sampler import Sampler
 from benchmarks.scheduler_cases import CASES
 
@@ -32,8 +38,9 @@ Column = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one workload: closed forms, drafted and measured seconds."""
+    """The trials of one workload: its descriptor, closed forms, drafted and measured seconds."""
 
+    descriptor: Descriptor
     features: npt.NDArray[np.float32]
     drafts: Column
     seconds: Column
@@ -48,24 +55,26 @@ def trials_of(name: str, logs: Sequence[Path]) -> Trials:
     for log in logs:
         for inp, result in zip(*RecordReader(log).read_lines(), strict=True):
             row = proposer.row_of(inp.state.transform_steps)
-            if row is None or not result.ok:
+            if row is None or not result.ok or not proposer.arms[row[0]].forms.tiles:
                 continue
             forms = proposer.arms[row[0]].forms(row[1][None])
             if forms.feasible[0]:
                 features.append(forms.features[0])
                 drafts.append(forms.seconds[0])
                 seconds.append(result.seconds)
-    return Trials(np.array(features), np.array(drafts), np.array(seconds))
+    return Trials(described(task), np.array(features), np.array(drafts), np.array(seconds))
 
 
 def write(known: dict[str, Trials]) -> None:
     """Write the file that ships."""
     residuals = [residuals_of(each.drafts, each.seconds) for each in known.values()]
     names = [name for name, each in known.items() for _ in each.seconds]
+    descriptors = [each.descriptor for each in known.values() for _ in each.seconds]
     rows = first_arm()[1].draw(64)
     np.savez_compressed(
         FILE,
         features=np.concatenate([each.features for each in known.values()]).astype(np.float16),
+        descriptors=np.array(descriptors).astype(np.float16),
         residuals=np.concatenate(residuals).astype(np.float16),
         workloads=np.array(names),
         rows=rows,
@@ -90,12 +99,14 @@ def leave_one_out(known: dict[str, Trials]) -> None:
     """Print how well trials are ranked by drafts, alone and with the trials of all others."""
     for name, own in known.items():
         others = [each for other, each in known.items() if other != name]
-        trees = fitted(
-            np.concatenate([each.features for each in others]),
-            np.concatenate([residuals_of(each.drafts, each.seconds) for each in others]),
+        model = CommonModel(
+            shipped(
+                np.concatenate([with_workload(each.features, each.descriptor) for each in others]),
+                np.concatenate([residuals_of(each.drafts, each.seconds) for each in others]),
+            )
         )
         drafted = -np.log2(own.drafts)
-        corrected = drafted + (0.0 if trees is None else trees.predict(own.features))
+        corrected = drafted + model.predict(with_workload(own.features, own.descriptor))
         found = [spearman(each, -own.seconds) for each in (drafted, corrected)]
         print(f"{name:26} {len(own.seconds):4} trials: {found[0]:5.2f} {found[1]:5.2f}")
 

@@ -209,9 +209,17 @@ class SketchPolicy(SearchPolicy):
     def proposer(self) -> Proposer:
         """The search over rows; it has learned what the cost model knows of the task."""
         model = self.program_cost_model
-        return proposer_of(
-            self.task, self.sketches, self.params, self.rng, model.trials(self.task), model.ranks
+        model.recall(self.task)
+        known = model.trials(self.task)
+        found = proposer_of(
+            self.task, self.sketches, self.params, self.rng, known, model.ranks, model.shared
         )
+        model.attend(self.task, found)
+        return found
+
+    def begin(self) -> None:
+        """Let the model learn what is known of the task now, so that it teaches others."""
+        logger.debug("%s: %d programs", self.task, len(self.proposer.arms))
 
     def propose(self, count: int) -> list[RecordedState]:
         """Return up to ``count`` states that were not measured."""

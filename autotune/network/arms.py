@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from autotune.auto_scheduler import RecordToFile, SketchPolicy, SketchTuner
+from autotune.auto_scheduler import RecordToFile, SketchPolicy, SketchTuner, XGBModel
 from autotune.errors import AutotuneError
 from autotune.graph.fuse import Function
 from autotune.measure import MeasureInput, Session
@@ -186,8 +186,9 @@ def tuned_functions(
             calls[function.signature] = calls.get(function.signature, 0) + 1
             first.setdefault(function.signature, function)
     tuned = []
+    model = XGBModel(seed=seed)  # what one function shows is learned for all
     for signature, function in first.items():
-        arms = _arms(function, target, log, seed)
+        arms = _arms(function, target, log, seed, model)
         choice, seconds = before.get(signature, (RULE, math.inf))
         same = [arm for arm in arms if arm.offer is not None and arm.offer.task == choice.workload]
         one = Tuned(function, calls[signature], arms, seconds / calls[signature])
@@ -220,7 +221,9 @@ def _relate(arms: Sequence[Arm]) -> None:
         arm.cousins += [each for _, each in sorted(others, key=lambda pair: pair[0])]
 
 
-def _arms(function: Function, target: Target, log: NetworkLog, seed: int | None) -> list[Arm]:
+def _arms(
+    function: Function, target: Target, log: NetworkLog, seed: int | None, model: XGBModel
+) -> list[Arm]:
     arms = []
     for offer in offers_of(function, target):
         tuner = AutoTuner(offer.task, seed)
@@ -234,7 +237,7 @@ def _arms(function: Function, target: Target, log: NetworkLog, seed: int | None)
     except AutotuneError as error:
         logger.warning("%s is not searched for by the auto-scheduler: %s", function.name, error)
         return arms
-    sketch = SketchTuner(SketchPolicy(task, seed=seed, verbose=0))
+    sketch = SketchTuner(SketchPolicy(task, model, seed=seed, verbose=0))
     run = sketch.new_run(Stop(_NO_END), [RecordToFile(log.path)])
     states: list[Any] = [
         (MeasureInput(task.target, task, inp.config), result)

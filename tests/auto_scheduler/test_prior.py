@@ -1,24 +1,31 @@
-"""Drafts for a GPU are corrected by what trials of other workloads showed."""
+"""Drafts are corrected by what the trials of all workloads show, those that ship among them."""
 
 import numpy as np
 import pytest
 
 from autotune.auto_scheduler import ComputeDAG, RandomModel, SearchTask, SketchPolicy, XGBModel
+from autotune.auto_scheduler.search import descriptor
+from autotune.auto_scheduler.search.common_model import CommonModel, residuals_of, with_workload
 from autotune.auto_scheduler.search.forms_gpu import FEATURES
-from autotune.auto_scheduler.search.prior import FILE, fitted, gpu_prior, residuals_of
+from autotune.auto_scheduler.search.prior import FILE, gpu_prior, shipped
 from autotune.auto_scheduler.search.row_model import RowModel
 from benchmarks.scheduler_prior import fingerprint, spearman
 from tests.auto_scheduler.graphs import matmul
 
+NOWHERE = np.zeros(2, np.float32)
 
-def prior_of(model, target):
+
+def knows_what_ships(model, target):
     task = SearchTask(compute_dag=ComputeDAG(matmul(64, 64, 64)), target=target)
-    return SketchPolicy(task, model, seed=0, verbose=0).proposer.model._prior
+    member = SketchPolicy(task, model, seed=0, verbose=0).proposer.member
+    rows = np.ones((3, FEATURES + descriptor.COLUMNS + 1), np.float32)
+    return member is not None and bool(member.family.model.predict(rows).any())
 
 
 def test_what_ships_was_made_with_the_closed_forms_of_today():
     with np.load(FILE) as data:
         assert data["features"].shape == (len(data["residuals"]), FEATURES)
+        assert data["descriptors"].shape == (len(data["residuals"]), descriptor.COLUMNS)
         assert np.isfinite(data["residuals"]).all()
         message = "run python -m benchmarks.scheduler_prior on logs: closed forms have changed"
         found, want = fingerprint(data["rows"]), data["fingerprint"]
@@ -28,10 +35,10 @@ def test_what_ships_was_made_with_the_closed_forms_of_today():
 def test_a_workload_can_be_left_out_of_what_is_known():
     with np.load(FILE) as data:
         names = tuple(map(str, np.unique(data["workloads"])))
-        features = data["features"][:50].astype(np.float32)
     whole, part = gpu_prior(), gpu_prior((names[0],))
     assert whole is not None
-    assert not np.array_equal(whole.predict(features), part.predict(features))
+    some = whole.features[:50]
+    assert not np.array_equal(whole.trees.predict(some), part.trees.predict(some))
     assert gpu_prior(names) is None
 
 
@@ -41,20 +48,25 @@ def test_a_workload_can_be_left_out_of_what_is_known():
      (XGBModel(), "llvm", False)],
 )  # fmt: skip
 def test_searches_for_a_gpu_that_rank_know_it(model, target, known):
-    assert (prior_of(model, target) is not None) == known
+    assert knows_what_ships(model, target) == known
 
 
-def some_trials(seed):
+def some_trials(seed, tiles=True):
     """Return trials that take longer than drafted the larger the first feature is."""
     rng = np.random.default_rng(seed)
     features = rng.random((200, 4)).astype(np.float32)
     drafts = 1e-5 * 2.0 ** rng.normal(0, 0.2, 200)
-    return features, drafts, drafts * 2.0 ** (2 * features[:, 0])
+    seconds = drafts * 2.0 ** (2 * features[:, 0])
+    return with_workload(features, NOWHERE, tiles), drafts, seconds
+
+
+def taught(tiles=True):
+    features, drafts, seconds = some_trials(0, tiles)
+    return CommonModel(shipped(features, residuals_of(drafts, seconds)))
 
 
 def test_before_anything_is_measured_it_ranks_as_other_workloads_say():
-    features, drafts, seconds = some_trials(0)
-    model = RowModel(0, fitted(features, residuals_of(drafts, seconds)))
+    model = RowModel(0, taught())
     features, drafts, seconds = some_trials(1)
     scores, doubts = model.predict(features, drafts)
     assert spearman(scores, -seconds) > 0.9 > spearman(-drafts, -seconds)
@@ -62,12 +74,49 @@ def test_before_anything_is_measured_it_ranks_as_other_workloads_say():
 
 
 def test_measurements_that_contradict_it_are_believed():
-    features, drafts, seconds = some_trials(0)
-    model = RowModel(0, fitted(features, residuals_of(drafts, seconds)))
+    model = RowModel(0, taught())
+    features, drafts, _ = some_trials(0)
     other = drafts * 2.0 ** (-2 * features[:, 0])
     model.fit(features, drafts, other)
     assert spearman(model.predict(features, drafts)[0], -other) > 0.9
 
 
+def test_what_others_say_is_believed_as_far_as_it_was_right_of_new_trials():
+    right, wrong = RowModel(0, taught()), RowModel(0, taught())
+    features, drafts, seconds = some_trials(1)
+    assert right.faith == wrong.faith == 1.0
+    right.judge(features, drafts, seconds)
+    wrong.judge(features, drafts, drafts * 2.0 ** (-2 * features[:, 0]))
+    assert right.faith > 0.9
+    assert wrong.faith == 0.0
+    failed = np.full(len(seconds), np.inf)
+    right.judge(features, drafts, failed)
+    assert right.faith > 0.9, "failures say nothing of it"
+
+
+def test_of_what_has_no_tiles_nothing_is_learned_and_nothing_is_said():
+    features, drafts, seconds = some_trials(0, tiles=False)
+    assert not taught().predict(features).any()
+    model = CommonModel()
+    model.learn("untiled", features, drafts, seconds)
+    assert model.count == 0
+
+
+def test_a_model_that_grows_keeps_what_it_knew_and_learns_what_is_new():
+    """A few trees more are enough until there are half as many trials again."""
+    model = taught()
+    for number in range(4):
+        features, drafts, _ = some_trials(number + 1)
+        features[:, -3:-1] = 5.0  # another workload, where the second feature decides
+        seconds = drafts * 2.0 ** (2 * features[:, 1])
+        model.learn(f"other {number}", features[:80], drafts[:80], seconds[:80])
+        assert spearman(-model.predict(features[80:]), features[80:, 1]) > 0.8
+    features, drafts, seconds = some_trials(9)
+    assert spearman(model.predict(features) - np.log2(drafts), -seconds) > 0.9
+    assert model.count == 320
+
+
 def test_nothing_is_learned_of_nothing():
-    assert fitted(np.empty((0, 4), np.float32), np.empty(0)) is None
+    assert shipped(np.empty((0, 4), np.float32), np.empty(0)) is None
+    model = CommonModel()
+    assert not model.predict(some_trials(0)[0]).any()

@@ -342,6 +342,17 @@ def test_what_the_auto_scheduler_refuses_is_tuned_by_templates(tmp_path, monkeyp
     assert caplog.text.count("is not searched for by the auto-scheduler: no loops") == 2
 
 
+def test_the_searches_of_all_functions_rank_and_learn_from_each_other(tmp_path):
+    found = tuned_functions(partition(small()), CPU, NetworkLog.read(tmp_path / "l"), 0)
+    policies = [
+        arm.run.strategy._tuner.policy for one in found for arm in one.arms if not arm.offer
+    ]
+    assert len(policies) == 2
+    assert policies[0].program_cost_model is policies[1].program_cost_model
+    assert all(policy.proposer.ranks for policy in policies)
+    assert policies[0].proposer.member.family is policies[1].proposer.member.family
+
+
 def test_a_way_that_is_tried_for_the_first_time_is_tried_for_one_function():
     first = function(arm(1.0), arm(name="search"))
     first.arms[1].busy = True

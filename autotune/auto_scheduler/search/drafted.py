@@ -12,9 +12,9 @@ from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.flop import count_flop
 from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search.arm import ClosedForms
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.proposer import ClosedForms
 from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.errors import AutotuneError

@@ -59,6 +59,11 @@ class CpuForms:
             copied = [each.bytes for one in self.tiled for each in one.inputs if each.tiled]
             self.copied_s = _copy_s(sum(copied), params)
 
+    @property
+    def tiles(self) -> bool:
+        """Whether a stage is tiled."""
+        return bool(self.tiled)
+
     def __call__(self, rows: Rows) -> Forms:
         """Return the closed forms of rows."""
         seconds = np.full(len(rows), 1e-6 + self.copied_s)

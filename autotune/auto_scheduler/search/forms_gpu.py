@@ -66,6 +66,11 @@ class GpuForms:
         self.model = model
         self.tiled: list[Tiled] = tiled_stages(program)
 
+    @property
+    def tiles(self) -> bool:
+        """Whether a stage is tiled."""
+        return bool(self.tiled)
+
     @cached_property
     def extra_seconds(self) -> float:
         """What the kernels around the tiled ones take: launches, and tensors between kernels."""

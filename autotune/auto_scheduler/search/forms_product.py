@@ -59,6 +59,11 @@ class ProductForms(ABC):
     def shape(self, rows: Rows) -> ProductShape:
         """Return what rows are."""
 
+    @property
+    def tiles(self) -> bool:
+        """Whether a stage is tiled: the product is."""
+        return True
+
     def limits(self) -> Limits:
         """Return what rows have to keep, for a `Sampler`."""
         return Limits(self.budgets(), lambda rows: rows, lambda rows: self.shape(rows).feasible)

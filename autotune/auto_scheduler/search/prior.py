@@ -1,8 +1,9 @@
-"""What trials of other workloads say of a draft: where it is too short, where too long.
+"""Trials of other workloads that ship: what every search for a GPU knows from the beginning.
 
-The trials that ship are rows of closed forms with the logarithm of drafted over measured time,
-less its mean over the trials of the same workload: `prior_gpu.npz`, which
-``python -m benchmarks.scheduler_prior`` writes from logs. They were measured on an H200.
+They are rows of closed forms, the columns that describe their workloads, and the logarithm of
+drafted over measured time, less its mean over the trials of the same workload:
+`prior_gpu.npz`, which ``python -m benchmarks.scheduler_prior`` writes from logs. They were
+measured on an H200.
 """
 
 from __future__ import annotations
@@ -11,17 +12,16 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from autotune.cost_model import Trees, TreeSettings
+from autotune.auto_scheduler.search.common_model import WHOLE, Column, Features, Shipped
+from autotune.cost_model import Trees
 
 FILE = Path(__file__).with_name("prior_gpu.npz")
-_SETTINGS = TreeSettings(rounds=60, depth=5, rate=0.15, threads=1)
 
 
 @cache
-def gpu_prior(without: tuple[str, ...] = ()) -> Trees | None:
-    """Return the trees that correct drafts for GPUs; None where nothing is known.
+def gpu_prior(without: tuple[str, ...] = ()) -> Shipped | None:
+    """Return the trials that ship for GPUs, with trees of them; None where nothing is known.
 
     Args:
         without: workloads whose trials are left out, by name: to see what others teach of them.
@@ -29,21 +29,16 @@ def gpu_prior(without: tuple[str, ...] = ()) -> Trees | None:
     if not FILE.exists():
         return None
     with np.load(FILE) as data:
-        features, residuals, names = data["features"], data["residuals"], data["workloads"]
+        parts = [data["features"], data["descriptors"]]
+        residuals, names = data["residuals"], data["workloads"]
     kept = ~np.isin(names, list(without))
-    return fitted(features[kept].astype(np.float32), residuals[kept].astype(np.float64))
+    tiled = np.ones((len(residuals), 1), np.float32)
+    features = np.concatenate([*parts, tiled], axis=1, dtype=np.float32)
+    return shipped(features[kept], residuals[kept].astype(np.float64))
 
 
-def fitted(features: npt.NDArray[np.float32], residuals: npt.NDArray[np.float64]) -> Trees | None:
-    """Return trees of some trials, or None where there are none."""
+def shipped(features: Features, residuals: Column) -> Shipped | None:
+    """Return some trials with trees of them, or None where there are none."""
     if not len(features):
         return None
-    return Trees.fit(features, residuals, "reg", _SETTINGS, 0)
-
-
-def residuals_of(
-    drafts: npt.NDArray[np.float64], seconds: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Return how much faster than drafted trials of one workload were, against their mean."""
-    found = np.log2(drafts) - np.log2(seconds)
-    return np.asarray(found - found.mean())
+    return Shipped(features, residuals, Trees.fit(features, residuals, "reg", WHOLE, 0))

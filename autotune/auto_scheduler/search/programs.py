@@ -8,6 +8,7 @@ from dataclasses import replace
 from autotune.auto_scheduler.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.search.annotate_cpu import cpu_program
 from autotune.auto_scheduler.search.annotate_gpu import gpu_program
+from autotune.auto_scheduler.search.arm import ClosedForms
 from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.factors import divisors
 from autotune.auto_scheduler.search.forms_cpu import CpuForms
@@ -16,7 +17,6 @@ from autotune.auto_scheduler.search.forms_tensor import TensorForms, multiplied_
 from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.program import Program
-from autotune.auto_scheduler.search.proposer import ClosedForms
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.search.arm import Arm, ClosedForms, Row
+from autotune.auto_scheduler.search.descriptor import Descriptor
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.program import Program, Rows
-from autotune.auto_scheduler.search.row_model import RowModel
-from autotune.auto_scheduler.search.sampler import Limits, Sampler, distinct
+from autotune.auto_scheduler.search.row_model import Features, RowModel
+from autotune.auto_scheduler.search.sampler import Sampler, distinct
+from autotune.auto_scheduler.search.shared import Family, Member
 from autotune.auto_scheduler.transform_steps import TransformStep
-from autotune.cost_model import Trees
-
-# How often new rows are looked for where there are rows of the last time.
-_FRESH_TRIES = 2
 
 Column = npt.NDArray[np.float64]
-Row = npt.NDArray[np.int64]
-
-
-class ClosedForms(Protocol):
-    """Says of rows of one program what is possible, and what it would take."""
-
-    program: Program
-
-    def __call__(self, rows: Rows) -> Forms:
-        """Return the closed forms of rows."""
-        ...
-
-    def limits(self) -> Limits:
-        """Return what rows have to keep."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -50,6 +33,9 @@ class Effort:
         near: share of a batch for neighbours of the best measured rows.
         bold: share of a batch for rows whose time is least certain.
         alike: most rows of a batch that differ in choices only.
+        kin: share of the first batch for what was fastest of similar tasks.
+        drafted: share of the first batch for what is best by drafts alone, as what other
+            workloads say may mislead.
     """
 
     population: int = 4096
@@ -59,39 +45,19 @@ class Effort:
     near: float = 0.2
     bold: float = 0.15
     alike: int = 2
-
-
-@dataclass
-class _Arm:
-    """One program with what was measured of it."""
-
-    forms: ClosedForms
-    sampler: Sampler
-    seen: set[bytes] = field(default_factory=set)
-    rows: list[Row] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    pool: Rows | None = None
-
-    def drawn(self, count: int) -> Rows:
-        """Return feasible rows at random: those of the last time, a quarter of them new."""
-        fresh = (
-            self.sampler.draw(count)
-            if self.pool is None
-            else self.sampler.draw(count // 4, _FRESH_TRIES)
-        )
-        old = fresh[:0] if self.pool is None else self.pool[: count - len(fresh)]
-        self.pool = np.concatenate([fresh, old])
-        return self.pool
+    kin: float = 0.15
+    drafted: float = 0.5
 
 
 @dataclass(frozen=True)
 class _Pool:
-    """Scored rows of one program."""
+    """Scored rows of one program; ``drafted`` is the score by drafts alone."""
 
     arm: int
     rows: Rows
     scores: Column
     doubts: Column
+    drafted: Column
 
 
 class Proposer:
@@ -102,7 +68,7 @@ class Proposer:
         rng: source of all randomness; equal seeds and equal results give equal proposals.
         effort: how much is looked at.
         ranks: whether rows are ranked; otherwise they are drawn at random.
-        prior: corrects drafts as trials of other workloads say.
+        company: tasks that teach each other, with the key and the descriptor of this one.
     """
 
     def __init__(
@@ -111,14 +77,19 @@ class Proposer:
         rng: np.random.Generator,
         effort: Effort | None = None,
         ranks: bool = True,
-        prior: Trees | None = None,
+        company: tuple[Family, str, Descriptor] | None = None,
     ) -> None:
         self.rng = rng
         self.effort = effort or Effort()
         self.ranks = ranks
-        self.arms = [_Arm(each, Sampler(each.program, each.limits(), rng)) for each in forms]
-        self.model = RowModel(int(rng.integers(2**31)), prior)
-        # Steps that were proposed -> the program and the row that they are.
+        self.arms = [Arm(each, Sampler(each.program, each.limits(), rng)) for each in forms]
+        common = None if company is None else company[0].model
+        self.model = RowModel(int(rng.integers(2**31)), common)
+        self.member: Member | None = None
+        if company is not None:
+            family, key, descriptor = company
+            self.member = family.join(key, descriptor, self.arms)
+        # Steps that were proposed or asked for -> the program and the row that they are.
         self._known: dict[tuple[TransformStep, ...], tuple[int, Row]] = {}
 
     def propose(self, count: int) -> list[RecordedState]:
@@ -126,13 +97,12 @@ class Proposer:
         if not self.ranks:
             return self._taken(self._drawn(count))
         pools = self._evolved()
-        near = self._pools(self._near())
-        chosen = [
-            *self._best(pools, count, 0.0),
-            *self._best(near, int(np.ceil(count * self.effort.near)), 0.0),
-            *self._best(pools, int(np.ceil(count * self.effort.bold)), 1.5),
-        ]
-        return self._taken(self._interleaved(chosen, count))
+        parts = [*self._first(pools, count)]
+        parts += self._best(self._pools(self._near()), _part(count, self.effort.near), 0.0)
+        parts += self._best(pools, _part(count, self.effort.bold), 1.5)
+        parts += self._best(pools, count, 0.0)
+        each_once = {(at, row.tobytes()): (at, row) for at, row in parts}
+        return self._taken(list(each_once.values())[:count])
 
     def sample(self, count: int) -> list[RecordedState]:
         """Return feasible candidates at random; they may be proposed later."""
@@ -140,31 +110,33 @@ class Proposer:
         return [self.arms[at].forms.program.candidate(row) for at, row in order]
 
     def learn(self, trials: Sequence[tuple[Sequence[TransformStep], float]]) -> None:
-        """Take note of what was measured: the steps of a state, and its seconds.
+        """Take note of what was measured: the steps of a state, and its seconds; each once.
 
         Seconds are infinite where a trial failed. Steps that are of none of the programs are
         passed over.
         """
+        before = [len(arm.rows) for arm in self.arms]
         for steps, seconds in trials:
             found = self._found(tuple(steps))
             if found is not None:
-                arm, row = self.arms[found[0]], found[1]
-                arm.rows.append(row)
-                arm.seconds.append(seconds)
-                arm.seen.add(row.tobytes())
-        self._fit()
+                self.arms[found[0]].measured(found[1], seconds)
+        self._fit(before)
 
-    def scores(self, steps: Sequence[tuple[TransformStep, ...]]) -> list[float]:
-        """Return the predicted logarithms of rates; -inf for steps of none of the programs."""
-        result = []
-        for each in steps:
-            found = self._found(each)
-            if found is None:
-                result.append(-np.inf)
-                continue
-            forms = self.arms[found[0]].forms(found[1][None, :])
-            drafts = np.where(forms.feasible, forms.seconds, 1.0)
-            result.append(float(self.model.predict(forms.features, drafts)[0][0]))
+    def scores(self, steps: Sequence[tuple[TransformStep, ...]]) -> list[float | None]:
+        """Return the predicted logarithms of rates of some states.
+
+        They are -inf where a limit of the device is broken, None for steps of no program.
+        """
+        places = [self._found(each) for each in steps]
+        result: list[float | None] = [None] * len(steps)
+        for at, arm in enumerate(self.arms):
+            own = [(i, place[1]) for i, place in enumerate(places) if place and place[0] == at]
+            if own:
+                forms = arm.forms(arm.stacked([row for _, row in own]))
+                drafts = np.where(forms.feasible, forms.seconds, 1.0)
+                found = self.model.predict(self._features(at, forms), drafts)[0]
+                for (i, _), score, fits in zip(own, found, forms.feasible, strict=True):
+                    result[i] = float(score) if fits else -np.inf
         return result
 
     def bred(self, steps: Sequence[tuple[TransformStep, ...]]) -> list[RecordedState]:
@@ -202,7 +174,8 @@ class Proposer:
         for at, arm in enumerate(self.arms):
             row = arm.forms.program.row_of(steps)
             if row is not None:
-                return at, np.array(row, np.int64)
+                self._known[steps] = at, np.array(row, np.int64)
+                return self._known[steps]
         return None
 
     def _drawn(self, count: int) -> list[tuple[int, Row]]:
@@ -216,21 +189,47 @@ class Proposer:
         ]
         return [found[i] for i in self.rng.permutation(len(found))[:count]]
 
-    def _fit(self) -> None:
-        features, drafts, seconds = [], [], []
-        for arm in self.arms:
-            if arm.rows:
-                found = arm.forms(np.array(arm.rows))
-                features.append(found.features)
-                drafts.append(np.where(found.feasible, found.seconds, 1.0))
-                seconds.append(np.array(arm.seconds))
-        if features:
-            self.model.fit(*map(np.concatenate, (features, drafts, seconds)))
+    def _features(self, at: int, forms: Forms) -> Features:
+        """Return the columns of rows of one program that models learn from."""
+        if self.member is None:
+            return forms.features
+        return self.member.described(forms.features, self.arms[at].forms.tiles)
+
+    def _trials(self, since: Sequence[int]) -> tuple[Features, Column, Column] | None:
+        """Return features, drafts and seconds of what was measured; None where nothing was.
+
+        Args:
+            since: how many trials of each program are left out, those first measured.
+        """
+        parts = []
+        for at, (arm, start) in enumerate(zip(self.arms, since, strict=True)):
+            if len(arm.rows) > start:
+                found = arm.forms(np.array(arm.rows[start:]))
+                drafts = np.where(found.feasible, found.seconds, 1.0)
+                parts.append((self._features(at, found), drafts, np.array(arm.seconds[start:])))
+        if not parts:
+            return None
+        features, drafts, seconds = zip(*parts, strict=True)
+        return np.concatenate(features), np.concatenate(drafts), np.concatenate(seconds)
+
+    def _fit(self, since: Sequence[int]) -> None:
+        """Learn from all trials, after those since then were compared with what was expected."""
+        new, known = self._trials(since), self._trials([0] * len(self.arms))
+        if new is None or known is None:
+            return
+        self.model.judge(*new)
+        if self.member is not None:
+            self.member.learn(*known)
+        self.model.fit(*known)
 
     def _evolved(self) -> list[_Pool]:
         """Draw rows of all programs, and breed the best of them."""
         share = max(64, self.effort.population // max(len(self.arms), 1))
-        rows = [np.concatenate([arm.drawn(share), self._elites(arm)]) for arm in self.arms]
+        kin = self._by_arm(self._kin())
+        rows = [
+            np.concatenate([arm.drawn(share), arm.best(self.effort.elites), taken_over])
+            for arm, taken_over in zip(self.arms, kin, strict=True)
+        ]
         pools = self._pools(rows)
         for _ in range(self.effort.generations):
             parents = self._survivors(pools)
@@ -255,10 +254,25 @@ class Proposer:
         children = [parents, sampler.mutate(many), sampler.cross(many[:half], other[:half])]
         return distinct(np.concatenate(children))
 
-    def _elites(self, arm: _Arm) -> Rows:
-        order = np.argsort(arm.seconds, kind="stable")[: self.effort.elites]
-        good = [arm.rows[i] for i in order if np.isfinite(arm.seconds[i])]
-        return np.array(good, np.int64).reshape(len(good), arm.forms.program.width)
+    def _kin(self) -> list[tuple[int, Row]]:
+        """Return what was fastest of similar tasks and was not proposed yet."""
+        known = [] if self.member is None else self.member.elites()
+        return [(at, row) for at, row in known if row.tobytes() not in self.arms[at].seen]
+
+    def _first(self, pools: Sequence[_Pool], count: int) -> list[tuple[int, Row]]:
+        """Return what is tried in the first batch whatever the models say."""
+        if self.member is None or any(arm.rows for arm in self.arms):
+            return []
+        plain = [replace(pool, scores=pool.drafted) for pool in pools]
+        kin = self._kin()[: _part(count, self.effort.kin)]
+        return kin + self._best(plain, _part(count, self.effort.drafted), 0.0)
+
+    def _by_arm(self, rows: Sequence[tuple[int, Row]]) -> list[Rows]:
+        """Return rows by program."""
+        return [
+            arm.stacked([row for at, row in rows if at == number])
+            for number, arm in enumerate(self.arms)
+        ]
 
     def _near(self) -> list[Rows]:
         """Return the neighbours of the fastest measured rows, by program."""
@@ -279,20 +293,22 @@ class Proposer:
         found = [(at, self.arms[at].forms(each)) for at, each in enumerate(rows) if len(each)]
         kept = [np.flatnonzero(forms.feasible) for _, forms in found]
         if not sum(map(len, kept)):
-            return [_Pool(at, each[:0], np.empty(0), np.empty(0)) for at, each in enumerate(rows)]
+            return [_empty(at, each) for at, each in enumerate(rows)]
         pairs = list(zip(found, kept, strict=True))
-        features = np.concatenate([forms.features[which] for (_, forms), which in pairs])
+        features = np.concatenate(
+            [self._features(at, forms)[which] for (at, forms), which in pairs]
+        )
         drafts = np.concatenate([forms.seconds[which] for (_, forms), which in pairs])
         scores, doubts = self.model.predict(features, drafts)
         ends = np.cumsum([len(which) for which in kept])[:-1]
-        parts = zip(pairs, np.split(scores, ends), np.split(doubts, ends), strict=True)
-        pools = {at: _Pool(at, rows[at][which], a, b) for ((at, _), which), a, b in parts}
-        none = np.empty(0)
-        return [pools.get(at, _Pool(at, each[:0], none, none)) for at, each in enumerate(rows)]
+        columns = [np.split(each, ends) for each in (scores, doubts, -np.log2(drafts))]
+        pools = {
+            at: _Pool(at, rows[at][which], *own)
+            for ((at, _), which), *own in zip(pairs, *columns, strict=True)
+        }
+        return [pools.get(at, _empty(at, each)) for at, each in enumerate(rows)]
 
-    def _best(
-        self, pools: Sequence[_Pool], count: int, boldness: float
-    ) -> list[tuple[float, int, Row]]:
+    def _best(self, pools: Sequence[_Pool], count: int, boldness: float) -> list[tuple[int, Row]]:
         """Return the best new rows, few of which differ in choices alone."""
         entries = [
             (float(pool.scores[i] + boldness * pool.doubts[i]), pool.arm, pool.rows[i])
@@ -300,16 +316,15 @@ class Proposer:
             for i in _top(pool.scores + boldness * pool.doubts, 4 * count + 16)
         ]
         entries.sort(key=lambda entry: -entry[0])
-        kept: list[tuple[float, int, Row]] = []
+        kept: list[tuple[int, Row]] = []
         alike: dict[tuple[int, bytes], int] = {}
-        for entry in entries:
-            _, at, row = entry
+        for _, at, row in entries:
             if row.tobytes() in self.arms[at].seen:
                 continue
             tile = (at, self._tile(at, row))
             alike[tile] = alike.get(tile, 0) + 1
             if alike[tile] <= self.effort.alike:
-                kept.append(entry)
+                kept.append((at, row))
             if len(kept) == count:
                 break
         return kept
@@ -320,20 +335,14 @@ class Proposer:
         wide = [i for slot in program.slots if slot.width > 1 for i in _span(program, slot.step)]
         return row[wide].tobytes() if wide else row.tobytes()
 
-    def _interleaved(
-        self, chosen: list[tuple[float, int, Row]], count: int
-    ) -> list[tuple[int, Row]]:
-        """Return each row once, neighbours and doubtful rows first, then the best."""
-        few = int(np.ceil(count * self.effort.near)) + int(np.ceil(count * self.effort.bold))
-        extra = chosen[-few:] if len(chosen) > count else []
-        rest = chosen[: len(chosen) - len(extra)]
-        seen: set[tuple[int, bytes]] = set()
-        order = []
-        for _, at, row in [*extra, *rest]:
-            if (at, row.tobytes()) not in seen:
-                seen.add((at, row.tobytes()))
-                order.append((at, row))
-        return order[:count]
+
+def _empty(arm: int, rows: Rows) -> _Pool:
+    none = np.empty(0)
+    return _Pool(arm, rows[:0], none, none, none)
+
+
+def _part(count: int, share: float) -> int:
+    return int(np.ceil(count * share))
 
 
 def _span(program: Program, step: int) -> range:

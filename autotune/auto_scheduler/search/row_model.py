@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from autotune.auto_scheduler.search.common_model import CommonModel
 from autotune.cost_model import Pool, Trees, TreeSettings
 
 Column = npt.NDArray[np.float64]
@@ -17,22 +18,50 @@ _FAILED = 1.0
 _SETTINGS = TreeSettings(rounds=60, depth=5, rate=0.15, threads=1)
 
 
+# Trials of the workload itself that count as much as those of all others.
+_EQUAL = 64
+# How much of what others say is believed before anything was measured, as if trials whose
+# predictions differ by so much in squares of doublings had shown it.
+_FAITH, _FAITH_WEIGHT = 1.0, 4.0
+
+
 class RowModel:
     """Predicts the logarithm of the rate of rows; larger is faster.
 
     It learns what is left when the draft is subtracted, so that it is as good as the draft before
-    anything was measured, and forgets the draft where measurements contradict it.
+    anything was measured, and forgets the draft where measurements contradict it. What trials of
+    all workloads say is believed as far as it was right of new trials so far, and counts less the
+    more trials there are of this one.
 
     Args:
         seed: of the ensembles.
-        prior: corrects drafts as trials of other workloads say.
+        common: corrects drafts as the trials of all workloads say; the features that are given
+            are then those that it needs.
     """
 
-    def __init__(self, seed: int, prior: Trees | None = None) -> None:
+    def __init__(self, seed: int, common: CommonModel | None = None) -> None:
         self._seed = seed
-        self._prior = prior
+        self._common = common
         self._trees: list[Trees] = []
-        self._share = 1.0
+        self._share = self._told_share = 1.0
+        self._mean = self._shift = 0.0
+        self._trust = 1.0
+        self._agreed, self._said = _FAITH * _FAITH_WEIGHT, _FAITH_WEIGHT
+
+    @property
+    def faith(self) -> float:
+        """How much of what others say is believed, from 0 to 1."""
+        return min(max(self._agreed / self._said, 0.0), 1.0)
+
+    def judge(self, features: Features, drafts: Column, seconds: Column) -> None:
+        """Compare what others say of new trials with what was measured, before it is learned."""
+        worked = np.isfinite(seconds)
+        if self._common is None or worked.sum() < 2:
+            return
+        said = self._common.predict(features[worked])
+        was = np.log2(drafts[worked]) - np.log2(seconds[worked])
+        self._agreed += float((said - said.mean()) @ (was - was.mean()))
+        self._said += float((said - said.mean()) @ (said - said.mean()))
 
     def fit(self, features: Features, drafts: Column, seconds: Column) -> None:
         """Learn from trials; ``seconds`` are infinite where a trial failed."""
@@ -42,10 +71,15 @@ class RowModel:
         rates = np.full(len(seconds), -np.log2(seconds[worked]).max() - _FAILED)
         rates[worked] = -np.log2(seconds[worked])
         rates[~worked] = rates[worked].min() - _FAILED
-        base = self._base(features, drafts)
+        base = -np.log2(drafts)
         self._share = _slope(base[worked], rates[worked])
         target = rates - self._share * base
         self._mean = float(target.mean())
+        if self._common is not None:
+            told = base + self.faith * self._common.predict(features)
+            self._told_share = _slope(told[worked], rates[worked])
+            self._shift = float((rates - self._told_share * told)[worked].mean())
+            self._trust = _EQUAL / (_EQUAL + len(rates))
         rng = np.random.default_rng(self._seed)
         # The fastest trials are what has to be told apart.
         weights = 2.0 ** (rates - rates.max())
@@ -64,16 +98,16 @@ class RowModel:
         if not len(drafts):
             return np.zeros(0), np.zeros(0)
         pool = Pool(features, _SETTINGS.threads)
-        base = self._share * self._base(pool, drafts)
+        base = -np.log2(drafts)
+        all_say = base
+        if self._common is not None:
+            all_say = base + self.faith * self._common.predict(features, pool)
         if not self._trees:
-            return base, np.zeros(len(drafts))
+            return all_say, np.zeros(len(drafts))
         votes = np.array([trees.predict(pool) for trees in self._trees])
-        return base + self._mean + votes.mean(axis=0), votes.std(axis=0)
-
-    def _base(self, features: Features | Pool, drafts: Column) -> Column:
-        """Return what is believed of rates before anything of the workload was measured."""
-        plain = -np.log2(drafts)
-        return plain if self._prior is None else plain + self._prior.predict(features)
+        own = self._share * base + self._mean + votes.mean(axis=0)
+        told = self._told_share * all_say + self._shift
+        return own + self._trust * (told - own), votes.std(axis=0)
 
 
 def _slope(base: Column, rates: Column) -> float:

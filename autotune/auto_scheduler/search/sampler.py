@@ -79,12 +79,12 @@ class Sampler:
         Few that keep the limits are looked for ``tries`` times before there are fewer.
         """
         if self.program.size <= _TINY:
-            rows = self._kept(self._all())
+            rows = self.kept(self._all())
             few: Rows = rows[self.rng.permutation(len(rows))[:count]]
             return few
         found: Rows = np.empty((0, self.program.width), np.int64)
         for _ in range(tries):
-            found = distinct(np.concatenate([found, self._kept(self._drawn(max(count, _FEWEST)))]))
+            found = distinct(np.concatenate([found, self.kept(self._drawn(max(count, _FEWEST)))]))
             if len(found) >= count:
                 break
         drawn: Rows = found[self.rng.permutation(len(found))[:count]]
@@ -106,13 +106,13 @@ class Sampler:
                 new[which, columns.start] = self.rng.choice(slot.values, size=len(which))
             else:
                 new[which, columns] = self._moved(slot, new[which, columns])
-        return self._kept(new)
+        return self.kept(new)
 
     def cross(self, a: Rows, b: Rows) -> Rows:
         """Return children that have each slot from one parent or the other."""
         take = self.rng.random((len(a), len(self.program.slots))) < 0.5
         widths = [slot.width for slot in self.program.slots]
-        return self._kept(np.where(np.repeat(take, widths, axis=1), a, b))
+        return self.kept(np.where(np.repeat(take, widths, axis=1), a, b))
 
     def neighbours(self, row: Rows) -> Rows:
         """Return the rows that differ by one prime factor moved, or by the next choice."""
@@ -123,9 +123,10 @@ class Sampler:
                 new = row.copy()
                 new[columns] = values
                 found.append(new)
-        return self._kept(np.array(found, np.int64).reshape(len(found), self.program.width))
+        return self.kept(np.array(found, np.int64).reshape(len(found), self.program.width))
 
-    def _kept(self, rows: Rows) -> Rows:
+    def kept(self, rows: Rows) -> Rows:
+        """Return those rows that keep the limits, with choices repaired."""
         if not len(rows):
             return rows
         repaired = self.limits.repair(rows)

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.search.arm import ClosedForms
+from autotune.auto_scheduler.search.descriptor import Descriptor, described
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.prior import gpu_prior
 from autotune.auto_scheduler.search.programs import programs_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
+from autotune.auto_scheduler.search.shared import Family, SharedTrials
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.transform_steps import TransformStep
 
@@ -23,6 +26,7 @@ def proposer_of(
     rng: np.random.Generator,
     known: Sequence[tuple[tuple[TransformStep, ...], float]] = (),
     ranks: bool = True,
+    shared: SharedTrials | None = None,
 ) -> Proposer:
     """Return what proposes states of sketches.
 
@@ -33,14 +37,24 @@ def proposer_of(
         rng: draws.
         known: what was measured of the task: steps and seconds.
         ranks: whether candidates are ranked at all.
+        shared: the other tasks that teach this one, and learn from it.
     """
     effort = Effort(
         population=2 * int(params["evolutionary_search_population"]),
         generations=int(params["evolutionary_search_num_iters"]),
     )
     forms = programs_of(task, sketches, params)
-    prior = gpu_prior() if ranks and all(isinstance(each, GpuForms) for each in forms) else None
-    made = Proposer(forms, rng, effort, ranks, prior)
+    company = _company(task, forms, shared or SharedTrials()) if ranks and forms else None
+    made = Proposer(forms, rng, effort, ranks, company)
     if known:
         made.learn(known)
     return made
+
+
+def _company(
+    task: SearchProblem, forms: Sequence[ClosedForms], shared: SharedTrials
+) -> tuple[Family, str, Descriptor]:
+    """Return the family that a task belongs to, and what it is called there."""
+    kinds = frozenset(type(each).__name__ for each in forms)
+    shipped = gpu_prior() if all(isinstance(each, GpuForms) for each in forms) else None
+    return shared.family((kinds, str(task.target)), shipped), task.workload_key, described(task)

@@ -185,14 +185,13 @@ class TaskScheduler:
             search_policy: ``"sketch.xgb"``, also ``"default"``; ``"sketch.random"``; or a policy
                 for each task.
             search_policy_params: see `SketchPolicy.DEFAULT_PARAMS`.
-            adaptive_training: kept for TVM's scripts.
+            adaptive_training: as of `XGBModel`.
             per_task_early_stopping: trials without a better kernel after which a task is finished.
             timeout_s: no round is begun after so many seconds.
 
         Raises:
             TuningOptionError: there are too few trials for the tasks, or no such policy.
         """
-        del adaptive_training
         check = Check(TuningOptionError, "TaskScheduler.tune")
         check.kind("tune_option", tune_option, TuningOptions, "TuningOptions")
         check.kind("search_policy_params", search_policy_params or {}, Mapping, "values by name")
@@ -202,7 +201,8 @@ class TaskScheduler:
             check.number("timeout_s", timeout_s)
         self.tic = time.time()
         self.num_measures_per_round = _per_round(tune_option, len(self.tasks))
-        model = self._begin(search_policy, search_policy_params, tune_option.verbose)
+        model = self._model(search_policy, adaptive_training)
+        self._begin(model, search_policy, search_policy_params, tune_option.verbose)
         session = Session.of(tune_option.measure_option())
         rounds = Rounds(session, tune_option.measure_callbacks or ())
         deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
@@ -220,26 +220,37 @@ class TaskScheduler:
             session.close()
             self._end(model, tune_option.verbose)
 
+    def _model(self, policy: str | Sequence[SearchPolicy], adaptive: bool) -> CostModel | None:
+        """Return the model that the policies share; None where they have their own."""
+        if not isinstance(policy, str):
+            return None
+        if policy not in _POLICIES:
+            raise TuningOptionError(
+                f"TaskScheduler: search_policy must be one of {', '.join(_POLICIES)} or a "
+                f"policy for each task, got {policy!r}"
+            )
+        if policy == "sketch.random":
+            return RandomModel()
+        model = XGBModel(model_file=self.load_model_file, adaptive_training=adaptive)
+        if self.load_model_file is not None and Path(self.load_model_file).exists():
+            model.load(self.load_model_file)
+        return model
+
     def _begin(
         self,
+        model: CostModel | None,
         policy: str | Sequence[SearchPolicy],
         params: Mapping[str, Param] | None,
         verbose: int,
-    ) -> CostModel | None:
-        """Make the policies, and let them learn from the log; return the model they share."""
-        model = None
-        if isinstance(policy, str):
-            if policy not in _POLICIES:
-                raise TuningOptionError(
-                    f"TaskScheduler: search_policy must be one of {', '.join(_POLICIES)} or a "
-                    f"policy for each task, got {policy!r}"
-                )
-            model = self._model(policy)
+    ) -> None:
+        """Make the policies, and let them learn from the log."""
+        if model is not None:
             policies: list[SearchPolicy] = [
                 SketchPolicy(task, model, dict(params or {}), verbose=verbose)
                 for task in self.tasks
             ]
         else:
+            assert not isinstance(policy, str)
             policies = list(policy)
             if len(policies) != len(self.tasks):
                 raise TuningOptionError(
@@ -253,15 +264,6 @@ class TaskScheduler:
         self.best_costs = self._first_costs
         if self.load_log_file is not None:
             self._recall(self.load_log_file)
-        return model
-
-    def _model(self, policy: str) -> CostModel:
-        if policy == "sketch.random":
-            return RandomModel()
-        model = XGBModel()
-        if self.load_model_file is not None and Path(self.load_model_file).exists():
-            model.load(self.load_model_file)
-        return model
 
     def _recall(self, log: str | Path) -> None:
         for each in self.progress:
@@ -270,6 +272,9 @@ class TaskScheduler:
                 (result.seconds if result.ok else math.inf for _, result in known),
                 self.num_measures_per_round,
             )
+        for each in self.progress:
+            if each.trials and isinstance(each.policy, SketchPolicy):
+                each.policy.begin()  # what it has measured teaches the first rounds of others
         self._score()
         logger.info("TaskScheduler: %d trials of %s count as made", self.ct, log)
 

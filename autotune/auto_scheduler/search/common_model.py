@@ -1,0 +1,125 @@
+"""One model of the trials of many workloads: where drafts are too short, and where too long.
+
+What it learns of a trial is by how much faster than drafted it was, against the mean of its
+workload, so that only the order of the trials of one workload counts. Columns that describe the
+workload stand beside those of the row (`descriptor`), so trees can tell whether what held for
+one workload holds for another. It grows with its trials: new ones are learned by a few more trees,
+and all are fitted anew when there are half as many again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.cost_model import Pool, Trees, TreeSettings
+
+Column = npt.NDArray[np.float64]
+Features = npt.NDArray[np.float32]
+# Trees of a model that is fitted anew, and of one that grows.
+WHOLE = TreeSettings(rounds=60, depth=5, rate=0.15, threads=1)
+_MORE = TreeSettings(rounds=24, depth=5, rate=0.15, threads=1)
+# How many times as many trials have to be known as at the last time for a new beginning.
+_GROWTH = 1.5
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Trials that are known beforehand.
+
+    Attributes:
+        features: of each, those of its workload included.
+        residuals: how much faster than drafted each was; see `residuals_of`.
+        trees: fitted to them.
+    """
+
+    features: Features
+    residuals: Column
+    trees: Trees
+
+
+class CommonModel:
+    """Learns of all workloads, and corrects the drafts of any.
+
+    The last column of features says whether a program is tiled: of others nothing is learned, and
+    nothing is said. May be used from several threads, as tasks of a network are searched at once.
+
+    Args:
+        shipped: what is known beforehand.
+    """
+
+    def __init__(self, shipped: Shipped | None = None) -> None:
+        self._shipped = shipped
+        self._stack = [] if shipped is None else [shipped.trees]
+        self._fitted = 0 if shipped is None else len(shipped.residuals)
+        self._known: dict[str, tuple[Features, Column]] = {}
+        self._changed = False
+        self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        """How many trials of this run it has learned from."""
+        return sum(len(values) for _, values in self._known.values())
+
+    def learn(self, workload: str, features: Features, drafts: Column, seconds: Column) -> None:
+        """Take note of all trials of a workload; those that failed say nothing."""
+        told = np.isfinite(seconds) & _tiled(features)
+        if told.sum() > 1:
+            residuals = residuals_of(drafts[told], seconds[told])
+            with self._lock:
+                self._known[workload] = features[told], residuals
+                self._changed = True
+
+    def predict(self, features: Features, pool: Pool | None = None) -> Column:
+        """Return how much faster than drafted rows are, in doublings; 0 if nothing is known.
+
+        Args:
+            features: of the rows.
+            pool: the same, if they are predicted more than once.
+        """
+        with self._lock:
+            if self._changed:
+                self._fit()
+            stack = list(self._stack)
+        if not stack:
+            return np.zeros(len(features))
+        found = _sum(stack, features if pool is None else pool)
+        return np.where(_tiled(features), found, 0.0)
+
+    def _fit(self) -> None:
+        self._changed = False
+        known = list(self._known.values())
+        if self._shipped is not None:
+            known.append((self._shipped.features, self._shipped.residuals))
+        rows = np.concatenate([features for features, _ in known])
+        values = np.concatenate([residuals for _, residuals in known])
+        if len(rows) < _GROWTH * self._fitted:
+            left = values - _sum(self._stack, rows)
+            self._stack.append(Trees.fit(rows, left, "reg", _MORE, len(self._stack)))
+        else:
+            self._stack = [Trees.fit(rows, values, "reg", WHOLE, 0)]
+            self._fitted = len(rows)
+
+
+def _sum(stack: Sequence[Trees], rows: Features | Pool) -> Column:
+    return np.asarray(sum(trees.predict(rows) for trees in stack))
+
+
+def _tiled(features: Features) -> npt.NDArray[np.bool_]:
+    return np.asarray(features[:, -1] > 0)
+
+
+def with_workload(features: Features, descriptor: Features, tiles: bool = True) -> Features:
+    """Return features of rows of one program with the other columns that the model needs."""
+    constant = np.append(descriptor, np.float32(tiles))
+    return np.concatenate([features, np.tile(constant, (len(features), 1))], axis=1)
+
+
+def residuals_of(drafts: Column, seconds: Column) -> Column:
+    """Return how much faster than drafted trials of one workload were, against their mean."""
+    found = np.log2(drafts) - np.log2(seconds)
+    return np.asarray(found - found.mean())

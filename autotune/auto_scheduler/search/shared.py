@@ -1,0 +1,133 @@
+"""What the tasks of one run teach each other: one model of all trials, and their best rows.
+
+The tasks of a network are much alike. The trials of each are learned by a common model, which
+corrects the drafts of all (`common_model`); and what was fastest of a task is tried for those
+whose sketches have the same open numbers, mapped to their extents (`kin`). TVM shares a cost
+model among the tasks of a network too; that schedules of one layer are worth a try for another is
+the idea of transfer-tuning (Gibson and Cano, PACT 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from autotune.auto_scheduler.search.arm import Arm, Row
+from autotune.auto_scheduler.search.common_model import (
+    Column,
+    CommonModel,
+    Features,
+    Shipped,
+    with_workload,
+)
+from autotune.auto_scheduler.search.descriptor import Descriptor
+from autotune.auto_scheduler.search.kin import mapped
+
+# So many similar tasks are looked at, and so many of the fastest rows of each.
+_TASKS, _ROWS = 3, 16
+
+
+class SharedTrials:
+    """The tasks that one cost model serves, by the family in which their trials can be compared.
+
+    Families are told apart by kinds of closed forms and by target.
+    """
+
+    def __init__(self) -> None:
+        self._families: dict[Hashable, Family] = {}
+
+    def family(self, name: Hashable, shipped: Shipped | None) -> Family:
+        """Return a family; a new one knows what ships, if anything does."""
+        return self._families.setdefault(name, Family(CommonModel(shipped)))
+
+
+@dataclass
+class Family:
+    """Tasks whose trials can be compared.
+
+    Attributes:
+        model: of the trials of all.
+        members: the tasks, by key; a task that joins again takes the place of the first.
+    """
+
+    model: CommonModel
+    members: dict[str, Member] = field(default_factory=dict)
+
+    def join(self, key: str, descriptor: Descriptor, arms: Sequence[Arm]) -> Member:
+        """Take in a task, and return it as the family sees it."""
+        self.members[key] = Member(self, key, descriptor, arms)
+        return self.members[key]
+
+
+@dataclass
+class Member:
+    """One task among those that teach each other.
+
+    Attributes:
+        family: all of them.
+        key: of the task.
+        descriptor: what tells it from others.
+        arms: its programs.
+    """
+
+    family: Family
+    key: str
+    descriptor: Descriptor
+    arms: Sequence[Arm]
+
+    def described(self, features: Features, tiles: bool) -> Features:
+        """Return features of rows of one program with the columns that the model needs."""
+        return with_workload(features, self.descriptor, tiles)
+
+    def learn(self, features: Features, drafts: Column, seconds: Column) -> None:
+        """Take note of all trials of the task."""
+        self.family.model.learn(self.key, features, drafts, seconds)
+
+    def elites(self) -> list[tuple[int, Row]]:
+        """Return what was fastest of similar tasks, as programs and rows of this one, each once.
+
+        The fastest of each come first, those of the most similar task before others.
+        """
+        found = [self._taken_over(other) for other in self._similar()]
+        longest = max(map(len, found), default=0)
+        order = [rows[i] for i in range(longest) for rows in found if i < len(rows)]
+        return list({(at, row.tobytes()): (at, row) for at, row in order}.values())
+
+    def _similar(self) -> list[Member]:
+        """Return the most similar of the tasks with trials of a program of a kind of ours."""
+        own = {arm.kind.signature for arm in self.arms if arm.forms.tiles}
+        known = [
+            (float(np.abs(other.descriptor - self.descriptor).sum()), other.key, other)
+            for other in self.family.members.values()
+            if other is not self
+            and any(arm.rows and arm.kind.signature in own for arm in other.arms)
+        ]
+        return [other for _, _, other in sorted(known, key=lambda each: each[:2])[:_TASKS]]
+
+    def _taken_over(self, other: Member) -> list[tuple[int, Row]]:
+        """Return the fastest rows of another task as rows of this one, those that it can run."""
+        ranked = sorted(
+            (seconds, at, number)
+            for at, arm in enumerate(other.arms)
+            for number, seconds in enumerate(arm.seconds)
+            if np.isfinite(seconds)
+        )
+        found = []
+        for _, at, number in ranked[:_ROWS]:
+            source = other.arms[at]
+            place = self._place(source)
+            if place is not None:
+                rows = mapped(source.rows[number][None], source.program, self.arms[place].program)
+                found += [(place, row) for row in self.arms[place].sampler.kept(rows)]
+        return found
+
+    def _place(self, source: Arm) -> int | None:
+        """Return which of our programs is most like another task's."""
+        alike = [
+            (arm.kind.distance(source.kind), at)
+            for at, arm in enumerate(self.arms)
+            if arm.forms.tiles and arm.kind.signature == source.kind.signature
+        ]
+        return min(alike)[1] if alike else None

@@ -1,0 +1,144 @@
+"""What the tasks of one run teach each other: ResNet-18's eleven convolutions, tuned together.
+
+    python -m benchmarks.scheduler_sharing --seeds 0 1 2 --out shared     # needs a GPU
+    python -m benchmarks.scheduler_sharing --without nothing elites --nhwc
+
+A `TaskScheduler` gives each task a round in turn. Shown is the sum of the best times of all tasks
+after each round of all, and the seconds by then; once for each thing that the run is denied:
+``nothing`` (all share one model), ``sharing`` (each task has a model of its own), ``elites`` (one
+model, but no rows of similar tasks), ``prior`` (nothing ships). What ships of these layers is
+always left out. ``--library`` times each winner in turns with what PyTorch calls for the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from autotune.auto_scheduler import (
+    ComputeDAG,
+    LocalBuilder,
+    RecordToFile,
+    SearchTask,
+    SketchPolicy,
+    TaskScheduler,
+    TaskSchedulerCallback,
+    TuningOptions,
+    XGBModel,
+)
+from autotune.auto_scheduler.search import prior, shared, task_search
+from benchmarks.auto_scheduler import beside_library
+from benchmarks.scheduler_cases import CASES
+
+LAYERS = tuple(name for name in CASES if name.startswith("r18") and not name.endswith("nhwc"))
+ALIKE = ("tutorial", *(name for name in CASES if name.startswith(("r18", "conv"))))
+
+
+class Sums(TaskSchedulerCallback):
+    """Notes the sum of the best times, in us, by trials and seconds."""
+
+    def __init__(self) -> None:
+        self.started = time.perf_counter()
+        self.points: list[tuple[int, float, float]] = []
+
+    def post_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
+        """Take note after a round."""
+        del task_id
+        passed = time.perf_counter() - self.started
+        self.points.append((task_scheduler.ct, passed, task_scheduler.cur_score * 1e6))
+
+
+def policies_of(tasks: Sequence[SearchTask], without: str, seed: int) -> list[SketchPolicy]:
+    """Return a policy for each task, with one model or one each."""
+    model = XGBModel()
+    models = [XGBModel() if without == "sharing" else model for _ in tasks]
+    return [
+        SketchPolicy(task, each, seed=seed, verbose=0)
+        for task, each in zip(tasks, models, strict=True)
+    ]
+
+
+def tuned(names: Sequence[str], without: str, seed: int, options: argparse.Namespace) -> None:
+    """Tune all tasks together, and print how the sum of their times fell."""
+    shipped = prior.gpu_prior if without != "prior" else lambda names: None
+    setattr(task_search, "gpu_prior", partial(shipped, ALIKE))  # noqa: B010
+    given = shared.Member.elites
+    if without == "elites":
+        setattr(shared.Member, "elites", lambda self: [])  # noqa: B010
+    graphs = [ComputeDAG(CASES[name].tensors()) for name in names]
+    tasks = [SearchTask(compute_dag=g, target=options.target) for g in graphs]
+    sums, on_gpu = Sums(), options.target.startswith("cuda")
+    logs: list[Any] = []
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        logs = [RecordToFile(str(options.out / f"net_without_{without}_{seed}.json"))]
+    scheduler = TaskScheduler(tasks, strategy="round-robin", callbacks=[sums])
+    how = TuningOptions(
+        options.trials * len(tasks),
+        num_measures_per_round=options.round,
+        builder=LocalBuilder(compiler="nvrtc") if on_gpu else LocalBuilder(),
+        verbose=0,
+        measure_callbacks=logs,
+    )
+    scheduler.tune(how, search_policy=policies_of(tasks, without, seed))
+    setattr(shared.Member, "elites", given)  # noqa: B010
+    report(without, seed, len(tasks), options, sums.points)
+    row = {"without": without, "seed": seed, "points": sums.points}
+    row["us"] = {n: s * 1e6 for n, s in zip(names, scheduler.best_costs, strict=True)}
+    if options.library and without == "nothing":
+        row["library"] = {}
+        for name, task, each in zip(names, tasks, scheduler.progress, strict=True):
+            if each.policy.best is not None:
+                row["library"][name] = found = beside_library(name, task, each.policy.best[0])
+                ratio = found["library_us"] / found["beside_us"]
+                print(f"    {name:26} {found['library']} {found['library_us']:.2f}, found "
+                      f"{found['beside_us']:.2f}: {ratio:.2f}x", flush=True)  # fmt: skip
+    if options.out is not None:
+        with (options.out / "sharing.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def report(
+    without: str,
+    seed: int,
+    count: int,
+    options: argparse.Namespace,
+    points: Sequence[tuple[int, float, float]],
+) -> None:
+    """Print the sum after each round of all tasks."""
+    shown = []
+    for rounds in range(1, options.trials // options.round + 1):
+        trials = rounds * options.round * count
+        by_then = [point for point in points if point[0] <= trials]
+        if by_then:
+            _, passed, total = by_then[-1]
+            shown.append(f"{rounds * options.round}: {total:.1f} us ({passed:.1f} s)")
+    print(f"without {without:8} seed {seed}: " + ", ".join(shown), flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=32, help="of each task")
+    parser.add_argument("--round", type=int, default=8, help="trials of a round")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=LAYERS)
+    parser.add_argument("--nhwc", action="store_true", help="the layers in NHWC")
+    parser.add_argument("--without", nargs="+", default=["nothing", "sharing"],
+                        choices=["nothing", "sharing", "elites", "prior"])  # fmt: skip
+    parser.add_argument("--target", default="cuda")
+    parser.add_argument("--library", action="store_true", help="compare with PyTorch on the GPU")
+    parser.add_argument("--out", type=Path, help="folder for what was found")
+    options = parser.parse_args(argv)
+    names = [f"{name}_nhwc" for name in options.cases] if options.nhwc else options.cases
+    for seed in options.seeds:
+        for without in options.without:
+            tuned(names, without, seed, options)
+
+
+if __name__ == "__main__":
+    main()
