@@ -12,8 +12,10 @@ from .window_shape import KINDS, Depthwise, Pool
 
 Shape = Depthwise | Pool
 ACTIVATIONS = ("none", "relu", "relu6")
-# Bytes of the planes of a task, untuned and at most.
-_NEAR, _MOST = 1 << 16, 1 << 21
+# Bytes of the planes of a task, untuned, which are half of a first cache, and at most.
+_NEAR, _MOST = 3 << 13, 1 << 21
+# Floats of a vector, untuned: wider ones reach over lines, and over lines of cache, too often.
+_WIDE = 8
 
 
 def check(shape: Shape) -> None:
@@ -52,7 +54,7 @@ def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options = candidates(shape)
     lines = [n for n in options["lines"] if _copied(shape, n) <= _NEAR]
-    most = cpu_tiles.vector_unit(target).floats
+    most = min(_WIDE, cpu_tiles.vector_unit(target).floats)
     wide = [n for n in options["lanes"] if n <= most and n < 2 * shape.ow]
     return {"lanes": max(wide, default=4), "lines": max(lines, default=1)}
 
