@@ -24,6 +24,8 @@ Renaming = Callable[[Operation], str | None]
 _POOLS = ("pool_max", "pool_sum", "pool_avg", "adaptive_pool_max", "adaptive_pool_sum",
           "adaptive_pool_avg")  # fmt: skip
 _CONVOLUTIONS = ("conv2d_nchw", "group_conv2d_nchw")
+_NHWC = {"conv2d_nhwc": "Conv2dOutput", "pad_temp": "PaddedInput"}
+_DH_DW = (("rv0", "dh"), ("rv1", "dw"))
 _INPUT = re.compile(r"p\d+")
 
 
@@ -50,11 +52,25 @@ def _network_relu(op: Operation) -> str | None:
     return "T_relu" if op.name == "compute" else "compute"
 
 
-_RENAMINGS: tuple[Renaming, ...] = (_old_input, _old_pool, _new_convolution, _network_relu)
+def _old_window(op: Operation) -> str | None:
+    """Before TVM 0.8 the loops over a window of pooling were called otherwise, see `_DH_DW`."""
+    return "tensor" if op.name in ("pool_max", "pool_sum") and len(op.reduce_axis) == 2 else None
+
+
+def _old_nhwc(op: Operation) -> str | None:
+    """Before TVM 0.10 convolutions in NHWC, and what they pad, had names unlike all others."""
+    return _NHWC.get(op.name) if isinstance(op, ComputeOp) else None
+
+
+_RENAMINGS: tuple[Renaming, ...] = (
+    _old_input, _old_pool, _old_window, _old_nhwc, _new_convolution, _network_relu,
+)  # fmt: skip
 
 
 def equivalent_keys(dag: ComputeDAG, workload_key: str | None = None) -> tuple[str, ...]:
     """Return all keys of a graph: its own first, then those with names it had elsewhere.
+
+    Keys of TVM before March 2021 have all extents in one list.
 
     Args:
         dag: the graph.
@@ -62,7 +78,9 @@ def equivalent_keys(dag: ComputeDAG, workload_key: str | None = None) -> tuple[s
     """
     shapes = json.loads(dag.workload_key())[1:]
     keys = [] if workload_key is None else [workload_key]
-    keys += [json.dumps([each, *shapes]) for each in _hashes(dag)]
+    hashes, flat = _hashes(dag), [extent for shape in shapes for extent in shape]
+    keys += [json.dumps([each, *shapes]) for each in hashes]
+    keys += [json.dumps([each, *flat]) for each in hashes]
     return tuple(dict.fromkeys(keys))
 
 
@@ -86,7 +104,11 @@ def _renamed_text(dag: ComputeDAG, renamings: Sequence[Renaming]) -> str:
         if new is not None and _network_relu in renamings and _network_relu(stage.op) == new:
             letter = "ax" if new == "T_relu" else "i"
             axes[stage.op] = [f"{letter}{i}" for i in range(len(stage.op.axis))]
-    return graph_text(linked_ops(schedule, names, axes), simple=True)
+    text = graph_text(linked_ops(schedule, names, axes), simple=True)
+    if _old_window in renamings:
+        for new, old in _DH_DW:
+            text = text.replace(new, old)
+    return text
 
 
 def structural_hash(dag: ComputeDAG) -> str:

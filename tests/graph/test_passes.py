@@ -229,6 +229,16 @@ def test_winograd_is_chosen_where_tvm_chooses_it(height, attributes, expected):
     assert f"%0 = {expected}" in graph_text(after)
 
 
+@pytest.mark.parametrize(
+    ("channels", "chosen"), [(64, False), (65, True), (511, True), (512, False)]
+)
+def test_on_a_cpu_winograd_is_chosen_for_the_channels_for_which_tvm_does(channels, chosen):
+    op = ops.Conv2d(padding=(1,), data_layout="NHWC", kernel_layout="HWIO")
+    graph = Graph.of(apply(op, variable((1, 8, 8, 2)), constant((3, 3, 2, channels))))
+    after = passes.RELAY_CPU(graph)
+    assert ("winograd" in graph_text(after)) == chosen
+
+
 def test_operands_after_a_layer_get_their_full_rank_and_others_do_not():
     data = variable(IMAGES)
     before = Graph.of(shift(conv(shift(data))))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from autotune.graph.graph import Graph
-from autotune.graph.passes.alter_layout import alter_layout
+from autotune.graph.passes.alter_layout import alter_layout, alter_layout_cpu
 from autotune.graph.passes.canonical import canonicalize_ops, simplify_expressions
 from autotune.graph.passes.channels_first import channels_first
 from autotune.graph.passes.common import eliminate_common
@@ -52,8 +52,9 @@ _END: tuple[tuple[int, Pass], ...] = ((0, simplify_expressions), (2, fold_consta
 
 # The order of ``relay.build`` with the auto-scheduler, from which TVM's workload keys follow.
 RELAY_CUDA = Pipeline("relay_cuda", (*_COMMON, (3, alter_layout), *_END))
-# On the CPU TVM chooses the same computes; weights are laid out anew once a schedule is known.
-RELAY_CPU = Pipeline("relay_llvm", (*_COMMON, (3, alter_layout), *_END))
+# On the CPU TVM takes Winograd's for fewer convolutions; weights are laid out anew once a schedule
+# is known.
+RELAY_CPU = Pipeline("relay_llvm", (*_COMMON, (3, alter_layout_cpu), *_END))
 # While templates are extracted TVM leaves layouts alone.
 RELAY_TEMPLATES = Pipeline("relay_templates", (*_COMMON, *_END))
 # Ours: fewer operations, whatever the signs of scales; direct convolutions, channels first.
