@@ -36,6 +36,13 @@ def made_room(attach: AttachMap, at: int) -> AttachMap:
     }
 
 
+def hangs_in(attach: AttachMap, stage: int, other: int) -> bool:
+    """Return whether a stage is computed in a loop of another one, or of one that is."""
+    while stage in attach and stage != other:
+        stage, _ = attach[stage]
+    return stage == other
+
+
 def hanging_at(attach: AttachMap, stage: int, loop: int) -> Iterable[int]:
     """Return the stages that hang at a loop, in the order in which they were attached."""
     return [key for key, place in attach.items() if place == (stage, loop)]

@@ -39,6 +39,11 @@ class TransformStep:
     def __init_subclass__(cls) -> None:
         STEPS[cls.tag] = cls
 
+    @property
+    def type_key(self) -> str:
+        """The name that scripts of TVM know the class by, such as ``auto_scheduler.SplitStep``."""
+        return f"auto_scheduler.{type(self).__name__}"
+
     def apply(self, state: StateObject) -> StateObject:
         """Return the state with this step taken."""
         raise NotImplementedError

@@ -135,6 +135,11 @@ class Target:
         return str(self.attrs.get("model", "unknown"))
 
     @property
+    def mcpu(self) -> str:
+        """The ``-mcpu`` option, or an empty string."""
+        return str(self.attrs.get("mcpu", ""))
+
+    @property
     def device_name(self) -> str:
         """The ``-device`` option, or an empty string."""
         return str(self.attrs.get("device", ""))

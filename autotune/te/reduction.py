@@ -16,9 +16,11 @@ from autotune.ir import (
     Max,
     Min,
     Operand,
+    ProducerLoad,
     Range,
     Reduce,
     Var,
+    Visitor,
     as_expr,
     cast,
     const,
@@ -59,7 +61,27 @@ def _domain(dom: object) -> Range:
                 f"{user_line()}: reduce_axis: expected an extent, or (first, end), as 32-bit "
                 f"integers, got {dom!r}"
             )
-    return Range(low, as_expr(end) - as_expr(low))
+    extent = as_expr(end) - as_expr(low)
+    reads = _Reads()
+    reads.visit(extent)
+    if reads.found:
+        raise ExpressionError(
+            f"{user_line()}: reduce_axis: the number of iterations, {extent}, depends on "
+            f"values of {reads.found[0]}; expected a constant, or a size of te.var; a "
+            "kernel of sparse data is written as an autotune.SourceKernel"
+        )
+    return Range(low, extent)
+
+
+class _Reads(Visitor):
+    """Collects the names of the tensors that an expression reads."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> None:
+        """Take note of a read."""
+        self.found.append(node.tensor.name)
 
 
 def comm_reducer(

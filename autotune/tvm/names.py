@@ -26,6 +26,7 @@ _GONE = {
         autotvm.task.topi_integration.TaskExtractEnv
         relax""",
     "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host": """
+        auto_scheduler.utils.check_remote auto_scheduler.utils.request_remote
         autotvm.RPCRunner autotvm.measure.RPCRunner autotvm.measure.default_module_loader
         autotvm.measure.measure_methods.RPCRunner autotvm.measure.measure_methods.check_remote
         autotvm.measure.measure_methods.default_module_loader
@@ -67,7 +68,10 @@ _GONE = {
     "module.export_library(path) and autotune.load_module(path) need no packer": "contrib.tar",
     "SqliteDatabase(path) keeps records without a server": "autotvm.database.RedisDatabase",
     "limits of the target are checked before anything is compiled": """
-        autotvm.measure.measure_methods.gpu_verify_pass""",
+        autotvm.measure.measure_methods.gpu_verify_pass tir.analysis""",
+    "SketchPolicy tries neighbours of the best states by itself; TuningOptions says how many": """
+        auto_scheduler.dynamic_gradient_search auto_scheduler.space
+        auto_scheduler.task_scheduler.droplet_exploitation""",
     "download a log of TopHub, and pass it to autotune.apply_history_best(path)": """
         autotvm.tophub""",
     "use te.compute for the gradient": "te.gradient",

@@ -321,3 +321,16 @@ def test_aligning_a_loop_that_is_no_dimension_does_nothing():
     assert plain == aligned
     assert "storage_align" not in dag.print_python_code_from_state(s)
     assert dag.infer_bound_from_state(s)[c].iters[2].range.extent == 64
+
+
+def test_stages_are_not_computed_in_loops_of_each_other():
+    a = te.placeholder((8,), name="A")
+    b = te.compute((8,), lambda i: a[i] + 1.0, name="B")
+    c = te.compute((8,), lambda i: b[i] * 2.0, name="C")
+    d = te.compute((8,), lambda i: c[i] - 3.0, name="D")
+    s = ComputeDAG([a, d]).get_init_state()
+    s.compute_at(b, c, s[c].iters[0])
+    s.compute_at(c, d, s[d].iters[0])
+    with pytest.raises(ScheduleError, match="B is computed in a loop of D itself"):
+        s.compute_at(d, b, s[b].iters[0])
+    assert "for i (0,8)\n  for i (None)\n    for i (None)\n      B = ...\n" in str(s)

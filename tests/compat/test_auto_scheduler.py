@@ -166,6 +166,20 @@ def test_a_custom_rule_asks_who_reads_a_stage_and_how():
 def test_the_oldest_way_to_make_a_target_still_does():
     assert tvm.target.create("llvm -mcpu=core-avx2") == tvm.target.Target("llvm -mcpu=core-avx2")
     assert tvm.target.create("cuda", "llvm").host == tvm.target.Target("llvm")
+    assert tvm.target.Target("llvm -mcpu=core-avx2").mcpu == "core-avx2"
+    assert tvm.target.Target("llvm").mcpu == ""
     assert tvm.topi.get_const_tuple((1, te.const(2, "int32"))) == (1, 2)
     assert auto_scheduler.utils.list_to_tuple([1, [2, "a"]]) == (1, (2, "a"))
     assert auto_scheduler.utils.get_func_name(product_task) == "product_task"
+
+
+def test_steps_tell_their_kind_by_tvms_names():
+    dag = product_task().compute_dag
+    s = dag.get_init_state()
+    s.split(2, s[2].iters[0], [4, 2])
+    s.pragma(2, s[2].iters[0], "auto_unroll_max_step$16")
+    split, hint = s.transform_steps
+    assert (split.type_key, hint.type_key) == (
+        "auto_scheduler.SplitStep", "auto_scheduler.PragmaStep",
+    )  # fmt: skip
+    assert (list(split.lengths), hint.pragma_type) == ([4, 2], "auto_unroll_max_step$16")

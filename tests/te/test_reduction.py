@@ -61,6 +61,14 @@ def test_a_range_of_a_reduction_may_begin_anywhere():
     assert te.reduce_axis(5, "k").dom.extent.value == 5
 
 
+def test_no_reduction_is_as_long_as_data_says():
+    ends = te.placeholder((5,), "int32", name="ends")
+    with pytest.raises(ExpressionError, match="depends on values of ends; expected a constant"):
+        te.compute((4,), lambda i: te.sum(1, axis=te.reduce_axis((ends[i], ends[i + 1]))))
+    n = te.var("n")
+    assert str(te.reduce_axis((0, n + 1)).dom.extent) == "n + 1"
+
+
 def test_unnamed_reduction_axes_get_distinct_names():
     a = source()
     k, m = te.reduce_axis((0, 8)), te.reduce_axis((0, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from autotune.auto_scheduler.attach_map import attach_stage, detach_stage, hanging
+from autotune.auto_scheduler.attach_map import attach_stage, detach_stage, hanging, hangs_in
 from autotune.auto_scheduler.loop_state import Readers, StateObject, TransformStep
 from autotune.auto_scheduler.loops import ComputeAtKind, Stage
 from autotune.auto_scheduler.refusal import refuse
@@ -35,6 +35,8 @@ class ComputeAtStep(TransformStep):
         if self.target_stage_id == self.stage_id:
             raise refuse(self, "a stage cannot be computed at a loop of its own")
         target = state.stage(self, self.target_stage_id)
+        if hangs_in(state.attach, self.target_stage_id, self.stage_id):
+            raise refuse(self, f"{target.name} is computed in a loop of {stage.name} itself")
         state.loop(self, target, self.target_iter_id)
         attach = attach_stage(
             state.attach, self.stage_id, self.target_stage_id, self.target_iter_id
